@@ -1,0 +1,329 @@
+#include "base/conf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/parse.h"
+
+#define OPTIONS_MAX 64 /* of one program */
+#define FILE_MAX_BYTES 65536
+#define HELP_COLUMN 30
+
+static const struct conf_option config_option = {
+    .name = "config", .type = CONF_TEXT, .value_name = "FILE", .help = "read 'name = value' lines first"};
+static const struct conf_option help_option = {.name = "help", .type = CONF_FLAG, .help = "print this help"};
+static const struct conf_option version_option = {.name = "version", .type = CONF_FLAG, .help = "print the version"};
+
+static const struct conf_option *const own_options[] = {&config_option, &help_option, &version_option};
+#define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
+
+struct parser {
+    const struct conf_program *program;
+    char *out;
+    bool list_begun[OPTIONS_MAX]; /* by the source being read: its first item replaces what was there before */
+};
+
+void conf_list_done(struct conf_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->owned[i]);
+    }
+    *list = (struct conf_list){.count = 0};
+}
+
+/* Options by number: first the program's, then our own. */
+static const struct conf_option *option_at(const struct conf_program *program, size_t index)
+{
+    return index < program->option_count ? &program->options[index] : own_options[index - program->option_count];
+}
+
+static int find_option(const struct conf_program *program, const char *name, const struct conf_option **out,
+                       struct err *err)
+{
+    const char *names[OPTIONS_MAX + OWN_COUNT];
+    size_t count = program->option_count + OWN_COUNT;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = option_at(program, i)->name;
+        if (strcmp(names[i], name) == 0) {
+            *out = option_at(program, i);
+            return 0;
+        }
+    }
+    const char *nearest = parse_nearest(name, names, count);
+    if (nearest) {
+        return err_set(err, ERR_INVALID, "unknown option '%s'; did you mean '%s'?", name, nearest);
+    }
+    return err_set(err, ERR_INVALID, "unknown option '%s'", name);
+}
+
+static int append_item(struct conf_list *list, const char *value, bool copy, struct err *err)
+{
+    if (list->count == CONF_LIST_MAX) {
+        return err_set(err, ERR_LIMIT, "given more than %d times", CONF_LIST_MAX);
+    }
+    char *owned = copy ? strdup(value) : NULL;
+    if (copy && !owned) {
+        return err_set(err, ERR_MEMORY, "no memory");
+    }
+    list->owned[list->count] = owned;
+    list->item[list->count++] = copy ? owned : value;
+    return 0;
+}
+
+static int set_text(const struct conf_option *option, const char *value, char *to, struct err *err)
+{
+    size_t size = strlen(value);
+    if (size >= option->size) {
+        return err_set(err, ERR_LIMIT, "longer than %zu bytes", option->size - 1);
+    }
+    memcpy(to, value, size + 1);
+    return 0;
+}
+
+/* Store one value; `copy` when it does not live as long as the program (it comes from a file). */
+static int set_value(struct parser *parser, const struct conf_option *option, const char *value, bool copy,
+                     struct err *err)
+{
+    void *to = parser->out + option->offset;
+    switch (option->type) {
+    case CONF_FLAG: return parse_bool(value, to, err);
+    case CONF_TEXT: return set_text(option, value, to, err);
+    case CONF_LIST: {
+        bool *begun = &parser->list_begun[option - parser->program->options];
+        if (!*begun) {
+            conf_list_done(to);
+            *begun = true;
+        }
+        return append_item(to, value, copy, err);
+    }
+    /* Bounds are doubles; the largest one of an int64_t is not a double, hence the comparison. */
+    case CONF_INT:
+        return parse_i64(value, option->min <= -0x1p63 ? INT64_MIN : (int64_t)option->min,
+                         option->max >= 0x1p63 ? INT64_MAX : (int64_t)option->max, to, err);
+    case CONF_DOUBLE: return parse_double(value, option->min, option->max, to, err);
+    case CONF_SIZE: return parse_size(value, to, err);
+    }
+    return err_set(err, ERR_STATE, "option of an unknown type");
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static char *trim(char *text)
+{
+    while (is_space(*text)) {
+        text++;
+    }
+    size_t size = strlen(text);
+    while (size > 0 && is_space(text[size - 1])) {
+        text[--size] = '\0';
+    }
+    return text;
+}
+
+/* One line of a file; it is cut into its parts in place. */
+static int read_line(struct parser *parser, char *line, struct err *err)
+{
+    line = trim(line);
+    if (line[0] == '\0' || line[0] == '#') {
+        return 0;
+    }
+    char *equals = strchr(line, '=');
+    if (!equals) {
+        return err_set(err, ERR_INVALID, "expected 'name = value'");
+    }
+    *equals = '\0';
+    const char *name = trim(line);
+    const char *value = trim(equals + 1);
+    const struct conf_option *option;
+    int rc = find_option(parser->program, name, &option, err);
+    if (rc) {
+        return rc;
+    }
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        if (option == own_options[i]) {
+            return err_set(err, ERR_INVALID, "option '%s' belongs on the command line", name);
+        }
+    }
+    rc = set_value(parser, option, value, true, err);
+    return rc ? err_wrap(err, "%s", name) : 0;
+}
+
+static int read_config(struct parser *parser, const char *path, struct err *err)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, FILE_MAX_BYTES);
+    int rc = file_read(path, &text, err);
+    if (rc) {
+        return rc;
+    }
+    if (text.size > 0 && memchr(text.data, '\0', text.size)) {
+        return err_set(err, ERR_FORMAT, "%s: holds a NUL byte", path);
+    }
+    char *line = text.data;
+    for (size_t number = 1; line; number++) {
+        char *feed = strchr(line, '\n');
+        if (feed) {
+            *feed = '\0';
+        }
+        rc = read_line(parser, line, err);
+        if (rc) {
+            return err_wrap(err, "%s:%zu", path, number);
+        }
+        line = feed ? feed + 1 : NULL;
+    }
+    return 0;
+}
+
+static void print_option(const struct conf_option *option)
+{
+    int width =
+        printf("  --%s%s%s", option->name, option->value_name ? " " : "", option->value_name ? option->value_name : "");
+    const char *line = option->help;
+    while (line) {
+        const char *feed = strchr(line, '\n');
+        int size = feed ? (int)(feed - line) : (int)strlen(line);
+        if (width >= HELP_COLUMN) {
+            putchar('\n');
+            width = 0;
+        }
+        printf("%*s%.*s\n", HELP_COLUMN - width, "", size, line);
+        width = 0;
+        line = feed ? feed + 1 : NULL;
+    }
+}
+
+static void print_help(const struct conf_program *program)
+{
+    printf("Usage: %s [OPTION...]%s%s\n\n%s\n\nOptions:\n", program->name, program->usage[0] ? " " : "", program->usage,
+           program->summary);
+    for (size_t i = 0; i < program->option_count + OWN_COUNT; i++) {
+        print_option(option_at(program, i));
+    }
+}
+
+/* One option of the command line: its name and value, which may be the next word. */
+struct word {
+    const struct conf_option *option; /* NULL: a positional word */
+    const char *value;
+};
+
+/* Read the word at argv[*index] and move *index behind it. */
+static int next_word(const struct conf_program *program, int argc, char **argv, int *index, bool only_positional,
+                     struct word *out, struct err *err)
+{
+    const char *text = argv[(*index)++];
+    if (only_positional || strncmp(text, "--", 2) != 0) {
+        if (!only_positional && text[0] == '-' && text[1] != '\0') {
+            return err_set(err, ERR_INVALID, "unknown option '%s'; options are written --name", text);
+        }
+        *out = (struct word){.value = text};
+        return 0;
+    }
+    const char *equals = strchr(text, '=');
+    char name[64];
+    int size = snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - text) - 2 : (int)sizeof(name), text + 2);
+    if (size < 0 || (size_t)size >= sizeof(name)) {
+        return err_set(err, ERR_INVALID, "unknown option '%s'", text);
+    }
+    struct word word;
+    int rc = find_option(program, name, &word.option, err);
+    if (rc) {
+        return rc;
+    }
+    word.value = equals ? equals + 1 : NULL;
+    if (!word.value && word.option->type == CONF_FLAG) {
+        word.value = "true";
+    } else if (!word.value) {
+        if (*index >= argc || strncmp(argv[*index], "--", 2) == 0) {
+            return err_set(err, ERR_INVALID, "option '--%s' needs a value (%s)", name, word.option->value_name);
+        }
+        word.value = argv[(*index)++];
+    }
+    *out = word;
+    return 0;
+}
+
+/* Walk the command line once. The first pass looks for our own options only, the second for the program's, so that a
+ * file that is named late is still read first. */
+static int read_arguments(struct parser *parser, int argc, char **argv, bool own_pass, struct conf_list *positional,
+                          const struct conf_option **request, const char **config, struct err *err)
+{
+    bool only_positional = false;
+    int index = 1;
+    while (index < argc) {
+        if (!only_positional && strcmp(argv[index], "--") == 0) {
+            only_positional = true;
+            index++;
+            continue;
+        }
+        struct word word = {0};
+        int rc = next_word(parser->program, argc, argv, &index, only_positional, &word, err);
+        if (rc) {
+            return rc;
+        }
+        if (word.option == &config_option) {
+            *config = word.value;
+        } else if (word.option == &help_option || word.option == &version_option) {
+            *request = *request ? *request : word.option;
+        } else if (!own_pass && word.option) {
+            rc = set_value(parser, word.option, word.value, false, err);
+            if (rc) {
+                return err_wrap(err, "--%s", word.option->name);
+            }
+        } else if (!own_pass) {
+            rc = append_item(positional, word.value, false, err);
+            if (rc) {
+                return err_wrap(err, "arguments");
+            }
+        }
+    }
+    return 0;
+}
+
+int conf_parse(const struct conf_program *program, int argc, char **argv, void *out, struct conf_list *positional,
+               bool *done, struct err *err)
+{
+    ASSERT(program->option_count <= OPTIONS_MAX);
+    struct parser parser = {.program = program, .out = out};
+    const struct conf_option *request = NULL;
+    const char *config = NULL;
+    *positional = (struct conf_list){.count = 0};
+    *done = false;
+    int rc = read_arguments(&parser, argc, argv, true, positional, &request, &config, err);
+    if (rc) {
+        return rc;
+    }
+    if (request) {
+        if (request == &help_option) {
+            print_help(program);
+        } else {
+            printf("%s %s\n", program->name, PACELINE_VERSION);
+        }
+        *done = true;
+        return 0;
+    }
+    if (config) {
+        rc = read_config(&parser, config, err);
+        if (rc) {
+            return rc;
+        }
+        memset(parser.list_begun, 0, sizeof(parser.list_begun));
+    }
+    rc = read_arguments(&parser, argc, argv, false, positional, &request, &config, err);
+    if (rc) {
+        return rc;
+    }
+    if (positional->count < program->positional_min || positional->count > program->positional_max) {
+        return err_set(err, ERR_INVALID, "%zu arguments given; usage: %s [OPTION...] %s", positional->count,
+                       program->name, program->usage);
+    }
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* conf.h: a program's options as one table: command line, optional "key = value" file and --help come from it. Programs
+ * only. */
+#ifndef BASE_CONF_H
+#define BASE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum conf_type {
+    CONF_FLAG,   /* bool; no value on the command line, true or false in a file */
+    CONF_TEXT,   /* char[size] inside the struct */
+    CONF_LIST,   /* a repeatable text: struct conf_list */
+    CONF_INT,    /* int64_t within [min, max] */
+    CONF_DOUBLE, /* double within [min, max] */
+    CONF_SIZE,   /* uint64_t bytes: 64K, 8M, 2G */
+};
+
+#define CONF_LIST_MAX 64
+struct conf_list {
+    const char *item[CONF_LIST_MAX]; /* borrowed from argv, or from `owned` */
+    char *owned[CONF_LIST_MAX];      /* NULL, or the copy of an item that came from a file */
+    size_t count;
+};
+
+/* Free what came from a file and empty the list. */
+void conf_list_done(struct conf_list *list);
+
+struct conf_option {
+    const char *name; /* "state-dir" is --state-dir and state-dir = ... */
+    enum conf_type type;
+    size_t offset; /* in the program's struct, which the caller has filled with the defaults */
+    size_t size;   /* of a CONF_TEXT field */
+    double min, max;
+    const char *value_name; /* "DIR", "HOST:PORT"; NULL for a flag */
+    const char *help;       /* one or two lines; the default is stated in words */
+};
+
+struct conf_program {
+    const char *name;    /* "paceline-agent" */
+    const char *summary; /* one sentence */
+    const char *usage;   /* what follows the options: "JOB.json", or "" */
+    const struct conf_option *options;
+    size_t option_count;
+    size_t positional_min, positional_max;
+};
+
+/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help and --version set
+ * *done after printing to stdout. Positional words go to positional; "--" ends the options. The command line goes over
+ * the file, and the file over the defaults: the first item of a list replaces what the earlier source put there.
+ * A value may follow "=" or be the next word; a flag may be "--flag=false". Errors name the option and the nearest
+ * known one. The lists in `out` that the file may set need conf_list_done. */
+NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
+                         struct conf_list *positional, bool *done, struct err *err);
+
+#endif

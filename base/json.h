@@ -1,0 +1,21 @@
+/* json.h: the one door to jansson. For schema's wire form, libtrain/model, the HTTP edges and the cli; never for cores
+ * or tensors. Ownership as jansson has it: a json_t * that is returned is owned by the caller unless the comment says
+ * borrowed. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define JSON_DEPTH_MAX 32
+
+/* Parse one JSON text: UTF-8, no duplicate keys, nothing behind it, at most JSON_DEPTH_MAX levels. ERR_FORMAT names
+ * line and column. */
+NODISCARD int json_parse(const char *text, size_t size, json_t **out, struct err *err);
+/* Append compact JSON, keys in the order in which they were set, reals with 17 digits. */
+NODISCARD int json_write(const json_t *value, struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,149 @@
+#include "base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+int parse_i64(const char *text, int64_t min, int64_t max, int64_t *out, struct err *err)
+{
+    const char *digits = text + (text[0] == '-');
+    char *end = NULL;
+    errno = 0;
+    /* strtoll alone would take leading space and '+'. */
+    long long value = is_digit(digits[0]) ? strtoll(text, &end, 10) : 0;
+    if (!end || *end != '\0') {
+        return err_set(err, ERR_INVALID, "'%s' is not a whole number", text);
+    }
+    if (errno == ERANGE || value < min || value > max) {
+        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %" PRId64 " to %" PRId64, text, min, max);
+    }
+    *out = value;
+    return 0;
+}
+
+int parse_double(const char *text, double min, double max, double *out, struct err *err)
+{
+    /* strtod alone would take leading space, hexadecimal, "inf" and "nan". */
+    bool plain = text[0] != '\0' && text[strspn(text, "0123456789.eE+-")] == '\0' && text[0] != '+';
+    char *end = NULL;
+    double value = plain ? strtod(text, &end) : 0;
+    if (!end || *end != '\0' || end == text) {
+        return err_set(err, ERR_INVALID, "'%s' is not a number", text);
+    }
+    if (!isfinite(value) || value < min || value > max) {
+        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %.17g to %.17g", text, min, max);
+    }
+    *out = value;
+    return 0;
+}
+
+int parse_size(const char *text, uint64_t *out_bytes, struct err *err)
+{
+    static const char suffixes[] = "KMGT";
+    char *end = NULL;
+    errno = 0;
+    unsigned long long value = is_digit(text[0]) ? strtoull(text, &end, 10) : 0;
+    unsigned shift = 0;
+    if (end && *end != '\0') {
+        const char *suffix = strchr(suffixes, *end);
+        shift = suffix ? (unsigned)(suffix - suffixes + 1) * 10 : 0;
+        end += suffix != NULL;
+    }
+    if (!end || *end != '\0') {
+        return err_set(err, ERR_INVALID, "'%s' is not a size; expected bytes such as 512, 64K, 8M, 2G or 1T", text);
+    }
+    if (errno == ERANGE || value > UINT64_MAX >> shift) {
+        return err_set(err, ERR_INVALID, "'%s' is more bytes than 64 bits can count", text);
+    }
+    *out_bytes = value << shift;
+    return 0;
+}
+
+int parse_bool(const char *text, bool *out, struct err *err)
+{
+    bool yes = strcmp(text, "true") == 0;
+    if (!yes && strcmp(text, "false") != 0) {
+        return err_set(err, ERR_INVALID, "'%s' is neither true nor false", text);
+    }
+    *out = yes;
+    return 0;
+}
+
+/* c is one of 0-9 and a-f. */
+static unsigned hex_value(char c)
+{
+    return (unsigned)(is_digit(c) ? c - '0' : c - 'a' + 10);
+}
+
+int parse_hex(const char *text, uint8_t *out, size_t size, struct err *err)
+{
+    if (strlen(text) / 2 != size || strlen(text) % 2 != 0 || strspn(text, "0123456789abcdef") != size * 2) {
+        return err_set(err, ERR_INVALID, "'%s' is not %zu bytes in lower-case hexadecimal", text, size);
+    }
+    for (size_t i = 0; i < size; i++) {
+        out[i] = (uint8_t)(hex_value(text[2 * i]) << 4 | hex_value(text[2 * i + 1]));
+    }
+    return 0;
+}
+
+void parse_to_hex(const uint8_t *data, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        out[2 * i] = digits[data[i] >> 4];
+        out[2 * i + 1] = digits[data[i] & 15];
+    }
+    out[2 * size] = '\0';
+}
+
+#define NEAREST_TEXT_MAX 64
+
+/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes, one row at a time. */
+static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    size_t row[NEAREST_TEXT_MAX + 1];
+    for (size_t j = 0; j <= b_size; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 0; i < a_size; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < b_size; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            best = row[j + 1] + 1 < best ? row[j + 1] + 1 : best;
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            diagonal = row[j + 1];
+            row[j + 1] = best;
+        }
+    }
+    return row[b_size];
+}
+
+const char *parse_nearest(const char *text, const char *const *candidates, size_t count)
+{
+    size_t size = strnlen(text, NEAREST_TEXT_MAX + 1);
+    if (size > NEAREST_TEXT_MAX) {
+        return NULL;
+    }
+    const char *nearest = NULL;
+    size_t least = size / 3;
+    for (size_t i = 0; i < count; i++) {
+        size_t candidate_size = strnlen(candidates[i], NEAREST_TEXT_MAX + 1);
+        if (candidate_size > NEAREST_TEXT_MAX) {
+            continue;
+        }
+        size_t distance = edit_distance(text, size, candidates[i], candidate_size);
+        if (distance < least || (distance == least && !nearest)) {
+            least = distance;
+            nearest = candidates[i];
+        }
+    }
+    return nearest;
+}

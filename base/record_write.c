@@ -1,0 +1,200 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/record_parts.h"
+#include "base/utf8.h"
+
+/* Free what the field of the struct at base owns; the plain members stay. */
+static void release_field(const struct field *field, char *base)
+{
+    void *at = base + field->offset;
+    if (field->type == FIELD_RECORD) {
+        record_done(field->record, at);
+    } else if (field->type == FIELD_JSON) {
+        json_decref(*(json_t **)at);
+        *(json_t **)at = NULL;
+    } else if (field->type == FIELD_LIST) {
+        const struct field element = record_element(field);
+        size_t count = *record_count(field, base);
+        ASSERT(count <= field->size);
+        for (size_t i = 0; i < count; i++) {
+            release_field(&element, (char *)at + i * field->element_size);
+        }
+    }
+}
+
+void record_done(const struct record *record, void *value)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        release_field(&record->fields[i], value);
+    }
+}
+
+void record_clear_field(const struct field *field, char *base)
+{
+    release_field(field, base);
+    void *at = base + field->offset;
+    switch (field->type) {
+    case FIELD_BOOL: *(bool *)at = false; break;
+    case FIELD_INT:
+    case FIELD_TIME: *(int64_t *)at = 0; break;
+    case FIELD_DOUBLE: *(double *)at = 0; break;
+    case FIELD_TEXT: *(char *)at = '\0'; break;
+    case FIELD_ENUM: *(int *)at = 0; break;
+    case FIELD_LIST:
+    case FIELD_MAP: *record_count(field, base) = 0; break;
+    case FIELD_RECORD:
+    case FIELD_JSON:
+    case FIELD_CONSTANT: break;
+    }
+    if (record_has_presence(field)) {
+        *record_presence(field, base) = false;
+    }
+}
+
+static bool is_zero(const struct field *field, const char *base)
+{
+    if (record_has_presence(field)) {
+        const void *presence = base + field->presence_offset;
+        return !*(const bool *)presence;
+    }
+    const void *at = base + field->offset;
+    switch (field->type) {
+    case FIELD_BOOL: return !*(const bool *)at;
+    case FIELD_INT:
+    case FIELD_TIME: return *(const int64_t *)at == 0;
+    case FIELD_DOUBLE: return fpclassify(*(const double *)at) == FP_ZERO;
+    case FIELD_TEXT: return *(const char *)at == '\0';
+    case FIELD_ENUM: return *(const int *)at == 0;
+    case FIELD_RECORD:
+    case FIELD_CONSTANT: return false;
+    case FIELD_LIST:
+    case FIELD_MAP: {
+        const void *count = base + field->count_offset;
+        return *(const size_t *)count == 0;
+    }
+    case FIELD_JSON: return *(json_t *const *)at == NULL;
+    }
+    return false;
+}
+
+/* A text that came from outside (a path, a cut message) may not be UTF-8, and JSON must be. */
+static json_t *write_text(const struct field *field, const char *text)
+{
+    size_t size = strnlen(text, field->size);
+    ASSERT(size < field->size);
+    size_t i = 0;
+    size_t length = 1;
+    while (i < size && (length = utf8_sequence(text + i, size - i)) > 0) {
+        i += length;
+    }
+    if (length > 0) {
+        return json_stringn_nocheck(text, size);
+    }
+    char *copy = strdup(text);
+    if (!copy) {
+        return NULL;
+    }
+    utf8_repair(copy);
+    json_t *value = json_string_nocheck(copy);
+    free(copy);
+    return value;
+}
+
+static json_t *write_enum(const struct field *field, int index)
+{
+    ASSERT(index >= 0);
+    for (int i = 0; i <= index; i++) {
+        ASSERT(field->names[i]);
+    }
+    return json_string(field->names[index]);
+}
+
+static json_t *write_time(int64_t wall_ms)
+{
+    char text[CLOCK_RFC3339_SIZE];
+    clock_format_rfc3339(wall_ms, text);
+    return json_string(wall_ms == 0 ? "1970-01-01T00:00:00.000Z" : text);
+}
+
+static json_t *write_value(const struct field *field, const char *base);
+
+static json_t *write_list(const struct field *field, const char *base)
+{
+    const void *stored = base + field->count_offset;
+    size_t count = *(const size_t *)stored;
+    ASSERT(count <= field->size);
+    const struct field element = record_element(field);
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < count; i++) {
+        if (json_array_append_new(list, write_value(&element, base + field->offset + i * field->element_size))) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *write_map(const struct field *field, const char *base)
+{
+    const void *stored = base + field->count_offset;
+    size_t count = *(const size_t *)stored;
+    ASSERT(count <= field->size);
+    const struct field *name_field = &field->record->fields[0];
+    const struct field *value_field = &field->record->fields[1];
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < count; i++) {
+        const char *element = base + field->offset + i * field->element_size;
+        if (json_object_set_new(object, element + name_field->offset,
+                                write_text(value_field, element + value_field->offset))) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *write_value(const struct field *field, const char *base)
+{
+    if ((field->flags & FIELD_NULLABLE) && is_zero(field, base)) {
+        return json_null();
+    }
+    const void *at = base + field->offset;
+    switch (field->type) {
+    case FIELD_BOOL: return json_boolean(*(const bool *)at);
+    case FIELD_INT: return json_integer(*(const int64_t *)at);
+    case FIELD_DOUBLE: return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
+    case FIELD_TEXT: return write_text(field, at);
+    case FIELD_ENUM: return write_enum(field, *(const int *)at);
+    case FIELD_TIME: return write_time(*(const int64_t *)at);
+    case FIELD_RECORD: return record_write(field->record, at);
+    case FIELD_LIST: return write_list(field, base);
+    case FIELD_MAP: return write_map(field, base);
+    case FIELD_CONSTANT: return json_loads(field->constant, JSON_DECODE_ANY, NULL);
+    case FIELD_JSON: {
+        json_t *value = *(json_t *const *)at;
+        return value ? json_incref(value) : json_null();
+    }
+    }
+    return NULL;
+}
+
+json_t *record_write(const struct record *record, const void *value)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        if ((field->flags & FIELD_INPUT) || ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
+            continue;
+        }
+        /* The setter takes the new value and refuses NULL, which is what a failed allocation looks like. */
+        if (json_object_set_new(object, field->name, write_value(field, value))) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}

@@ -1,0 +1,71 @@
+#include "base/rng.h"
+
+#include "base/assert.h"
+
+#define ROUNDS 10
+#define MULTIPLIER_0 0xD2511F53u
+#define MULTIPLIER_1 0xCD9E8D57u
+#define WEYL_0 0x9E3779B9u /* golden ratio */
+#define WEYL_1 0xBB67AE85u /* sqrt(3) - 1 */
+
+struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4])
+{
+    uint32_t key_0 = key[0];
+    uint32_t key_1 = key[1];
+    struct rng_block block = {{counter[0], counter[1], counter[2], counter[3]}};
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t product_0 = (uint64_t)MULTIPLIER_0 * block.word[0];
+        uint64_t product_1 = (uint64_t)MULTIPLIER_1 * block.word[2];
+        block = (struct rng_block){{
+            (uint32_t)(product_1 >> 32) ^ block.word[1] ^ key_0,
+            (uint32_t)product_1,
+            (uint32_t)(product_0 >> 32) ^ block.word[3] ^ key_1,
+            (uint32_t)product_0,
+        }};
+        key_0 += WEYL_0;
+        key_1 += WEYL_1;
+    }
+    return block;
+}
+
+/* Philox under a fixed key is a bijection of counters, so for one seed different (purpose, a, b) yield different
+ * (key, high): no two streams of a seed ever use the same key with the same counter. */
+struct rng_stream rng_stream(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint32_t b)
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), b, (uint32_t)purpose};
+    struct rng_block block = rng_philox(key, counter);
+    return (struct rng_stream){
+        .key = {block.word[0], block.word[1]},
+        .high = {block.word[2], block.word[3]},
+    };
+}
+
+struct rng_block rng_block(const struct rng_stream *stream, uint64_t block_index)
+{
+    const uint32_t counter[4] = {(uint32_t)block_index, (uint32_t)(block_index >> 32), stream->high[0],
+                                 stream->high[1]};
+    return rng_philox(stream->key, counter);
+}
+
+uint32_t rng_word(const struct rng_stream *stream, uint64_t index)
+{
+    return rng_block(stream, index / 4).word[index % 4];
+}
+
+float rng_uniform(const struct rng_stream *stream, uint64_t index)
+{
+    return (float)(rng_word(stream, index) >> 8) * 0x1p-24f;
+}
+
+__extension__ typedef unsigned __int128 wide;
+
+uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bound)
+{
+    ASSERT(bound >= 1);
+    /* Words 2 * index and 2 * index + 1 lie in the same block. */
+    struct rng_block block = rng_block(stream, index / 2);
+    const uint32_t *pair = &block.word[index % 2 * 2];
+    uint64_t number = (uint64_t)pair[1] << 32 | pair[0];
+    return (uint64_t)(((wide)number * bound) >> 64);
+}

@@ -1,0 +1,35 @@
+/* size.h: checked arithmetic on sizes that come from outside (shapes, headers). Any room. */
+#ifndef BASE_SIZE_H
+#define BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* *out = a * b or a + b; false (and *out untouched) when that does not fit. */
+static inline bool size_multiply(size_t a, size_t b, size_t *out)
+{
+    size_t result;
+    if (__builtin_mul_overflow(a, b, &result)) {
+        return false;
+    }
+    *out = result;
+    return true;
+}
+
+static inline bool size_add(size_t a, size_t b, size_t *out)
+{
+    size_t result;
+    if (__builtin_add_overflow(a, b, &result)) {
+        return false;
+    }
+    *out = result;
+    return true;
+}
+
+/* The next multiple of `alignment` (a power of two). */
+static inline size_t size_align(size_t size, size_t alignment)
+{
+    return (size + alignment - 1) & ~(alignment - 1);
+}
+
+#endif

@@ -1,0 +1,20 @@
+# The outside libraries, one imported target each. A room links the one it alone is allowed to see; tests/borders checks it.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib)
+  pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${library})
+endforeach()
+pkg_check_modules(cmocka IMPORTED_TARGET cmocka)
+
+# The serial OpenBLAS, by its own directory: our threads call it, its own threading would change bits and cost memory,
+# and Debian's alternatives may point the plain name at another build.
+find_library(OPENBLAS_LIBRARY openblas PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+find_path(OPENBLAS_INCLUDE cblas.h PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+if(NOT OPENBLAS_LIBRARY OR NOT OPENBLAS_INCLUDE)
+  message(FATAL_ERROR "OpenBLAS is missing: apt-get install libopenblas-serial-dev")
+endif()
+get_filename_component(OPENBLAS_DIRECTORY ${OPENBLAS_LIBRARY} DIRECTORY)
+add_library(openblas INTERFACE)
+target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
+target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY})
+target_link_options(openblas INTERFACE -Wl,-rpath,${OPENBLAS_DIRECTORY})

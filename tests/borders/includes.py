@@ -1,0 +1,96 @@
+"""Keep the floors: which room may include from which, and which room alone sees an outside library.
+
+    includes.py ROOT
+"""
+
+import fnmatch
+import re
+import sys
+
+import tree
+
+# Room (the longest matching directory counts): the directories or headers it may include from, beside its own. "!" takes
+# something away again. Rooms that are not listed (tests, bench, tools) may include anything of the tree.
+PURE_BASE = ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/json.h", "!base/log.h", "!base/record.h"]
+ROOMS = {
+    "base": [],
+    "net": ["base/"],
+    "schema": ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h", "libtrain/model/"],
+    "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
+    "libtrain/model": ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h",
+                       "libtrain/formats/"],
+    "libtrain/formats": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
+    "coordinator/plan": PURE_BASE + ["libtrain/model/"],
+    "coordinator/core": PURE_BASE + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
+    "coordinator": ["base/", "net/", "schema/", "libtrain/model/", "libtrain/formats/"],
+    "agent/core": PURE_BASE + ["schema/", "!schema/wire.h", "libtrain/model/"],
+    "agent": ["base/", "net/", "schema/", "libtrain/"],
+    "cli": ["base/", "net/", "schema/"],
+}
+# Single files that may see one more header, and why.
+EXCEPTIONS = {
+    ("libtrain/stage/probe.c", "base/clock.h"),  # measures the device's speed; no number of a model depends on it
+}
+
+# Outside headers and the files that may include them.
+OUTSIDE = {
+    "jansson.h": ["base/json.h"],
+    "microhttpd.h": ["net/*"],
+    "curl/*": ["net/*"],
+    "openssl/*": ["net/*"],
+    "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*"],
+    "cblas.h": ["libtrain/backend/*", "bench/*"],
+    "zlib.h": ["libtrain/formats/*", "tests/unit/libtrain_formats/*"],
+    "cmocka.h": ["tests/support/*"],
+    "assert.h": [],  # ours is base/assert.h: the build types define NDEBUG
+}
+# What a pure room has no business with: clocks, files, sockets, threads, signals.
+PURE_ROOMS = ["coordinator/core", "coordinator/plan", "agent/core"]
+IMPURE_SYSTEM = ["time.h", "sys/*", "unistd.h", "fcntl.h", "pthread.h", "threads.h", "stdatomic.h", "signal.h", "poll.h",
+                 "netinet/*", "arpa/*", "netdb.h", "dirent.h", "errno.h", "locale.h"]
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def room_of(path):
+    rooms = [room for room in ROOMS if path.startswith(room + "/")]
+    return max(rooms, key=len) if rooms else None
+
+
+def allowed(room, header):
+    """May a file of the room include this header of the tree? Its own and those of rooms inside it always."""
+    answer = header.startswith(room + "/")
+    for rule in ROOMS[room]:
+        if rule.startswith("!"):
+            answer = answer and header != rule[1:]
+        else:
+            answer = answer or header.startswith(rule)
+    return answer
+
+
+def matches(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def check(root):
+    problems = []
+    count = 0
+    for path in tree.files(root, ".c", ".h"):
+        room = room_of(path)
+        text = tree.read(root, path)
+        for match in INCLUDE.finditer(text):
+            count += 1
+            kind, header = match.groups()
+            place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
+            for pattern, owners in OUTSIDE.items():
+                if fnmatch.fnmatch(header, pattern) and not matches(path, owners):
+                    problems.append(f"{place}: <{header}> is only for {', '.join(owners) or 'nobody'}")
+            if kind == "<" and room in PURE_ROOMS and matches(header, IMPURE_SYSTEM):
+                problems.append(f"{place}: <{header}> in the pure room {room}")
+            if kind == '"' and room and not allowed(room, header) and (path, header) not in EXCEPTIONS:
+                problems.append(f"{place}: \"{header}\" is not for {room}")
+    return count, problems
+
+
+if __name__ == "__main__":
+    tree.verdict("includes", *check(sys.argv[1]))

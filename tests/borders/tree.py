@@ -1,0 +1,47 @@
+"""What the border checks share: the list of source files, C text without comments and literals, and the verdict."""
+
+import os
+import re
+import sys
+
+SKIPPED_DIRECTORIES = {"build", "__pycache__", "node_modules"}
+SKIP = 77
+
+TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+
+
+def files(root, *endings):
+    """Paths relative to root, sorted, of the files that end so; hidden directories and build trees are left out."""
+    found = []
+    for directory, names, entries in os.walk(root):
+        names[:] = sorted(n for n in names if n not in SKIPPED_DIRECTORIES and not n.startswith("."))
+        found += [os.path.relpath(os.path.join(directory, e), root) for e in entries if e.endswith(endings)]
+    return sorted(found)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as source:
+        return source.read()
+
+
+def blank(text):
+    """C text with comments and literals emptied; every line keeps its number. Paths of #include lines are literals too."""
+    def empty(match):
+        token = match.group(0)
+        newlines = "\n" * token.count("\n")
+        return newlines or (token[0] * 2 if token[0] in "\"'" else " ")
+    return TOKEN.sub(empty, text)
+
+
+def verdict(name, checked, problems):
+    """Print the problems or how much was checked, and leave. A check that looked at nothing fails."""
+    for problem in problems:
+        print(problem)
+    print(f"{name}: {checked} checked, {len(problems)} problems")
+    sys.exit(1 if problems or checked == 0 else 0)
+
+
+def skip(reason):
+    print(f"skip: {reason}")
+    sys.exit(SKIP)

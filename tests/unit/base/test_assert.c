@@ -1,0 +1,47 @@
+#include "base/assert.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+static void what_holds_passes(void **state)
+{
+    (void)state;
+    ASSERT(1 + 1 == 2);
+}
+
+/* Run in a child: the status tells how it ended, the text what it said. */
+static void what_does_not_hold_names_the_place_and_aborts(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)dup2(ends[1], STDERR_FILENO);
+        ASSERT(1 + 1 == 3);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    char text[256] = "";
+    assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+    (void)close(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_holds(text, "test_assert.c:");
+    assert_holds(text, ": assertion failed: 1 + 1 == 3\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_holds_passes),
+        cmocka_unit_test(what_does_not_hold_names_the_place_and_aborts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* The parts of record.h that shape a document: maps, groups, constants, forms of texts, lists with a least length and
+ * values that may be null beside a zero. */
+#include "base/record.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+struct label {
+    char key[8];
+    char value[8];
+};
+
+struct node {
+    char name[8];
+    struct label labels[2];
+    size_t label_count;
+    double clip_norm;
+    bool has_clip_norm;
+    int64_t cuts[4];
+    size_t cut_count;
+    bool has_cuts;
+    int64_t first;
+    int64_t every;
+    int kind;
+    bool flag;
+    double rate;
+    char text[8];
+    json_t *any[2];
+    size_t any_count;
+};
+
+static bool is_lower(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
+static const struct text_form lower_form = {is_lower, "a word of a-z"};
+static const char *const kinds[] = {"none", "some", NULL};
+
+static const struct field label_fields[] = {
+    MEMBER_FORM(struct label, key, "key", FIELD_REQUIRED, &lower_form),
+    MEMBER_TEXT(struct label, value, "value", FIELD_REQUIRED),
+};
+static const struct record label_record = RECORD(struct label, "label", label_fields);
+
+static const struct field replan_fields[] = {
+    MEMBER_INT(struct node, first, "first", 0, 0, 10),
+    MEMBER_INT(struct node, every, "every", FIELD_REQUIRED, 1, 10),
+};
+static const struct record replan_record = RECORD(struct node, "replan", replan_fields);
+
+static const struct field cut_field = {.type = FIELD_INT, .min = 1, .max = 9};
+static const struct field any_field = {.type = FIELD_JSON};
+
+static const struct field node_fields[] = {
+    MEMBER_FORM(struct node, name, "name", 0, &lower_form),
+    MEMBER_MAP(struct node, labels, "labels", FIELD_SKIP_EMPTY, &label_record, label_count),
+    MEMBER_DOUBLE_OPTIONAL(struct node, clip_norm, "clip_norm", 0, 0, 100, has_clip_norm),
+    MEMBER_LIST_OPTIONAL(struct node, cuts, "cuts", 0, &cut_field, cut_count, has_cuts),
+    MEMBER_GROUP("replan", 0, &replan_record),
+    MEMBER_CONSTANT("pipeline", "\"sync\""),
+    MEMBER_ENUM(struct node, kind, "kind", FIELD_NULLABLE, kinds),
+    MEMBER_BOOL(struct node, flag, "flag", FIELD_NULLABLE),
+    MEMBER_DOUBLE(struct node, rate, "rate", FIELD_NULLABLE, 0, 0),
+    MEMBER_TEXT(struct node, text, "text", FIELD_NULLABLE),
+    {.name = "any",
+     .type = FIELD_LIST,
+     .flags = FIELD_SKIP_EMPTY,
+     .offset = offsetof(struct node, any),
+     .element = &any_field,
+     .element_size = sizeof(json_t *),
+     .size = 2,
+     .min = 1,
+     .max = 2,
+     .count_offset = offsetof(struct node, any_count)},
+};
+static const struct record node_record = RECORD(struct node, "node", node_fields);
+
+struct outcome {
+    struct node node;
+    struct record_faults faults;
+    struct err err;
+    int rc;
+};
+
+static void read_node(struct outcome *out, const char *text)
+{
+    *out = (struct outcome){
+        .node = {.name = "a", .every = 1, .first = 5, .kind = 1, .flag = true, .rate = 2, .text = "t"}};
+    json_auto_t *value = NULL;
+    assert_ok(json_parse(text, strlen(text), &value, &out->err), &out->err);
+    out->rc = record_read(&node_record, value, "", &out->node, &out->faults, &out->err);
+}
+
+static void check_fault(const char *text, const char *pointer, const char *message)
+{
+    struct outcome out;
+    read_node(&out, text);
+    assert_int_equal(out.rc, ERR_INVALID);
+    assert_int_equal(out.faults.count, 1);
+    assert_string_equal(out.faults.fault[0].pointer, pointer);
+    assert_string_equal(out.faults.fault[0].message, message);
+    record_done(&node_record, &out.node);
+}
+
+/* Read the text, write the struct and compare; then read what was written and write it once more. */
+static void check_written(const char *text, const char *expected)
+{
+    struct outcome out;
+    read_node(&out, text);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(out.rc, &out.err);
+        json_auto_t *written = record_write(&node_record, &out.node);
+        BUF_AUTO struct buf shown;
+        buf_init(&shown, 10000);
+        assert_ok(json_write(written, &shown, &out.err), &out.err);
+        assert_string_equal(shown.data, expected);
+        record_done(&node_record, &out.node);
+        read_node(&out, shown.data);
+    }
+    record_done(&node_record, &out.node);
+}
+
+static void a_map_is_an_object_of_texts(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"labels\":{\"room\":\"7\",\"site\":\"\"}}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.label_count, 2);
+    assert_string_equal(out.node.labels[0].key, "room");
+    assert_string_equal(out.node.labels[0].value, "7");
+    assert_string_equal(out.node.labels[1].key, "site");
+    assert_string_equal(out.node.labels[1].value, "");
+}
+
+static void a_map_bounds_its_names_values_and_number(void **state)
+{
+    (void)state;
+    check_fault("{\"labels\":[]}", "/labels", "expected an object, got an array");
+    check_fault("{\"labels\":{\"a\":1}}", "/labels/a", "expected a text, got an integer");
+    check_fault("{\"labels\":{\"Room\":\"1\"}}", "/labels/Room", "'Room' is not a word of a-z");
+    check_fault("{\"labels\":{\"abcdefgh\":\"1\"}}", "/labels/abcdefgh", "is 8 bytes long; at most 7 are allowed");
+    check_fault("{\"labels\":{\"a\":\"12345678\"}}", "/labels/a", "is 8 bytes long; at most 7 are allowed");
+    check_fault("{\"labels\":{\"a\":\"\",\"b\":\"\",\"c\":\"\"}}", "/labels", "has 3 elements; at most 2 are allowed");
+}
+
+static void a_text_must_have_its_form(void **state)
+{
+    (void)state;
+    check_fault("{\"name\":\"A\"}", "/name", "'A' is not a word of a-z");
+    check_fault("{\"name\":\"\"}", "/name", "'' is not a word of a-z");
+}
+
+static void a_group_nests_members_of_the_same_struct(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"replan\":{\"every\":3}}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.every, 3);
+    assert_int_equal(out.node.first, 5);
+    check_fault("{\"replan\":{}}", "/replan/every", "is required");
+    check_fault("{\"replan\":{\"every\":1,\"frist\":1}}", "/replan/frist", "unknown field");
+    check_fault("{\"replan\":null}", "/replan", "expected an object, got null");
+}
+
+static void a_constant_takes_its_one_value_only(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"pipeline\":\"sync\"}");
+    assert_ok(out.rc, &out.err);
+    check_fault("{\"pipeline\":\"async\"}", "/pipeline", "not offered by this version; leave it out or use \"sync\"");
+    check_fault("{\"pipeline\":null}", "/pipeline", "not offered by this version; leave it out or use \"sync\"");
+}
+
+static void a_zero_beside_a_presence_is_not_null(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"clip_norm\":0,\"cuts\":[]}");
+    assert_ok(out.rc, &out.err);
+    assert_true(out.node.has_clip_norm && out.node.has_cuts);
+    read_node(&out, "{\"clip_norm\":null,\"cuts\":null}");
+    assert_ok(out.rc, &out.err);
+    assert_false(out.node.has_clip_norm || out.node.has_cuts);
+    check_fault("{\"clip_norm\":101}", "/clip_norm", "must be at most 100");
+    check_fault("{\"cuts\":[0]}", "/cuts/0", "must be at least 1");
+}
+
+static void a_list_may_need_elements(void **state)
+{
+    (void)state;
+    check_fault("{\"any\":[]}", "/any", "has 0 elements; at least 1 are needed");
+    check_fault("{\"any\":[1,2,3]}", "/any", "has 3 elements; at most 2 are allowed");
+}
+
+static void a_list_owns_its_values_until_done(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"any\":[{\"a\":1},null]}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.any_count, 2);
+    assert_true(json_is_object(out.node.any[0]) && json_is_null(out.node.any[1]));
+    record_done(&node_record, &out.node);
+    assert_null(out.node.any[0]);
+}
+
+static void a_text_with_a_nul_is_refused(void **state)
+{
+    (void)state;
+    json_auto_t *value = json_pack("{so}", "text", json_stringn("a\0b", 3));
+    struct node node = {0};
+    struct err err = {0};
+    assert_int_equal(record_read(&node_record, value, "", &node, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/text: holds a NUL character");
+}
+
+static void every_shape_is_written_as_it_is_read(void **state)
+{
+    (void)state;
+    check_written("{}", "{\"name\":\"a\",\"clip_norm\":null,\"cuts\":null,\"replan\":{\"first\":5,\"every\":1},"
+                        "\"pipeline\":\"sync\",\"kind\":\"some\",\"flag\":true,\"rate\":2.0,\"text\":\"t\"}");
+    check_written(
+        "{\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"clip_norm\":0,\"cuts\":[3,2],\"replan\":{\"every\":9},"
+        "\"kind\":null,\"flag\":null,\"rate\":null,\"text\":null,\"any\":[[1],\"x\"]}",
+        "{\"name\":\"a\",\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"clip_norm\":0.0,\"cuts\":[3,2],"
+        "\"replan\":{\"first\":5,\"every\":9},\"pipeline\":\"sync\",\"kind\":null,\"flag\":null,\"rate\":null,"
+        "\"text\":null,\"any\":[[1],\"x\"]}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_map_is_an_object_of_texts),
+        cmocka_unit_test(a_map_bounds_its_names_values_and_number),
+        cmocka_unit_test(a_text_must_have_its_form),
+        cmocka_unit_test(a_group_nests_members_of_the_same_struct),
+        cmocka_unit_test(a_constant_takes_its_one_value_only),
+        cmocka_unit_test(a_zero_beside_a_presence_is_not_null),
+        cmocka_unit_test(a_list_may_need_elements),
+        cmocka_unit_test(a_list_owns_its_values_until_done),
+        cmocka_unit_test(a_text_with_a_nul_is_refused),
+        cmocka_unit_test(every_shape_is_written_as_it_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
