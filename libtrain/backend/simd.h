@@ -1,0 +1,31 @@
+/* simd.h: SIMD_CLONES compiles a loop once per x86 vector ISA and picks one when the program is loaded. Only for loops
+ * whose bits cannot differ between the clones: elementwise arithmetic without reordered sums (the project is compiled
+ * with -ffp-contract=off). Sanitizers run before such a choice can be made, so there the baseline is used. */
+#ifndef LIBTRAIN_BACKEND_SIMD_H
+#define LIBTRAIN_BACKEND_SIMD_H
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SIMD_BASELINE_ONLY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define SIMD_BASELINE_ONLY 1
+#endif
+#endif
+
+#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY)
+#define SIMD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define SIMD_CLONES
+#endif
+
+/* Before a loop whose output may be exactly its input (in place): the elements do not depend on each other. */
+#if defined(__clang__)
+#define SIMD_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SIMD_IN_PLACE _Pragma("GCC ivdep")
+#endif
+
+/* The vector ISA of this machine that the loops use: "avx512", "avx2", "sse2", "neon". */
+const char *simd_isa(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* dataset.h: outside data sets (IDX, gzip too; NPY; CIFAR binary; a tar of these; safetensors) turned into the
+ * project's one form, and that form opened for reading. The one form is a safetensors file with two tensors:
+ *
+ *     "inputs"  U8 or F32 [count, H, W, C]
+ *     "labels"  I32       [count]
+ *
+ * For the coordinator (uploads) and `paceline-agent train` (local files). Any thread; reads files, never the network.
+ */
+#ifndef LIBTRAIN_FORMATS_DATASET_H
+#define LIBTRAIN_FORMATS_DATASET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/formats/dtype.h"
+
+#define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
+#define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
+#define DATASET_CLASSES_MAX 65536
+
+struct dataset_info {
+    uint64_t count;         /* samples */
+    uint32_t h, w, c;       /* shape of one sample */
+    enum dtype dtype;       /* of inputs: DTYPE_U8 or DTYPE_F32 */
+    uint32_t classes;       /* largest label + 1 */
+    uint64_t inputs_offset; /* bytes from the start of the file */
+    uint64_t inputs_bytes;
+    uint64_t labels_offset;
+    uint64_t labels_bytes;
+    uint64_t total_bytes;
+};
+
+struct dataset_limits {
+    uint64_t total_bytes; /* of the result; a gzip bomb ends here */
+    size_t entries;       /* of an archive */
+};
+
+typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);
+
+/* Convert what lies in the files `fd[0..fd_count)` (seekable, read from offset 0; one file: any format; two files:
+ * images and labels, in either order) and give the result to `sink` piece by piece, in order. The format is recognised
+ * by content, never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1 dimension (labels); NPY u1, f4 [N,H,W],
+ * [N,H,W,C], [N,F] and i4, i8, u1 [N] labels; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as
+ * above; tar (ustar, optionally gzip) of these, several CIFAR files in name order. Archives: regular files only, no
+ * links, no "..", limits->entries. Errors say which file or entry and what: "train-labels: 2999 labels for 3000
+ * images". ERR_FORMAT, ERR_LIMIT, ERR_IO, or what sink returned. */
+NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
+                              void *arg, struct dataset_info *out, struct err *err);
+
+/* Read the header of a file in the one form and check it against the file's size. `classes` is 0: it is not in the
+ * header. */
+NODISCARD int dataset_read_info(int fd, struct dataset_info *out, struct err *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* part.h: what one file of an outside data set holds, found by reading it once to its end: images, labels or both.
+ * Images stay where they are, labels are kept. Private to libtrain/formats; one function per format. One thread. */
+#ifndef LIBTRAIN_FORMATS_PART_H
+#define LIBTRAIN_FORMATS_PART_H
+
+#include "libtrain/formats/dataset.h"
+#include "libtrain/formats/stream.h"
+
+#define CIFAR_PIXELS 1024
+#define CIFAR_IMAGE_BYTES (3 * CIFAR_PIXELS)
+#define CIFAR_RECORD_BYTES (1 + CIFAR_IMAGE_BYTES)
+
+enum part_kind { PART_IMAGES, PART_LABELS, PART_CIFAR, PART_WHOLE /* images and labels of the project's one form */ };
+
+struct part {
+    enum part_kind kind;
+    char name[STREAM_NAME_MAX];
+    size_t file, content; /* which file, and which content within it */
+    uint64_t count;       /* images or labels */
+    uint32_t h, w, c;     /* of an image */
+    enum dtype dtype;     /* of images */
+    uint64_t skip;        /* bytes in front of the images; they are contiguous but in PART_CIFAR */
+    size_t label_first;   /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first, + count) */
+};
+
+struct labels {
+    int32_t *value;
+    size_t count, capacity;
+    int32_t largest;
+};
+
+void labels_done(struct labels *labels);
+/* ERR_INVALID when it is not in [0, DATASET_CLASSES_MAX); `name` says where. */
+NODISCARD int labels_append(struct labels *labels, int64_t label, const char *name, struct err *err);
+
+/* Set the shape of `rank` dimensions behind the count: (F), (H, W) or (H, W, C); bounded, none of them 0. */
+NODISCARD int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct err *err);
+/* Count and shape are set and the images come next: note where, and read over them. */
+NODISCARD int part_pass_images(struct part *part, struct stream *stream, struct err *err);
+/* The count is set and the labels come next: append them. Each has `size` bytes, little endian; of one byte unsigned,
+ * of 4 and 8 signed. */
+NODISCARD int part_read_labels(struct part *part, struct stream *stream, size_t size, struct labels *labels,
+                               struct err *err);
+uint64_t part_image_bytes(const struct part *part);
+
+/* By its first bytes; size is the whole stream's, or STREAM_SIZE_UNKNOWN. */
+bool idx_recognise(const uint8_t *bytes, size_t available, uint64_t size);
+bool npy_recognise(const uint8_t *bytes, size_t available);
+bool cifar_recognise(const uint8_t *bytes, size_t available);
+bool form_recognise(const uint8_t *bytes, size_t available);
+
+/* Read a stream of the format to its end. part->name is set. */
+NODISCARD int idx_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+
+/* One record's planes, R then G then B, to out[32 x 32 x 3]. */
+void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);
+
+#endif

@@ -1,0 +1,456 @@
+#include "libtrain/formats/safetensors.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "libtrain/formats/scanner.h"
+
+#define PREFIX_BYTES 8
+#define DATA_ALIGNMENT 64
+#define METADATA_KEY "__metadata__"
+
+static const enum dtype known_dtypes[] = {DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64};
+
+/* ---- reading ---- */
+
+int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struct err *err)
+{
+    uint64_t length = 0;
+    for (size_t i = PREFIX_BYTES; i > 0; i--) {
+        length = length << 8 | prefix[i - 1];
+    }
+    if (length < 2 || length > SAFETENSORS_HEADER_MAX - PREFIX_BYTES) {
+        return err_set(err, ERR_FORMAT, "safetensors: the header claims %" PRIu64 " bytes; 2 to %u are possible",
+                       length, SAFETENSORS_HEADER_MAX - PREFIX_BYTES);
+    }
+    *out_bytes = PREFIX_BYTES + length;
+    return 0;
+}
+
+static int read_metadata(struct scanner *scanner, struct safetensors_header *header, struct err *err)
+{
+    int rc = scanner_expect(scanner, '{', err);
+    if (rc || scanner_take(scanner, '}')) {
+        return rc;
+    }
+    do {
+        if (header->metadata_count == SAFETENSORS_METADATA_MAX) {
+            return err_set(err, ERR_LIMIT, "more than %d entries of metadata", SAFETENSORS_METADATA_MAX);
+        }
+        struct safetensors_metadata *entry = &header->metadata[header->metadata_count];
+        if ((rc = scanner_text(scanner, entry->key, sizeof(entry->key), err)) ||
+            (rc = scanner_expect(scanner, ':', err)) ||
+            (rc = scanner_text(scanner, entry->value, sizeof(entry->value), err))) {
+            return rc;
+        }
+        if (safetensors_metadata(header, entry->key)) {
+            return err_set(err, ERR_FORMAT, "metadata '%s' is there twice", entry->key);
+        }
+        header->metadata_count++;
+    } while (scanner_take(scanner, ','));
+    return scanner_expect(scanner, '}', err);
+}
+
+static int read_dtype(struct scanner *scanner, enum dtype *out, struct err *err)
+{
+    char name[16];
+    int rc = scanner_text(scanner, name, sizeof(name), err);
+    if (rc) {
+        return rc;
+    }
+    for (size_t i = 0; i < sizeof(known_dtypes) / sizeof(known_dtypes[0]); i++) {
+        if (strcmp(name, dtype_name(known_dtypes[i])) == 0) {
+            *out = known_dtypes[i];
+            return 0;
+        }
+    }
+    return err_set(err, ERR_FORMAT, "dtype '%s' is not one of U8, I32, I64, F32, F64", name);
+}
+
+/* [1, 2, 3] into out[capacity]. */
+static int read_integers(struct scanner *scanner, uint64_t *out, size_t capacity, size_t *count, struct err *err)
+{
+    *count = 0;
+    int rc = scanner_expect(scanner, '[', err);
+    if (rc || scanner_take(scanner, ']')) {
+        return rc;
+    }
+    do {
+        if (*count == capacity) {
+            return err_set(err, ERR_FORMAT, "header byte %zu: more than %zu numbers", scanner->at, capacity);
+        }
+        if ((rc = scanner_integer(scanner, &out[*count], err))) {
+            return rc;
+        }
+        (*count)++;
+    } while (scanner_take(scanner, ','));
+    return scanner_expect(scanner, ']', err);
+}
+
+/* Bytes of a tensor from dtype and shape; false when they do not fit 63 bits. */
+static bool tensor_bytes(const struct safetensors_tensor *tensor, uint64_t *out)
+{
+    uint64_t bytes = dtype_size(tensor->dtype);
+    for (size_t i = 0; i < tensor->rank; i++) {
+        if (__builtin_mul_overflow(bytes, tensor->dim[i], &bytes) || bytes > INT64_MAX) {
+            return false;
+        }
+    }
+    *out = bytes;
+    return true;
+}
+
+/* The members of one tensor's object, each exactly once. */
+static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tensor, struct err *err)
+{
+    static const char *const members[] = {"dtype", "shape", "data_offsets"};
+    unsigned seen = 0;
+    uint64_t offsets[2];
+    size_t offset_count = 0;
+    int rc = scanner_expect(scanner, '{', err);
+    if (rc) {
+        return rc;
+    }
+    do {
+        char key[16];
+        if ((rc = scanner_text(scanner, key, sizeof(key), err)) || (rc = scanner_expect(scanner, ':', err))) {
+            return rc;
+        }
+        size_t member = 0;
+        while (member < 3 && strcmp(key, members[member]) != 0) {
+            member++;
+        }
+        if (member == 3 || seen & 1u << member) {
+            return err_set(err, ERR_FORMAT, "'%s' is %s", key, member == 3 ? "not a known member" : "there twice");
+        }
+        seen |= 1u << member;
+        rc = member == 0   ? read_dtype(scanner, &tensor->dtype, err)
+             : member == 1 ? read_integers(scanner, tensor->dim, SAFETENSORS_RANK_MAX, &tensor->rank, err)
+                           : read_integers(scanner, offsets, 2, &offset_count, err);
+        if (rc) {
+            return rc;
+        }
+    } while (scanner_take(scanner, ','));
+    if ((rc = scanner_expect(scanner, '}', err))) {
+        return rc;
+    }
+    uint64_t bytes;
+    if (seen != 7 || offset_count != 2) {
+        return err_set(err, ERR_FORMAT, "dtype, shape and two data_offsets are needed");
+    }
+    if (!tensor_bytes(tensor, &bytes) || offsets[0] > offsets[1] || offsets[1] - offsets[0] != bytes) {
+        return err_set(err, ERR_FORMAT, "its offsets [%" PRIu64 ", %" PRIu64 "] are not dtype x shape apart",
+                       offsets[0], offsets[1]);
+    }
+    tensor->begin = offsets[0];
+    tensor->end = offsets[1];
+    return 0;
+}
+
+typedef bool (*before_fn)(const struct safetensors_tensor *a, const struct safetensors_tensor *b);
+
+static bool before_by_name(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+{
+    return strcmp(a->name, b->name) < 0;
+}
+
+/* Empty tensors share an offset, hence the second and third key. */
+static bool before_by_offset(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+{
+    if (a->begin != b->begin) {
+        return a->begin < b->begin;
+    }
+    return a->end != b->end ? a->end < b->end : before_by_name(a, b);
+}
+
+static void swap(struct safetensors_tensor *a, struct safetensors_tensor *b)
+{
+    struct safetensors_tensor kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void sift_down(struct safetensors_tensor *tensor, size_t root, size_t count, before_fn before)
+{
+    for (;;) {
+        size_t child = 2 * root + 1;
+        if (child >= count) {
+            return;
+        }
+        if (child + 1 < count && before(&tensor[child], &tensor[child + 1])) {
+            child++;
+        }
+        if (!before(&tensor[root], &tensor[child])) {
+            return;
+        }
+        swap(&tensor[root], &tensor[child]);
+        root = child;
+    }
+}
+
+/* Heapsort: in place and O(n log n) for any input, where libc's qsort may allocate. Sorted input costs one pass. */
+static void sort(struct safetensors_tensor *tensor, size_t count, before_fn before)
+{
+    size_t sorted = 1;
+    while (sorted < count && !before(&tensor[sorted], &tensor[sorted - 1])) {
+        sorted++;
+    }
+    if (sorted >= count) {
+        return;
+    }
+    for (size_t i = count / 2; i > 0; i--) {
+        sift_down(tensor, i - 1, count, before);
+    }
+    for (size_t i = count - 1; i > 0; i--) {
+        swap(&tensor[0], &tensor[i]);
+        sift_down(tensor, 0, i, before);
+    }
+}
+
+/* Names are unique; data is covered from 0 without overlap or hole. Leaves the tensors in the order of their offsets.
+ */
+static int check_tensors(struct safetensors_header *header, struct err *err)
+{
+    struct safetensors_tensor *tensor = header->tensor;
+    sort(tensor, header->tensor_count, before_by_name);
+    for (size_t i = 1; i < header->tensor_count; i++) {
+        if (strcmp(tensor[i - 1].name, tensor[i].name) == 0) {
+            return err_set(err, ERR_FORMAT, "tensor '%s' is there twice", tensor[i].name);
+        }
+    }
+    sort(tensor, header->tensor_count, before_by_offset);
+    uint64_t end = 0;
+    for (size_t i = 0; i < header->tensor_count; i++) {
+        if (tensor[i].begin != end) {
+            return err_set(err, ERR_FORMAT, "tensor '%s' starts at byte %" PRIu64 " of the data, %s %" PRIu64,
+                           tensor[i].name, tensor[i].begin, tensor[i].begin < end ? "before" : "behind", end);
+        }
+        end = tensor[i].end;
+    }
+    header->data_bytes = end;
+    return 0;
+}
+
+static int read_entry(struct scanner *scanner, struct safetensors_header *header, bool *has_metadata, struct err *err)
+{
+    char name[SAFETENSORS_NAME_MAX];
+    int rc;
+    if ((rc = scanner_text(scanner, name, sizeof(name), err)) || (rc = scanner_expect(scanner, ':', err))) {
+        return rc;
+    }
+    if (strcmp(name, METADATA_KEY) == 0) {
+        if (*has_metadata) {
+            return err_set(err, ERR_FORMAT, METADATA_KEY " is there twice");
+        }
+        *has_metadata = true;
+        return read_metadata(scanner, header, err);
+    }
+    if (header->tensor_count == header->tensor_capacity) {
+        return err_set(err, ERR_LIMIT, "more than %zu tensors", header->tensor_capacity);
+    }
+    struct safetensors_tensor *tensor = &header->tensor[header->tensor_count];
+    memcpy(tensor->name, name, sizeof(name));
+    if ((rc = read_tensor(scanner, tensor, err))) {
+        return err ? err_wrap(err, "tensor '%s'", name) : rc;
+    }
+    header->tensor_count++;
+    return 0;
+}
+
+static int read_header(struct scanner *scanner, struct safetensors_header *header, struct err *err)
+{
+    bool has_metadata = false;
+    if (scanner->text[0] != '{') {
+        return err_set(err, ERR_FORMAT, "header byte 0: expected '{'");
+    }
+    scanner->at = 1;
+    if (!scanner_take(scanner, '}')) {
+        do {
+            int rc = read_entry(scanner, header, &has_metadata, err);
+            if (rc) {
+                return rc;
+            }
+        } while (scanner_take(scanner, ','));
+        int rc = scanner_expect(scanner, '}', err);
+        if (rc) {
+            return rc;
+        }
+    }
+    if (!scanner_at_end(scanner)) {
+        return err_set(err, ERR_FORMAT, "header byte %zu: something follows the last '}'", scanner->at);
+    }
+    return check_tensors(header, err);
+}
+
+int safetensors_parse(const void *bytes, size_t size, struct safetensors_header *header, struct err *err)
+{
+    header->tensor_count = header->metadata_count = 0;
+    header->data_offset = header->data_bytes = 0;
+    if (size < PREFIX_BYTES) {
+        return err_set(err, ERR_FORMAT, "safetensors: %zu bytes are no header", size);
+    }
+    uint64_t header_bytes = 0;
+    int rc = safetensors_header_bytes(bytes, &header_bytes, err);
+    if (rc) {
+        return rc;
+    }
+    if (header_bytes != size) {
+        return err_set(err, ERR_FORMAT, "safetensors: the header has %" PRIu64 " bytes, %zu were given", header_bytes,
+                       size);
+    }
+    struct scanner scanner = {.text = (const char *)bytes + PREFIX_BYTES, .size = size - PREFIX_BYTES};
+    rc = read_header(&scanner, header, err);
+    if (rc) {
+        return err ? err_wrap(err, "safetensors") : rc;
+    }
+    header->data_offset = size;
+    return 0;
+}
+
+const struct safetensors_tensor *safetensors_find(const struct safetensors_header *header, const char *name)
+{
+    for (size_t i = 0; i < header->tensor_count; i++) {
+        if (strcmp(header->tensor[i].name, name) == 0) {
+            return &header->tensor[i];
+        }
+    }
+    return NULL;
+}
+
+const char *safetensors_metadata(const struct safetensors_header *header, const char *key)
+{
+    for (size_t i = 0; i < header->metadata_count; i++) {
+        if (strcmp(header->metadata[i].key, key) == 0) {
+            return header->metadata[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    char *out;
+    size_t capacity;
+    size_t size;
+    bool full;
+};
+
+static void put_bytes(struct writer *writer, const char *bytes, size_t size)
+{
+    if (writer->full || size > writer->capacity - writer->size) {
+        writer->full = true;
+        return;
+    }
+    memcpy(writer->out + writer->size, bytes, size);
+    writer->size += size;
+}
+
+static void put_text(struct writer *writer, const char *text)
+{
+    put_bytes(writer, text, strlen(text));
+}
+
+static void put_integer(struct writer *writer, uint64_t value)
+{
+    char digits[24];
+    put_bytes(writer, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value));
+}
+
+static void put_quoted(struct writer *writer, const char *text)
+{
+    put_text(writer, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') {
+            put_text(writer, "\\");
+        }
+        if ((uint8_t)*text < 0x20) {
+            char escape[8];
+            put_bytes(writer, escape, (size_t)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)*text));
+        } else {
+            put_bytes(writer, text, 1);
+        }
+    }
+    put_text(writer, "\"");
+}
+
+static void put_metadata(struct writer *writer, const struct safetensors_header *header)
+{
+    put_text(writer, "\"" METADATA_KEY "\":{");
+    for (size_t i = 0; i < header->metadata_count; i++) {
+        put_text(writer, i ? "," : "");
+        put_quoted(writer, header->metadata[i].key);
+        put_text(writer, ":");
+        put_quoted(writer, header->metadata[i].value);
+    }
+    put_text(writer, "}");
+}
+
+static void put_tensor(struct writer *writer, const struct safetensors_tensor *tensor)
+{
+    put_quoted(writer, tensor->name);
+    put_text(writer, ":{\"dtype\":\"");
+    put_text(writer, dtype_name(tensor->dtype));
+    put_text(writer, "\",\"shape\":[");
+    for (size_t i = 0; i < tensor->rank; i++) {
+        put_text(writer, i ? "," : "");
+        put_integer(writer, tensor->dim[i]);
+    }
+    put_text(writer, "],\"data_offsets\":[");
+    put_integer(writer, tensor->begin);
+    put_text(writer, ",");
+    put_integer(writer, tensor->end);
+    put_text(writer, "]}");
+}
+
+static int place_tensors(struct safetensors_header *header, struct err *err)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < header->tensor_count; i++) {
+        struct safetensors_tensor *tensor = &header->tensor[i];
+        uint64_t bytes;
+        ASSERT(tensor->rank <= SAFETENSORS_RANK_MAX);
+        if (!tensor_bytes(tensor, &bytes) || __builtin_add_overflow(end, bytes, &end) || end > INT64_MAX) {
+            return err_set(err, ERR_LIMIT, "safetensors: tensor '%s' is too large", tensor->name);
+        }
+        tensor->begin = end - bytes;
+        tensor->end = end;
+    }
+    header->data_bytes = end;
+    return 0;
+}
+
+int safetensors_write(struct safetensors_header *header, char *out, size_t capacity, size_t *out_size, struct err *err)
+{
+    static const char spaces[DATA_ALIGNMENT + 1] = "                                                                ";
+    int rc = place_tensors(header, err);
+    if (rc) {
+        return rc;
+    }
+    struct writer writer = {.out = out, .capacity = capacity};
+    put_bytes(&writer, spaces, PREFIX_BYTES);
+    put_text(&writer, "{");
+    if (header->metadata_count > 0) {
+        put_metadata(&writer, header);
+    }
+    for (size_t i = 0; i < header->tensor_count; i++) {
+        put_text(&writer, i || header->metadata_count ? "," : "");
+        put_tensor(&writer, &header->tensor[i]);
+    }
+    put_text(&writer, "}");
+    put_bytes(&writer, spaces, (DATA_ALIGNMENT - writer.size % DATA_ALIGNMENT) % DATA_ALIGNMENT);
+    if (writer.full || writer.size > SAFETENSORS_HEADER_MAX) {
+        return err_set(err, ERR_LIMIT, "safetensors: the header of %zu tensors is longer than %zu bytes",
+                       header->tensor_count, writer.full ? capacity : (size_t)SAFETENSORS_HEADER_MAX);
+    }
+    uint64_t length = writer.size - PREFIX_BYTES;
+    for (size_t i = 0; i < PREFIX_BYTES; i++) {
+        out[i] = (char)(length >> (8 * i) & 0xFF);
+    }
+    header->data_offset = writer.size;
+    *out_size = writer.size;
+    return 0;
+}

@@ -1,0 +1,191 @@
+#include "libtrain/formats/tar.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "libtrain/formats/scanner.h"
+
+#define BLOCK_BYTES 512
+#define EXTENDED_BYTES_MAX 16384
+#define EXTENDED_RECORDS_MAX 256
+
+/* A header block; every field is text, not always ended by a NUL. */
+struct tar_block {
+    char name[100];
+    char mode[8], uid[8], gid[8];
+    char size[12];
+    char mtime[12];
+    char checksum[8];
+    char type;
+    char link[100];
+    char magic[6];
+    char version[2];
+    char owner[32], group[32], major[8], minor[8];
+    char prefix[155];
+    char rest[12];
+};
+_Static_assert(sizeof(struct tar_block) == BLOCK_BYTES, "a tar header is one block");
+
+bool tar_recognise(const uint8_t *bytes, size_t size)
+{
+    return size >= BLOCK_BYTES && memcmp(bytes + offsetof(struct tar_block, magic), "ustar", 5) == 0;
+}
+
+void tar_open(struct tar *tar, struct stream *from, size_t entries_max)
+{
+    *tar = (struct tar){.from = from, .entries_max = entries_max};
+}
+
+/* An octal number between optional spaces, ended by a space or NUL. */
+static bool read_octal(const char *field, size_t size, uint64_t *out)
+{
+    size_t i = 0;
+    uint64_t value = 0;
+    while (i < size && field[i] == ' ') {
+        i++;
+    }
+    size_t first = i;
+    for (; i < size && field[i] >= '0' && field[i] <= '7'; i++) {
+        value = value * 8 + (uint64_t)(field[i] - '0');
+    }
+    *out = value;
+    return i > first && (i == size || field[i] == ' ' || field[i] == '\0');
+}
+
+/* The sum of all bytes, those of the checksum itself taken as spaces. */
+static bool checksum_holds(const struct tar_block *block)
+{
+    const uint8_t *bytes = (const void *)block;
+    uint64_t stated;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < BLOCK_BYTES; i++) {
+        bool own = i >= offsetof(struct tar_block, checksum) && i < offsetof(struct tar_block, type);
+        sum += own ? ' ' : bytes[i];
+    }
+    return read_octal(block->checksum, sizeof(block->checksum), &stated) && stated == sum;
+}
+
+static bool is_zero(const struct tar_block *block)
+{
+    static const struct tar_block zero;
+    return memcmp(block, &zero, sizeof(zero)) == 0;
+}
+
+static void join_name(const struct tar_block *block, char out[TAR_NAME_MAX])
+{
+    int prefix = (int)strnlen(block->prefix, sizeof(block->prefix));
+    int name = (int)strnlen(block->name, sizeof(block->name));
+    /* GNU's own format ends the magic with a space and keeps times where the prefix is. */
+    bool posix = block->magic[5] == '\0' && prefix > 0;
+    (void)snprintf(out, TAR_NAME_MAX, "%.*s%s%.*s", posix ? prefix : 0, block->prefix, posix ? "/" : "", name,
+                   block->name);
+    utf8_repair_line(out);
+}
+
+/* No way out of the archive: not absolute, no "..". */
+static bool safe_name(const char *name)
+{
+    if (name[0] == '\0' || name[0] == '/') {
+        return false;
+    }
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Records "27 mtime=1700000000.25\n": fine as long as none of them changes what the next header says. */
+static int check_records(const struct tar *tar, const char *text, size_t size, struct err *err)
+{
+    static const char *const refused[] = {"path=", "linkpath=", "size=", "hdrcharset=", "GNU.sparse."};
+    struct scanner scanner = {.text = text, .size = size};
+    for (size_t records = 0; scanner.at < size; records++) {
+        size_t start = scanner.at;
+        uint64_t length = 0;
+        if (records == EXTENDED_RECORDS_MAX || scanner_integer(&scanner, &length, NULL) || length > size - start ||
+            length < scanner.at - start + 2 || text[scanner.at] != ' ' || text[start + length - 1] != '\n') {
+            return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt extended header", tar->from->name,
+                           tar->entries);
+        }
+        const char *key = text + scanner.at + 1;
+        size_t left = start + length - (scanner.at + 1);
+        for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+            size_t key_size = strlen(refused[i]);
+            if (left >= key_size && memcmp(key, refused[i], key_size) == 0) {
+                return err_set(err, ERR_UNSUPPORTED,
+                               "%s: entry %zu has an extended header with '%.*s'; make the archive with --format=ustar",
+                               tar->from->name, tar->entries, (int)key_size - 1, refused[i]);
+            }
+        }
+        scanner.at = start + (size_t)length;
+    }
+    return 0;
+}
+
+static int check_extended(struct tar *tar, uint64_t size, struct err *err)
+{
+    char text[EXTENDED_BYTES_MAX];
+    if (size > sizeof(text)) {
+        return err_set(err, ERR_LIMIT, "%s: entry %zu has an extended header of %" PRIu64 " bytes; at most %zu",
+                       tar->from->name, tar->entries, size, sizeof(text));
+    }
+    int rc = stream_read_all(tar->from, text, (size_t)size, "an extended header ends", err);
+    return rc ? rc : check_records(tar, text, (size_t)size, err);
+}
+
+/* Read the next header; *found is false at the end of the archive. */
+static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, bool *found, struct err *err)
+{
+    int rc = stream_skip(tar->from, tar->next - tar->from->position, "the archive ends", err);
+    if (rc || (rc = stream_read_all(tar->from, block, sizeof(*block), "the archive ends", err))) {
+        return rc;
+    }
+    *found = !is_zero(block);
+    if (!*found) {
+        return 0;
+    }
+    if (++tar->entries > tar->entries_max) {
+        return err_set(err, ERR_LIMIT, "%s: has more than %zu entries", tar->from->name, tar->entries_max);
+    }
+    if (memcmp(block->magic, "ustar", 5) != 0 || !checksum_holds(block) ||
+        !read_octal(block->size, sizeof(block->size), size)) {
+        return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt tar header", tar->from->name, tar->entries);
+    }
+    tar->next = tar->from->position + (*size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    return 0;
+}
+
+int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err)
+{
+    for (;;) {
+        struct tar_block block;
+        char name[TAR_NAME_MAX];
+        uint64_t size = 0;
+        int rc = read_block(tar, &block, &size, found, err);
+        if (rc || !*found) {
+            return rc;
+        }
+        join_name(&block, name);
+        if (block.type == 'x' || block.type == 'g') {
+            if ((rc = check_extended(tar, size, err))) {
+                return rc;
+            }
+            continue;
+        }
+        if (!safe_name(name)) {
+            return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive", tar->from->name, name);
+        }
+        if (block.type == '0' || block.type == '\0') {
+            stream_open_entry(entry, tar->from, size, name);
+            return 0;
+        }
+        if (block.type != '5') {
+            return err_set(err, ERR_INVALID, "%s: entry '%s' is not a regular file", tar->from->name, name);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/* tar.h: the regular files of a ustar archive, one after the other. Directories are passed over; links, devices,
+ * absolute names and ".." are refused, as are the extended headers that change names or sizes. Private to
+ * libtrain/formats. One thread. Source: POSIX.1-2017, pax, ustar interchange format. */
+#ifndef LIBTRAIN_FORMATS_TAR_H
+#define LIBTRAIN_FORMATS_TAR_H
+
+#include "libtrain/formats/stream.h"
+
+#define TAR_NAME_MAX 257
+
+struct tar {
+    struct stream *from; /* borrowed */
+    size_t entries_max;
+    size_t entries;
+    uint64_t next; /* where the header of the next entry starts */
+};
+
+/* True for the first bytes of an archive. */
+bool tar_recognise(const uint8_t *bytes, size_t size);
+void tar_open(struct tar *tar, struct stream *from, size_t entries_max);
+/* Open the next file as a stream; *found is false behind the last. What is left of the entry before is passed over. */
+NODISCARD int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err);
+
+#endif

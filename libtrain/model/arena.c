@@ -1,0 +1,490 @@
+#include "libtrain/model/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/size.h"
+
+/* What an op needs and may do, by type. */
+struct op_traits {
+    bool backward_input;  /* backward reads the input */
+    bool backward_output; /* backward reads the output */
+    bool in_place;        /* forward may overwrite input[0] */
+    bool evaluate_in_place;
+    bool gradient_in_place; /* backward may overwrite the output's gradient */
+    bool pass;              /* the output is the input; a sum's gradient is that of each input */
+    bool pass_gradient;
+};
+
+static const struct op_traits traits[] = {
+    [OP_CONV2D] = {.backward_input = true},
+    [OP_LINEAR] = {.backward_input = true},
+    [OP_BATCH_NORM] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
+    [OP_RELU] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+    [OP_RELU6] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+    [OP_MAX_POOL] = {0},
+    [OP_AVG_POOL] = {0},
+    [OP_GLOBAL_AVG_POOL] = {0},
+    [OP_FLATTEN] = {.pass = true, .pass_gradient = true},
+    [OP_DROPOUT] = {.in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+    [OP_ADD] = {.in_place = true, .evaluate_in_place = true, .pass_gradient = true},
+    [OP_CONCAT] = {0},
+};
+
+/* A piece of memory that one or more tensors live in, one after the other. */
+struct storage {
+    enum arena_area area; /* decided last for activations: SLOT when kept */
+    uint64_t bytes;
+    uint64_t offset;
+    size_t first, last; /* steps in which it is alive */
+    bool keep;          /* backward reads it */
+    bool shared;        /* a tensor on it has several readers */
+    size_t readers;     /* gradients: ops whose backward still reads it */
+};
+
+/* Tensors are numbered through the stage: 0 is the stage's input, g + 1 the output of op g. Steps count through a
+ * forward and a backward pass: op g runs in step g + 1 and in step 2 * op_count + 1 - g. */
+struct planner {
+    struct arena *arena;
+    size_t op_count;
+    size_t *base;        /* [op_count] number of the input tensor of the op's unit */
+    size_t *consumers;   /* [op_count + 1] */
+    bool *wants;         /* [op_count + 1] has a gradient */
+    struct shape *shape; /* [op_count + 1] */
+    struct storage *storage;
+    size_t storage_count, storage_capacity;
+    size_t *live;       /* [storage_capacity] storages in the workspace, by offset */
+    size_t *activation; /* [op_count + 1] storage of the tensor */
+    size_t *gradient;   /* [op_count + 1] storage of its gradient, or NO_STORAGE */
+};
+
+#define NO_STORAGE SIZE_MAX
+
+static uint64_t aligned_bytes(uint64_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
+static uint64_t tensor_bytes(const struct planner *planner, size_t tensor)
+{
+    return (uint64_t)shape_elements(planner->shape[tensor]) * planner->arena->micro_batch * sizeof(float);
+}
+
+static size_t storage_add(struct planner *planner, enum arena_area area, uint64_t bytes, size_t step)
+{
+    ASSERT(planner->storage_count < planner->storage_capacity);
+    planner->storage[planner->storage_count] =
+        (struct storage){.area = area, .bytes = aligned_bytes(bytes), .first = step, .last = step};
+    return planner->storage_count++;
+}
+
+static struct arena_place place_of(const struct planner *planner, size_t storage)
+{
+    return (struct arena_place){.area = planner->storage[storage].area, .offset = planner->storage[storage].offset};
+}
+
+static bool is_outside(const struct storage *storage)
+{
+    return storage->area != ARENA_WORKSPACE && storage->area != ARENA_NOWHERE;
+}
+
+/* ---- the graph ---- */
+
+static void number_tensors(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    const struct model *model = arena->model;
+    size_t g = 0;
+    planner->shape[0] = model->unit[arena->first].in;
+    planner->wants[0] = arena->first > 0;
+    for (size_t u = arena->first; u < arena->end; u++) {
+        const struct unit *unit = &model->unit[u];
+        size_t base = g;
+        for (size_t k = 0; k < unit->op_count; k++, g++) {
+            struct arena_op *op = &arena->op[g];
+            op->op = &unit->op[k];
+            op->unit = (uint16_t)u;
+            op->index = (uint16_t)k;
+            planner->base[g] = base;
+            planner->shape[g + 1] = op->op->out;
+            planner->wants[g + 1] = op->op->tensor_count > 0;
+            for (size_t i = 0; i < op->op->input_count; i++) {
+                size_t input = base + op->op->input[i];
+                op->input_shape[i] = planner->shape[input];
+                planner->consumers[input]++;
+                planner->wants[g + 1] = planner->wants[g + 1] || planner->wants[input];
+            }
+        }
+    }
+}
+
+static void place_tensors_of_ops(struct arena *arena)
+{
+    for (size_t g = 0; g < arena->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        for (size_t t = 0; t < op->op->tensor_count; t++) {
+            const struct op_tensor *tensor = &op->op->tensor[t];
+            uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
+            op->tensor[t] = *end;
+            *end += aligned_bytes((uint64_t)tensor->elements * sizeof(float)) / sizeof(float);
+        }
+    }
+}
+
+/* ---- activations ---- */
+
+/* The storage that op g writes to: its input's where that is possible. */
+static size_t output_storage(struct planner *planner, size_t g, bool training)
+{
+    const struct op *op = planner->arena->op[g].op;
+    const struct op_traits *trait = &traits[op->type];
+    size_t input = planner->activation[planner->base[g] + op->input[0]];
+    const struct storage *storage = &planner->storage[input];
+    bool may = training ? trait->in_place : trait->evaluate_in_place;
+    if (trait->pass || (may && !is_outside(storage) && !storage->shared && !storage->keep)) {
+        return input;
+    }
+    return storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, g + 1), g + 1);
+}
+
+static void put_tensor(struct planner *planner, size_t tensor, size_t storage)
+{
+    planner->activation[tensor] = storage;
+    planner->storage[storage].shared = planner->storage[storage].shared || planner->consumers[tensor] > 1;
+}
+
+/* Who writes where, and until when it is read. The first storage is the input's. */
+static void plan_activations(struct planner *planner, bool training)
+{
+    struct arena *arena = planner->arena;
+    enum arena_area area = arena->scale_input ? ARENA_WORKSPACE : ARENA_STAGE_INPUT;
+    put_tensor(planner, 0, storage_add(planner, area, tensor_bytes(planner, 0), 0));
+    for (size_t g = 0; g < planner->op_count; g++) {
+        const struct op *op = arena->op[g].op;
+        size_t output = output_storage(planner, g, training);
+        put_tensor(planner, g + 1, output);
+        for (size_t i = 0; i < op->input_count; i++) {
+            struct storage *input = &planner->storage[planner->activation[planner->base[g] + op->input[i]]];
+            input->last = g + 1;
+            input->keep = input->keep || (training && traits[op->type].backward_input);
+        }
+        planner->storage[output].last = g + 1;
+        planner->storage[output].keep = planner->storage[output].keep || (training && traits[op->type].backward_output);
+    }
+    planner->storage[planner->activation[planner->op_count]].last = planner->op_count + 1; /* output, or loss */
+}
+
+/* Kept storages lie side by side in the slot, with what ops save beside them. */
+static void place_slot(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    for (size_t i = 0; i < planner->storage_count; i++) {
+        struct storage *storage = &planner->storage[i];
+        if (storage->keep && storage->area == ARENA_WORKSPACE) {
+            storage->area = ARENA_SLOT;
+            storage->offset = arena->slot_bytes;
+            arena->slot_bytes += storage->bytes;
+        }
+    }
+    for (size_t g = 0; g < planner->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        uint64_t saved = 0;
+        if (op->op->type == OP_BATCH_NORM) {
+            saved = (uint64_t)2 * op->op->out.c * sizeof(float);
+        } else if (op->op->type == OP_MAX_POOL) {
+            saved = (uint64_t)shape_elements(op->op->out) * arena->micro_batch * sizeof(uint16_t);
+        }
+        if (saved > 0) {
+            op->saved = (struct arena_place){.area = ARENA_SLOT, .offset = arena->slot_bytes};
+            arena->slot_bytes += aligned_bytes(saved);
+        }
+    }
+}
+
+/* ---- gradients ---- */
+
+/* Where op g's backward writes the gradient of its i-th input. */
+static void plan_input_gradient(struct planner *planner, size_t g, size_t i, size_t step)
+{
+    struct arena_op *op = &planner->arena->op[g];
+    const struct op_traits *trait = &traits[op->op->type];
+    size_t input = planner->base[g] + op->op->input[i];
+    if (!planner->wants[input]) {
+        return;
+    }
+    if (planner->gradient[input] != NO_STORAGE) {
+        op->accumulate[i] = true;
+        planner->storage[planner->gradient[input]].last = step;
+        return;
+    }
+    size_t from = planner->gradient[g + 1];
+    const struct storage *storage = &planner->storage[from];
+    bool alone = planner->consumers[input] == 1 && input != 0;
+    bool in_place = trait->gradient_in_place && !is_outside(storage) && storage->readers == 0;
+    if (input == 0) {
+        planner->gradient[input] = storage_add(planner, ARENA_INPUT_GRADIENT, 0, step);
+    } else if (alone && (in_place || trait->pass_gradient)) {
+        planner->gradient[input] = from;
+    } else {
+        planner->gradient[input] = storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, input), step);
+    }
+    planner->storage[planner->gradient[input]].readers++;
+    planner->storage[planner->gradient[input]].last = step;
+}
+
+static void plan_gradients(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    size_t last = planner->op_count;
+    for (size_t tensor = 0; tensor <= last; tensor++) {
+        planner->gradient[tensor] = NO_STORAGE;
+    }
+    bool loss = arena->end == arena->model->unit_count;
+    size_t output = storage_add(planner, loss ? ARENA_SLOT : ARENA_OUTPUT_GRADIENT, 0, last + 1);
+    if (loss) {
+        planner->storage[output].offset = arena->slot_bytes;
+        arena->slot_bytes += aligned_bytes(tensor_bytes(planner, last));
+    }
+    arena->output_gradient = place_of(planner, output);
+    if (planner->wants[last]) {
+        planner->gradient[last] = output;
+        planner->storage[output].readers = 1;
+    }
+    for (size_t g = last; g-- > 0;) {
+        size_t step = 2 * last + 1 - g;
+        if (planner->gradient[g + 1] == NO_STORAGE) {
+            continue;
+        }
+        struct storage *from = &planner->storage[planner->gradient[g + 1]];
+        from->readers--;
+        from->last = step;
+        for (size_t i = 0; i < arena->op[g].op->input_count; i++) {
+            plan_input_gradient(planner, g, i, step);
+        }
+    }
+}
+
+/* ---- the workspace ---- */
+
+/* Give storages from `first` on that lie in the workspace their offsets: each the lowest gap among those alive with it
+ * (they come in the order of their first step). Returns the bytes needed. */
+static uint64_t place_workspace(struct planner *planner, size_t first)
+{
+    uint64_t peak = 0;
+    size_t live_count = 0;
+    for (size_t s = first; s < planner->storage_count; s++) {
+        struct storage *storage = &planner->storage[s];
+        if (storage->area != ARENA_WORKSPACE) {
+            continue;
+        }
+        size_t kept = 0;
+        size_t position = 0; /* in live, which is sorted by offset */
+        uint64_t end = 0;    /* of the storages before the gap */
+        bool found = false;
+        for (size_t i = 0; i < live_count; i++) {
+            const struct storage *other = &planner->storage[planner->live[i]];
+            if (other->last < storage->first) {
+                continue;
+            }
+            found = found || other->offset >= end + storage->bytes;
+            if (!found) {
+                end = other->offset + other->bytes;
+                position = kept + 1;
+            }
+            planner->live[kept++] = planner->live[i];
+        }
+        memmove(&planner->live[position + 1], &planner->live[position], (kept - position) * sizeof(planner->live[0]));
+        planner->live[position] = s;
+        live_count = kept + 1;
+        storage->offset = end;
+        peak = end + storage->bytes > peak ? end + storage->bytes : peak;
+    }
+    return peak;
+}
+
+static struct workspace_bytes op_workspace(const struct arena_op *op, size_t N)
+{
+    const struct op *description = op->op;
+    switch (description->type) {
+    case OP_CONV2D: {
+        struct conv2d_shape shape = arena_conv2d_shape(description, N);
+        return conv2d_workspace(&shape);
+    }
+    case OP_BATCH_NORM: return batch_norm_workspace(N * description->out.h * description->out.w, description->out.c);
+    case OP_LINEAR:
+    case OP_RELU:
+    case OP_RELU6:
+    case OP_MAX_POOL:
+    case OP_AVG_POOL:
+    case OP_GLOBAL_AVG_POOL:
+    case OP_FLATTEN:
+    case OP_DROPOUT:
+    case OP_ADD:
+    case OP_CONCAT: break;
+    }
+    return (struct workspace_bytes){0};
+}
+
+static void plan_scratch(struct arena *arena)
+{
+    struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch);
+    for (size_t g = 0; g < arena->op_count; g++) {
+        struct workspace_bytes bytes = op_workspace(&arena->op[g], arena->micro_batch);
+        most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
+        most.worker = bytes.worker > most.worker ? bytes.worker : most.worker;
+    }
+    arena->shared_bytes = most.shared;
+    arena->worker_bytes = most.worker;
+}
+
+/* ---- put together ---- */
+
+static void plan_training(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    plan_activations(planner, true);
+    place_slot(planner);
+    plan_gradients(planner);
+    arena->tensor_bytes = place_workspace(planner, 0);
+    arena->input = place_of(planner, planner->activation[0]);
+    arena->output = place_of(planner, planner->activation[planner->op_count]);
+    for (size_t g = 0; g < planner->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        op->output = place_of(planner, planner->activation[g + 1]);
+        bool backward = planner->gradient[g + 1] != NO_STORAGE;
+        if (backward) {
+            op->output_gradient = place_of(planner, planner->gradient[g + 1]);
+        }
+        for (size_t i = 0; i < op->op->input_count; i++) {
+            size_t input = planner->base[g] + op->op->input[i];
+            op->input[i] = place_of(planner, planner->activation[input]);
+            if (backward && planner->gradient[input] != NO_STORAGE) {
+                op->input_gradient[i] = place_of(planner, planner->gradient[input]);
+            }
+        }
+    }
+}
+
+static void plan_evaluation(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    planner->storage_count = 0;
+    plan_activations(planner, false);
+    uint64_t bytes = place_workspace(planner, 0);
+    arena->tensor_bytes = bytes > arena->tensor_bytes ? bytes : arena->tensor_bytes;
+    arena->evaluate_input = place_of(planner, planner->activation[0]);
+    arena->evaluate_output = place_of(planner, planner->activation[planner->op_count]);
+    for (size_t g = 0; g < planner->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        op->evaluate_output = place_of(planner, planner->activation[g + 1]);
+        for (size_t i = 0; i < op->op->input_count; i++) {
+            op->evaluate_input[i] = place_of(planner, planner->activation[planner->base[g] + op->op->input[i]]);
+        }
+    }
+}
+
+static void planner_done(struct planner *planner)
+{
+    free(planner->base);
+    free(planner->consumers);
+    free(planner->wants);
+    free(planner->shape);
+    free(planner->storage);
+    free(planner->live);
+    free(planner->activation);
+    free(planner->gradient);
+}
+
+static int planner_init(struct planner *planner, struct arena *arena, size_t input_count, struct err *err)
+{
+    size_t tensors = arena->op_count + 1;
+    *planner = (struct planner){.arena = arena, .op_count = arena->op_count};
+    /* At most one for each activation, one for each input's gradient, and the loss's. */
+    planner->storage_capacity = tensors + input_count + 1;
+    planner->base = calloc(tensors, sizeof(planner->base[0]));
+    planner->consumers = calloc(tensors, sizeof(planner->consumers[0]));
+    planner->wants = calloc(tensors, sizeof(planner->wants[0]));
+    planner->shape = calloc(tensors, sizeof(planner->shape[0]));
+    planner->storage = calloc(planner->storage_capacity, sizeof(planner->storage[0]));
+    planner->live = calloc(planner->storage_capacity + 1, sizeof(planner->live[0]));
+    planner->activation = calloc(tensors, sizeof(planner->activation[0]));
+    planner->gradient = calloc(tensors, sizeof(planner->gradient[0]));
+    if (!planner->base || !planner->consumers || !planner->wants || !planner->shape || !planner->storage ||
+        !planner->live || !planner->activation || !planner->gradient) {
+        return err_set(err, ERR_MEMORY, "out of memory for the plan of units %zu to %zu", arena->first, arena->end);
+    }
+    return 0;
+}
+
+static bool scales_input(const struct model *model, size_t first)
+{
+    return first == 0 && (model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f);
+}
+
+int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
+              struct err *err)
+{
+    if (first >= end || end > model->unit_count) {
+        return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units", first, end, model->name,
+                       model->unit_count);
+    }
+    if (micro_batch < 1 || micro_batch > ARENA_MICRO_BATCH_MAX) {
+        return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", micro_batch,
+                       ARENA_MICRO_BATCH_MAX);
+    }
+    ARENA_AUTO struct arena *arena = calloc(1, sizeof(*arena));
+    if (!arena) {
+        return err_set(err, ERR_MEMORY, "out of memory for a stage's plan");
+    }
+    *arena = (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch};
+    size_t input_count = 0;
+    for (size_t u = first; u < end; u++) {
+        arena->op_count += model->unit[u].op_count;
+        for (size_t k = 0; k < model->unit[u].op_count; k++) {
+            input_count += model->unit[u].op[k].input_count;
+        }
+    }
+    arena->scale_input = scales_input(model, first);
+    arena->op = calloc(arena->op_count, sizeof(arena->op[0]));
+    if (!arena->op) {
+        return err_set(err, ERR_MEMORY, "out of memory for the plan of %zu ops", arena->op_count);
+    }
+    AUTO(planner_done) struct planner planner;
+    int rc = planner_init(&planner, arena, input_count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    number_tensors(&planner);
+    place_tensors_of_ops(arena);
+    plan_training(&planner);
+    plan_evaluation(&planner);
+    plan_scratch(arena);
+    *out = arena;
+    arena = NULL;
+    return 0;
+}
+
+void arena_free(struct arena **arena)
+{
+    if (*arena) {
+        free((*arena)->op);
+        free(*arena);
+        *arena = NULL;
+    }
+}
+
+struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N)
+{
+    return (struct conv2d_shape){.N = N,
+                                 .H = op->in.h,
+                                 .W = op->in.w,
+                                 .C = op->in.c,
+                                 .O = op->out.c,
+                                 .K = op->kernel,
+                                 .S = op->stride,
+                                 .P = op->padding,
+                                 .G = op->groups,
+                                 .OH = op->out.h,
+                                 .OW = op->out.w};
+}

@@ -1,0 +1,75 @@
+/* arena.h: where every tensor of a stage lies, worked out before the first step: what backward needs is kept per
+ * activation slot; what is needed within one call only (activations nobody asks for again, gradients between ops)
+ * shares one workspace by its lifetime; ops that can work in place do. libtrain/stage follows this plan and
+ * memory_of_stage counts it, so both tell the same bytes. Offsets are multiples of WORKSPACE_ALIGNMENT. Pure; immutable
+ * once made. */
+#ifndef LIBTRAIN_MODEL_ARENA_H
+#define LIBTRAIN_MODEL_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/workspace.h"
+
+#define ARENA_MICRO_BATCH_MAX 65536u
+
+enum arena_area {
+    ARENA_NOWHERE,     /* not wanted */
+    ARENA_SLOT,        /* of this micro-batch: lives from forward to backward */
+    ARENA_WORKSPACE,   /* lives within one call */
+    ARENA_STAGE_INPUT, /* the caller's tensors */
+    ARENA_OUTPUT_GRADIENT,
+    ARENA_INPUT_GRADIENT,
+};
+
+struct arena_place {
+    enum arena_area area;
+    uint64_t offset; /* bytes, in SLOT and WORKSPACE */
+};
+
+/* One op of the stage. Where two places are equal, the op works in place (flatten: does nothing). */
+struct arena_op {
+    const struct op *op;
+    uint16_t unit;  /* in the model */
+    uint16_t index; /* of the op in the unit */
+    struct shape input_shape[MODEL_OP_INPUTS_MAX];
+    struct arena_place input[MODEL_OP_INPUTS_MAX], output;
+    struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;
+    struct arena_place saved;           /* SLOT: batch-norm's statistics, max-pool's winners */
+    struct arena_place output_gradient; /* NOWHERE: backward has nothing to do here */
+    struct arena_place input_gradient[MODEL_OP_INPUTS_MAX];
+    bool accumulate[MODEL_OP_INPUTS_MAX];  /* the gradient is added to what an earlier op wrote there */
+    uint64_t tensor[MODEL_OP_TENSORS_MAX]; /* first float of op->tensor[i]: parameters in the parameter and gradient
+                                              arenas, buffers in the buffer arena */
+};
+
+struct arena {
+    const struct model *model; /* borrowed */
+    size_t first, end, micro_batch;
+    struct arena_op *op; /* all ops of the stage's units, in order */
+    size_t op_count;
+    bool scale_input;                         /* stage 0: stored samples are turned into floats first */
+    struct arena_place input, evaluate_input; /* of the first op's unit: STAGE_INPUT unless scale_input */
+    struct arena_place output, evaluate_output;
+    struct arena_place output_gradient; /* last stage: SLOT, the loss's gradient; else OUTPUT_GRADIENT */
+    uint64_t parameter_floats, buffer_floats;
+    uint64_t slot_bytes;   /* of one slot */
+    uint64_t tensor_bytes; /* of the workspace */
+    uint64_t shared_bytes; /* kernels' scratch for all threads */
+    uint64_t worker_bytes; /* kernels' scratch per thread */
+};
+
+/* Plan units [first, end) for micro-batches of `micro_batch` samples. ERR_INVALID for an empty range, units the model
+ * does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX]; ERR_MEMORY. */
+NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
+                        struct err *err);
+void arena_free(struct arena **arena);
+#define ARENA_AUTO AUTO(arena_free)
+
+/* The convolution that a CONV2D op is on N samples. */
+struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N);
+
+#endif

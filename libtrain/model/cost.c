@@ -1,0 +1,156 @@
+#include "libtrain/model/cost.h"
+
+#include <stdbool.h>
+
+/* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean 1, variance 3, scale
+ * and shift 2; backward: the two sums 5, the gradient 5. Dropout: mask and scale. */
+static const struct {
+    double forward, backward; /* per output element */
+    bool keeps_input;         /* backward reads the input */
+    bool keeps_output;        /* backward reads the output */
+    uint32_t keeps_bytes;     /* per output element, besides: where a maximum was, which element was dropped */
+} ops[] = {
+    [OP_CONV2D] = {.keeps_input = true},
+    [OP_LINEAR] = {.keeps_input = true},
+    [OP_BATCH_NORM] = {.forward = 6, .backward = 10, .keeps_input = true},
+    [OP_RELU] = {.forward = 1, .backward = 1, .keeps_output = true},
+    [OP_RELU6] = {.forward = 2, .backward = 2, .keeps_output = true},
+    [OP_MAX_POOL] = {.backward = 1, .keeps_bytes = 4},
+    [OP_AVG_POOL] = {0},
+    [OP_GLOBAL_AVG_POOL] = {0},
+    [OP_FLATTEN] = {0},
+    [OP_DROPOUT] = {.forward = 2, .backward = 1, .keeps_bytes = 1},
+    [OP_ADD] = {.forward = 1, .backward = 1},
+    [OP_CONCAT] = {0},
+};
+
+static double elements(struct shape shape)
+{
+    return (double)shape_elements(shape);
+}
+
+/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them reads. */
+static double multiply_adds(const struct op *op)
+{
+    double weights = (double)op->tensor[0].elements / op->out.c;
+    return elements(op->out) * weights;
+}
+
+static double forward_flops(const struct op *op)
+{
+    double out = elements(op->out);
+    double window = (double)op->kernel * op->kernel;
+    switch (op->type) {
+    case OP_CONV2D:
+    case OP_LINEAR: return 2 * multiply_adds(op) + (op->bias ? out : 0);
+    case OP_MAX_POOL:
+    case OP_AVG_POOL: return out * window;
+    case OP_GLOBAL_AVG_POOL: return elements(op->in);
+    case OP_BATCH_NORM:
+    case OP_RELU:
+    case OP_RELU6:
+    case OP_FLATTEN:
+    case OP_DROPOUT:
+    case OP_ADD:
+    case OP_CONCAT: return out * ops[op->type].forward;
+    }
+    return 0;
+}
+
+/* `input_gradient`: false where the op's input is made of the model's input alone, which needs no gradient. */
+static double backward_flops(const struct op *op, bool input_gradient)
+{
+    double out = elements(op->out);
+    double window = (double)op->kernel * op->kernel;
+    switch (op->type) {
+    case OP_CONV2D:
+    case OP_LINEAR: return 2 * multiply_adds(op) * (input_gradient ? 2 : 1) + (op->bias ? out : 0);
+    case OP_AVG_POOL: return input_gradient ? out * window : 0;
+    case OP_GLOBAL_AVG_POOL: return input_gradient ? elements(op->in) : 0;
+    case OP_BATCH_NORM: return out * (input_gradient ? ops[op->type].backward : 5);
+    case OP_MAX_POOL:
+    case OP_RELU:
+    case OP_RELU6:
+    case OP_FLATTEN:
+    case OP_DROPOUT:
+    case OP_ADD:
+    case OP_CONCAT: return input_gradient ? out * ops[op->type].backward : 0;
+    }
+    return 0;
+}
+
+/* What flows through memory: every input and output once; a flatten is the same memory seen differently. */
+static double moved_bytes(const struct unit *unit, const struct op *op, double first_input_size)
+{
+    if (op->type == OP_FLATTEN) {
+        return 0;
+    }
+    double bytes = 4 * elements(op->out);
+    for (size_t i = 0; i < op->input_count; i++) {
+        uint16_t from = op->input[i];
+        bytes += from == 0 ? first_input_size * elements(unit->in) : 4 * elements(unit->op[from - 1].out);
+    }
+    return bytes;
+}
+
+/* Bytes kept from forward to backward: the outputs that some op's backward reads, what ops keep besides, and the unit's
+ * output, which the next unit's backward reads. The unit's input belongs to whoever made it. */
+static uint64_t kept_bytes(const struct unit *unit)
+{
+    bool kept[MODEL_UNIT_OPS_MAX + 1] = {false};
+    uint64_t bytes = 0;
+    kept[unit->op_count] = true;
+    for (size_t i = 0; i < unit->op_count; i++) {
+        kept[i + 1] = kept[i + 1] || ops[unit->op[i].type].keeps_output;
+        kept[unit->op[i].input[0]] = kept[unit->op[i].input[0]] || ops[unit->op[i].type].keeps_input;
+    }
+    for (size_t i = unit->op_count; i > 0; i--) {
+        const struct op *op = &unit->op[i - 1];
+        uint64_t size = shape_elements(op->out);
+        if (op->type == OP_FLATTEN) {
+            kept[op->input[0]] = kept[op->input[0]] || kept[i];
+        } else if (kept[i]) {
+            bytes += size * 4;
+        }
+        bytes += size * ops[op->type].keeps_bytes;
+    }
+    return bytes;
+}
+
+/* `first`: the unit reads the model's input, of `input_size` bytes an element, and hands no gradient back. */
+static void count_unit(const struct unit *unit, bool first, size_t input_size, struct unit_cost *cost)
+{
+    bool gradient[MODEL_UNIT_OPS_MAX + 1] = {!first};
+    *cost = (struct unit_cost){
+        .activation_bytes = kept_bytes(unit),
+        .input_bytes = shape_elements(unit->in) * input_size,
+        .output_bytes = shape_elements(unit->out) * 4,
+    };
+    for (size_t i = 0; i < unit->op_count; i++) {
+        const struct op *op = &unit->op[i];
+        bool input_gradient = false;
+        for (size_t k = 0; k < op->input_count; k++) {
+            input_gradient = input_gradient || gradient[op->input[k]];
+        }
+        gradient[i + 1] = input_gradient || op->tensor_count > 0;
+        double moved = moved_bytes(unit, op, (double)input_size);
+        cost->forward_flops += forward_flops(op);
+        cost->backward_flops += backward_flops(op, input_gradient);
+        cost->forward_bytes += moved;
+        /* The weight gradient and the data gradient each go over the tensors once. */
+        cost->backward_bytes += moved * ((op->tensor_count > 0) + input_gradient);
+        for (size_t k = 0; k < op->tensor_count; k++) {
+            uint64_t bytes = (uint64_t)op->tensor[k].elements * 4;
+            cost->parameter_bytes += op->tensor[k].role == TENSOR_PARAMETER ? bytes : 0;
+            cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
+        }
+    }
+}
+
+void cost_count(const struct model *model, struct unit_cost *cost)
+{
+    for (size_t i = 0; i < model->unit_count; i++) {
+        bool first = i == 0;
+        count_unit(&model->unit[i], first, first ? dtype_size(model->input_dtype) : 4, &cost[i]);
+    }
+}

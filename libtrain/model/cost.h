@@ -1,0 +1,24 @@
+/* cost.h: what a unit costs, from the description alone. For the planner and for answers about models. Pure. */
+#ifndef LIBTRAIN_MODEL_COST_H
+#define LIBTRAIN_MODEL_COST_H
+
+#include <stdint.h>
+
+#include "libtrain/model/model.h"
+
+struct unit_cost {
+    double forward_flops;  /* per sample; a multiply-add counts 2 */
+    double backward_flops; /* per sample; data and weight gradients */
+    double forward_bytes;  /* per sample: activations read and written */
+    double backward_bytes;
+    uint64_t parameter_bytes;  /* float32 */
+    uint64_t buffer_bytes;     /* batch-norm statistics */
+    uint64_t activation_bytes; /* per sample, kept from forward to backward */
+    uint64_t input_bytes;      /* per sample: the float32 tensor at its input border (stage 0: the stored dtype) */
+    uint64_t output_bytes;     /* per sample: the float32 tensor at its output border */
+};
+
+/* cost[model->unit_count] */
+void cost_count(const struct model *model, struct unit_cost *cost);
+
+#endif

@@ -1,0 +1,19 @@
+# Write OUTPUT, a C file that holds every file of FILES as a NUL-terminated text. Byte lists, because string literals of
+# this length are beyond what C promises.
+set(arrays "")
+set(entries "")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND arrays "static const char ${name}[] = {${bytes}0};\n")
+  string(APPEND entries "    {\"${name}\", ${name}},\n")
+endforeach()
+file(WRITE ${OUTPUT} "/* Made from libtrain/zoo by embed_zoo.cmake. */
+#include \"libtrain/model/zoo.h\"
+
+${arrays}
+const struct zoo_entry zoo_entries[] = {
+${entries}    {NULL, NULL},
+};
+")

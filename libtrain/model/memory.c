@@ -1,0 +1,91 @@
+#include "libtrain/model/memory.h"
+
+#include <stdbool.h>
+
+#include "libtrain/model/arena.h"
+
+/* a * b + c; false when that does not fit. */
+static bool multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out) && !__builtin_add_overflow(*out, c, out);
+}
+
+static uint64_t state_bytes(const struct model *model, const struct memory_request *request, size_t optimizer_arrays)
+{
+    uint64_t bytes = 0;
+    for (size_t u = request->first; u < request->end; u++) {
+        const struct unit *unit = &model->unit[u];
+        for (size_t k = 0; k < unit->op_count; k++) {
+            for (size_t t = 0; t < unit->op[k].tensor_count; t++) {
+                const struct op_tensor *tensor = &unit->op[k].tensor[t];
+                size_t copies = 1 + (tensor->role == TENSOR_PARAMETER ? optimizer_arrays : 0);
+                bytes += (uint64_t)tensor->elements * copies * sizeof(float);
+            }
+        }
+    }
+    return bytes;
+}
+
+/* Receive slots and send buffers: activations come in and gradients go out at the input border, the other way round at
+ * the output border. Stage 0 holds stored samples, the last stage labels. */
+static bool border_bytes(const struct model *model, const struct memory_request *request, uint64_t *out)
+{
+    uint64_t samples = request->micro_batch;
+    uint64_t buffers = request->in_flight + MEMORY_SEND_BUFFERS;
+    uint64_t input = shape_elements(model->unit[request->first].in);
+    uint64_t bytes = 0;
+    bool fits = true;
+    if (request->first == 0) {
+        fits = multiply_add(input * dtype_size(model->input_dtype) * samples, request->in_flight, bytes, &bytes);
+    } else {
+        fits = multiply_add(input * sizeof(float) * samples, buffers, bytes, &bytes);
+    }
+    if (request->end < model->unit_count) {
+        uint64_t output = shape_elements(model->unit[request->end - 1].out);
+        fits = fits && multiply_add(output * sizeof(float) * samples, buffers, bytes, &bytes);
+    } else {
+        fits = fits && multiply_add(sizeof(int32_t) * samples, request->in_flight, bytes, &bytes);
+    }
+    *out = bytes;
+    return fits;
+}
+
+int memory_of_stage(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
+                    struct memory_bytes *out, struct err *err)
+{
+    if (request->in_flight < 1 || request->in_flight > MEMORY_IN_FLIGHT_MAX) {
+        return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u", request->in_flight,
+                       MEMORY_IN_FLIGHT_MAX);
+    }
+    if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
+        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
+    }
+    ARENA_AUTO struct arena *arena = NULL;
+    int rc = arena_new(model, request->first, request->end, request->micro_batch, &arena, err);
+    if (rc != 0) {
+        return rc;
+    }
+    size_t arrays = optimizer_state_arrays(optimizer);
+    struct memory_bytes bytes = {
+        .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
+        .gradients = arena->parameter_floats * sizeof(float),
+        .optimizer = arena->parameter_floats * arrays * sizeof(float),
+        .snapshot = state_bytes(model, request, arrays),
+    };
+    bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
+                multiply_add(arena->worker_bytes, request->threads, arena->tensor_bytes + arena->shared_bytes,
+                             &bytes.workspace) &&
+                border_bytes(model, request, &bytes.borders);
+    const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
+                              bytes.workspace,  bytes.borders,   bytes.snapshot};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        fits = fits && multiply_add(parts[i], 1, bytes.total, &bytes.total);
+    }
+    if (!fits) {
+        return err_set(err, ERR_LIMIT,
+                       "units %zu to %zu with %zu samples and %zu micro-batches need more than 2^64 bytes",
+                       request->first, request->end, request->micro_batch, request->in_flight);
+    }
+    *out = bytes;
+    return 0;
+}

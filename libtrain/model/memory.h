@@ -1,0 +1,43 @@
+/* memory.h: the memory a stage needs, planned before the first step, from the description alone. The planner asks it
+ * what fits where; libtrain/stage allocates exactly this (arena.h), so a plan's promise and the arenas are one
+ * calculation. Pure. */
+#ifndef LIBTRAIN_MODEL_MEMORY_H
+#define LIBTRAIN_MODEL_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
+
+/* Buffers of the stage's runtime at each border, beside in_flight receive slots: one is filled while the other is on
+ * its way. */
+#define MEMORY_SEND_BUFFERS 2
+#define MEMORY_IN_FLIGHT_MAX 65536u
+#define MEMORY_THREADS_MAX 256u
+
+struct memory_request {
+    size_t first, end;  /* units [first, end) */
+    size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
+    size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
+    size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
+};
+
+struct memory_bytes {
+    uint64_t parameters; /* parameters and buffers; buffers twice: as of the last step and of the running one */
+    uint64_t gradients;
+    uint64_t optimizer;
+    uint64_t activations; /* all slots */
+    uint64_t workspace;   /* scratch of ops, gradients between ops */
+    uint64_t borders;     /* receive slots and send buffers of the stage's runtime; not allocated by libtrain */
+    uint64_t snapshot;    /* one copy of the stage's state, kept at a stop; not allocated by libtrain */
+    uint64_t total;
+};
+
+/* ERR_INVALID for a request outside its bounds; ERR_LIMIT when the sum does not fit 64 bits; ERR_MEMORY. Cost: linear
+ * in the ops of the units. */
+NODISCARD int memory_of_stage(const struct model *model, const struct optimizer *optimizer,
+                              const struct memory_request *request, struct memory_bytes *out, struct err *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* model.h: a model as data. A description (JSON, see docs and libtrain/zoo) is read once into a chain of units; a unit
+ * is a small acyclic graph of ops with one input and one output, so every border between units is a possible partition
+ * point. Chains, residuals and branches are all lowered to one list of ops with input indices. Immutable after
+ * model_parse; any thread may read it. Used by libtrain, the coordinator and the tools. No arithmetic on tensors here.
+ */
+#ifndef LIBTRAIN_MODEL_MODEL_H
+#define LIBTRAIN_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/record.h"
+#include "libtrain/formats/dtype.h"
+#include "libtrain/model/shape.h"
+
+#define MODEL_NAME_MAX 64
+#define MODEL_UNITS_MAX 256
+#define MODEL_UNIT_OPS_MAX 64
+#define MODEL_OP_INPUTS_MAX 8
+#define MODEL_OP_TENSORS_MAX 4
+#define MODEL_OP_NAME_MAX 96
+#define MODEL_ELEMENTS_MAX (1u << 26)    /* of one activation of one sample, and of one parameter */
+#define MODEL_ACTIVATIONS_MAX (1u << 28) /* elements of all activations of one sample */
+#define MODEL_PARAMETERS_MAX (1u << 30)  /* elements of all parameters and buffers */
+#define MODEL_WINDOW_MAX 64              /* kernel, stride and padding */
+#define MODEL_DESCRIPTION_BYTES_MAX (1u << 20)
+
+enum op_type {
+    OP_CONV2D,
+    OP_LINEAR,
+    OP_BATCH_NORM,
+    OP_RELU,
+    OP_RELU6,
+    OP_MAX_POOL,
+    OP_AVG_POOL,
+    OP_GLOBAL_AVG_POOL,
+    OP_FLATTEN,
+    OP_DROPOUT,
+    OP_ADD,
+    OP_CONCAT, /* along channels */
+};
+extern const char *const op_type_names[]; /* the description's words ("conv2d", "batch_norm", ...), ends with NULL */
+
+/* Which part of its unit an op was written in; model_describe and op names need it. */
+enum op_part {
+    OP_PART_OPS,
+    OP_PART_BODY,
+    OP_PART_SHORTCUT,
+    OP_PART_BRANCH,
+    OP_PART_JOIN, /* the ADD or CONCAT that a residual or branches stand for */
+    OP_PART_THEN,
+};
+
+enum tensor_role { TENSOR_PARAMETER, TENSOR_BUFFER };
+
+/* A tensor that an op owns, in PyTorch's layout. */
+struct op_tensor {
+    const char *suffix; /* static: "weight", "bias", "running_mean", "running_var" */
+    enum tensor_role role;
+    size_t rank;
+    uint32_t dim[4]; /* convolution O, I/groups, KH, KW; linear O, I; others C */
+    size_t elements;
+};
+
+struct op {
+    enum op_type type;
+    enum op_part part;
+    uint16_t branch;                     /* OP_PART_BRANCH: which one */
+    char name[MODEL_OP_NAME_MAX];        /* prefix of its tensors: "stem.0", "block1.body.3", "block1.shortcut.0",
+                                            "block1.then.0", "mix.branches.1.0" */
+    uint16_t input[MODEL_OP_INPUTS_MAX]; /* tensors of the unit: 0 = the unit's input, k + 1 = output of op k (k < this
+                                            op) */
+    size_t input_count;
+    struct shape in; /* of input[0] */
+    struct shape out;
+    struct shape flat_from; /* LINEAR: the H x W x C whose flattening is its input (1 x 1 x F where nothing was
+                               flattened): PyTorch flattens C, H, W, we H, W, C, so import and export permute its
+                               columns. May stem from an earlier unit. */
+    uint32_t kernel, stride, padding,
+        groups; /* CONV2D, pools: square windows; zero padding (max: ignored, avg: counted as PyTorch's default) */
+    bool bias;  /* CONV2D, LINEAR */
+    double epsilon, momentum; /* BATCH_NORM: 1e-5, 0.1 */
+    double rate;              /* DROPOUT: probability of a zero, [0, 1) */
+    struct op_tensor tensor[MODEL_OP_TENSORS_MAX];
+    size_t tensor_count;
+};
+
+struct unit {
+    char name[MODEL_NAME_MAX];
+    struct shape in, out;
+    struct op *op; /* the last op's output is the unit's output */
+    size_t op_count;
+    size_t branch_count; /* of `branches`, an empty one included; else 0 */
+};
+
+struct model {
+    char name[MODEL_NAME_MAX];
+    struct shape input;
+    enum dtype input_dtype; /* DTYPE_U8 or DTYPE_F32 */
+    double input_scale;     /* x = scale * stored value, applied before the first unit */
+    uint32_t classes;       /* outputs of the last unit (softmax cross-entropy over them) */
+    struct unit *unit;
+    size_t unit_count;
+};
+
+/* What a data set asks of a model. */
+struct model_fit {
+    struct shape input;
+    enum dtype dtype;
+    uint32_t classes;
+};
+
+/* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units": "classes", `fit`
+ * fills them in (NULL: then all must be stated). A stated input that differs from fit is a fault, as are fewer outputs
+ * than classes (more are fine: the classes of a data set are counted from the labels that occur) and a shape an op
+ * cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID with faults, broken limits included;
+ * ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
+NODISCARD int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
+                          struct record_faults *faults, struct err *err);
+void model_free(struct model **model);
+
+/* The description with nothing left open (input, classes and defaults written out): same model, same bytes; model_parse
+ * reads it back without fit. A new JSON object, owned by the caller; NULL when out of memory. */
+json_t *model_describe(const struct model *model);
+
+/* A description of the zoo by name ("lenet5"): borrowed static JSON text, or NULL. */
+const char *model_zoo_text(const char *name);
+/* The name at `index`, or NULL behind the last. */
+const char *model_zoo_name(size_t index);
+
+#endif

@@ -1,0 +1,201 @@
+#include "libtrain/model/op_fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/parse.h"
+
+#define CLASSES_WORD "classes"
+
+const char *const op_type_names[] = {
+    [OP_CONV2D] = "conv2d",
+    [OP_LINEAR] = "linear",
+    [OP_BATCH_NORM] = "batch_norm",
+    [OP_RELU] = "relu",
+    [OP_RELU6] = "relu6",
+    [OP_MAX_POOL] = "max_pool",
+    [OP_AVG_POOL] = "avg_pool",
+    [OP_GLOBAL_AVG_POOL] = "global_avg_pool",
+    [OP_FLATTEN] = "flatten",
+    [OP_DROPOUT] = "dropout",
+    [OP_ADD] = "add",
+    [OP_CONCAT] = "concat",
+    NULL,
+};
+
+struct op_fields {
+    int type;
+    int64_t filters, kernel, stride, padding, groups;
+    json_t *units; /* an integer or "classes" */
+    bool bias;
+    double epsilon, momentum, rate;
+};
+
+#define FIELD_TYPE MEMBER_ENUM(struct op_fields, type, "type", FIELD_REQUIRED, op_type_names)
+#define FIELD_KERNEL MEMBER_INT(struct op_fields, kernel, "kernel", FIELD_REQUIRED, 1, MODEL_WINDOW_MAX)
+#define FIELD_STRIDE MEMBER_INT(struct op_fields, stride, "stride", 0, 1, MODEL_WINDOW_MAX)
+#define FIELD_PADDING MEMBER_INT(struct op_fields, padding, "padding", 0, 0, MODEL_WINDOW_MAX)
+
+static const struct field conv2d_fields[] = {
+    FIELD_TYPE,
+    MEMBER_INT(struct op_fields, filters, "filters", FIELD_REQUIRED, 1, MODEL_CHANNELS_MAX),
+    FIELD_KERNEL,
+    FIELD_STRIDE,
+    FIELD_PADDING,
+    MEMBER_INT(struct op_fields, groups, "groups", 0, 1, MODEL_CHANNELS_MAX),
+    MEMBER_BOOL(struct op_fields, bias, "bias", 0),
+};
+static const struct field linear_fields[] = {
+    FIELD_TYPE,
+    MEMBER_JSON(struct op_fields, units, "units", FIELD_REQUIRED),
+    MEMBER_BOOL(struct op_fields, bias, "bias", 0),
+};
+static const struct field batch_norm_fields[] = {
+    FIELD_TYPE,
+    MEMBER_DOUBLE(struct op_fields, epsilon, "epsilon", 0, 1e-12, 1),
+    MEMBER_DOUBLE(struct op_fields, momentum, "momentum", 0, 0, 1),
+};
+static const struct field pool_fields[] = {FIELD_TYPE, FIELD_KERNEL, FIELD_STRIDE, FIELD_PADDING};
+static const struct field dropout_fields[] = {
+    FIELD_TYPE,
+    MEMBER_DOUBLE(struct op_fields, rate, "rate", 0, 0, 0.999),
+};
+static const struct field plain_fields[] = {FIELD_TYPE};
+
+/* ADD and CONCAT have none: residual and branches stand for them. */
+static const struct record records[] = {
+    [OP_CONV2D] = RECORD(struct op_fields, "conv2d", conv2d_fields),
+    [OP_LINEAR] = RECORD(struct op_fields, "linear", linear_fields),
+    [OP_BATCH_NORM] = RECORD(struct op_fields, "batch_norm", batch_norm_fields),
+    [OP_RELU] = RECORD(struct op_fields, "relu", plain_fields),
+    [OP_RELU6] = RECORD(struct op_fields, "relu6", plain_fields),
+    [OP_MAX_POOL] = RECORD(struct op_fields, "max_pool", pool_fields),
+    [OP_AVG_POOL] = RECORD(struct op_fields, "avg_pool", pool_fields),
+    [OP_GLOBAL_AVG_POOL] = RECORD(struct op_fields, "global_avg_pool", plain_fields),
+    [OP_FLATTEN] = RECORD(struct op_fields, "flatten", plain_fields),
+    [OP_DROPOUT] = RECORD(struct op_fields, "dropout", dropout_fields),
+};
+#define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
+
+/* The defaults; a pool's stride is its kernel unless it is given, said by 0. */
+static struct op_fields defaults(enum op_type type)
+{
+    return (struct op_fields){
+        .type = (int)type,
+        .stride = type == OP_CONV2D ? 1 : 0,
+        .groups = 1,
+        .bias = true,
+        .epsilon = 1e-5,
+        .momentum = 0.1,
+        .rate = 0.5,
+    };
+}
+
+/* Which table to read with; false: a fault was added. */
+static bool find_type(const json_t *value, const char *pointer, enum op_type *out, struct record_faults *faults)
+{
+    const json_t *type = json_object_get(value, "type");
+    char member[RECORD_POINTER_MAX];
+    (void)snprintf(member, sizeof(member), "%s/type", pointer);
+    if (!json_is_object(value)) {
+        record_fault(faults, pointer, "expected an op, an object such as {\"type\": \"relu\"}");
+        return false;
+    }
+    if (!json_is_string(type)) {
+        record_fault(faults, member, type ? "expected a text" : "is required");
+        return false;
+    }
+    const char *name = json_string_value(type);
+    for (size_t i = 0; i < WRITABLE_TYPES; i++) {
+        if (strcmp(name, op_type_names[i]) == 0) {
+            *out = (enum op_type)i;
+            return true;
+        }
+    }
+    const char *nearest = parse_nearest(name, op_type_names, WRITABLE_TYPES);
+    if (nearest) {
+        record_fault(faults, member, "unknown op '%.40s'; did you mean '%s'?", name, nearest);
+    } else {
+        record_fault(faults, member, "unknown op '%.40s'", name);
+    }
+    return false;
+}
+
+static bool read_units(const json_t *value, const char *pointer, uint32_t classes, uint32_t *out,
+                       struct record_faults *faults)
+{
+    char member[RECORD_POINTER_MAX];
+    (void)snprintf(member, sizeof(member), "%s/units", pointer);
+    if (json_is_string(value) && strcmp(json_string_value(value), CLASSES_WORD) == 0) {
+        if (classes == 0) {
+            record_fault(faults, member, "\"" CLASSES_WORD "\" needs a data set that says how many");
+        }
+        *out = classes;
+        return classes > 0;
+    }
+    json_int_t units = json_integer_value(value);
+    if (!json_is_integer(value) || units < 1 || units > MODEL_CHANNELS_MAX) {
+        record_fault(faults, member, "expected an integer from 1 to %d, or \"" CLASSES_WORD "\"", MODEL_CHANNELS_MAX);
+        return false;
+    }
+    *out = (uint32_t)units;
+    return true;
+}
+
+bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, struct op *op,
+                    struct record_faults *faults)
+{
+    enum op_type type;
+    if (!find_type(value, pointer, &type, faults)) {
+        return false;
+    }
+    struct op_fields fields = defaults(type);
+    uint32_t channels = 0;
+    bool good = record_read(&records[type], value, pointer, &fields, faults, NULL) == 0;
+    if (good && type == OP_LINEAR) {
+        good = read_units(fields.units, pointer, classes, &channels, faults);
+    }
+    record_done(&records[type], &fields);
+    if (!good) {
+        return false;
+    }
+    bool window = type == OP_CONV2D || type == OP_MAX_POOL || type == OP_AVG_POOL;
+    *op = (struct op){
+        .type = type,
+        .out.c = type == OP_CONV2D ? (uint32_t)fields.filters : channels,
+        .kernel = (uint32_t)fields.kernel,
+        .stride = !window ? 0 : (uint32_t)(fields.stride ? fields.stride : fields.kernel),
+        .padding = (uint32_t)fields.padding,
+        .groups = type == OP_CONV2D ? (uint32_t)fields.groups : 0,
+        .bias = (type == OP_CONV2D || type == OP_LINEAR) && fields.bias,
+        .epsilon = type == OP_BATCH_NORM ? fields.epsilon : 0,
+        .momentum = type == OP_BATCH_NORM ? fields.momentum : 0,
+        .rate = type == OP_DROPOUT ? fields.rate : 0,
+    };
+    return true;
+}
+
+json_t *op_fields_write(const struct op *op)
+{
+    ASSERT(op->type < WRITABLE_TYPES);
+    struct op_fields fields = {
+        .type = (int)op->type,
+        .filters = op->out.c,
+        .kernel = op->kernel,
+        .stride = op->stride,
+        .padding = op->padding,
+        .groups = op->groups,
+        .units = op->type == OP_LINEAR ? json_integer(op->out.c) : NULL,
+        .bias = op->bias,
+        .epsilon = op->epsilon,
+        .momentum = op->momentum,
+        .rate = op->rate,
+    };
+    if (op->type == OP_LINEAR && !fields.units) {
+        return NULL;
+    }
+    json_t *value = record_write(&records[op->type], &fields);
+    record_done(&records[op->type], &fields);
+    return value;
+}

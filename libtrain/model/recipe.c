@@ -1,0 +1,68 @@
+#include "libtrain/model/recipe.h"
+
+#include "base/assert.h"
+
+const char *const optimizer_type_names[] = {[OPTIMIZER_SGD] = "sgd", NULL};
+const char *const learning_rate_type_names[] = {
+    [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
+
+/* base ^ exponent, exponent >= 0, by squaring. */
+static double power(double base, int64_t exponent)
+{
+    double result = 1.0;
+    for (; exponent > 0; exponent >>= 1) {
+        result = exponent & 1 ? result * base : result;
+        base *= base;
+    }
+    return result;
+}
+
+/* sum of (-x2)^k / ((first + 1)...(first + 2k)), k = 0..9: cos(x) for first = 0, sin(x) / x for first = 1.
+ * Taylor terms; for |x| <= pi / 4 the rest is below 1e-18. */
+static double taylor(double x2, int first)
+{
+    double sum = 1.0;
+    for (int k = 9; k > 0; k--) {
+        sum = 1.0 - sum * x2 / ((first + 2.0 * k - 1.0) * (first + 2.0 * k));
+    }
+    return sum;
+}
+
+/* cos(pi * part), part in [0, 1], to about 1e-15. Not libm's: its last bits differ between versions and CPUs, and the
+ * learning rate must not. */
+static double cosine_of_half_turn(double part)
+{
+    static const double pi = 3.14159265358979323846;
+    double sign = part > 0.5 ? -1.0 : 1.0;
+    double folded = part > 0.5 ? 1.0 - part : part;
+    if (folded <= 0.25) {
+        double x = pi * folded;
+        return sign * taylor(x * x, 0);
+    }
+    double x = pi * (0.5 - folded);
+    return sign * x * taylor(x * x, 1);
+}
+
+double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps)
+{
+    ASSERT(step >= 1);
+    if (step <= rate->warmup_steps) {
+        return rate->value * (double)step / (double)rate->warmup_steps;
+    }
+    int64_t done = step - rate->warmup_steps - 1; /* steps since the warm-up */
+    switch ((enum learning_rate_type)rate->type) {
+    case LEARNING_RATE_CONSTANT: return rate->value;
+    case LEARNING_RATE_STEP: return rate->value * power(rate->gamma, done / rate->step_size);
+    case LEARNING_RATE_COSINE: {
+        int64_t last = total_steps - rate->warmup_steps - 1;
+        double part = last <= 0 ? 0.0 : done >= last ? 1.0 : (double)done / (double)last;
+        return rate->final_value + (rate->value - rate->final_value) * 0.5 * (1.0 + cosine_of_half_turn(part));
+    }
+    }
+    return rate->value;
+}
+
+size_t optimizer_state_arrays(const struct optimizer *optimizer)
+{
+    return optimizer->momentum > 0 ? 1 : 0;
+}

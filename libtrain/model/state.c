@@ -1,0 +1,153 @@
+#include "libtrain/model/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* Bytes that one tensor takes in a header at most: name, dtype, shape and offsets. */
+#define HEADER_BYTES_PER_TENSOR 320
+
+static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < unit->op_count; i++) {
+        for (size_t k = 0; k < unit->op[i].tensor_count; k++) {
+            count += 1 + (unit->op[i].tensor[k].role == TENSOR_PARAMETER ? optimizer_arrays : 0);
+        }
+    }
+    return count;
+}
+
+/* Describe one tensor of an op in a header; `extra` is "" or the name of an optimizer array. */
+static void describe_tensor(const struct op *op, const struct op_tensor *from, const char *extra,
+                            struct safetensors_tensor *to)
+{
+    *to = (struct safetensors_tensor){.dtype = DTYPE_F32, .rank = from->rank};
+    int length = snprintf(to->name, sizeof(to->name), "%s.%s%s", op->name, from->suffix, extra);
+    ASSERT(length > 0 && (size_t)length < sizeof(to->name));
+    for (size_t i = 0; i < from->rank; i++) {
+        to->dim[i] = from->dim[i];
+    }
+}
+
+static void append_state(struct state_layout *layout, const struct unit *unit, bool optimizer_part)
+{
+    for (size_t i = 0; i < unit->op_count; i++) {
+        const struct op *op = &unit->op[i];
+        for (size_t k = 0; k < op->tensor_count; k++) {
+            bool parameter = op->tensor[k].role == TENSOR_PARAMETER;
+            if (optimizer_part && !parameter) {
+                continue;
+            }
+            size_t index = layout->header.tensor_count++;
+            describe_tensor(op, &op->tensor[k], optimizer_part ? ".momentum" : "", &layout->header.tensor[index]);
+            layout->source[index] = (struct state_source){
+                .kind = optimizer_part ? STATE_MOMENTUM
+                        : parameter    ? STATE_PARAMETER
+                                       : STATE_BUFFER,
+                .op = (uint16_t)i,
+                .tensor = (uint16_t)k,
+            };
+        }
+    }
+}
+
+/* Write the header's text to a new allocation of exactly its size, after `capacity` bytes were enough for it. */
+static int write_header(struct safetensors_header *header, char **out, struct err *err)
+{
+    size_t capacity = (header->tensor_count + 1) * HEADER_BYTES_PER_TENSOR;
+    size_t size;
+    char *text = malloc(capacity);
+    if (!text) {
+        return err_set(err, ERR_MEMORY, "no memory for a header of %zu tensors", header->tensor_count);
+    }
+    int rc = safetensors_write(header, text, capacity, &size, err);
+    if (rc) {
+        free(text);
+        return rc;
+    }
+    char *shrunk = realloc(text, size);
+    *out = shrunk ? shrunk : text;
+    return 0;
+}
+
+int state_layout_new(const struct model *model, size_t unit, const struct optimizer *optimizer,
+                     struct state_layout **out, struct err *err)
+{
+    ASSERT(unit < model->unit_count);
+    const struct unit *from = &model->unit[unit];
+    size_t arrays = optimizer_state_arrays(optimizer);
+    size_t count = count_tensors(from, arrays);
+    ASSERT(arrays <= 1 && count <= STATE_TENSORS_MAX);
+    struct state_layout *layout AUTO(state_layout_free) = calloc(1, sizeof(*layout));
+    if (layout) {
+        layout->header.tensor = calloc(count + 1, sizeof(*layout->header.tensor));
+        layout->source = calloc(count + 1, sizeof(*layout->source));
+    }
+    if (!layout || !layout->header.tensor || !layout->source) {
+        return err_set(err, ERR_MEMORY, "no memory for the layout of unit '%s'", from->name);
+    }
+    layout->header.tensor_capacity = count;
+    append_state(layout, from, false);
+    size_t exported = layout->header.tensor_count;
+    if (arrays > 0) {
+        append_state(layout, from, true);
+    }
+    ASSERT(layout->header.tensor_count == count);
+    int rc = write_header(&layout->header, &layout->header_text, err);
+    if (rc) {
+        return rc;
+    }
+    layout->export_bytes = exported > 0 ? layout->header.tensor[exported - 1].end : 0;
+    layout->blob_bytes = layout->header.data_offset + layout->header.data_bytes;
+    *out = layout;
+    layout = NULL;
+    return 0;
+}
+
+void state_layout_free(struct state_layout **layout)
+{
+    if (!*layout) {
+        return;
+    }
+    free((*layout)->header.tensor);
+    free((*layout)->source);
+    free((*layout)->header_text);
+    free(*layout);
+    *layout = NULL;
+}
+
+static void free_tensors(struct safetensors_tensor **tensor)
+{
+    free(*tensor);
+}
+
+int state_export_header(const struct model *model, struct buf *out, struct err *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < model->unit_count; i++) {
+        count += count_tensors(&model->unit[i], 0);
+    }
+    struct safetensors_tensor *tensor AUTO(free_tensors) = calloc(count + 1, sizeof(*tensor));
+    if (!tensor) {
+        return err_set(err, ERR_MEMORY, "no memory for a header of %zu tensors", count);
+    }
+    struct safetensors_header header = {.tensor = tensor, .tensor_capacity = count};
+    for (size_t i = 0; i < model->unit_count; i++) {
+        for (size_t k = 0; k < model->unit[i].op_count; k++) {
+            const struct op *op = &model->unit[i].op[k];
+            for (size_t j = 0; j < op->tensor_count; j++) {
+                describe_tensor(op, &op->tensor[j], "", &tensor[header.tensor_count++]);
+            }
+        }
+    }
+    char *text = NULL;
+    int rc = write_header(&header, &text, err);
+    if (rc == 0) {
+        rc = buf_append(out, text, header.data_offset, err);
+    }
+    free(text);
+    return rc;
+}

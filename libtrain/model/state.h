@@ -1,0 +1,48 @@
+/* state.h: how a unit's state (parameters, buffers, optimizer state) lies in its snapshot blob, and how blobs become
+ * the exported model file. Both follow from the description alone, so the coordinator assembles an export without
+ * reading tensors. Pure.
+ *
+ * A snapshot blob is a safetensors file without metadata: first parameters and buffers in op order under PyTorch's
+ * names ("stem.0.weight"), then per parameter the optimizer's arrays ("stem.0.weight.momentum"), all in PyTorch's
+ * layout. The exported file holds, unit after unit, the first part of each: its data is the concatenation of the blobs'
+ * [0, export_bytes) data ranges. Same state, same bytes, same sha256. */
+#ifndef LIBTRAIN_MODEL_STATE_H
+#define LIBTRAIN_MODEL_STATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "libtrain/formats/safetensors.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
+
+enum state_kind { STATE_PARAMETER, STATE_BUFFER, STATE_MOMENTUM };
+
+/* Where one tensor of the blob comes from; index i belongs to header.tensor[i]. */
+struct state_source {
+    enum state_kind kind;
+    uint16_t op;     /* of the unit */
+    uint16_t tensor; /* of the op */
+};
+
+/* Tensors and optimizer arrays of one unit. */
+#define STATE_TENSORS_MAX (2 * MODEL_UNIT_OPS_MAX * MODEL_OP_TENSORS_MAX)
+
+struct state_layout {
+    struct safetensors_header header; /* header.tensor is owned by the layout */
+    struct state_source *source;      /* [header.tensor_count] */
+    char *header_text;                /* header.data_offset bytes: 8-byte length and JSON */
+    uint64_t export_bytes;            /* data bytes of parameters and buffers: the part that is exported */
+    uint64_t blob_bytes;              /* the whole file */
+};
+
+NODISCARD int state_layout_new(const struct model *model, size_t unit, const struct optimizer *optimizer,
+                               struct state_layout **out, struct err *err);
+void state_layout_free(struct state_layout **layout);
+
+/* Append the header (8-byte length and JSON) of the exported file. */
+NODISCARD int state_export_header(const struct model *model, struct buf *out, struct err *err);
+
+#endif

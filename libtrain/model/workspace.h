@@ -1,0 +1,60 @@
+/* workspace.h: how kernels cut their work into slabs and what scratch memory that takes: arithmetic on shapes, shared
+ * by the memory plan (which promises the bytes) and libtrain/ops (which uses them). Borders of slabs depend on shapes
+ * alone, never on the number of threads: that is why results do not depend on it. Pure; any thread. */
+#ifndef LIBTRAIN_MODEL_WORKSPACE_H
+#define LIBTRAIN_MODEL_WORKSPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define WORKSPACE_ALIGNMENT 64     /* bytes: a cache line and the widest vector */
+#define SLABS_MAX 16               /* slabs of work without partial sums */
+#define SLAB_PARTIALS_MAX 8        /* partial sums per channel */
+#define SLAB_WEIGHT_PARTIALS_MAX 4 /* partial weight gradients of a convolution */
+
+/* Into how many slabs `items` pieces of `elements` floats each are cut: at least 16 Ki floats to a slab, at most `max`
+ * slabs, at least 1. */
+size_t slab_count(size_t items, size_t elements, size_t max);
+
+/* First item of slab `slab` of `count`; slab_begin(items, count, count) == items. */
+static inline size_t slab_begin(size_t items, size_t count, size_t slab)
+{
+    return items / count * slab + items % count * slab / count;
+}
+
+/* A convolution of N samples [H][W][C] with O filters of K x K, stride S, zero padding P and G groups. */
+struct conv2d_shape {
+    size_t N, H, W, C, O, K, S, P, G;
+    size_t OH, OW;
+};
+
+/* One channel per group and one filter per channel: a kernel of its own, without matrices. */
+bool conv2d_is_depthwise(const struct conv2d_shape *shape);
+/* 1 x 1, stride 1, no padding: the input is the matrix of columns. */
+bool conv2d_is_pointwise(const struct conv2d_shape *shape);
+/* Floats of one output pixel's row in the matrix of columns: K * K * C / G. */
+size_t conv2d_row_floats(const struct conv2d_shape *shape);
+/* Slabs of output pixels of the forward pass; a slab's columns fit a second-level cache where that is possible. */
+size_t conv2d_pixel_slabs(const struct conv2d_shape *shape);
+/* Slabs of samples of the backward pass to the input, and the output pixels of one step within a slab. */
+size_t conv2d_sample_slabs(const struct conv2d_shape *shape);
+size_t conv2d_step_pixels(const struct conv2d_shape *shape);
+
+/* How the weight gradient is cut: `partials` sums over ranges of pixels, each in `ranges` blocks of columns. Small
+ * gradients take partials, large ones blocks (no second copy of the weights). */
+struct conv2d_weight_slabs {
+    size_t partials, ranges;
+};
+struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape);
+
+/* Scratch of both passes: one buffer for all threads and one buffer per thread. */
+struct workspace_bytes {
+    size_t shared, worker;
+};
+struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape);
+/* M rows of C channels. */
+struct workspace_bytes batch_norm_workspace(size_t M, size_t C);
+/* N samples. */
+struct workspace_bytes softmax_cross_entropy_workspace(size_t N);
+
+#endif

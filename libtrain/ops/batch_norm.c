@@ -1,0 +1,240 @@
+#include "libtrain/ops/batch_norm.h"
+
+#include <math.h>
+
+#include "libtrain/backend/simd.h"
+#include "libtrain/model/workspace.h"
+
+struct batch_norm_job {
+    const struct batch_norm_shape *shape;
+    const float *x, *dy, *saved;
+    float *y, *dx;
+    bool accumulate;
+    size_t partials;
+    double *partial; /* [partials][2][C] */
+    float *factor;   /* [3][C], behind the partial sums: what is done to each element */
+};
+
+/* Lay out the shared scratch (batch_norm_workspace). */
+static struct batch_norm_job job_of(const struct compute *compute, const struct batch_norm_shape *shape)
+{
+    struct batch_norm_job job = {.shape = shape, .partials = slab_count(shape->M, shape->C, SLAB_PARTIALS_MAX)};
+    job.partial = compute->shared;
+    job.factor = (float *)(job.partial + job.partials * 2 * shape->C);
+    return job;
+}
+
+static size_t elementwise_slabs(const struct batch_norm_shape *shape)
+{
+    return slab_count(shape->M, shape->C, SLABS_MAX);
+}
+
+/* ---- sums over rows ---- */
+
+/* Four rows at a time, which quarters the traffic of the sums. */
+SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t C, double *restrict sum,
+                                    double *restrict square)
+{
+    for (size_t c = 0; c < C; c++) {
+        sum[c] = 0.0;
+        square[c] = 0.0;
+    }
+    size_t m = 0;
+    for (; m + 4 <= rows; m += 4) {
+        const float *restrict row = x + m * C;
+        for (size_t c = 0; c < C; c++) {
+            double x0 = (double)row[c];
+            double x1 = (double)row[C + c];
+            double x2 = (double)row[2 * C + c];
+            double x3 = (double)row[3 * C + c];
+            sum[c] += (x0 + x1) + (x2 + x3);
+            square[c] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3);
+        }
+    }
+    for (; m < rows; m++) {
+        for (size_t c = 0; c < C; c++) {
+            double value = (double)x[m * C + c];
+            sum[c] += value;
+            square[c] += value * value;
+        }
+    }
+}
+
+/* sum of dy, and of dy (x - mean). */
+SIMD_CLONES static void sum_products(const float *restrict x, const float *restrict mean, const float *restrict dy,
+                                     size_t rows, size_t C, double *restrict sum, double *restrict product)
+{
+    for (size_t c = 0; c < C; c++) {
+        sum[c] = 0.0;
+        product[c] = 0.0;
+    }
+    size_t m = 0;
+    for (; m + 2 <= rows; m += 2) {
+        const float *restrict row = x + m * C;
+        const float *restrict gradient = dy + m * C;
+        for (size_t c = 0; c < C; c++) {
+            double d0 = (double)gradient[c];
+            double d1 = (double)gradient[C + c];
+            sum[c] += d0 + d1;
+            product[c] += d0 * (double)(row[c] - mean[c]) + d1 * (double)(row[C + c] - mean[c]);
+        }
+    }
+    for (; m < rows; m++) {
+        for (size_t c = 0; c < C; c++) {
+            double gradient = (double)dy[m * C + c];
+            sum[c] += gradient;
+            product[c] += gradient * (double)(x[m * C + c] - mean[c]);
+        }
+    }
+}
+
+static void sum_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct batch_norm_job *job = arg;
+    size_t C = job->shape->C;
+    (void)worker;
+    size_t m = slab_begin(job->shape->M, job->partials, task);
+    size_t rows = slab_begin(job->shape->M, job->partials, task + 1) - m;
+    double *partial = job->partial + task * 2 * C;
+    if (job->dy) {
+        sum_products(job->x + m * C, job->saved, job->dy + m * C, rows, C, partial, partial + C);
+    } else {
+        sum_squares(job->x + m * C, rows, C, partial, partial + C);
+    }
+}
+
+/* Sum number `which` (0 or 1) of channel c over the slabs, in order. */
+static double total(const struct batch_norm_job *job, size_t which, size_t c)
+{
+    double sum = 0.0;
+    for (size_t slab = 0; slab < job->partials; slab++) {
+        sum += job->partial[(slab * 2 + which) * job->shape->C + c];
+    }
+    return sum;
+}
+
+/* ---- forward ---- */
+
+SIMD_CLONES static void scale_rows(const float *x, size_t rows, size_t C, const float *restrict scale,
+                                   const float *restrict shift, float *y)
+{
+    for (size_t m = 0; m < rows; m++) {
+        const float *row = x + m * C;
+        float *out = y + m * C;
+        SIMD_IN_PLACE
+        for (size_t c = 0; c < C; c++) {
+            out[c] = row[c] * scale[c] + shift[c];
+        }
+    }
+}
+
+static void scale_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct batch_norm_job *job = arg;
+    size_t C = job->shape->C;
+    (void)worker;
+    size_t slabs = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, slabs, task);
+    size_t rows = slab_begin(job->shape->M, slabs, task + 1) - m;
+    scale_rows(job->x + m * C, rows, C, job->factor, job->factor + C, job->y + m * C);
+}
+
+void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                        const float *weight, const float *bias, float *running_mean, float *running_variance,
+                        float *saved, float *y)
+{
+    struct batch_norm_job job = job_of(compute, shape);
+    size_t C = shape->C;
+    job.x = x;
+    job.y = y;
+    pool_run(compute->pool, job.partials, sum_slab, &job);
+    double count = (double)shape->M;
+    double unbiased = shape->M > 1 ? count / (count - 1.0) : 1.0;
+    for (size_t c = 0; c < C; c++) {
+        double mean = total(&job, 0, c) / count;
+        double variance = total(&job, 1, c) / count - mean * mean;
+        variance = variance < 0.0 ? 0.0 : variance;
+        double inverse = 1.0 / sqrt(variance + shape->epsilon);
+        saved[c] = (float)mean;
+        saved[C + c] = (float)inverse;
+        job.factor[c] = (float)((double)weight[c] * inverse);
+        job.factor[C + c] = (float)((double)bias[c] - mean * ((double)weight[c] * inverse));
+        running_mean[c] = (float)((1.0 - shape->momentum) * (double)running_mean[c] + shape->momentum * mean);
+        running_variance[c] =
+            (float)((1.0 - shape->momentum) * (double)running_variance[c] + shape->momentum * (variance * unbiased));
+    }
+    pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
+}
+
+void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                         const float *weight, const float *bias, const float *running_mean,
+                         const float *running_variance, float *y)
+{
+    struct batch_norm_job job = job_of(compute, shape);
+    size_t C = shape->C;
+    job.x = x;
+    job.y = y;
+    for (size_t c = 0; c < C; c++) {
+        double scale = (double)weight[c] / sqrt((double)running_variance[c] + shape->epsilon);
+        job.factor[c] = (float)scale;
+        job.factor[C + c] = (float)((double)bias[c] - (double)running_mean[c] * scale);
+    }
+    pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
+}
+
+/* ---- backward ---- */
+
+/* dx = dy a + (x - mean) b + d, the factors being [a][b][d]. */
+SIMD_CLONES static void combine_rows(const float *restrict x, const float *restrict mean, const float *dy, size_t rows,
+                                     size_t C, const float *restrict factor, float *dx, bool accumulate)
+{
+    for (size_t m = 0; m < rows; m++) {
+        const float *restrict row = x + m * C;
+        const float *gradient = dy + m * C;
+        float *out = dx + m * C;
+        SIMD_IN_PLACE
+        for (size_t c = 0; c < C; c++) {
+            float value = gradient[c] * factor[c] + (row[c] - mean[c]) * factor[C + c] + factor[2 * C + c];
+            out[c] = accumulate ? out[c] + value : value;
+        }
+    }
+}
+
+static void combine_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct batch_norm_job *job = arg;
+    size_t C = job->shape->C;
+    (void)worker;
+    size_t slabs = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, slabs, task);
+    size_t rows = slab_begin(job->shape->M, slabs, task + 1) - m;
+    combine_rows(job->x + m * C, job->saved, job->dy + m * C, rows, C, job->factor, job->dx + m * C, job->accumulate);
+}
+
+void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                         const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
+                         float *dweight, float *dbias)
+{
+    struct batch_norm_job job = job_of(compute, shape);
+    size_t C = shape->C;
+    job.x = x;
+    job.saved = saved;
+    job.dy = dy;
+    job.dx = dx;
+    job.accumulate = accumulate;
+    pool_run(compute->pool, job.partials, sum_slab, &job);
+    for (size_t c = 0; c < C; c++) {
+        double sum = total(&job, 0, c);
+        double inverse = (double)saved[C + c];
+        double normalised = total(&job, 1, c) * inverse; /* sum of dy xhat */
+        double scale = (double)weight[c] * inverse;
+        dweight[c] = (float)((double)dweight[c] + normalised);
+        dbias[c] = (float)((double)dbias[c] + sum);
+        job.factor[c] = (float)scale;
+        job.factor[C + c] = (float)(-scale * inverse * normalised / (double)shape->M);
+        job.factor[2 * C + c] = (float)(-scale * sum / (double)shape->M);
+    }
+    if (dx) {
+        pool_run(compute->pool, elementwise_slabs(shape), combine_slab, &job);
+    }
+}

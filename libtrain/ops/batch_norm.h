@@ -1,0 +1,35 @@
+/* batch_norm.h: batch normalisation over the rows of a matrix [M][C] (NHWC: M = N H W), as PyTorch's BatchNorm. Used by
+ * libtrain/stage; one calling thread. Sums run in double, over slabs of rows in a fixed order. */
+#ifndef LIBTRAIN_OPS_BATCH_NORM_H
+#define LIBTRAIN_OPS_BATCH_NORM_H
+
+#include <stdbool.h>
+
+#include "libtrain/backend/pool.h"
+
+struct batch_norm_shape {
+    size_t M, C;
+    double epsilon;
+    double momentum; /* share of the new statistics in the running ones */
+};
+
+/* Training: mean and variance (biased) of this micro-batch; y = (x - mean) / sqrt(variance + epsilon) weight + bias.
+ * running_mean and running_variance [C] move towards them (unbiased variance; of a single row, the biased one).
+ * saved [2][C]: out, mean and 1 / sqrt(variance + epsilon), for backward. x, y [M][C]: y overwrites and may be x (then
+ * there is no backward). */
+void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                        const float *weight, const float *bias, float *running_mean, float *running_variance,
+                        float *saved, float *y);
+
+/* Evaluation: y = (x - running_mean) / sqrt(running_variance + epsilon) weight + bias; overwrites, y may be x. */
+void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                         const float *weight, const float *bias, const float *running_mean,
+                         const float *running_variance, float *y);
+
+/* dx = weight / sqrt(variance + epsilon) (dy - mean(dy) - xhat mean(dy xhat)); overwrites or accumulates; NULL: not
+ * wanted; may be dy. dweight += sum of dy xhat, dbias += sum of dy: accumulate. x as in forward. */
+void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                         const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
+                         float *dweight, float *dbias);
+
+#endif

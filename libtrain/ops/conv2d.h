@@ -1,0 +1,32 @@
+/* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes, groups and scratch:
+ * libtrain/model/workspace.h. Used by libtrain/stage; one calling thread.
+ *
+ * Weights inside libtrain: [O][K][K][C / G]; depthwise (G == C == O): [K][K][C]. PyTorch's [O][C / G][K][K] comes in
+ * and goes out through conv2d_import and conv2d_export. */
+#ifndef LIBTRAIN_OPS_CONV2D_H
+#define LIBTRAIN_OPS_CONV2D_H
+
+#include <stdbool.h>
+
+#include "libtrain/backend/pool.h"
+#include "libtrain/model/workspace.h"
+
+/* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh S - P + kh, ow S - P + kw, c] weight[o,kh,kw,c], zero outside.
+ * x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites. No overlap. */
+void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                    const float *weight, const float *bias, float *y);
+
+/* dx = dy * weight, transposed: overwrites, or accumulates where `accumulate`.
+ * dy [N][OH][OW][O], dx [N][H][W][C]. No overlap. */
+void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
+                          const float *weight, float *dx, bool accumulate);
+
+/* dweight[o,kh,kw,c] += sum over n, oh, ow of dy x; dbias[o] += sum of dy. Both accumulate; dbias may be NULL. */
+void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                             const float *dy, float *dweight, float *dbias);
+
+/* Between PyTorch's layout and ours; O * K * K * C / G floats. Overwrites `to`; no overlap. */
+void conv2d_import(const struct conv2d_shape *shape, const float *from, float *to);
+void conv2d_export(const struct conv2d_shape *shape, const float *from, float *to);
+
+#endif

@@ -1,0 +1,144 @@
+#include "libtrain/ops/join.h"
+
+#include <string.h>
+
+#include "libtrain/backend/simd.h"
+#include "libtrain/model/workspace.h"
+
+struct join_job {
+    size_t count, slabs; /* floats, or rows */
+    const float *x, *second;
+    const unsigned char *bytes;
+    float scale;
+    float *y;
+    size_t C, from_width, to_width;
+    bool accumulate;
+};
+
+SIMD_CLONES static void add_loop(size_t count, const float *x, const float *second, float *y)
+{
+    SIMD_IN_PLACE
+    for (size_t i = 0; i < count; i++) {
+        y[i] = x[i] + second[i];
+    }
+}
+
+static void add_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct join_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
+    if (job->second) {
+        add_loop(count, job->x + first, job->second + first, job->y + first);
+    } else {
+        memcpy(job->y + first, job->x + first, count * sizeof(float));
+    }
+}
+
+static void add_two(const struct compute *compute, size_t count, const float *x, const float *second, float *y)
+{
+    const struct join_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .x = x, .second = second, .y = y};
+    pool_run(compute->pool, job.slabs, add_slab, &job);
+}
+
+void add_forward(const struct compute *compute, size_t count, const float *const *x, size_t inputs, float *y)
+{
+    if (inputs == 1 && x[0] == y) {
+        return;
+    }
+    add_two(compute, count, x[0], inputs > 1 ? x[1] : NULL, y);
+    for (size_t i = 2; i < inputs; i++) {
+        add_two(compute, count, y, x[i], y);
+    }
+}
+
+void copy_backward(const struct compute *compute, size_t count, const float *dy, float *dx, bool accumulate)
+{
+    add_two(compute, count, dy, accumulate ? dx : NULL, dx);
+}
+
+static void copy_columns_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct join_job *job = arg;
+    (void)worker;
+    size_t end = slab_begin(job->count, job->slabs, task + 1);
+    for (size_t m = slab_begin(job->count, job->slabs, task); m < end; m++) {
+        const float *from = job->x + m * job->from_width;
+        float *to = job->y + m * job->to_width;
+        if (job->accumulate) {
+            add_loop(job->C, from, to, to);
+        } else {
+            memcpy(to, from, job->C * sizeof(float));
+        }
+    }
+}
+
+void concat_forward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset, const float *x,
+                    float *y)
+{
+    const struct join_job job = {.count = M,
+                                 .slabs = slab_count(M, C, SLABS_MAX),
+                                 .x = x,
+                                 .y = y + offset,
+                                 .C = C,
+                                 .from_width = C,
+                                 .to_width = width};
+    pool_run(compute->pool, job.slabs, copy_columns_slab, &job);
+}
+
+void concat_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset, const float *dy,
+                     float *dx, bool accumulate)
+{
+    const struct join_job job = {.count = M,
+                                 .slabs = slab_count(M, C, SLABS_MAX),
+                                 .x = dy + offset,
+                                 .y = dx,
+                                 .C = C,
+                                 .from_width = width,
+                                 .to_width = C,
+                                 .accumulate = accumulate};
+    pool_run(compute->pool, job.slabs, copy_columns_slab, &job);
+}
+
+SIMD_CLONES static void scale_bytes_loop(size_t count, float scale, const unsigned char *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < count; i++) {
+        y[i] = (float)x[i] * scale;
+    }
+}
+
+SIMD_CLONES static void scale_floats_loop(size_t count, float scale, const float *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < count; i++) {
+        y[i] = x[i] * scale;
+    }
+}
+
+static void scale_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct join_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
+    if (job->bytes) {
+        scale_bytes_loop(count, job->scale, job->bytes + first, job->y + first);
+    } else {
+        scale_floats_loop(count, job->scale, job->x + first, job->y + first);
+    }
+}
+
+void scale_bytes(const struct compute *compute, size_t count, float scale, const unsigned char *x, float *y)
+{
+    const struct join_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .scale = scale, .bytes = x, .y = y};
+    pool_run(compute->pool, job.slabs, scale_slab, &job);
+}
+
+void scale_floats(const struct compute *compute, size_t count, float scale, const float *x, float *y)
+{
+    const struct join_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .scale = scale, .x = x, .y = y};
+    pool_run(compute->pool, job.slabs, scale_slab, &job);
+}

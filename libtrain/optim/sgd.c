@@ -1,0 +1,110 @@
+#include "libtrain/optim/sgd.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "libtrain/backend/simd.h"
+#include "libtrain/model/workspace.h"
+
+struct sgd_job {
+    size_t count, slabs;
+    float rate, momentum, weight_decay;
+    bool nesterov;
+    float *parameter, *gradient, *buffer;
+};
+
+struct finite_job {
+    size_t count, slabs;
+    const float *gradient;
+    atomic_bool *finite;
+};
+
+/* Largest exponent among the floats: all ones means infinity or NaN. */
+SIMD_CLONES static uint32_t largest_exponent(size_t count, const float *restrict gradient)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &gradient[i], sizeof(bits));
+        bits &= 0x7f800000u;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+static void finite_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct finite_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
+    if (largest_exponent(count, job->gradient + first) == 0x7f800000u) {
+        atomic_store_explicit(job->finite, false, memory_order_relaxed);
+    }
+}
+
+bool sgd_all_finite(const struct compute *compute, size_t count, const float *gradient)
+{
+    atomic_bool finite = true;
+    const struct finite_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .finite = &finite};
+    pool_run(compute->pool, job.slabs, finite_slab, &job);
+    return atomic_load(&finite);
+}
+
+SIMD_CLONES static void plain_loop(size_t count, float rate, float decay, float *restrict parameter,
+                                   float *restrict gradient)
+{
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i] + decay * parameter[i];
+        parameter[i] -= rate * g;
+        gradient[i] = 0.0f;
+    }
+}
+
+SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job, float *restrict parameter,
+                                      float *restrict gradient, float *restrict buffer)
+{
+    float rate = job->rate;
+    float momentum = job->momentum;
+    float decay = job->weight_decay;
+    float ahead = job->nesterov ? momentum : 0.0f;
+    float own = job->nesterov ? 1.0f : 0.0f;
+    float whole = job->nesterov ? 0.0f : 1.0f;
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i] + decay * parameter[i];
+        float b = momentum * buffer[i] + g;
+        buffer[i] = b;
+        parameter[i] -= rate * (whole * b + (own * g + ahead * b));
+        gradient[i] = 0.0f;
+    }
+}
+
+static void sgd_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct sgd_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
+    if (job->buffer) {
+        momentum_loop(count, job, job->parameter + first, job->gradient + first, job->buffer + first);
+    } else {
+        plain_loop(count, job->rate, job->weight_decay, job->parameter + first, job->gradient + first);
+    }
+}
+
+void sgd_step(const struct compute *compute, const struct optimizer *optimizer, double rate, size_t count,
+              float *parameter, float *gradient, float *buffer)
+{
+    const struct sgd_job job = {.count = count,
+                                .slabs = slab_count(count, 1, SLABS_MAX),
+                                .rate = (float)rate,
+                                .momentum = (float)optimizer->momentum,
+                                .weight_decay = (float)optimizer->weight_decay,
+                                .nesterov = optimizer->nesterov,
+                                .parameter = parameter,
+                                .gradient = gradient,
+                                .buffer = buffer};
+    pool_run(compute->pool, job.slabs, sgd_slab, &job);
+}

@@ -1,0 +1,14 @@
+#include <stdio.h>
+
+#include "libtrain/backend/denormal.h"
+#include "libtrain/backend/gemm.h"
+#include "libtrain/backend/simd.h"
+#include "libtrain/train.h"
+
+void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX])
+{
+    char gemm_name[TRAIN_NUMERIC_CLASS_MAX / 2];
+    gemm_describe(gemm_name, sizeof(gemm_name));
+    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s/%s/%s/%s", PACELINE_VERSION, gemm_name, simd_isa(),
+                   DENORMAL_MODE);
+}

@@ -1,0 +1,270 @@
+#include "libtrain/stage/op_table.h"
+
+#include "libtrain/ops/batch_norm.h"
+#include "libtrain/ops/conv2d.h"
+#include "libtrain/ops/dropout.h"
+#include "libtrain/ops/join.h"
+#include "libtrain/ops/linear.h"
+#include "libtrain/ops/pool2d.h"
+#include "libtrain/ops/relu.h"
+
+#define RELU6_CEILING 6.0f
+
+/* Floats of a micro-batch of the op's output. */
+static size_t output_count(const struct op_call *call)
+{
+    return call->N * shape_elements(call->op->out);
+}
+
+/* ---- conv2d ---- */
+
+static void forward_conv2d(const struct op_call *call)
+{
+    struct conv2d_shape shape = arena_conv2d_shape(call->op, call->N);
+    conv2d_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
+}
+
+static void backward_conv2d(const struct op_call *call)
+{
+    struct conv2d_shape shape = arena_conv2d_shape(call->op, call->N);
+    conv2d_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
+                            call->gradient[1]);
+    if (call->input_gradient[0]) {
+        conv2d_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
+                             call->plan->accumulate[0]);
+    }
+}
+
+/* ---- linear ---- */
+
+static struct linear_shape linear_shape_of(const struct op_call *call)
+{
+    return (struct linear_shape){.N = call->N, .F = shape_elements(call->op->in), .O = shape_elements(call->op->out)};
+}
+
+static void forward_linear(const struct op_call *call)
+{
+    struct linear_shape shape = linear_shape_of(call);
+    linear_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
+}
+
+static void backward_linear(const struct op_call *call)
+{
+    struct linear_shape shape = linear_shape_of(call);
+    linear_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
+                            call->gradient[1]);
+    if (call->input_gradient[0]) {
+        linear_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
+                             call->plan->accumulate[0]);
+    }
+}
+
+/* ---- batch_norm: tensors weight, bias, running_mean, running_var ---- */
+
+static struct batch_norm_shape batch_norm_shape_of(const struct op_call *call)
+{
+    return (struct batch_norm_shape){.M = call->N * call->op->out.h * call->op->out.w,
+                                     .C = call->op->out.c,
+                                     .epsilon = call->op->epsilon,
+                                     .momentum = call->op->momentum};
+}
+
+static void forward_batch_norm(const struct op_call *call)
+{
+    struct batch_norm_shape shape = batch_norm_shape_of(call);
+    batch_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->tensor[2],
+                       call->tensor[3], call->saved, call->output);
+}
+
+static void evaluate_batch_norm(const struct op_call *call)
+{
+    struct batch_norm_shape shape = batch_norm_shape_of(call);
+    batch_norm_evaluate(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->tensor[2],
+                        call->tensor[3], call->output);
+}
+
+static void backward_batch_norm(const struct op_call *call)
+{
+    struct batch_norm_shape shape = batch_norm_shape_of(call);
+    batch_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved, call->output_gradient,
+                        call->input_gradient[0], call->plan->accumulate[0], call->gradient[0], call->gradient[1]);
+}
+
+/* ---- relu, relu6 ---- */
+
+static float ceiling_of(const struct op_call *call)
+{
+    return call->op->type == OP_RELU6 ? RELU6_CEILING : RELU_NO_CEILING;
+}
+
+static void forward_relu(const struct op_call *call)
+{
+    relu_forward(call->compute, output_count(call), ceiling_of(call), call->input[0], call->output);
+}
+
+static void backward_relu(const struct op_call *call)
+{
+    if (call->input_gradient[0]) {
+        relu_backward(call->compute, output_count(call), ceiling_of(call), call->output, call->output_gradient,
+                      call->input_gradient[0], call->plan->accumulate[0]);
+    }
+}
+
+/* ---- pools ---- */
+
+static struct pool2d_shape pool2d_shape_of(const struct op_call *call)
+{
+    const struct op *op = call->op;
+    return (struct pool2d_shape){.N = call->N,
+                                 .H = op->in.h,
+                                 .W = op->in.w,
+                                 .C = op->in.c,
+                                 .K = op->kernel,
+                                 .S = op->stride,
+                                 .P = op->padding,
+                                 .OH = op->out.h,
+                                 .OW = op->out.w};
+}
+
+static void forward_max_pool(const struct op_call *call)
+{
+    struct pool2d_shape shape = pool2d_shape_of(call);
+    max_pool_forward(call->compute, &shape, call->input[0], call->output, call->saved);
+}
+
+static void backward_max_pool(const struct op_call *call)
+{
+    struct pool2d_shape shape = pool2d_shape_of(call);
+    if (call->input_gradient[0]) {
+        max_pool_backward(call->compute, &shape, call->saved, call->output_gradient, call->input_gradient[0],
+                          call->plan->accumulate[0]);
+    }
+}
+
+static void forward_avg_pool(const struct op_call *call)
+{
+    struct pool2d_shape shape = pool2d_shape_of(call);
+    avg_pool_forward(call->compute, &shape, call->input[0], call->output);
+}
+
+static void backward_avg_pool(const struct op_call *call)
+{
+    struct pool2d_shape shape = pool2d_shape_of(call);
+    if (call->input_gradient[0]) {
+        avg_pool_backward(call->compute, &shape, call->output_gradient, call->input_gradient[0],
+                          call->plan->accumulate[0]);
+    }
+}
+
+static void forward_global_avg_pool(const struct op_call *call)
+{
+    const struct shape *in = &call->op->in;
+    global_avg_pool_forward(call->compute, call->N, (size_t)in->h * in->w, in->c, call->input[0], call->output);
+}
+
+static void backward_global_avg_pool(const struct op_call *call)
+{
+    const struct shape *in = &call->op->in;
+    if (call->input_gradient[0]) {
+        global_avg_pool_backward(call->compute, call->N, (size_t)in->h * in->w, in->c, call->output_gradient,
+                                 call->input_gradient[0], call->plan->accumulate[0]);
+    }
+}
+
+/* ---- dropout ---- */
+
+static struct dropout_mask dropout_mask_of(const struct op_call *call)
+{
+    uint64_t sample = (uint64_t)call->position.micro_batch * call->micro_batch;
+    return (struct dropout_mask){
+        .stream = rng_stream(call->seed, RNG_DROPOUT, (uint64_t)call->position.step,
+                             (uint32_t)call->plan->unit << 16 | call->plan->index),
+        .first = sample * shape_elements(call->op->out),
+        .rate = call->op->rate,
+    };
+}
+
+static void forward_dropout(const struct op_call *call)
+{
+    struct dropout_mask mask = dropout_mask_of(call);
+    dropout_apply(call->compute, output_count(call), &mask, call->input[0], call->output, false);
+}
+
+static void backward_dropout(const struct op_call *call)
+{
+    struct dropout_mask mask = dropout_mask_of(call);
+    if (call->input_gradient[0]) {
+        dropout_apply(call->compute, output_count(call), &mask, call->output_gradient, call->input_gradient[0],
+                      call->plan->accumulate[0]);
+    }
+}
+
+/* ---- flatten, add, concat ---- */
+
+/* The output is the input (flatten, dropout in evaluation): nothing to do where the plan put both in one place. */
+static void forward_same(const struct op_call *call)
+{
+    if (call->output && call->output != call->input[0]) {
+        add_forward(call->compute, output_count(call), call->input, 1, call->output);
+    }
+}
+
+static void forward_add(const struct op_call *call)
+{
+    add_forward(call->compute, output_count(call), call->input, call->op->input_count, call->output);
+}
+
+/* The gradient of each input is that of the output. */
+static void backward_same(const struct op_call *call)
+{
+    for (size_t i = 0; i < call->op->input_count; i++) {
+        if (call->input_gradient[i] && call->input_gradient[i] != call->output_gradient) {
+            copy_backward(call->compute, output_count(call), call->output_gradient, call->input_gradient[i],
+                          call->plan->accumulate[i]);
+        }
+    }
+}
+
+static void forward_concat(const struct op_call *call)
+{
+    size_t M = call->N * call->op->out.h * call->op->out.w;
+    size_t offset = 0;
+    for (size_t i = 0; i < call->op->input_count; i++) {
+        size_t C = call->plan->input_shape[i].c;
+        concat_forward(call->compute, M, C, call->op->out.c, offset, call->input[i], call->output);
+        offset += C;
+    }
+}
+
+static void backward_concat(const struct op_call *call)
+{
+    size_t M = call->N * call->op->out.h * call->op->out.w;
+    size_t offset = 0;
+    for (size_t i = 0; i < call->op->input_count; i++) {
+        size_t C = call->plan->input_shape[i].c;
+        if (call->input_gradient[i]) {
+            concat_backward(call->compute, M, C, call->op->out.c, offset, call->output_gradient,
+                            call->input_gradient[i], call->plan->accumulate[i]);
+        }
+        offset += C;
+    }
+}
+
+const struct op_functions *op_functions(enum op_type type)
+{
+    static const struct op_functions table[] = {
+        [OP_CONV2D] = {forward_conv2d, forward_conv2d, backward_conv2d},
+        [OP_LINEAR] = {forward_linear, forward_linear, backward_linear},
+        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, backward_batch_norm},
+        [OP_RELU] = {forward_relu, forward_relu, backward_relu},
+        [OP_RELU6] = {forward_relu, forward_relu, backward_relu},
+        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, backward_max_pool},
+        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, backward_avg_pool},
+        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, backward_global_avg_pool},
+        [OP_FLATTEN] = {forward_same, forward_same, backward_same},
+        [OP_DROPOUT] = {forward_dropout, forward_same, backward_dropout},
+        [OP_ADD] = {forward_add, forward_add, backward_same},
+        [OP_CONCAT] = {forward_concat, forward_concat, backward_concat},
+    };
+    return &table[type];
+}

@@ -1,0 +1,35 @@
+/* op_table.h: from an op of a unit to its kernels: one table, one row per op type. Used by run.c. */
+#ifndef LIBTRAIN_STAGE_OP_TABLE_H
+#define LIBTRAIN_STAGE_OP_TABLE_H
+
+#include "libtrain/stage/stage.h"
+
+/* An op with everything it works on; pointers are valid for this call. */
+struct op_call {
+    const struct arena_op *plan;
+    const struct op *op;
+    const struct compute *compute;
+    size_t N; /* samples */
+    const float *input[MODEL_OP_INPUTS_MAX];
+    float *output;                              /* NULL: the caller's input, flattened; never written */
+    void *saved;                                /* NULL in evaluation */
+    float *tensor[MODEL_OP_TENSORS_MAX];        /* parameters and buffers; NULL behind the last */
+    float *gradient[MODEL_OP_TENSORS_MAX];      /* of parameters */
+    const float *output_gradient;               /* backward */
+    float *input_gradient[MODEL_OP_INPUTS_MAX]; /* backward; NULL: not wanted */
+    uint64_t seed;
+    struct train_position position;
+    size_t micro_batch; /* samples of a whole micro-batch: where the position starts in the batch */
+};
+
+typedef void (*op_fn)(const struct op_call *call);
+
+struct op_functions {
+    op_fn forward;  /* training */
+    op_fn evaluate; /* running statistics, no dropout, nothing saved */
+    op_fn backward;
+};
+
+const struct op_functions *op_functions(enum op_type type);
+
+#endif

@@ -1,0 +1,80 @@
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "libtrain/backend/denormal.h"
+#include "libtrain/backend/gemm.h"
+#include "libtrain/backend/pool.h"
+#include "libtrain/model/workspace.h"
+#include "libtrain/train.h"
+
+#define GEMM_SIZE 384u
+#define TRIAD_BYTES (32u << 20) /* of the three arrays together */
+#define TRIAD_FLOATS (TRIAD_BYTES / 3 / sizeof(float) / SLABS_MAX * SLABS_MAX)
+#define ROUNDS_MIN 3
+
+struct probe_job {
+    float *memory;
+    size_t slabs;
+};
+
+/* A, B and C of one thread. */
+static void gemm_task(const void *arg, size_t task, size_t worker)
+{
+    const struct probe_job *job = arg;
+    (void)worker;
+    float *a = job->memory + task * 3 * GEMM_SIZE * GEMM_SIZE;
+    float *b = a + GEMM_SIZE * GEMM_SIZE;
+    gemm(false, false, GEMM_SIZE, GEMM_SIZE, GEMM_SIZE, a, GEMM_SIZE, b, GEMM_SIZE, 0.0f, b + GEMM_SIZE * GEMM_SIZE,
+         GEMM_SIZE);
+}
+
+static void triad_task(const void *arg, size_t task, size_t worker)
+{
+    const struct probe_job *job = arg;
+    (void)worker;
+    float *restrict a = job->memory;
+    const float *restrict b = a + TRIAD_FLOATS;
+    const float *restrict c = b + TRIAD_FLOATS;
+    for (size_t i = slab_begin(TRIAD_FLOATS, job->slabs, task); i < slab_begin(TRIAD_FLOATS, job->slabs, task + 1);
+         i++) {
+        a[i] = b[i] + 0.5f * c[i];
+    }
+}
+
+/* Seconds of the fastest round: what the machine can do when nobody disturbs it. The first round only warms up. */
+static double fastest(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job, double seconds)
+{
+    double best = 0.0;
+    double start = clock_now_seconds();
+    for (int round = 0; round <= ROUNDS_MIN || clock_now_seconds() - start < seconds; round++) {
+        double begin = clock_now_seconds();
+        pool_run(pool, job->slabs, task_fn, job);
+        double took = clock_now_seconds() - begin;
+        best = round <= 1 || took < best ? took : best;
+    }
+    return best > 0.0 ? best : 1e-9;
+}
+
+int train_probe(struct train_pool *pool, double seconds, struct train_probe *out, struct err *err)
+{
+    size_t threads = pool_threads(pool);
+    size_t gemm_floats = threads * 3 * GEMM_SIZE * GEMM_SIZE;
+    size_t floats = gemm_floats > 3 * TRIAD_FLOATS ? gemm_floats : 3 * TRIAD_FLOATS;
+    float *memory = aligned_alloc(WORKSPACE_ALIGNMENT, floats * sizeof(float));
+    if (!memory) {
+        return err_set(err, ERR_MEMORY, "out of memory for the probe (%zu bytes)", floats * sizeof(float));
+    }
+    for (size_t i = 0; i < floats; i++) {
+        memory[i] = (float)(i % 7) * 0.125f;
+    }
+    uint64_t mode = denormal_flush();
+    struct probe_job job = {.memory = memory, .slabs = threads};
+    double size = (double)GEMM_SIZE;
+    out->gemm_gflops = 2e-9 * size * size * size * (double)threads / fastest(pool, gemm_task, &job, seconds / 2.0);
+    job.slabs = SLABS_MAX;
+    out->memory_bytes_per_second =
+        3.0 * (double)(TRIAD_FLOATS * sizeof(float)) / fastest(pool, triad_task, &job, seconds / 2.0);
+    denormal_restore(mode);
+    free(memory);
+    return 0;
+}

@@ -1,0 +1,296 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "libtrain/backend/denormal.h"
+#include "libtrain/ops/join.h"
+#include "libtrain/ops/softmax_cross_entropy.h"
+#include "libtrain/optim/sgd.h"
+#include "libtrain/stage/op_table.h"
+
+/* Where the areas of the plan lie in this call. */
+struct areas {
+    unsigned char *slot;
+    unsigned char *workspace;
+    const float *input; /* the caller's, from here on */
+    const float *output_gradient;
+    float *input_gradient;
+};
+
+static float *writable(const struct areas *areas, struct arena_place place)
+{
+    switch (place.area) {
+    case ARENA_SLOT: return (float *)(areas->slot + place.offset);
+    case ARENA_WORKSPACE: return (float *)(areas->workspace + place.offset);
+    case ARENA_INPUT_GRADIENT: return areas->input_gradient;
+    case ARENA_NOWHERE:
+    case ARENA_STAGE_INPUT:
+    case ARENA_OUTPUT_GRADIENT: break;
+    }
+    return NULL;
+}
+
+static const float *readable(const struct areas *areas, struct arena_place place)
+{
+    switch (place.area) {
+    case ARENA_STAGE_INPUT: return areas->input;
+    case ARENA_OUTPUT_GRADIENT: return areas->output_gradient;
+    case ARENA_NOWHERE:
+    case ARENA_SLOT:
+    case ARENA_WORKSPACE:
+    case ARENA_INPUT_GRADIENT: break;
+    }
+    return writable(areas, place);
+}
+
+enum pass { PASS_FORWARD, PASS_EVALUATE, PASS_BACKWARD };
+
+static struct op_call call_of(const struct train_stage *stage, const struct areas *areas, const struct arena_op *plan,
+                              enum pass pass)
+{
+    const struct op *op = plan->op;
+    struct op_call call = {.plan = plan,
+                           .op = op,
+                           .compute = &stage->compute,
+                           .seed = stage->config.seed,
+                           .micro_batch = stage->config.micro_batch,
+                           .N = stage->config.micro_batch};
+    bool evaluate = pass == PASS_EVALUATE;
+    for (size_t i = 0; i < op->input_count; i++) {
+        call.input[i] = readable(areas, evaluate ? plan->evaluate_input[i] : plan->input[i]);
+    }
+    call.output = writable(areas, evaluate ? plan->evaluate_output : plan->output);
+    call.saved = evaluate ? NULL : writable(areas, plan->saved);
+    float *buffer = evaluate ? stage->buffer : stage->running;
+    for (size_t t = 0; t < op->tensor_count; t++) {
+        bool parameter = op->tensor[t].role == TENSOR_PARAMETER;
+        call.tensor[t] = (parameter ? stage->parameter : buffer) + plan->tensor[t];
+        call.gradient[t] = parameter ? stage->gradient + plan->tensor[t] : NULL;
+    }
+    if (pass == PASS_BACKWARD) {
+        call.output_gradient = readable(areas, plan->output_gradient);
+        for (size_t i = 0; i < op->input_count; i++) {
+            call.input_gradient[i] = writable(areas, plan->input_gradient[i]);
+        }
+    }
+    return call;
+}
+
+/* The stage's input as the first op reads it: stored samples are scaled to floats. */
+static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place, size_t count,
+                  const void *input)
+{
+    const struct arena *arena = stage->arena;
+    if (!arena->scale_input) {
+        areas->input = input;
+        return;
+    }
+    const struct model *model = stage_model(stage);
+    size_t elements = count * shape_elements(model->input);
+    float scale = (float)model->input_scale;
+    if (model->input_dtype == DTYPE_U8) {
+        scale_bytes(&stage->compute, elements, scale, input, writable(areas, place));
+    } else {
+        scale_floats(&stage->compute, elements, scale, input, writable(areas, place));
+    }
+}
+
+static int check_labels(const struct train_stage *stage, size_t count, const int32_t *labels, struct err *err)
+{
+    uint32_t classes = stage_model(stage)->classes;
+    for (size_t n = 0; n < count; n++) {
+        if (labels[n] < 0 || (uint32_t)labels[n] >= classes) {
+            return err_set(err, ERR_INVALID, "sample %zu of the micro-batch has label %" PRId32 ": expected 0 to %u", n,
+                           labels[n], classes - 1);
+        }
+    }
+    return 0;
+}
+
+static bool is_finite(double value)
+{
+    return value - value == 0.0;
+}
+
+static size_t output_bytes(const struct train_stage *stage, size_t count)
+{
+    return count * shape_elements(stage_model(stage)->unit[stage->config.end - 1].out) * sizeof(float);
+}
+
+static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
+{
+    return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
+}
+
+static int forward(struct train_stage *stage, size_t slot, const void *input, float *output, const int32_t *labels,
+                   double *loss_sum, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    const struct train_stage_config *config = &stage->config;
+    struct areas areas = {.slot = slot_memory(stage, slot), .workspace = stage->workspace};
+    enter(stage, &areas, arena->input, config->micro_batch, input);
+    for (size_t g = 0; g < arena->op_count; g++) {
+        struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_FORWARD);
+        call.position = stage->slot[slot].position;
+        op_functions(call.op->type)->forward(&call);
+    }
+    const float *result = readable(&areas, arena->output);
+    if (!stage_is_last(stage)) {
+        memcpy(output, result, output_bytes(stage, config->micro_batch));
+        return 0;
+    }
+    double batch = (double)config->micro_batch * (double)config->micro_batches;
+    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch, stage_model(stage)->classes, result,
+                                        labels, 1.0 / batch, writable(&areas, arena->output_gradient));
+    if (!is_finite(loss)) {
+        return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
+                       stage->slot[slot].position.step);
+    }
+    *loss_sum = loss;
+    return 0;
+}
+
+int train_forward(struct train_stage *stage, size_t slot, struct train_position position, const void *input,
+                  float *output, const int32_t *labels, double *loss_sum, struct err *err)
+{
+    ASSERT(slot < stage->config.in_flight && position.step >= 1 && position.micro_batch < stage->config.micro_batches);
+    ASSERT(stage_is_last(stage) ? labels && loss_sum : output != NULL);
+    if (stage_is_last(stage)) {
+        int rc = check_labels(stage, stage->config.micro_batch, labels, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    stage->slot[slot] = (struct stage_slot){.position = position, .input = input};
+    uint64_t mode = denormal_flush();
+    int rc = forward(stage, slot, input, output, labels, loss_sum, err);
+    denormal_restore(mode);
+    return rc;
+}
+
+void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient)
+{
+    const struct arena *arena = stage->arena;
+    ASSERT(slot < stage->config.in_flight);
+    ASSERT(stage_is_last(stage) || output_gradient);
+    ASSERT(stage->config.first == 0 || input_gradient);
+    struct areas areas = {.slot = slot_memory(stage, slot),
+                          .workspace = stage->workspace,
+                          .input = stage->slot[slot].input,
+                          .output_gradient = output_gradient,
+                          .input_gradient = input_gradient};
+    uint64_t mode = denormal_flush();
+    for (size_t g = arena->op_count; g-- > 0;) {
+        if (arena->op[g].output_gradient.area == ARENA_NOWHERE) {
+            continue;
+        }
+        struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
+        call.position = stage->slot[slot].position;
+        op_functions(call.op->type)->backward(&call);
+    }
+    denormal_restore(mode);
+}
+
+/* Count the samples whose label has the (first) highest score. */
+static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores, const int32_t *labels)
+{
+    size_t classes = stage_model(stage)->classes;
+    uint64_t correct = 0;
+    for (size_t n = 0; n < count; n++) {
+        size_t best = 0;
+        for (size_t c = 1; c < classes; c++) {
+            best = scores[n * classes + c] > scores[n * classes + best] ? c : best;
+        }
+        correct += best == (size_t)labels[n];
+    }
+    return correct;
+}
+
+static int evaluate(struct train_stage *stage, size_t count, const void *input, float *output, const int32_t *labels,
+                    double *loss_sum, uint64_t *correct, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    struct areas areas = {.workspace = stage->workspace};
+    enter(stage, &areas, arena->evaluate_input, count, input);
+    for (size_t g = 0; g < arena->op_count; g++) {
+        struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_EVALUATE);
+        call.N = count;
+        op_functions(call.op->type)->evaluate(&call);
+    }
+    const float *result = readable(&areas, arena->evaluate_output);
+    if (!stage_is_last(stage)) {
+        memcpy(output, result, output_bytes(stage, count));
+        return 0;
+    }
+    double loss = softmax_cross_entropy(&stage->compute, count, stage_model(stage)->classes, result, labels, 0.0, NULL);
+    if (!is_finite(loss)) {
+        return err_set(err, ERR_DIVERGED, "the loss of an evaluation is not finite");
+    }
+    *loss_sum += loss;
+    *correct += count_correct(stage, count, result, labels);
+    return 0;
+}
+
+int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output, const int32_t *labels,
+                   double *loss_sum, uint64_t *correct, struct err *err)
+{
+    ASSERT(count >= 1 && count <= stage->config.micro_batch);
+    ASSERT(stage_is_last(stage) ? labels && loss_sum && correct : output != NULL);
+    if (stage_is_last(stage)) {
+        int rc = check_labels(stage, count, labels, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    uint64_t mode = denormal_flush();
+    int rc = evaluate(stage, count, input, output, labels, loss_sum, correct, err);
+    denormal_restore(mode);
+    return rc;
+}
+
+/* Say which gradient is not finite: the first one in the order of units and ops. */
+static int diverged(const struct train_stage *stage, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    for (size_t g = 0; g < arena->op_count; g++) {
+        const struct op *op = arena->op[g].op;
+        for (size_t t = 0; t < op->tensor_count; t++) {
+            const struct op_tensor *tensor = &op->tensor[t];
+            if (tensor->role == TENSOR_PARAMETER &&
+                !sgd_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
+                return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name, tensor->suffix);
+            }
+        }
+    }
+    return err_set(err, ERR_DIVERGED, "a gradient is not finite");
+}
+
+int train_update(struct train_stage *stage, double learning_rate, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    size_t count = (size_t)arena->parameter_floats;
+    uint64_t mode = denormal_flush();
+    int rc = 0;
+    if (count > 0 && !sgd_all_finite(&stage->compute, count, stage->gradient)) {
+        rc = diverged(stage, err);
+    } else if (count > 0) {
+        sgd_step(&stage->compute, &stage->config.optimizer, learning_rate, count, stage->parameter, stage->gradient,
+                 stage->momentum);
+    }
+    if (rc == 0 && arena->buffer_floats > 0) {
+        memcpy(stage->buffer, stage->running, arena->buffer_floats * sizeof(float));
+    }
+    denormal_restore(mode);
+    return rc;
+}
+
+void train_discard(struct train_stage *stage)
+{
+    const struct arena *arena = stage->arena;
+    if (arena->parameter_floats > 0) {
+        memset(stage->gradient, 0, arena->parameter_floats * sizeof(float));
+    }
+    if (arena->buffer_floats > 0) {
+        memcpy(stage->running, stage->buffer, arena->buffer_floats * sizeof(float));
+    }
+}

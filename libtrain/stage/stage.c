@@ -1,0 +1,119 @@
+#include "libtrain/stage/stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A stage without
+ * parameters has empty arenas. */
+static int allocate(uint64_t bytes, bool zero, const char *what, void *out_pointer, struct err *err)
+{
+    if (bytes == 0) {
+        return 0;
+    }
+    void *memory = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)bytes);
+    if (!memory) {
+        return err_set(err, ERR_MEMORY, "out of memory for %llu bytes of %s", (unsigned long long)bytes, what);
+    }
+    if (zero) {
+        memset(memory, 0, (size_t)bytes);
+    }
+    memcpy(out_pointer, &memory, sizeof(memory));
+    return 0;
+}
+
+static int allocate_arenas(struct train_stage *stage, struct err *err)
+{
+    const struct memory_bytes *bytes = &stage->bytes;
+    int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
+    rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
+    rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->momentum, err);
+    rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
+    rc = rc ? rc : allocate(bytes->workspace, false, "workspace", &stage->workspace, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct arena *arena = stage->arena;
+    if (arena->buffer_floats > 0) {
+        stage->buffer = stage->parameter + arena->parameter_floats;
+        stage->running = stage->buffer + arena->buffer_floats;
+    }
+    stage->compute = (struct compute){
+        .pool = stage->config.pool,
+        .shared = stage->workspace + arena->tensor_bytes,
+        .worker = stage->workspace + arena->tensor_bytes + arena->shared_bytes,
+        .worker_bytes = (size_t)arena->worker_bytes,
+    };
+    return 0;
+}
+
+static int describe_units(struct train_stage *stage, struct err *err)
+{
+    const struct train_stage_config *config = &stage->config;
+    size_t count = config->end - config->first;
+    stage->slot = calloc(config->in_flight, sizeof(stage->slot[0]));
+    stage->layout = calloc(count, sizeof(stage->layout[0]));
+    stage->first_op = calloc(count + 1, sizeof(stage->first_op[0]));
+    if (!stage->slot || !stage->layout || !stage->first_op) {
+        return err_set(err, ERR_MEMORY, "out of memory for a stage of %zu units", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t unit = config->first + i;
+        stage->first_op[i + 1] = stage->first_op[i] + config->model->unit[unit].op_count;
+        int rc = state_layout_new(config->model, unit, &config->optimizer, &stage->layout[i], err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err)
+{
+    if (config->micro_batches < 1) {
+        return err_set(err, ERR_INVALID, "a step has at least one micro-batch");
+    }
+    struct train_stage *stage AUTO(train_stage_free) = calloc(1, sizeof(*stage));
+    if (!stage) {
+        return err_set(err, ERR_MEMORY, "out of memory for a stage");
+    }
+    stage->config = *config;
+    const struct memory_request request = {.first = config->first,
+                                           .end = config->end,
+                                           .micro_batch = config->micro_batch,
+                                           .in_flight = config->in_flight,
+                                           .threads = pool_threads(config->pool)};
+    int rc = memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
+    rc = rc ? rc : arena_new(config->model, config->first, config->end, config->micro_batch, &stage->arena, err);
+    rc = rc ? rc : describe_units(stage, err);
+    rc = rc ? rc : allocate_arenas(stage, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *out = stage;
+    stage = NULL;
+    return 0;
+}
+
+void train_stage_free(struct train_stage **stage_pointer)
+{
+    struct train_stage *stage = *stage_pointer;
+    if (!stage) {
+        return;
+    }
+    for (size_t i = 0; stage->layout && i < stage->config.end - stage->config.first; i++) {
+        state_layout_free(&stage->layout[i]);
+    }
+    free(stage->layout);
+    free(stage->first_op);
+    free(stage->slot);
+    free(stage->workspace);
+    free(stage->activation);
+    free(stage->momentum);
+    free(stage->gradient);
+    free(stage->parameter);
+    arena_free(&stage->arena);
+    free(stage);
+    *stage_pointer = NULL;
+}

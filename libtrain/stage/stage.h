@@ -1,0 +1,46 @@
+/* stage.h: a stage's memory, shared by the files of this room (and looked at by its tests). Not for users: train.h. */
+#ifndef LIBTRAIN_STAGE_STAGE_H
+#define LIBTRAIN_STAGE_STAGE_H
+
+#include "libtrain/backend/pool.h"
+#include "libtrain/model/arena.h"
+#include "libtrain/model/memory.h"
+#include "libtrain/model/state.h"
+#include "libtrain/train.h"
+
+/* A micro-batch between forward and backward. */
+struct stage_slot {
+    struct train_position position;
+    const void *input; /* the caller's */
+};
+
+/* Used by one thread at a time. Floats are arranged by arena->op[].tensor. */
+struct train_stage {
+    struct train_stage_config config;
+    struct arena *arena;
+    struct compute compute;       /* its scratch lies at the end of the workspace */
+    struct memory_bytes bytes;    /* what is allocated below */
+    float *parameter;             /* [parameter_floats] */
+    float *buffer;                /* [buffer_floats] as of the last update: saved, and read by evaluation */
+    float *running;               /* [buffer_floats] moved on by each training forward, taken over by the update, so
+                                     that a discarded half step leaves no trace */
+    float *gradient;              /* [parameter_floats] zero between steps */
+    float *momentum;              /* [parameter_floats] or NULL */
+    unsigned char *activation;    /* in_flight slots */
+    unsigned char *workspace;     /* tensors of one call */
+    struct stage_slot *slot;      /* [in_flight] */
+    struct state_layout **layout; /* [end - first] */
+    size_t *first_op;             /* [end - first + 1] in arena->op */
+};
+
+static inline const struct model *stage_model(const struct train_stage *stage)
+{
+    return stage->config.model;
+}
+
+static inline bool stage_is_last(const struct train_stage *stage)
+{
+    return stage->config.end == stage->config.model->unit_count;
+}
+
+#endif

@@ -1,0 +1,169 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "libtrain/ops/conv2d.h"
+#include "libtrain/ops/linear.h"
+#include "libtrain/stage/stage.h"
+
+static size_t local_unit(const struct train_stage *stage, size_t unit)
+{
+    ASSERT(unit >= stage->config.first && unit < stage->config.end);
+    return unit - stage->config.first;
+}
+
+static const struct arena_op *op_of(const struct train_stage *stage, size_t unit, size_t op)
+{
+    return &stage->arena->op[stage->first_op[local_unit(stage, unit)] + op];
+}
+
+/* ---- layouts: PyTorch's outside, ours inside ---- */
+
+/* Only weights of convolutions and linear layers differ. */
+static bool is_matrix(const struct op *op, size_t tensor)
+{
+    return tensor == 0 && (op->type == OP_CONV2D || op->type == OP_LINEAR);
+}
+
+static void import_tensor(const struct op *op, size_t tensor, const float *from, float *to)
+{
+    if (!is_matrix(op, tensor)) {
+        memcpy(to, from, op->tensor[tensor].elements * sizeof(float));
+    } else if (op->type == OP_LINEAR) {
+        linear_import(op->out.c, op->flat_from, from, to);
+    } else {
+        struct conv2d_shape shape = arena_conv2d_shape(op, 1);
+        conv2d_import(&shape, from, to);
+    }
+}
+
+static void export_tensor(const struct op *op, size_t tensor, const float *from, float *to)
+{
+    if (!is_matrix(op, tensor)) {
+        memcpy(to, from, op->tensor[tensor].elements * sizeof(float));
+    } else if (op->type == OP_LINEAR) {
+        linear_export(op->out.c, op->flat_from, from, to);
+    } else {
+        struct conv2d_shape shape = arena_conv2d_shape(op, 1);
+        conv2d_export(&shape, from, to);
+    }
+}
+
+/* ---- initial state ---- */
+
+/* He's uniform rule for every weight of a convolution or a linear layer: the last one has no rule of its own, so that a
+ * unit's state does not depend on what follows it. Source: He et al., "Delving deep into rectifiers", 2015. */
+static float initial_bound(const struct op *op)
+{
+    double fan_in = op->type == OP_LINEAR ? (double)op->in.c
+                                          : (double)(op->in.c / op->groups) * (double)op->kernel * (double)op->kernel;
+    return (float)sqrt(6.0 / fan_in);
+}
+
+static void fill(float *to, size_t count, float value)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = value;
+    }
+}
+
+/* `parameter` counts the unit's parameters. The draws come in PyTorch's order, in the gradient's memory. */
+static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan, size_t tensor,
+                                 uint32_t parameter)
+{
+    const struct op *op = plan->op;
+    size_t elements = op->tensor[tensor].elements;
+    float *to = stage->parameter + plan->tensor[tensor];
+    float *draws = stage->gradient + plan->tensor[tensor];
+    if (is_matrix(op, tensor)) {
+        struct rng_stream stream = rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
+        float bound = initial_bound(op);
+        for (size_t i = 0; i < elements; i++) {
+            draws[i] = (2.0f * rng_uniform(&stream, i) - 1.0f) * bound;
+        }
+        import_tensor(op, tensor, draws, to);
+    } else {
+        fill(to, elements, op->type == OP_BATCH_NORM && tensor == 0 ? 1.0f : 0.0f);
+    }
+    fill(draws, elements, 0.0f);
+    if (stage->momentum) {
+        fill(stage->momentum + plan->tensor[tensor], elements, 0.0f);
+    }
+}
+
+void train_unit_initialise(struct train_stage *stage, size_t unit)
+{
+    const struct unit *description = &stage_model(stage)->unit[unit];
+    uint32_t parameter = 0;
+    for (size_t k = 0; k < description->op_count; k++) {
+        const struct arena_op *plan = op_of(stage, unit, k);
+        for (size_t t = 0; t < plan->op->tensor_count; t++) {
+            const struct op_tensor *tensor = &plan->op->tensor[t];
+            if (tensor->role == TENSOR_PARAMETER) {
+                initialise_parameter(stage, plan, t, parameter++);
+                continue;
+            }
+            float value = strcmp(tensor->suffix, "running_var") == 0 ? 1.0f : 0.0f;
+            fill(stage->buffer + plan->tensor[t], tensor->elements, value);
+            fill(stage->running + plan->tensor[t], tensor->elements, value);
+        }
+    }
+}
+
+/* ---- snapshots ---- */
+
+size_t train_unit_bytes(const struct train_stage *stage, size_t unit)
+{
+    return (size_t)stage->layout[local_unit(stage, unit)]->blob_bytes;
+}
+
+void train_unit_save(const struct train_stage *stage, size_t unit, void *out)
+{
+    const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
+    unsigned char *data = (unsigned char *)out + layout->header.data_offset;
+    ASSERT((uintptr_t)out % sizeof(float) == 0);
+    memcpy(out, layout->header_text, (size_t)layout->header.data_offset);
+    for (size_t i = 0; i < layout->header.tensor_count; i++) {
+        const struct state_source *source = &layout->source[i];
+        const struct arena_op *plan = op_of(stage, unit, source->op);
+        const float *arena = source->kind == STATE_PARAMETER ? stage->parameter
+                             : source->kind == STATE_BUFFER  ? stage->buffer
+                                                             : stage->momentum;
+        export_tensor(plan->op, source->tensor, arena + plan->tensor[source->tensor],
+                      (float *)(data + layout->header.tensor[i].begin));
+    }
+}
+
+int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size, struct err *err)
+{
+    const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
+    const char *name = stage_model(stage)->unit[unit].name;
+    if (size != layout->blob_bytes) {
+        return err_set(err, ERR_FORMAT, "snapshot of unit '%s' has %zu bytes: expected %llu", name, size,
+                       (unsigned long long)layout->blob_bytes);
+    }
+    if (memcmp(blob, layout->header_text, (size_t)layout->header.data_offset) != 0) {
+        return err_set(err, ERR_FORMAT, "snapshot of unit '%s': its tensors are not those of the unit", name);
+    }
+    const unsigned char *data = (const unsigned char *)blob + layout->header.data_offset;
+    for (size_t i = 0; i < layout->header.tensor_count; i++) {
+        const struct state_source *source = &layout->source[i];
+        const struct arena_op *plan = op_of(stage, unit, source->op);
+        size_t bytes = plan->op->tensor[source->tensor].elements * sizeof(float);
+        const unsigned char *from = data + layout->header.tensor[i].begin;
+        size_t offset = plan->tensor[source->tensor];
+        if (source->kind == STATE_BUFFER) {
+            memcpy(stage->buffer + offset, from, bytes);
+            memcpy(stage->running + offset, from, bytes);
+            continue;
+        }
+        /* By way of the gradient's memory: the blob need not be aligned. */
+        float *aligned = stage->gradient + offset;
+        memcpy(aligned, from, bytes);
+        import_tensor(plan->op, source->tensor, aligned,
+                      (source->kind == STATE_PARAMETER ? stage->parameter : stage->momentum) + offset);
+        memset(aligned, 0, bytes);
+    }
+    return 0;
+}

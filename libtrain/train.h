@@ -1,0 +1,116 @@
+/* train.h: libtrain's only public header: trains a range of units of a model on one CPU. Users: the agent's runtime and
+ * `paceline-agent train`. No network, no globals, no exit, no logging. After train_stage_new nothing here allocates.
+ *
+ * Numbers (docs: the law). Everything is float32, NHWC, plain; sums run in a fixed order; work is cut into slabs whose
+ * borders depend on shape alone and threads only pick slabs, so results do not depend on the number of threads, nor on
+ * which stage a unit is in. Gradients are divided by the batch size (micro_batch * micro_batches). Loss: softmax
+ * cross-entropy.
+ *
+ * Threads: a stage is used by one thread at a time (the compute thread); it fans out over its pool inside a call. */
+#ifndef LIBTRAIN_TRAIN_H
+#define LIBTRAIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/model/memory.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
+#include "libtrain/model/state.h"
+
+/* ---- numeric class ---- */
+
+#define TRAIN_NUMERIC_CLASS_MAX 128
+/* What decides bits on this machine: libtrain version, backend and its version and core, vector ISA, denormal mode;
+ * equal text, equal bits. */
+void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX]);
+
+/* ---- compute threads ---- */
+
+struct train_pool;
+/* `threads` >= 1 counts the caller: threads - 1 workers are started. Sets the denormal mode on each. */
+NODISCARD int train_pool_new(size_t threads, struct train_pool **out, struct err *err);
+void train_pool_free(struct train_pool **pool);
+
+/* ---- probe: the first guess of a device's speed; takes about `seconds`, frees what it used ---- */
+
+struct train_probe {
+    double gemm_gflops;             /* sgemm 384^3, all threads of the pool */
+    double memory_bytes_per_second; /* triad over 32 MiB */
+};
+NODISCARD int train_probe(struct train_pool *pool, double seconds, struct train_probe *out, struct err *err);
+
+/* ---- a stage ---- */
+
+struct train_stage;
+
+struct train_stage_config {
+    const struct model *model; /* borrowed for the life of the stage */
+    size_t first, end;         /* units [first, end) */
+    size_t micro_batch;        /* samples of a micro-batch; also the most samples of one evaluation call */
+    size_t micro_batches;      /* of a step */
+    size_t in_flight;          /* activation slots, >= 1 */
+    struct optimizer optimizer;
+    uint64_t seed;           /* initial weights, dropout */
+    struct train_pool *pool; /* borrowed */
+};
+
+/* Allocate all arenas (memory_of_stage). The state is undefined until each unit was initialised or loaded. */
+NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err);
+void train_stage_free(struct train_stage **stage);
+
+/* A unit's state; unit is its index in the model, within [first, end). */
+void train_unit_initialise(struct train_stage *stage, size_t unit);
+/* Read a snapshot blob (state.h). ERR_FORMAT when its header is not exactly this unit's layout; the old state is kept
+ * then. */
+NODISCARD int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
+/* Write a snapshot blob of train_unit_bytes bytes. */
+size_t train_unit_bytes(const struct train_stage *stage, size_t unit);
+void train_unit_save(const struct train_stage *stage, size_t unit, void *out);
+
+/* Which micro-batch: dropout's draws depend on it. */
+struct train_position {
+    int64_t step;       /* from 1 */
+    size_t micro_batch; /* from 0 */
+};
+
+/* Forward of one micro-batch in slot `slot` (< in_flight).
+ * input    stage 0: micro_batch stored samples (model's input dtype); else float32 [micro_batch, in]. Must stay valid
+ * and unchanged until this slot's backward returns. output   float32 [micro_batch, out]; NULL on the last stage. labels
+ * [micro_batch], last stage only, else NULL. A label >= classes is ERR_INVALID. loss_sum last stage: sum of the losses
+ * of the micro-batch in sample order (not divided); else NULL. ERR_DIVERGED when it is not finite. */
+NODISCARD int train_forward(struct train_stage *stage, size_t slot, struct train_position position, const void *input,
+                            float *output, const int32_t *labels, double *loss_sum, struct err *err);
+
+/* Backward of the micro-batch in `slot`; micro-batches of a step in order. Parameter gradients accumulate.
+ * output_gradient  float32 [micro_batch, out]; NULL on the last stage.
+ * input_gradient   overwritten, float32 [micro_batch, in]; NULL on stage 0. */
+void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient);
+
+/* One optimizer step with the accumulated gradients, which are zeroed. ERR_DIVERGED when one is not finite: then no
+ * parameter changed. */
+NODISCARD int train_update(struct train_stage *stage, double learning_rate, struct err *err);
+/* Forget the gradients of a half step. */
+void train_discard(struct train_stage *stage);
+
+/* Forward of `count` <= micro_batch samples with running statistics and without dropout; reads the state, never writes
+ * it; needs no slot. Last stage: labels in; adds to *loss_sum (in sample order) and *correct. */
+NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
+                             const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err);
+
+/* ---- data order ---- */
+
+/* Which samples make which batch: a permutation per epoch keyed by (seed, epoch). One thread. */
+struct train_sampler;
+/* samples >= batch >= 1. Allocates the permutation of one epoch. */
+NODISCARD int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct train_sampler **out,
+                                struct err *err);
+void train_sampler_free(struct train_sampler **sampler);
+/* floor(samples / batch): the last partial batch is dropped. */
+int64_t train_steps_per_epoch(uint64_t samples, size_t batch);
+/* The batch's sample indices [batch] for `step` (from 1, global); borrowed until the next call. */
+const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step);
+
+#endif

@@ -1,0 +1,209 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/ops/conv2d.h"
+#include "tests/unit/libtrain/kernel_support.h"
+#include "tests/unit/libtrain/naive.h"
+
+#define TOLERANCE 3e-6
+
+/* All tensors of one convolution; what a kernel writes starts with random numbers. */
+struct conv2d_case {
+    struct conv2d_shape shape;
+    bool bias, accumulate;
+    size_t inputs, weights, outputs;
+    float *x, *weight, *imported, *bias_values, *dy;
+    float *start_dx, *start_dweight, *start_dbias;
+};
+
+/* What the kernels gave. */
+struct conv2d_result {
+    float *y, *dx, *dweight, *dbias;
+};
+
+static struct conv2d_case case_new(struct draws *draws, struct conv2d_shape shape)
+{
+    struct conv2d_case c = {.shape = shape};
+    c.shape.OH = (shape.H + 2 * shape.P - shape.K) / shape.S + 1;
+    c.shape.OW = (shape.W + 2 * shape.P - shape.K) / shape.S + 1;
+    c.bias = draw_size(draws, 0, 1);
+    c.accumulate = draw_size(draws, 0, 1);
+    c.inputs = shape.N * shape.H * shape.W * shape.C;
+    c.weights = shape.O * shape.K * shape.K * shape.C / shape.G;
+    c.outputs = shape.N * c.shape.OH * c.shape.OW * shape.O;
+    c.x = draw_floats(draws, c.inputs);
+    c.weight = draw_floats(draws, c.weights);
+    c.bias_values = draw_floats(draws, shape.O);
+    c.dy = draw_floats(draws, c.outputs);
+    c.start_dx = draw_floats(draws, c.inputs);
+    c.start_dweight = draw_floats(draws, c.weights);
+    c.start_dbias = draw_floats(draws, shape.O);
+    c.imported = copy_floats(c.weight, c.weights);
+    conv2d_import(&c.shape, c.weight, c.imported);
+    return c;
+}
+
+static void case_done(struct conv2d_case *c)
+{
+    float *all[] = {c->x, c->weight, c->imported, c->bias_values, c->dy, c->start_dx, c->start_dweight, c->start_dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+static struct conv2d_result run(const struct conv2d_case *c, struct train_pool *pool)
+{
+    struct compute compute = compute_init(pool, conv2d_workspace(&c->shape));
+    struct conv2d_result r = {.y = copy_floats(c->dy, c->outputs),
+                              .dx = copy_floats(c->start_dx, c->inputs),
+                              .dweight = copy_floats(c->start_dweight, c->weights),
+                              .dbias = copy_floats(c->start_dbias, c->shape.O)};
+    conv2d_import(&c->shape, c->start_dweight, r.dweight);
+    conv2d_forward(&compute, &c->shape, c->x, c->imported, c->bias ? c->bias_values : NULL, r.y);
+    conv2d_backward_data(&compute, &c->shape, c->dy, c->imported, r.dx, c->accumulate);
+    conv2d_backward_weights(&compute, &c->shape, c->x, c->dy, r.dweight, c->bias ? r.dbias : NULL);
+    compute_done(&compute);
+    float *exported = copy_floats(r.dweight, c->weights);
+    conv2d_export(&c->shape, r.dweight, exported);
+    free(r.dweight);
+    r.dweight = exported;
+    return r;
+}
+
+static void result_done(struct conv2d_result *r)
+{
+    free(r->y);
+    free(r->dx);
+    free(r->dweight);
+    free(r->dbias);
+}
+
+static void check_against_naive(const struct conv2d_case *c, const struct conv2d_result *r)
+{
+    double *x = widen(c->x, c->inputs);
+    double *weight = widen(c->weight, c->weights);
+    double *bias = widen(c->bias_values, c->shape.O);
+    double *dy = widen(c->dy, c->outputs);
+    double *y = zeros(c->outputs);
+    double *dx = zeros(c->inputs);
+    double *dweight = zeros(c->weights);
+    double *dbias = zeros(c->shape.O);
+    naive_conv2d_forward(&c->shape, x, weight, c->bias ? bias : NULL, y);
+    naive_conv2d_backward(&c->shape, x, weight, dy, dx, dweight, c->bias ? dbias : NULL);
+    assert_close_to_oracle(r->y, NULL, y, c->outputs, TOLERANCE);
+    assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, c->inputs, TOLERANCE);
+    assert_close_to_oracle(r->dweight, c->start_dweight, dweight, c->weights, TOLERANCE);
+    assert_close_to_oracle(r->dbias, c->start_dbias, dbias, c->shape.O, TOLERANCE);
+    double *all[] = {x, weight, bias, dy, y, dx, dweight, dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct conv2d_shape shape)
+{
+    struct conv2d_case c = case_new(draws, shape);
+    struct conv2d_result first = run(&c, pools->pool[0]);
+    check_against_naive(&c, &first);
+    for (size_t i = 1; i < KERNEL_POOLS; i++) {
+        struct conv2d_result other = run(&c, pools->pool[i]);
+        assert_memory_equal(first.y, other.y, c.outputs * sizeof(float));
+        assert_memory_equal(first.dx, other.dx, c.inputs * sizeof(float));
+        assert_memory_equal(first.dweight, other.dweight, c.weights * sizeof(float));
+        assert_memory_equal(first.dbias, other.dbias, c.shape.O * sizeof(float));
+        result_done(&other);
+    }
+    result_done(&first);
+    case_done(&c);
+}
+
+static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels, size_t filters)
+{
+    size_t K = draw_size(draws, 1, 5);
+    size_t P = draw_size(draws, 0, K - 1);
+    size_t least = K > 2 * P ? K - 2 * P : 1;
+    return (struct conv2d_shape){.N = draw_size(draws, 1, 5),
+                                 .H = draw_size(draws, least, least + 9),
+                                 .W = draw_size(draws, least, least + 9),
+                                 .C = G * channels,
+                                 .O = G * filters,
+                                 .K = K,
+                                 .S = draw_size(draws, 1, 3),
+                                 .P = P,
+                                 .G = G};
+}
+
+static void plain_convolutions_of_any_shape_match_the_oracle_at_any_thread_count(void **state)
+{
+    struct draws draws = draws_new(1);
+    for (int i = 0; i < 40; i++) {
+        check_shape(*state, &draws, draw_shape(&draws, 1, draw_size(&draws, 1, 19), draw_size(&draws, 1, 19)));
+    }
+}
+
+static void grouped_convolutions_of_any_shape_match_the_oracle_at_any_thread_count(void **state)
+{
+    struct draws draws = draws_new(2);
+    for (int i = 0; i < 25; i++) {
+        size_t G = draw_size(&draws, 2, 4);
+        check_shape(*state, &draws, draw_shape(&draws, G, draw_size(&draws, 1, 5), draw_size(&draws, 2, 5)));
+    }
+}
+
+static void depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_count(void **state)
+{
+    struct draws draws = draws_new(3);
+    for (int i = 0; i < 40; i++) {
+        check_shape(*state, &draws, draw_shape(&draws, draw_size(&draws, 2, 40), 1, 1));
+    }
+}
+
+/* Large enough that each pass is cut into several slabs, of each kind. */
+static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(void **state)
+{
+    static const struct conv2d_shape shapes[] = {
+        {.N = 3, .H = 28, .W = 27, .C = 1, .O = 6, .K = 5, .S = 1, .P = 0, .G = 1},     /* partial sums of weights */
+        {.N = 2, .H = 9, .W = 9, .C = 96, .O = 80, .K = 3, .S = 1, .P = 1, .G = 1},     /* ranges of positions */
+        {.N = 2, .H = 8, .W = 8, .C = 300, .O = 260, .K = 1, .S = 1, .P = 0, .G = 1},   /* ranges of channels */
+        {.N = 2, .H = 16, .W = 15, .C = 300, .O = 260, .K = 1, .S = 2, .P = 0, .G = 1}, /* the same, with columns */
+        {.N = 4, .H = 17, .W = 16, .C = 64, .O = 64, .K = 3, .S = 2, .P = 1, .G = 64},  /* depthwise */
+        {.N = 9, .H = 4, .W = 4, .C = 24, .O = 40, .K = 3, .S = 1, .P = 1, .G = 1},     /* several samples a slab */
+        {.N = 2, .H = 24, .W = 24, .C = 16, .O = 96, .K = 1, .S = 1, .P = 0, .G = 1},
+    };
+    struct draws draws = draws_new(4);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        check_shape(*state, &draws, shapes[i]);
+    }
+}
+
+static void importing_and_exporting_weights_gives_them_back(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(5);
+    static const struct conv2d_shape shapes[] = {{.C = 6, .O = 4, .K = 3, .G = 2}, {.C = 5, .O = 5, .K = 3, .G = 5}};
+    for (size_t i = 0; i < 2; i++) {
+        size_t count = shapes[i].O * shapes[i].K * shapes[i].K * shapes[i].C / shapes[i].G;
+        float *weight = draw_floats(&draws, count);
+        float *ours = draw_floats(&draws, count);
+        float *back = draw_floats(&draws, count);
+        conv2d_import(&shapes[i], weight, ours);
+        conv2d_export(&shapes[i], ours, back);
+        assert_memory_equal(weight, back, count * sizeof(float));
+        assert_memory_not_equal(weight, ours, count * sizeof(float));
+        free(weight);
+        free(ours);
+        free(back);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(grouped_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(convolutions_of_several_slabs_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(importing_and_exporting_weights_gives_them_back),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

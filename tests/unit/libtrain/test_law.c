@@ -1,0 +1,326 @@
+/* The law, in one process: weights and momentum after some steps are bit for bit the same for every partition, every
+ * order that the schedule allows, every thread count, and with the state moved between partitions on the way. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/train.h"
+#include "tests/unit/libtrain/pipeline.h"
+
+#define BATCH 8
+#define MICRO_BATCHES 4
+#define STEPS 3
+
+/* A model with its data, and what one stage on one thread makes of it. */
+struct law {
+    const struct kernel_pools *pools;
+    struct model *model;
+    struct pipeline_recipe recipe;
+    unsigned char *inputs; /* [STEPS][BATCH] samples */
+    int32_t *labels;
+    size_t batch_bytes;
+    unsigned char *expected; /* snapshots after the last step */
+    size_t expected_size;
+    double expected_loss; /* of the last step */
+    struct draws draws;
+};
+
+static const unsigned char *inputs_of(const struct law *law, int64_t step)
+{
+    return law->inputs + (size_t)(step - 1) * law->batch_bytes;
+}
+
+static const int32_t *labels_of(const struct law *law, int64_t step)
+{
+    return law->labels + (size_t)(step - 1) * BATCH;
+}
+
+static void run_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_t last)
+{
+    for (int64_t step = first; step <= last; step++) {
+        pipeline_step(pipeline, step, inputs_of(law, step), labels_of(law, step), &law->draws);
+    }
+}
+
+static struct law law_new(void **state, struct model *model, size_t micro_batches)
+{
+    struct law law = {.pools = *state, .model = model, .draws = draws_new(5)};
+    law.recipe = (struct pipeline_recipe){
+        .model = model,
+        .batch = BATCH,
+        .micro_batches = micro_batches,
+        .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4},
+        .learning_rate = 0.02,
+        .seed = 11,
+    };
+    law.batch_bytes = BATCH * shape_elements(model->input) * dtype_size(model->input_dtype);
+    law.inputs = draw_bytes(&law.draws, STEPS * law.batch_bytes);
+    law.labels = draw_labels(&law.draws, STEPS * BATCH, model->classes);
+    struct pipeline *pipeline = pipeline_new(&law.recipe, &model->unit_count, 1, law.pools->pool[0]);
+    pipeline_initialise(pipeline);
+    run_steps(&law, pipeline, 1, STEPS);
+    law.expected = pipeline_save(pipeline, &law.expected_size);
+    law.expected_loss = pipeline->last_loss;
+    pipeline_free(pipeline);
+    return law;
+}
+
+static void law_done(struct law *law)
+{
+    free(law->inputs);
+    free(law->labels);
+    free(law->expected);
+    model_free(&law->model);
+}
+
+static void check_state(const struct law *law, const struct pipeline *pipeline)
+{
+    size_t size;
+    unsigned char *blobs = pipeline_save(pipeline, &size);
+    assert_int_equal(size, law->expected_size);
+    assert_memory_equal(blobs, law->expected, size);
+    assert_true(pipeline->last_loss == law->expected_loss);
+    free(blobs);
+}
+
+static void check_partition(struct law *law, const size_t *end, size_t count)
+{
+    for (size_t threads = 0; threads < 2; threads++) {
+        struct pipeline *pipeline = pipeline_new(&law->recipe, end, count, law->pools->pool[threads]);
+        pipeline->poison = true;
+        pipeline_initialise(pipeline);
+        run_steps(law, pipeline, 1, STEPS);
+        check_state(law, pipeline);
+        pipeline_free(pipeline);
+    }
+}
+
+/* Bit u of `cuts` puts a border behind unit u. Returns the number of stages. */
+static size_t partition_of(uint64_t cuts, size_t units, size_t *end)
+{
+    size_t count = 0;
+    for (size_t unit = 0; unit + 1 < units; unit++) {
+        if (cuts >> unit & 1) {
+            end[count++] = unit + 1;
+        }
+    }
+    end[count++] = units;
+    return count;
+}
+
+static size_t draw_partition(struct law *law, size_t *end)
+{
+    uint64_t cuts = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
+    uint64_t fewer = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
+    return partition_of(draw_size(&law->draws, 0, 1) ? cuts : cuts & fewer, law->model->unit_count, end);
+}
+
+static void check_random_partitions(struct law *law, int times)
+{
+    size_t end[PIPELINE_STAGES_MAX];
+    for (int i = 0; i < times; i++) {
+        check_partition(law, end, draw_partition(law, end));
+    }
+}
+
+static void every_partition_of_lenet5_gives_the_same_bits(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("lenet5", 28, 28, 1), MICRO_BATCHES);
+    size_t end[PIPELINE_STAGES_MAX];
+    for (uint64_t cuts = 0; cuts < UINT64_C(1) << (law.model->unit_count - 1); cuts++) {
+        check_partition(&law, end, partition_of(cuts, law.model->unit_count, end));
+    }
+    law_done(&law);
+}
+
+static void every_partition_of_mlp_gives_the_same_bits(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("mlp", 28, 28, 1), MICRO_BATCHES);
+    size_t end[PIPELINE_STAGES_MAX];
+    for (uint64_t cuts = 0; cuts < UINT64_C(1) << (law.model->unit_count - 1); cuts++) {
+        check_partition(&law, end, partition_of(cuts, law.model->unit_count, end));
+    }
+    law_done(&law);
+}
+
+static void partitions_of_resnet8_give_the_same_bits(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    check_random_partitions(&law, 10);
+    law_done(&law);
+}
+
+static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("mobilenetv2", 32, 32, 3), MICRO_BATCHES);
+    check_random_partitions(&law, 3);
+    law_done(&law);
+}
+
+/* Every op and every way to join them, stored floats that are scaled, a sum of a unit's input with itself. */
+static const char everything[] =
+    "{\"name\": \"everything\", \"input\": {\"shape\": [9, 11, 5], \"dtype\": \"uint8\", \"scale\": 0.0078125},"
+    " \"units\": ["
+    "  {\"name\": \"first\", \"ops\": [{\"type\": \"relu\"}, {\"type\": \"avg_pool\", \"kernel\": 3, \"stride\": 1,"
+    "    \"padding\": 1}]},"
+    "  {\"name\": \"groups\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 20, \"kernel\": 3, \"padding\": 1,"
+    "    \"groups\": 5}, {\"type\": \"relu6\"}, {\"type\": \"dropout\", \"rate\": 0.25}]},"
+    "  {\"name\": \"mix\", \"branches\": [[{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 1}, {\"type\": "
+    "\"relu\"}],"
+    "    [], [{\"type\": \"max_pool\", \"kernel\": 3, \"stride\": 1, \"padding\": 1}, {\"type\": \"batch_norm\"}]],"
+    "    \"then\": [{\"type\": \"batch_norm\"}]},"
+    "  {\"name\": \"deep\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 46, \"kernel\": 3,"
+    "    \"padding\": 1, \"groups\": 46, \"bias\": false}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}]},"
+    "    \"then\": [{\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.5}]},"
+    "  {\"name\": \"twice\", \"residual\": {\"body\": [{\"type\": \"relu\"}]}},"
+    "  {\"name\": \"down\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 8, \"kernel\": 3, "
+    "\"stride\": 2,"
+    "    \"padding\": 1}, {\"type\": \"batch_norm\"}], \"shortcut\": [{\"type\": \"conv2d\", \"filters\": 8,"
+    "    \"kernel\": 1, \"stride\": 2}]}, \"then\": [{\"type\": \"relu\"}]},"
+    "  {\"name\": \"flat\", \"ops\": [{\"type\": \"flatten\"}]},"
+    "  {\"name\": \"rest\", \"ops\": [{\"type\": \"dropout\", \"rate\": 0.1}]},"
+    "  {\"name\": \"dense\", \"ops\": [{\"type\": \"linear\", \"units\": 16}, {\"type\": \"batch_norm\"},"
+    "    {\"type\": \"relu\"}]},"
+    "  {\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}],"
+    " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
+
+static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
+{
+    struct law law =
+        law_new(state, test_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7}), MICRO_BATCHES);
+    check_random_partitions(&law, 40);
+    size_t every[PIPELINE_STAGES_MAX];
+    check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
+    law_done(&law);
+}
+
+static void the_state_moves_between_partitions_and_threads_on_the_way(void **state)
+{
+    static const char *const names[] = {"lenet5", "resnet8"};
+    for (size_t n = 0; n < 2; n++) {
+        struct law law = law_new(state, test_model_zoo(names[n], 28, 28, 1), MICRO_BATCHES);
+        for (int times = 0; times < 6; times++) {
+            unsigned char *blobs = NULL;
+            for (int64_t step = 1; step <= STEPS; step++) {
+                size_t end[PIPELINE_STAGES_MAX];
+                size_t size;
+                size_t count = draw_partition(&law, end);
+                size_t threads = draw_size(&law.draws, 0, KERNEL_POOLS - 1);
+                struct pipeline *pipeline = pipeline_new(&law.recipe, end, count, law.pools->pool[threads]);
+                if (blobs) {
+                    pipeline_load(pipeline, blobs);
+                } else {
+                    pipeline_initialise(pipeline);
+                }
+                free(blobs);
+                run_steps(&law, pipeline, step, step);
+                blobs = pipeline_save(pipeline, &size);
+                if (step == STEPS) {
+                    check_state(&law, pipeline);
+                }
+                pipeline_free(pipeline);
+            }
+            free(blobs);
+        }
+        law_done(&law);
+    }
+}
+
+static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    size_t end[PIPELINE_STAGES_MAX];
+    for (int times = 0; times < 3; times++) {
+        struct pipeline *pipeline = pipeline_new(&law.recipe, end, draw_partition(&law, end), law.pools->pool[1]);
+        pipeline_initialise(pipeline);
+        for (int64_t step = 1; step <= STEPS; step++) {
+            size_t size;
+            double loss = 0.0;
+            uint64_t correct = 0;
+            unsigned char *before = pipeline_save(pipeline, &size);
+            pipeline_half_step(pipeline, step, inputs_of(&law, STEPS + 1 - step), labels_of(&law, 1), &law.draws);
+            pipeline_evaluate(pipeline, 2, law.inputs, law.labels, &loss, &correct);
+            unsigned char *after = pipeline_save(pipeline, &size);
+            assert_memory_equal(before, after, size);
+            free(before);
+            free(after);
+            for (size_t i = 0; i < pipeline->count; i++) {
+                train_discard(pipeline->stage[i]);
+            }
+            run_steps(&law, pipeline, step, step);
+        }
+        check_state(&law, pipeline);
+        pipeline_free(pipeline);
+    }
+    law_done(&law);
+}
+
+static void evaluation_gives_the_same_bits_for_every_partition_and_thread_count(void **state)
+{
+    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    double first_loss = 0.0;
+    uint64_t first_correct = 0;
+    for (int times = 0; times < 8; times++) {
+        size_t end[PIPELINE_STAGES_MAX];
+        size_t count = times == 0 ? partition_of(0, law.model->unit_count, end) : draw_partition(&law, end);
+        struct pipeline *pipeline = pipeline_new(&law.recipe, end, count, law.pools->pool[times % KERNEL_POOLS]);
+        pipeline->poison = true;
+        pipeline_load(pipeline, law.expected);
+        double loss = 0.0;
+        uint64_t correct = 0;
+        for (size_t from = 0; from < 2 * BATCH; from += 2) {
+            pipeline_evaluate(pipeline, 2, law.inputs + from * law.batch_bytes / BATCH, law.labels + from, &loss,
+                              &correct);
+        }
+        pipeline_evaluate(pipeline, 1, law.inputs, law.labels, &loss, &correct); /* a partial one */
+        if (times == 0) {
+            first_loss = loss;
+            first_correct = correct;
+        }
+        assert_true(loss == first_loss && loss > 0.0);
+        assert_int_equal(correct, first_correct);
+        pipeline_free(pipeline);
+    }
+    law_done(&law);
+}
+
+/* Without batch-norm the micro-batches only change the order of sums. */
+static void micro_batches_change_the_result_within_rounding(void **state)
+{
+    static const char *const names[] = {"lenet5", "mlp"};
+    for (size_t n = 0; n < 2; n++) {
+        struct law whole = law_new(state, test_model_zoo(names[n], 28, 28, 1), 1);
+        struct law parts = law_new(state, test_model_zoo(names[n], 28, 28, 1), MICRO_BATCHES);
+        size_t first = 0;
+        assert_int_equal(whole.expected_size, parts.expected_size);
+        struct pipeline *pipeline = pipeline_new(&whole.recipe, &whole.model->unit_count, 1, whole.pools->pool[0]);
+        for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+            size_t size = train_unit_bytes(pipeline->stage[0], unit);
+            uint64_t header;
+            memcpy(&header, whole.expected + first, sizeof(header));
+            size_t data = first + 8 + (size_t)header;
+            assert_memory_equal(whole.expected + first, parts.expected + first, 8 + (size_t)header);
+            assert_close((const float *)(whole.expected + data), (const float *)(parts.expected + data),
+                         (first + size - data) / sizeof(float), 1e-5);
+            first += size;
+        }
+        pipeline_free(pipeline);
+        law_done(&whole);
+        law_done(&parts);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_partition_of_lenet5_gives_the_same_bits),
+        cmocka_unit_test(every_partition_of_mlp_gives_the_same_bits),
+        cmocka_unit_test(partitions_of_resnet8_give_the_same_bits),
+        cmocka_unit_test(partitions_of_mobilenetv2_give_the_same_bits),
+        cmocka_unit_test(partitions_of_a_model_with_every_op_give_the_same_bits),
+        cmocka_unit_test(the_state_moves_between_partitions_and_threads_on_the_way),
+        cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
+        cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
+        cmocka_unit_test(micro_batches_change_the_result_within_rounding),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

@@ -1,0 +1,135 @@
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/ops/elementary.h"
+#include "libtrain/ops/softmax_cross_entropy.h"
+#include "tests/unit/libtrain/kernel_support.h"
+#include "tests/unit/libtrain/naive.h"
+
+#define RELATIVE 1e-15
+
+static double off_by(double actual, double expected)
+{
+    return expected == 0.0 ? fabs(actual) : fabs(actual - expected) / fabs(expected);
+}
+
+static void the_exponential_is_that_of_libm_to_1e_15(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(71);
+    double worst = 0.0;
+    for (int i = 0; i < 200000; i++) {
+        double unit = 2.0 * (double)rng_uniform(&draws.stream, draws.next++) - 1.0;
+        double x = unit * (i % 3 == 0 ? 700.0 : i % 3 == 1 ? 10.0 : 1e-3);
+        worst = fmax(worst, off_by(elementary_exp(x), exp(x)));
+    }
+    assert_true(worst < RELATIVE);
+    assert_true(off_by(elementary_exp(709.0), exp(709.0)) < RELATIVE);
+    assert_true(off_by(elementary_exp(-708.0), exp(-708.0)) < RELATIVE);
+}
+
+static void the_logarithm_is_that_of_libm_to_1e_15(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(72);
+    double worst = 0.0;
+    for (int i = 0; i < 200000; i++) {
+        double unit = 2.0 * (double)rng_uniform(&draws.stream, draws.next++) - 1.0;
+        double x = i % 3 == 0 ? exp(unit * 700.0) : i % 3 == 1 ? 1.0 + unit * 0.5 : 1.0 + unit * 1e-6;
+        worst = fmax(worst, off_by(elementary_log(x), log(x)));
+    }
+    assert_true(worst < RELATIVE);
+    for (double x = 1.0; x < 5000.0; x += 1.0) {
+        assert_true(off_by(elementary_log(x), log(x)) < RELATIVE);
+    }
+    assert_true(off_by(elementary_log(DBL_MAX), log(DBL_MAX)) < RELATIVE);
+    assert_true(off_by(elementary_log(DBL_MIN), log(DBL_MIN)) < RELATIVE);
+}
+
+static void exponential_and_logarithm_know_their_ends(void **state)
+{
+    (void)state;
+    assert_true(elementary_exp(0.0) == 1.0);
+    assert_true(elementary_exp(-INFINITY) == 0.0);
+    assert_true(elementary_exp(-1000.0) == 0.0);
+    assert_true(isinf(elementary_exp(INFINITY)) && isinf(elementary_exp(710.0)));
+    assert_true(isnan(elementary_exp(NAN)));
+    assert_true(elementary_log(1.0) == 0.0);
+    assert_true(isinf(elementary_log(0.0)) && elementary_log(0.0) < 0.0);
+    assert_true(isinf(elementary_log(INFINITY)));
+    assert_true(isnan(elementary_log(-1.0)) && isnan(elementary_log(NAN)));
+}
+
+static void check_loss(const struct kernel_pools *pools, struct draws *draws, size_t N, size_t C, float spread)
+{
+    float *x = draw_floats(draws, N * C);
+    int32_t *label = calloc(N, sizeof(*label));
+    assert_non_null(label);
+    for (size_t i = 0; i < N * C; i++) {
+        x[i] *= spread;
+    }
+    for (size_t n = 0; n < N; n++) {
+        label[n] = (int32_t)draw_size(draws, 0, C - 1);
+    }
+    double *wide = widen(x, N * C);
+    double *oracle = zeros(N * C);
+    double expected = naive_softmax_cross_entropy(N, C, wide, label, 0.125, oracle);
+    double first = 0.0;
+    for (size_t i = 0; i < KERNEL_POOLS; i++) {
+        struct compute compute = compute_init(pools->pool[i], softmax_cross_entropy_workspace(N));
+        float *dx = draw_floats(draws, N * C);
+        double loss = softmax_cross_entropy(&compute, N, C, x, label, 0.125, dx);
+        assert_true(off_by(loss, expected) < 1e-13);
+        assert_close_to_oracle(dx, NULL, oracle, N * C, 1e-7);
+        assert_true(i == 0 || loss == first);
+        assert_true(loss == softmax_cross_entropy(&compute, N, C, x, label, 0.0, NULL));
+        first = loss;
+        free(dx);
+        compute_done(&compute);
+    }
+    free(x);
+    free(label);
+    free(wide);
+    free(oracle);
+}
+
+static void the_loss_of_any_shape_matches_the_oracle_at_any_thread_count(void **state)
+{
+    struct draws draws = draws_new(73);
+    for (int i = 0; i < 30; i++) {
+        size_t N = draw_size(&draws, 1, 40);
+        check_loss(*state, &draws, N, draw_size(&draws, 2, 30), i % 2 ? 1.0f : 80.0f);
+    }
+    check_loss(*state, &draws, 64, 1000, 5.0f);
+}
+
+static void scores_that_are_not_finite_give_a_loss_that_is_not_finite(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    static const float bad[] = {INFINITY, NAN};
+    struct compute compute = compute_init(pools->pool[0], softmax_cross_entropy_workspace(1));
+    for (size_t at = 0; at < 3; at++) {
+        for (size_t i = 0; i < 2; i++) {
+            float x[3] = {0.5f, -1.0f, 2.0f};
+            float dx[3];
+            int32_t label = 1;
+            x[at] = bad[i];
+            assert_false(isfinite(softmax_cross_entropy(&compute, 1, 3, x, &label, 1.0, dx)));
+        }
+    }
+    compute_done(&compute);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_exponential_is_that_of_libm_to_1e_15),
+        cmocka_unit_test(the_logarithm_is_that_of_libm_to_1e_15),
+        cmocka_unit_test(exponential_and_logarithm_know_their_ends),
+        cmocka_unit_test(the_loss_of_any_shape_matches_the_oracle_at_any_thread_count),
+        cmocka_unit_test(scores_that_are_not_finite_give_a_loss_that_is_not_finite),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

@@ -1,0 +1,280 @@
+/* What memory_of_stage promises is what a stage allocates, and a training stage allocates nothing from its second step
+ * on: this program stands in front of the C library's allocator and counts. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/backend/simd.h"
+#include "libtrain/model/arena.h"
+#include "libtrain/stage/stage.h"
+#include "tests/unit/libtrain/pipeline.h"
+
+#if !defined(SIMD_BASELINE_ONLY) /* simd.h: no sanitizer, which would want the allocator for itself */
+#define COUNTING 1
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+static atomic_ulong all_threads; /* calls that allocate */
+static _Thread_local unsigned long this_thread;
+static _Thread_local size_t aligned_bytes; /* of aligned_alloc: the arenas */
+
+static void count_call(void)
+{
+    atomic_fetch_add(&all_threads, 1);
+    this_thread++;
+}
+
+void *malloc(size_t size)
+{
+    count_call();
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    count_call();
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    count_call();
+    return __libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    count_call();
+    aligned_bytes += size;
+    return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    count_call();
+    *memory = __libc_memalign(alignment, size);
+    return *memory ? 0 : ENOMEM;
+}
+
+void free(void *memory)
+{
+    __libc_free(memory);
+}
+#else
+#define COUNTING 0
+static atomic_ulong all_threads;
+static unsigned long this_thread;
+static size_t aligned_bytes;
+#endif
+
+#define SKIP_WITHOUT_COUNTING()                                                                                        \
+    if (!COUNTING) {                                                                                                   \
+        print_message("skipped: the sanitizer owns the allocator\n");                                                  \
+        skip();                                                                                                        \
+    }
+
+struct zoo_case {
+    const char *name;
+    uint32_t h, w, c;
+};
+
+static const struct zoo_case zoo[] = {
+    {"mlp", 28, 28, 1}, {"lenet5", 28, 28, 1}, {"resnet8", 32, 32, 3}, {"mobilenetv2", 32, 32, 3}};
+
+static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    const struct kernel_pools *pools = *state;
+    struct draws draws = draws_new(1);
+    for (int i = 0; i < 24; i++) {
+        const struct zoo_case *z = &zoo[i % 4];
+        struct model *model = test_model_zoo(z->name, z->h, z->w, z->c);
+        struct err err = {0};
+        struct train_stage *stage = NULL;
+        struct memory_bytes bytes;
+        size_t first = draw_size(&draws, 0, model->unit_count - 1);
+        const struct train_stage_config config = {.model = model,
+                                                  .first = first,
+                                                  .end = draw_size(&draws, first + 1, model->unit_count),
+                                                  .micro_batch = draw_size(&draws, 1, 6),
+                                                  .micro_batches = 4,
+                                                  .in_flight = draw_size(&draws, 1, 4),
+                                                  .optimizer = {.type = OPTIMIZER_SGD, .momentum = i % 3 ? 0.9 : 0.0},
+                                                  .pool = pools->pool[i % KERNEL_POOLS]};
+        const struct memory_request request = {.first = config.first,
+                                               .end = config.end,
+                                               .micro_batch = config.micro_batch,
+                                               .in_flight = config.in_flight,
+                                               .threads = pool_threads(config.pool)};
+        assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
+        size_t before = aligned_bytes;
+        assert_ok(train_stage_new(&config, &stage, &err), &err);
+        assert_int_equal(aligned_bytes - before,
+                         bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations + bytes.workspace);
+        assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations +
+                                          bytes.workspace + bytes.borders + bytes.snapshot);
+        uint64_t snapshot = 0;
+        for (size_t unit = config.first; unit < config.end; unit++) {
+            snapshot += stage->layout[unit - config.first]->header.data_bytes;
+        }
+        assert_int_equal(bytes.snapshot, snapshot);
+        train_stage_free(&stage);
+        model_free(&model);
+    }
+}
+
+static void training_and_evaluating_allocate_nothing_after_the_second_step(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    const struct kernel_pools *pools = *state;
+    for (size_t i = 0; i < 8; i++) {
+        const struct zoo_case *z = &zoo[i % 4];
+        struct draws draws = draws_new(i);
+        struct model *model = test_model_zoo(z->name, z->h, z->w, z->c);
+        const struct pipeline_recipe recipe = {.model = model,
+                                               .batch = 8,
+                                               .micro_batches = 4,
+                                               .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
+                                               .learning_rate = 0.01};
+        const size_t end[] = {1, model->unit_count};
+        struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / 4]);
+        unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));
+        int32_t *labels = draw_labels(&draws, 8, 10);
+        double loss = 0.0;
+        uint64_t correct = 0;
+        pipeline_initialise(pipeline);
+        pipeline_step(pipeline, 1, inputs, labels, &draws);
+        pipeline_step(pipeline, 2, inputs, labels, &draws);
+        unsigned long all = atomic_load(&all_threads);
+        unsigned long own = this_thread;
+        for (int64_t step = 3; step <= 5; step++) {
+            pipeline_step(pipeline, step, inputs, labels, &draws);
+            pipeline_evaluate(pipeline, 2, inputs, labels, &loss, &correct);
+        }
+        assert_int_equal(this_thread - own, 0);
+        assert_int_equal(atomic_load(&all_threads) - all, 0);
+        free(inputs);
+        free(labels);
+        pipeline_free(pipeline);
+        model_free(&model);
+    }
+}
+
+/* ---- the plan itself ---- */
+
+/* Tensors in the workspace, as intervals of bytes and steps, rebuilt from the plan's places alone: a place is alive
+ * from the op that wrote it to the last op that reads it. */
+static void check_activations(const struct arena *arena, bool evaluation)
+{
+    for (size_t g = 0; g < arena->op_count; g++) {
+        const struct arena_op *writer = &arena->op[g];
+        struct arena_place output = evaluation ? writer->evaluate_output : writer->output;
+        if (output.area != ARENA_WORKSPACE) {
+            continue;
+        }
+        uint64_t bytes = shape_elements(writer->op->out) * arena->micro_batch * sizeof(float);
+        size_t base = g - writer->index;
+        size_t unit_ops = arena->model->unit[writer->unit].op_count;
+        size_t last = g;
+        for (size_t k = writer->index + 1; k < unit_ops; k++) {
+            for (size_t i = 0; i < arena->op[base + k].op->input_count; i++) {
+                last = arena->op[base + k].op->input[i] == writer->index + 1 ? base + k : last;
+            }
+        }
+        assert_true(output.offset + bytes <= arena->tensor_bytes);
+        /* Nobody writes there until the last reader has run; that one may, in place. */
+        for (size_t other = g + 1; other < last; other++) {
+            const struct arena_op *o = &arena->op[other];
+            struct arena_place place = evaluation ? o->evaluate_output : o->output;
+            uint64_t size = shape_elements(o->op->out) * arena->micro_batch * sizeof(float);
+            bool apart = place.area != ARENA_WORKSPACE || place.offset + size <= output.offset ||
+                         output.offset + bytes <= place.offset;
+            bool passed_on = o->op->type == OP_FLATTEN && place.offset == output.offset;
+            assert_true(apart || passed_on);
+        }
+    }
+}
+
+static void no_tensor_of_the_workspace_is_overwritten_while_it_is_needed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct model *model = test_model_zoo(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        for (size_t first = 0; first < model->unit_count; first++) {
+            struct arena *arena = NULL;
+            struct err err = {0};
+            assert_ok(arena_new(model, first, model->unit_count, 3, &arena, &err), &err);
+            check_activations(arena, false);
+            check_activations(arena, true);
+            arena_free(&arena);
+        }
+        model_free(&model);
+    }
+}
+
+static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"name\": \"m\", \"input\": {\"shape\": [8, 8, 16], \"dtype\": \"float32\", \"scale\": 1}, \"units\": ["
+        "{\"name\": \"a\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 3, \"padding\": 1},"
+        " {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 1, \"bias\": false},"
+        " {\"type\": \"batch_norm\"}, {\"type\": \"relu6\"}, {\"type\": \"global_avg_pool\"},"
+        " {\"type\": \"linear\", \"units\": 10}]}], \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
+    struct model *model = test_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10});
+    struct arena *arena = NULL;
+    struct err err = {0};
+    assert_ok(arena_new(model, 0, 1, 4, &arena, &err), &err);
+    size_t plane = 8 * 8 * 16 * 4 * sizeof(float);
+    /* Kept: the first relu's output (also the second convolution's input), the batch-norm's input, relu6's output, the
+     * linear's input, the batch-norm's statistics, the loss's gradient. */
+    assert_int_equal(arena->slot_bytes, 3 * plane + 16 * 4 * 4 + 2 * 16 * 4 + 192);
+    assert_false(arena->scale_input);
+    arena_free(&arena);
+    model_free(&model);
+}
+
+static void a_request_out_of_bounds_is_refused(void **state)
+{
+    (void)state;
+    struct model *model = test_model_zoo("lenet5", 28, 28, 1);
+    const struct optimizer optimizer = {.type = OPTIMIZER_SGD};
+    struct memory_bytes bytes;
+    struct err err = {0};
+    static const struct memory_request bad[] = {
+        {.first = 0, .end = 0, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 6, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 3, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 0, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = SIZE_MAX, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 0, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = SIZE_MAX, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 0},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(memory_of_stage(model, &optimizer, &bad[i], &bytes, &err), ERR_INVALID);
+    }
+    const struct memory_request huge = {
+        .end = 5, .micro_batch = ARENA_MICRO_BATCH_MAX, .in_flight = MEMORY_IN_FLIGHT_MAX, .threads = 256};
+    assert_ok(memory_of_stage(model, &optimizer, &huge, &bytes, &err), &err);
+    assert_true(bytes.total > UINT64_C(1) << 40);
+    model_free(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stage_allocates_exactly_what_memory_of_stage_says),
+        cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
+        cmocka_unit_test(no_tensor_of_the_workspace_is_overwritten_while_it_is_needed),
+        cmocka_unit_test(rectifiers_and_batch_norms_cost_no_extra_memory),
+        cmocka_unit_test(a_request_out_of_bounds_is_refused),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

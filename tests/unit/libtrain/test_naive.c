@@ -1,0 +1,236 @@
+/* The oracles themselves: their gradients against finite differences of their forward passes, in double. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/libtrain/kernel_support.h"
+#include "tests/unit/libtrain/naive.h"
+
+#define STEP 1e-5
+#define TOLERANCE 1e-7
+
+/* A function of one array: the sum of its outputs, each times a fixed factor. */
+typedef double (*objective_fn)(void *arg);
+
+static double *draw_doubles(struct draws *draws, size_t count)
+{
+    float *floats = draw_floats(draws, count);
+    double *doubles = widen(floats, count);
+    free(floats);
+    return doubles;
+}
+
+static double weighted(const double *y, const double *dy, size_t count)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        sum += y[i] * dy[i];
+    }
+    return sum;
+}
+
+/* Fail unless `gradient` is that of the objective at `x`, by central differences. */
+static void check_gradient(objective_fn objective, void *arg, double *x, const double *gradient, size_t count)
+{
+    double *numeric = zeros(count);
+    for (size_t i = 0; i < count; i++) {
+        double kept = x[i];
+        x[i] = kept + STEP;
+        double above = objective(arg);
+        x[i] = kept - STEP;
+        double below = objective(arg);
+        x[i] = kept;
+        numeric[i] = (above - below) / (2.0 * STEP);
+    }
+    assert_close(numeric, gradient, count, TOLERANCE);
+    free(numeric);
+}
+
+struct conv2d_problem {
+    struct conv2d_shape shape;
+    double *x, *weight, *bias, *y, *dy;
+};
+
+static double conv2d_objective(void *arg)
+{
+    struct conv2d_problem *p = arg;
+    naive_conv2d_forward(&p->shape, p->x, p->weight, p->bias, p->y);
+    return weighted(p->y, p->dy, p->shape.N * p->shape.OH * p->shape.OW * p->shape.O);
+}
+
+static void check_conv2d(struct draws *draws, struct conv2d_shape s)
+{
+    size_t inputs = s.N * s.H * s.W * s.C;
+    size_t weights = s.O * s.K * s.K * s.C / s.G;
+    size_t outputs = s.N * s.OH * s.OW * s.O;
+    struct conv2d_problem p = {.shape = s,
+                               .x = draw_doubles(draws, inputs),
+                               .weight = draw_doubles(draws, weights),
+                               .bias = draw_doubles(draws, s.O),
+                               .y = zeros(outputs),
+                               .dy = draw_doubles(draws, outputs)};
+    double *dx = zeros(inputs);
+    double *dweight = zeros(weights);
+    double *dbias = zeros(s.O);
+    naive_conv2d_backward(&s, p.x, p.weight, p.dy, dx, dweight, dbias);
+    check_gradient(conv2d_objective, &p, p.x, dx, inputs);
+    check_gradient(conv2d_objective, &p, p.weight, dweight, weights);
+    check_gradient(conv2d_objective, &p, p.bias, dbias, s.O);
+    double *all[] = {p.x, p.weight, p.bias, p.y, p.dy, dx, dweight, dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+static void the_convolutions_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(81);
+    check_conv2d(&draws, (struct conv2d_shape){2, 5, 4, 3, 2, 3, 1, 1, 1, 5, 4});
+    check_conv2d(&draws, (struct conv2d_shape){1, 6, 5, 4, 6, 3, 2, 0, 2, 2, 2});
+    check_conv2d(&draws, (struct conv2d_shape){2, 5, 5, 3, 3, 3, 2, 1, 3, 3, 3});
+}
+
+struct linear_problem {
+    struct linear_shape shape;
+    struct shape flat;
+    double *x, *weight, *bias, *y, *dy;
+};
+
+static double linear_objective(void *arg)
+{
+    struct linear_problem *p = arg;
+    naive_linear_forward(&p->shape, p->flat, p->x, p->weight, p->bias, p->y);
+    return weighted(p->y, p->dy, p->shape.N * p->shape.O);
+}
+
+static void the_linear_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(82);
+    struct linear_problem p = {.shape = {3, 12, 4},
+                               .flat = {2, 3, 2},
+                               .x = draw_doubles(&draws, 36),
+                               .weight = draw_doubles(&draws, 48),
+                               .bias = draw_doubles(&draws, 4),
+                               .y = zeros(12),
+                               .dy = draw_doubles(&draws, 12)};
+    double *dx = zeros(36);
+    double *dweight = zeros(48);
+    double *dbias = zeros(4);
+    naive_linear_backward(&p.shape, p.flat, p.x, p.weight, p.dy, dx, dweight, dbias);
+    check_gradient(linear_objective, &p, p.x, dx, 36);
+    check_gradient(linear_objective, &p, p.weight, dweight, 48);
+    check_gradient(linear_objective, &p, p.bias, dbias, 4);
+    double *all[] = {p.x, p.weight, p.bias, p.y, p.dy, dx, dweight, dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+struct batch_norm_problem {
+    struct batch_norm_shape shape;
+    double *x, *weight, *bias, *mean, *variance, *y, *dy;
+};
+
+static double batch_norm_objective(void *arg)
+{
+    struct batch_norm_problem *p = arg;
+    naive_batch_norm_forward(&p->shape, p->x, p->weight, p->bias, p->mean, p->variance, p->y);
+    return weighted(p->y, p->dy, p->shape.M * p->shape.C);
+}
+
+static void the_batch_norm_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(83);
+    struct batch_norm_problem p = {.shape = {.M = 11, .C = 3, .epsilon = 1e-5, .momentum = 0.1},
+                                   .x = draw_doubles(&draws, 33),
+                                   .weight = draw_doubles(&draws, 3),
+                                   .bias = draw_doubles(&draws, 3),
+                                   .mean = zeros(3),
+                                   .variance = zeros(3),
+                                   .y = zeros(33),
+                                   .dy = draw_doubles(&draws, 33)};
+    double *dx = zeros(33);
+    double *dweight = zeros(3);
+    double *dbias = zeros(3);
+    naive_batch_norm_backward(&p.shape, p.x, p.weight, p.dy, dx, dweight, dbias);
+    check_gradient(batch_norm_objective, &p, p.x, dx, 33);
+    check_gradient(batch_norm_objective, &p, p.weight, dweight, 3);
+    check_gradient(batch_norm_objective, &p, p.bias, dbias, 3);
+    double *all[] = {p.x, p.weight, p.bias, p.mean, p.variance, p.y, p.dy, dx, dweight, dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+struct pool2d_problem {
+    struct pool2d_shape shape;
+    void (*forward)(const struct pool2d_shape *s, const double *x, double *y);
+    double *x, *y, *dy;
+};
+
+static double pool2d_objective(void *arg)
+{
+    struct pool2d_problem *p = arg;
+    p->forward(&p->shape, p->x, p->y);
+    return weighted(p->y, p->dy, p->shape.N * p->shape.OH * p->shape.OW * p->shape.C);
+}
+
+static void the_pools_oracles_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(84);
+    const struct pool2d_shape s = {.N = 2, .H = 5, .W = 6, .C = 2, .K = 3, .S = 2, .P = 1, .OH = 3, .OW = 3};
+    struct pool2d_problem p = {
+        .shape = s, .x = draw_doubles(&draws, 120), .y = zeros(36), .dy = draw_doubles(&draws, 36)};
+    double *dx = zeros(120);
+    naive_max_pool_backward(&s, p.x, p.dy, dx);
+    p.forward = naive_max_pool_forward;
+    check_gradient(pool2d_objective, &p, p.x, dx, 120);
+    memset(dx, 0, 120 * sizeof(double));
+    naive_avg_pool_backward(&s, p.dy, dx);
+    p.forward = naive_avg_pool_forward;
+    check_gradient(pool2d_objective, &p, p.x, dx, 120);
+    free(p.x);
+    free(p.y);
+    free(p.dy);
+    free(dx);
+}
+
+struct loss_problem {
+    double *x;
+    const int32_t *label;
+};
+
+static double loss_objective(void *arg)
+{
+    const struct loss_problem *p = arg;
+    return naive_softmax_cross_entropy(4, 5, p->x, p->label, 1.0, NULL);
+}
+
+static void the_losss_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    static const int32_t label[] = {0, 4, 2, 2};
+    struct draws draws = draws_new(85);
+    struct loss_problem p = {.x = draw_doubles(&draws, 20), .label = label};
+    double *dx = zeros(20);
+    (void)naive_softmax_cross_entropy(4, 5, p.x, label, 1.0, dx);
+    check_gradient(loss_objective, &p, p.x, dx, 20);
+    free(p.x);
+    free(dx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_convolutions_oracle_agrees_with_finite_differences),
+        cmocka_unit_test(the_linear_oracle_agrees_with_finite_differences),
+        cmocka_unit_test(the_batch_norm_oracle_agrees_with_finite_differences),
+        cmocka_unit_test(the_pools_oracles_agree_with_finite_differences),
+        cmocka_unit_test(the_losss_oracle_agrees_with_finite_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/stage/stage.h"
+#include "tests/unit/libtrain/pipeline.h"
+
+/* One stage for the whole of a zoo's model. */
+struct whole {
+    struct model *model;
+    struct train_stage *stage;
+};
+
+static struct whole whole_new(void **state, const char *name, size_t micro_batch)
+{
+    const struct kernel_pools *pools = *state;
+    struct whole whole = {.model = test_model_zoo(name, 28, 28, 1)};
+    struct err err = {0};
+    const struct train_stage_config config = {.model = whole.model,
+                                              .end = whole.model->unit_count,
+                                              .micro_batch = micro_batch,
+                                              .micro_batches = 1,
+                                              .in_flight = 1,
+                                              .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
+                                              .seed = 3,
+                                              .pool = pools->pool[0]};
+    assert_ok(train_stage_new(&config, &whole.stage, &err), &err);
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        train_unit_initialise(whole.stage, unit);
+    }
+    return whole;
+}
+
+static void whole_done(struct whole *whole)
+{
+    train_stage_free(&whole->stage);
+    model_free(&whole->model);
+}
+
+static unsigned char *save(const struct train_stage *stage, size_t unit)
+{
+    unsigned char *blob = malloc(train_unit_bytes(stage, unit));
+    assert_non_null(blob);
+    train_unit_save(stage, unit, blob);
+    return blob;
+}
+
+/* A tensor of a snapshot by name; elements out. */
+static float *find(const struct train_stage *stage, size_t unit, unsigned char *blob, const char *name, size_t *count)
+{
+    const struct safetensors_header *header = &stage->layout[unit]->header;
+    const struct safetensors_tensor *tensor = safetensors_find(header, name);
+    assert_non_null(tensor);
+    *count = (size_t)(tensor->end - tensor->begin) / sizeof(float);
+    return (float *)(blob + header->data_offset + tensor->begin);
+}
+
+static const struct train_position FIRST = {.step = 1};
+
+/* ---- initial state ---- */
+
+static void initial_weights_fill_hes_range_and_the_rest_is_zero_or_one(void **state)
+{
+    struct whole whole = whole_new(state, "resnet8", 2);
+    size_t count;
+    unsigned char *blob = save(whole.stage, 0);
+    float *weight = find(whole.stage, 0, blob, "stem.0.weight", &count);
+    double bound = sqrt(6.0 / 9.0); /* 3 x 3 on one channel */
+    double largest = 0.0;
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(fabs((double)weight[i]) <= bound * (1.0 + 1e-6));
+        largest = fmax(largest, fabs((double)weight[i]));
+        sum += (double)weight[i];
+    }
+    assert_true(largest > 0.9 * bound);
+    assert_true(fabs(sum) / (double)count < 0.2 * bound);
+    static const struct {
+        const char *name;
+        float value;
+    } constants[] = {{"stem.1.weight", 1.0f},          {"stem.1.bias", 0.0f},
+                     {"stem.1.running_mean", 0.0f},    {"stem.1.running_var", 1.0f},
+                     {"stem.0.weight.momentum", 0.0f}, {"stem.1.weight.momentum", 0.0f}};
+    for (size_t k = 0; k < sizeof(constants) / sizeof(constants[0]); k++) {
+        float *values = find(whole.stage, 0, blob, constants[k].name, &count);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(values[i] == constants[k].value);
+        }
+    }
+    free(blob);
+    whole_done(&whole);
+}
+
+static void initial_weights_depend_on_seed_unit_and_element_alone(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    struct whole whole = whole_new(state, "lenet5", 2);
+    struct train_stage_config config = whole.stage->config;
+    struct err err = {0};
+    for (uint64_t seed = 3; seed < 5; seed++) {
+        struct train_stage *part = NULL;
+        config.first = 2;
+        config.end = 4;
+        config.micro_batch = 5;
+        config.pool = pools->pool[1];
+        config.seed = seed;
+        assert_ok(train_stage_new(&config, &part, &err), &err);
+        for (size_t unit = 2; unit < 4; unit++) {
+            train_unit_initialise(part, unit);
+            unsigned char *one = save(whole.stage, unit);
+            unsigned char *other = save(part, unit);
+            bool same = memcmp(one, other, train_unit_bytes(part, unit)) == 0;
+            assert_true(same == (seed == 3));
+            free(one);
+            free(other);
+        }
+        train_stage_free(&part);
+    }
+    whole_done(&whole);
+}
+
+static void a_weights_first_draws_lie_in_pytorchs_order(void **state)
+{
+    struct whole whole = whole_new(state, "lenet5", 2);
+    size_t count;
+    unsigned char *blob = save(whole.stage, 2);
+    float *weight = find(whole.stage, 2, blob, "dense1.1.weight", &count);
+    struct rng_stream stream = rng_stream(3, RNG_INITIALISE, 2, 0);
+    float bound = (float)sqrt(6.0 / 400.0);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(weight[i] == (2.0f * rng_uniform(&stream, i) - 1.0f) * bound);
+    }
+    free(blob);
+    whole_done(&whole);
+}
+
+/* ---- snapshots ---- */
+
+static void a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept(void **state)
+{
+    struct whole whole = whole_new(state, "lenet5", 2);
+    struct err err = {0};
+    size_t size = train_unit_bytes(whole.stage, 1);
+    unsigned char *blob = save(whole.stage, 1);
+    unsigned char *broken = save(whole.stage, 1);
+    memset(broken + size - 64, 0x11, 64);
+    assert_int_equal(train_unit_load(whole.stage, 1, broken, size - 4, &err), ERR_FORMAT);
+    assert_holds(err.text, "conv2");
+    assert_int_equal(train_unit_load(whole.stage, 1, broken, 0, &err), ERR_FORMAT);
+    broken[20] ^= 1; /* in the header */
+    assert_int_equal(train_unit_load(whole.stage, 1, broken, size, &err), ERR_FORMAT);
+    train_unit_save(whole.stage, 1, broken);
+    assert_memory_equal(blob, broken, size);
+    free(blob);
+    free(broken);
+    whole_done(&whole);
+}
+
+static void a_snapshot_loads_from_any_address_and_saves_the_same_bytes(void **state)
+{
+    struct whole whole = whole_new(state, "resnet8", 2);
+    struct err err = {0};
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        size_t size = train_unit_bytes(whole.stage, unit);
+        size_t data = (size_t)whole.stage->layout[unit]->header.data_offset;
+        unsigned char *blob = save(whole.stage, unit);
+        unsigned char *moved = malloc(size + 1);
+        assert_non_null(moved);
+        for (size_t i = data; i < size; i++) {
+            blob[i] = (unsigned char)(i * 37 % 101); /* any floats */
+        }
+        memcpy(moved + 1, blob, size);
+        assert_ok(train_unit_load(whole.stage, unit, moved + 1, size, &err), &err);
+        train_unit_save(whole.stage, unit, moved);
+        assert_memory_equal(moved, blob, size);
+        free(blob);
+        free(moved);
+    }
+    whole_done(&whole);
+}
+
+/* ---- bad input, divergence ---- */
+
+static void a_label_outside_the_classes_is_refused(void **state)
+{
+    struct whole whole = whole_new(state, "lenet5", 2);
+    struct err err = {0};
+    unsigned char input[2 * 784] = {0};
+    double loss = -1.0;
+    uint64_t correct = 0;
+    static const int32_t bad[][2] = {{0, 10}, {-1, 3}, {9, INT32_MAX}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(train_forward(whole.stage, 0, FIRST, input, NULL, bad[i], &loss, &err), ERR_INVALID);
+        assert_holds(err.text, "label");
+        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, bad[i], &loss, &correct, &err), ERR_INVALID);
+    }
+    assert_true(loss == -1.0);
+    whole_done(&whole);
+}
+
+static void a_loss_that_is_not_finite_is_reported(void **state)
+{
+    struct whole whole = whole_new(state, "mlp", 2);
+    struct err err = {0};
+    unsigned char input[2 * 784];
+    static const int32_t labels[2] = {1, 2};
+    double loss = -1.0;
+    uint64_t correct = 0;
+    memset(input, 200, sizeof(input));
+    whole.stage->parameter[5] = NAN;
+    assert_int_equal(train_forward(whole.stage, 0, FIRST, input, NULL, labels, &loss, &err), ERR_DIVERGED);
+    assert_holds(err.text, "step 1");
+    assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err), ERR_DIVERGED);
+    assert_true(loss == -1.0);
+    whole_done(&whole);
+}
+
+static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
+{
+    struct whole whole = whole_new(state, "resnet8", 2);
+    struct err err = {0};
+    struct draws draws = draws_new(1);
+    unsigned char *input = draw_bytes(&draws, 2 * 784);
+    static const int32_t labels[2] = {1, 2};
+    double loss;
+    unsigned char *before[32];
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        before[unit] = save(whole.stage, unit);
+    }
+    assert_ok(train_forward(whole.stage, 0, FIRST, input, NULL, labels, &loss, &err), &err);
+    train_backward(whole.stage, 0, NULL, NULL);
+    const struct arena *arena = whole.stage->arena;
+    whole.stage->gradient[arena->op[arena->op_count - 1].tensor[0] + 3] = INFINITY;
+    assert_int_equal(train_update(whole.stage, 0.1, &err), ERR_DIVERGED);
+    assert_holds(err.text, "weight' is not finite");
+    train_discard(whole.stage);
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        unsigned char *after = save(whole.stage, unit);
+        assert_memory_equal(before[unit], after, train_unit_bytes(whole.stage, unit));
+        free(before[unit]);
+        free(after);
+    }
+    assert_ok(train_update(whole.stage, 0.1, &err), &err);
+    free(input);
+    whole_done(&whole);
+}
+
+static void a_stage_that_cannot_be_is_refused(void **state)
+{
+    struct whole whole = whole_new(state, "lenet5", 2);
+    struct err err = {0};
+    struct train_stage *stage = NULL;
+    struct train_stage_config good = whole.stage->config;
+    struct train_stage_config bad = good;
+    bad.end = 99;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    bad = good;
+    bad.end = 0;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    bad = good;
+    bad.micro_batch = 0;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    bad = good;
+    bad.micro_batches = 0;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    bad = good;
+    bad.in_flight = 0;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    bad = good;
+    bad.in_flight = MEMORY_IN_FLIGHT_MAX + 1;
+    assert_int_equal(train_stage_new(&bad, &stage, &err), ERR_INVALID);
+    assert_null(stage);
+    whole_done(&whole);
+}
+
+/* ---- training ---- */
+
+static void training_on_a_few_samples_learns_them(void **state)
+{
+    static const char *const names[] = {"mlp", "lenet5", "resnet8"};
+    for (size_t n = 0; n < 3; n++) {
+        struct whole whole = whole_new(state, names[n], 8);
+        struct draws draws = draws_new(2);
+        struct err err = {0};
+        unsigned char *input = draw_bytes(&draws, 8 * 784);
+        static const int32_t labels[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+        double loss = 0.0;
+        uint64_t correct = 0;
+        for (int64_t step = 1; step <= 60; step++) {
+            struct train_position position = {.step = step};
+            assert_ok(train_forward(whole.stage, 0, position, input, NULL, labels, &loss, &err), &err);
+            train_backward(whole.stage, 0, NULL, NULL);
+            assert_ok(train_update(whole.stage, 0.02, &err), &err);
+        }
+        assert_true(loss / 8.0 < 0.1);
+        loss = 0.0;
+        assert_ok(train_evaluate(whole.stage, 8, input, NULL, labels, &loss, &correct, &err), &err);
+        assert_int_equal(correct, 8);
+        free(input);
+        whole_done(&whole);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(initial_weights_fill_hes_range_and_the_rest_is_zero_or_one),
+        cmocka_unit_test(initial_weights_depend_on_seed_unit_and_element_alone),
+        cmocka_unit_test(a_weights_first_draws_lie_in_pytorchs_order),
+        cmocka_unit_test(a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept),
+        cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
+        cmocka_unit_test(a_label_outside_the_classes_is_refused),
+        cmocka_unit_test(a_loss_that_is_not_finite_is_reported),
+        cmocka_unit_test(a_gradient_that_is_not_finite_changes_no_parameter),
+        cmocka_unit_test(a_stage_that_cannot_be_is_refused),
+        cmocka_unit_test(training_on_a_few_samples_learns_them),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

@@ -1,0 +1,195 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "libtrain/formats/safetensors.h"
+#include "tests/support/test.h"
+#include "tests/unit/libtrain_formats/formats_support.h"
+
+static struct bytes file, images, labels; /* too large for a stack */
+
+/* A safetensors file with its tensors in either order, in `file`. */
+static void put_form(bool labels_first, uint64_t label_count, enum dtype label_dtype)
+{
+    struct safetensors_tensor inputs = {.name = "inputs", .dtype = DTYPE_U8, .rank = 4, .dim = {3, 2, 2, 1}};
+    struct safetensors_tensor label = {.name = "labels", .dtype = label_dtype, .rank = 1, .dim = {label_count}};
+    struct safetensors_tensor tensor[2] = {labels_first ? label : inputs, labels_first ? inputs : label};
+    struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 2, .tensor_count = 2};
+    static const int32_t values[] = {5, 0, 1, 0, 0, 0};
+    size_t size = 0;
+    struct err err = {0};
+    assert_ok(safetensors_write(&header, (char *)file.data, sizeof(file.data), &size, &err), &err);
+    file.size = size;
+    if (labels_first) {
+        put(&file, values, label_count * dtype_size(label_dtype));
+    }
+    put(&file, "abcdefghijkl", 12);
+    if (!labels_first) {
+        put(&file, values, label_count * dtype_size(label_dtype));
+    }
+}
+
+static void the_one_form_is_read_in_either_order_and_written_in_one(void **state)
+{
+    (void)state;
+    for (int labels_first = 0; labels_first < 2; labels_first++) {
+        struct converted converted;
+        put_form(labels_first, 3, DTYPE_I32);
+        convert_ok(&file, NULL, &converted);
+        assert_int_equal(converted.info.count, 3);
+        assert_int_equal(converted.info.classes, 6);
+        assert_true(converted.info.inputs_offset < converted.info.labels_offset);
+        assert_memory_equal(inputs_of(&converted), "abcdefghijkl", 12);
+        assert_int_equal(label_of(&converted, 0), 5);
+        converted_done(&converted);
+    }
+}
+
+static void what_is_not_the_one_form_is_refused(void **state)
+{
+    (void)state;
+    put_form(false, 2, DTYPE_I32);
+    convert_fails(&file, NULL, ERR_FORMAT, "file 1: 2 labels for 3 images");
+    put_form(false, 3, DTYPE_I64);
+    convert_fails(&file, NULL, ERR_FORMAT, "'labels' must be I32");
+    put_form(false, 3, DTYPE_I32);
+    file.size -= 4;
+    convert_fails(&file, NULL, ERR_FORMAT, "the labels end 4 bytes early");
+    put_form(false, 3, DTYPE_I32);
+    file.size = 20;
+    convert_fails(&file, NULL, ERR_FORMAT, "the header ends");
+    put_form(false, 3, DTYPE_I32);
+    file.data[1] = 0xFF;
+    convert_fails(&file, NULL, ERR_LIMIT, "a data set's has at most 4096");
+}
+
+static void an_open_file_is_checked_against_its_size(void **state)
+{
+    (void)state;
+    struct dataset_info info = {.count = 77};
+    struct err err = {0};
+    put_form(false, 3, DTYPE_I32);
+    put_zeros(&file, 1);
+    int fd = memory_file(&file);
+    assert_int_equal(dataset_read_info(fd, &info, &err), ERR_FORMAT);
+    assert_holds(err.text, "bytes, its header says");
+    assert_int_equal(info.count, 77);
+    file_close(&fd);
+}
+
+static void one_of_the_two_is_not_enough(void **state)
+{
+    (void)state;
+    images.size = labels.size = 0;
+    put_idx_images(&images, 2, 2, 2);
+    put_idx_labels(&labels, 2);
+    convert_fails(&images, NULL, ERR_FORMAT, "file 1: images alone");
+    convert_fails(&labels, NULL, ERR_FORMAT, "file 1: labels alone");
+    convert_fails(&images, &images, ERR_FORMAT, "file 1 has images, file 2 has images");
+    put_form(false, 3, DTYPE_I32);
+    convert_fails(&file, &labels, ERR_FORMAT, "file 1 has a whole data set, file 2 has labels");
+}
+
+static void a_text_is_not_recognised(void **state)
+{
+    (void)state;
+    file.size = 0;
+    put(&file, "hello, world", 12);
+    convert_fails(&file, NULL, ERR_FORMAT, "file 1: is none of IDX, NPY, CIFAR-10");
+}
+
+static int stop_at(void *arg, const void *data, size_t size, struct err *err)
+{
+    size_t *left = arg;
+    (void)data;
+    if (size > *left) {
+        return err_set(err, ERR_FULL, "no space left");
+    }
+    *left -= size;
+    return 0;
+}
+
+static void an_error_of_the_sink_comes_back_unchanged(void **state)
+{
+    (void)state;
+    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
+    images.size = labels.size = 0;
+    put_idx_images(&images, 40, 20, 20);
+    put_idx_labels(&labels, 40);
+    int fd[2] = {memory_file(&images), memory_file(&labels)};
+    static const size_t room[] = {0, 300, 16200};
+    for (size_t i = 0; i < 3; i++) {
+        size_t left = room[i];
+        struct dataset_info info;
+        struct err err = {0};
+        assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_FULL);
+        assert_string_equal(err.text, "no space left");
+    }
+    file_close(&fd[0]);
+    file_close(&fd[1]);
+}
+
+static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
+{
+    (void)state;
+    static const struct dataset_limits limits = {.total_bytes = 4096, .entries = 8};
+    static const uint32_t bomb[] = {1, 8192, 8192};
+    struct dataset_info info;
+    struct err err = {0};
+    size_t left = SIZE_MAX;
+    images.size = labels.size = 0;
+    put_idx_images(&images, 60, 28, 28);
+    put_idx_labels(&labels, 60);
+    int fd[2] = {memory_file(&images), memory_file(&labels)};
+    assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_holds(err.text, "at most 4096 are allowed");
+    assert_true(left == SIZE_MAX);
+    file_close(&fd[0]);
+
+    /* 3 MB of zeros in 3 KB: members of 60 KB each, one behind the other. */
+    images.size = 0;
+    put_idx_header(&images, bomb, 3);
+    compress_gzip(&images);
+    static struct bytes member;
+    for (int i = 0; i < 50; i++) {
+        member.size = 0;
+        put_zeros(&member, 60000);
+        compress_gzip(&member);
+        put(&images, member.data, member.size);
+    }
+    fd[0] = memory_file(&images);
+    assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_holds(err.text, "file 1: expands to more than");
+    file_close(&fd[0]);
+    file_close(&fd[1]);
+}
+
+static void a_pipe_is_not_a_file(void **state)
+{
+    (void)state;
+    static const struct dataset_limits limits = {.total_bytes = 4096, .entries = 8};
+    int ends[2];
+    size_t left = 0;
+    struct dataset_info info;
+    struct err err = {0};
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(dataset_convert(ends, 1, &limits, stop_at, &left, &info, &err), ERR_INVALID);
+    assert_holds(err.text, "file 1: is not a regular file");
+    file_close(&ends[0]);
+    file_close(&ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_one_form_is_read_in_either_order_and_written_in_one),
+        cmocka_unit_test(what_is_not_the_one_form_is_refused),
+        cmocka_unit_test(an_open_file_is_checked_against_its_size),
+        cmocka_unit_test(one_of_the_two_is_not_enough),
+        cmocka_unit_test(a_text_is_not_recognised),
+        cmocka_unit_test(an_error_of_the_sink_comes_back_unchanged),
+        cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
+        cmocka_unit_test(a_pipe_is_not_a_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+#include "libtrain/model/cost.h"
+#include "tests/support/test.h"
+#include "tests/unit/libtrain_model/model_support.h"
+
+#define assert_count(actual, expected) assert_int_equal((int64_t)(actual), (int64_t)(expected))
+
+static void lenet5_matches_a_count_by_hand(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    struct unit_cost cost[5];
+    cost_count(model, cost);
+    /* conv 28 x 28 x 6 of 25 weights, bias, relu, then 14 x 14 x 6 maxima of 4. */
+    assert_count(cost[0].forward_flops, 2 * 25 * 4704 + 4704 + 4704 + 4 * 1176);
+    /* The first convolution has no data gradient; relu and pool hand one back. */
+    assert_count(cost[0].backward_flops, 2 * 25 * 4704 + 4704 + 4704 + 1176);
+    assert_count(cost[0].parameter_bytes, 4 * (150 + 6));
+    assert_count(cost[0].input_bytes, 784);
+    assert_count(cost[0].output_bytes, 4 * 1176);
+    /* Kept: the output of relu, that of the pool and where its maxima were. */
+    assert_count(cost[0].activation_bytes, 4 * 4704 + 4 * 1176 + 4 * 1176);
+    /* u8 image read, 6 maps written, read and written by relu, read by the pool, pooled maps written. */
+    assert_count(cost[0].forward_bytes, 784 + 4 * (4704 * 4 + 1176));
+
+    /* conv 10 x 10 x 16 of 150 weights. */
+    assert_count(cost[1].forward_flops, 2 * 150 * 1600 + 1600 + 1600 + 4 * 400);
+    assert_count(cost[1].backward_flops, 4 * 150 * 1600 + 1600 + 1600 + 400);
+    assert_count(cost[1].input_bytes, 4 * 1176);
+
+    assert_count(cost[2].forward_flops, 2 * 400 * 120 + 120 + 120);
+    assert_count(cost[2].parameter_bytes, 4 * (400 * 120 + 120));
+    assert_count(cost[4].forward_flops, 2 * 84 * 10 + 10);
+    assert_count(cost[4].backward_flops, 4 * 84 * 10 + 10);
+    assert_count(cost[4].output_bytes, 40);
+    model_free(&model);
+}
+
+static void an_inverted_residual_block_matches_a_count_by_hand(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("mobilenetv2", 32, 32, 3);
+    struct unit_cost cost[19];
+    cost_count(model, cost);
+    /* block3: 32 x 32 x 24 -> 144 -> depthwise -> 24, added to its input. */
+    const double pixels = 1024;
+    const double multiply_adds = pixels * (24 * 144 + 9 * 144 + 144 * 24);
+    const double norms = pixels * (144 + 144 + 24);
+    const double relus = pixels * (144 + 144);
+    assert_count(cost[3].forward_flops, 2 * multiply_adds + 6 * norms + 2 * relus + pixels * 24);
+    assert_count(cost[3].backward_flops, 4 * multiply_adds + 10 * norms + 2 * relus + pixels * 24);
+    assert_count(cost[3].parameter_bytes, 4 * (24 * 144 + 9 * 144 + 144 * 24 + 2 * (144 + 144 + 24)));
+    assert_count(cost[3].buffer_bytes, 4 * 2 * (144 + 144 + 24));
+    /* Kept: the three convolutions' outputs (inputs of the norms), the two activations, the sum. */
+    assert_count(cost[3].activation_bytes, 4 * pixels * (144 + 144 + 24 + 144 + 144 + 24));
+    assert_count(cost[3].input_bytes, 4 * pixels * 24);
+    model_free(&model);
+}
+
+static void a_flatten_moves_nothing(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("mlp", 8, 8, 1);
+    struct unit_cost cost[3];
+    cost_count(model, cost);
+    assert_count(cost[0].forward_flops, 2 * 64 * 256 + 256 + 256);
+    assert_count(cost[0].backward_flops, 2 * 64 * 256 + 256 + 256);
+    assert_count(cost[0].activation_bytes, 4 * 256);
+    model_free(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lenet5_matches_a_count_by_hand),
+        cmocka_unit_test(an_inverted_residual_block_matches_a_count_by_hand),
+        cmocka_unit_test(a_flatten_moves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/support/test.h"
+#include "tests/unit/libtrain_model/model_support.h"
+
+/* The description says the rest. */
+static void assert_same_op(const struct op *a, const struct op *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->part, b->part);
+    assert_int_equal(a->input_count, b->input_count);
+    assert_memory_equal(a->input, b->input, a->input_count * sizeof(a->input[0]));
+    assert_true(shape_equal(a->in, b->in));
+    assert_true(shape_equal(a->out, b->out));
+    assert_true(shape_equal(a->flat_from, b->flat_from));
+    assert_int_equal(a->tensor_count, b->tensor_count);
+}
+
+/* describe(model) and describe(parse(describe(model))) are the same bytes. */
+static void assert_round_trip(const struct model *model)
+{
+    struct buf first BUF_AUTO;
+    struct buf second BUF_AUTO;
+    struct err err = {0};
+    buf_init(&first, MODEL_DESCRIPTION_BYTES_MAX);
+    buf_init(&second, MODEL_DESCRIPTION_BYTES_MAX);
+    json_t *described = model_describe(model);
+    assert_non_null(described);
+    assert_ok(json_write(described, &first, &err), &err);
+    json_decref(described);
+
+    struct model *again = good_model(first.data, NULL);
+    described = model_describe(again);
+    assert_non_null(described);
+    assert_ok(json_write(described, &second, &err), &err);
+    json_decref(described);
+    assert_string_equal(first.data, second.data);
+
+    assert_int_equal(again->unit_count, model->unit_count);
+    for (size_t i = 0; i < model->unit_count; i++) {
+        assert_int_equal(again->unit[i].op_count, model->unit[i].op_count);
+        for (size_t k = 0; k < model->unit[i].op_count; k++) {
+            assert_same_op(&again->unit[i].op[k], &model->unit[i].op[k]);
+        }
+    }
+    model_free(&again);
+}
+
+static void a_zoo_model_survives_describe_and_parse(void **state)
+{
+    (void)state;
+    for (size_t i = 0; model_zoo_name(i); i++) {
+        struct model *model = zoo_model(model_zoo_name(i), 28, 28, 1);
+        assert_round_trip(model);
+        model_free(&model);
+    }
+}
+
+static void an_example_survives_describe_and_parse(void **state)
+{
+    (void)state;
+    static const char *const examples[] = {"tiny-residual", "tiny-branches"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        struct buf text BUF_AUTO;
+        struct err err = {0};
+        (void)snprintf(path, sizeof(path), "examples/models/%s.json", examples[i]);
+        buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
+        assert_ok(file_read(test_data_path(path).text, &text, &err), &err);
+        struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10};
+        struct model *model = good_model(text.data, &fit);
+        assert_string_equal(model->name, examples[i]);
+        assert_round_trip(model);
+        model_free(&model);
+    }
+}
+
+static void defaults_are_written_out(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{4, 4, 1}, DTYPE_U8, 3};
+    struct model *model =
+        good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4},"
+                   "{\"type\":\"linear\",\"units\":\"classes\"}]}]}",
+                   &fit);
+    struct buf text BUF_AUTO;
+    struct err err = {0};
+    buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
+    json_t *described = model_describe(model);
+    assert_ok(json_write(described, &text, &err), &err);
+    json_decref(described);
+    assert_string_equal(
+        text.data,
+        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,1],\"dtype\":\"uint8\",\"scale\":0.0039215686274509803},"
+        "\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4,\"stride\":4,\"padding\":0},"
+        "{\"type\":\"linear\",\"units\":3,\"bias\":true}]}],\"loss\":{\"type\":\"softmax_cross_entropy\"}}");
+    model_free(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_zoo_model_survives_describe_and_parse),
+        cmocka_unit_test(an_example_survives_describe_and_parse),
+        cmocka_unit_test(defaults_are_written_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/libtrain_model/model_support.h"
+
+#define INPUT "\"input\":{\"shape\":[28,28,1],\"dtype\":\"uint8\"},"
+#define HEAD "{\"name\":\"head\",\"ops\":[{\"type\":\"global_avg_pool\"},{\"type\":\"linear\",\"units\":10}]}"
+#define MODEL(units) "{\"name\":\"m\"," INPUT "\"units\":[" units "]}"
+#define OPS(ops) "{\"name\":\"a\",\"ops\":[" ops "]}"
+#define WIDE "{\"type\":\"linear\",\"units\":8000}"
+#define CONV "{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":1}"
+
+static const struct model_fit mnist = {{28, 28, 1}, DTYPE_U8, 10};
+
+static void a_chain_gets_shapes_names_and_tensors(void **state)
+{
+    (void)state;
+    struct model *model = good_model(
+        MODEL("{\"name\":\"stem\",\"ops\":[{\"type\":\"conv2d\",\"filters\":6,\"kernel\":5,\"stride\":2,\"padding\":1},"
+              "{\"type\":\"batch_norm\"},{\"type\":\"max_pool\",\"kernel\":3,\"stride\":2}]}," HEAD),
+        NULL);
+    const struct op *conv = find_op(model, "stem.0");
+    assert_int_equal(conv->out.h, 13);
+    assert_int_equal(conv->out.c, 6);
+    assert_int_equal(conv->groups, 1);
+    assert_true(conv->bias);
+    assert_int_equal(conv->tensor_count, 2);
+    assert_string_equal(conv->tensor[0].suffix, "weight");
+    assert_int_equal(conv->tensor[0].rank, 4);
+    assert_int_equal(conv->tensor[0].elements, 6 * 1 * 5 * 5);
+    const struct op *norm = find_op(model, "stem.1");
+    assert_int_equal(norm->tensor_count, 4);
+    assert_int_equal(norm->tensor[1].role, TENSOR_PARAMETER);
+    assert_int_equal(norm->tensor[2].role, TENSOR_BUFFER);
+    assert_string_equal(norm->tensor[3].suffix, "running_var");
+    assert_int_equal(norm->input[0], 1);
+    assert_int_equal(model->unit[0].out.h, 6);
+    assert_true(shape_equal(model->unit[0].out, model->unit[1].in));
+    assert_int_equal(model->classes, 10);
+    assert_true(model->input_scale * 255.0 > 0.999999 && model->input_scale * 255.0 < 1.000001);
+    model_free(&model);
+    assert_null(model);
+    model_free(&model);
+}
+
+static void a_pool_strides_by_its_kernel_unless_told_otherwise(void **state)
+{
+    (void)state;
+    struct model *model = good_model(MODEL(OPS("{\"type\":\"avg_pool\",\"kernel\":4}") "," HEAD), NULL);
+    assert_int_equal(find_op(model, "a.0")->stride, 4);
+    assert_int_equal(model->unit[0].out.w, 7);
+    model_free(&model);
+}
+
+static void a_residual_is_lowered_to_one_list_that_ends_with_add_and_then(void **state)
+{
+    (void)state;
+    struct model *model =
+        good_model(MODEL(OPS(CONV) ",{\"name\":\"r\",\"residual\":{\"body\":[" CONV ",{\"type\":\"relu\"}],"
+                                   "\"shortcut\":[" CONV "]},\"then\":[{\"type\":\"relu6\"}]}," HEAD),
+                   NULL);
+    const struct unit *unit = &model->unit[1];
+    assert_int_equal(unit->op_count, 5);
+    assert_string_equal(unit->op[0].name, "r.body.0");
+    assert_string_equal(unit->op[2].name, "r.shortcut.0");
+    assert_int_equal(unit->op[2].input[0], 0);
+    assert_int_equal(unit->op[3].type, OP_ADD);
+    assert_int_equal(unit->op[3].input_count, 2);
+    assert_int_equal(unit->op[3].input[0], 2);
+    assert_int_equal(unit->op[3].input[1], 3);
+    assert_string_equal(unit->op[4].name, "r.then.0");
+    assert_int_equal(unit->op[4].input[0], 4);
+    model_free(&model);
+}
+
+static void a_shortcut_left_out_is_the_identity(void **state)
+{
+    (void)state;
+    struct model *model =
+        good_model(MODEL(OPS(CONV) ",{\"name\":\"r\",\"residual\":{\"body\":[" CONV "]}}," HEAD), NULL);
+    assert_int_equal(model->unit[1].op[1].input[0], 1);
+    assert_int_equal(model->unit[1].op[1].input[1], 0);
+    model_free(&model);
+}
+
+static void branches_are_concatenated_along_channels(void **state)
+{
+    (void)state;
+    struct model *model = good_model(MODEL(OPS(CONV) ",{\"name\":\"mix\",\"branches\":[[" CONV "],[],[" CONV "," CONV
+                                                     "]],\"then\":[{\"type\":\"relu\"}]}," HEAD),
+                                     NULL);
+    const struct unit *unit = &model->unit[1];
+    assert_string_equal(unit->op[2].name, "mix.branches.2.1");
+    assert_int_equal(unit->op[3].type, OP_CONCAT);
+    assert_int_equal(unit->op[3].input[0], 1);
+    assert_int_equal(unit->op[3].input[1], 0);
+    assert_int_equal(unit->op[3].input[2], 3);
+    assert_int_equal(unit->out.c, 12);
+    model_free(&model);
+}
+
+static void a_linear_knows_what_its_input_was_flattened_from(void **state)
+{
+    (void)state;
+    struct model *model = good_model(
+        MODEL(OPS(CONV
+                  ",{\"type\":\"max_pool\",\"kernel\":2},{\"type\":\"flatten\"}") ","
+                                                                                  "{\"name\":\"b\",\"ops\":[{\"type\":"
+                                                                                  "\"relu\"},{\"type\":\"dropout\"},{"
+                                                                                  "\"type\":\"linear\",\"units\":8}]},"
+                                                                                  "{\"name\":\"c\",\"ops\":[{\"type\":"
+                                                                                  "\"linear\",\"units\":10}]}"),
+        NULL);
+    assert_true(shape_equal(find_op(model, "b.2")->flat_from, (struct shape){14, 14, 4}));
+    assert_true(shape_equal(find_op(model, "c.0")->flat_from, (struct shape){1, 1, 8}));
+    model_free(&model);
+}
+
+static void what_is_left_open_comes_from_the_data_set(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{1, 1, 20}, DTYPE_F32, 3};
+    struct model *model = good_model(
+        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":\"classes\"}]}]}", &fit);
+    assert_int_equal(model->input.c, 20);
+    assert_int_equal(model->input_dtype, DTYPE_F32);
+    assert_true(model->input_scale > 0.99 && model->input_scale < 1.01);
+    assert_int_equal(model->classes, 3);
+    model_free(&model);
+}
+
+static void more_outputs_than_classes_are_fine(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 7};
+    struct model *model = good_model(MODEL(OPS(CONV) "," HEAD), &fit);
+    assert_int_equal(model->classes, 10);
+    model_free(&model);
+}
+
+struct fault_case {
+    const char *text, *pointer, *part;
+};
+
+static void check_cases(const struct fault_case *cases, size_t count, const struct model_fit *fit)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_fault(cases[i].text, fit, cases[i].pointer, cases[i].part);
+    }
+}
+
+static void faults_of_form_name_the_field_and_the_unit(void **state)
+{
+    (void)state;
+    static const struct fault_case cases[] = {
+        {"[]", "", "expected an object"},
+        {"{\"name\":\"m\"," INPUT "\"units\":[]}", "/units", "at least 1"},
+        {"{\"name\":\"a/b\"," INPUT "\"units\":[" HEAD "]}", "/name", "letters"},
+        {"{\"name\":\"m\"," INPUT "\"unit\":[],\"units\":[" HEAD "]}", "/unit", "did you mean 'units'"},
+        {MODEL("{\"name\":\"a\"}"), "/units/0", "unit 'a': needs exactly one of ops, residual and branches"},
+        {MODEL("{\"name\":\"a\",\"ops\":[" CONV "],\"branches\":[[],[" CONV "]]}"), "/units/0", "exactly one"},
+        {MODEL("{\"name\":\"a\",\"ops\":[" CONV "],\"then\":[" CONV "]}"), "/units/0", "append its ops to ops"},
+        {MODEL("{\"name\":\"a\",\"branches\":[[" CONV "]]}"), "/units/0/branches", "unit 'a': has 1 elements"},
+        {MODEL("{\"name\":\"a\",\"branches\":[[],[" CONV "],[]]}"), "/units/0/branches/2", "second empty branch"},
+        {MODEL("{\"name\":\"a\",\"residual\":{\"body\":[]}}"), "/units/0/residual/body", "at least 1"},
+        {MODEL("{\"name\":\"a.b\",\"ops\":[" CONV "]}"), "/units/0/name", "letters"},
+        {MODEL(OPS(CONV) "," OPS(CONV) "," HEAD), "/units/1/name", "unit 0 has this name too"},
+        {MODEL("7"), "/units/0", "expected an object"},
+        {MODEL(OPS("7")), "/units/0/ops/0", "unit 'a': expected an op"},
+        {MODEL(OPS("{\"units\":7}")), "/units/0/ops/0/type", "is required"},
+        {MODEL(OPS("{\"type\":\"conv3d\"}")), "/units/0/ops/0/type", "did you mean 'conv2d'"},
+        {MODEL(OPS("{\"type\":\"add\"}")), "/units/0/ops/0/type", "unknown op 'add'"},
+        {MODEL(OPS("{\"type\":\"relu\",\"rate\":1}")), "/units/0/ops/0/rate", "unit 'a': unknown field"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":0,\"kernel\":3}")), "/units/0/ops/0/filters", "at least 1"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3,\"kernel\":99}")), "/units/0/ops/0/kernel", "at most 64"},
+        {MODEL(OPS("{\"type\":\"linear\",\"units\":\"class\"}")), "/units/0/ops/0/units", "\"classes\""},
+        {MODEL(OPS("{\"type\":\"linear\",\"units\":\"classes\"}")), "/units/0/ops/0/units", "needs a data set"},
+        {MODEL(OPS("{\"type\":\"dropout\",\"rate\":1}")), "/units/0/ops/0/rate", "at most"},
+        {"{\"name\":\"m\",\"units\":[" HEAD "]}", "/input/shape", "is required"},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[8,8,1]},\"units\":[" HEAD "]}", "/input/dtype", "is required"},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[8,8],\"dtype\":\"uint8\"},\"units\":[" HEAD "]}", "/input/shape",
+         "at least 3"},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[67108864,67108864,67108864],\"dtype\":\"uint8\"},\"units\":[" HEAD "]}",
+         "/input/shape", "elements"},
+        {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"type\":\"mse\"}}", "/loss/type", "unknown value"},
+    };
+    check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
+}
+
+static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
+{
+    (void)state;
+    static const struct fault_case cases[] = {
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":30}")), "/units/0/ops/0",
+         "unit 'a': conv2d: a window of 30 x 30 does not fit its input of 28 x 28 x 1"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":3}")), "/units/0/ops/0", "padding 3"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":3,\"padding\":2}")), "/units/0/ops/0", "at most 1"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"groups\":2}")), "/units/0/ops/0",
+         "groups 2 must divide its 1 channels and 4 filters"},
+        {MODEL(OPS("{\"type\":\"linear\",\"units\":4}")), "/units/0/ops/0", "takes a vector, not 28 x 28 x 1"},
+        {MODEL(OPS(CONV ",{\"type\":\"flatten\"},{\"type\":\"batch_norm\"}")), "/units/0/ops/2", "flattened"},
+        {MODEL(OPS(CONV ",{\"type\":\"flatten\"},{\"type\":\"conv2d\",\"filters\":4,\"kernel\":1}")), "/units/0/ops/2",
+         "flattened"},
+        {MODEL("{\"name\":\"a\",\"residual\":{\"body\":[" CONV "]}}"), "/units/0/residual",
+         "body gives 28 x 28 x 4, shortcut 28 x 28 x 1"},
+        {MODEL("{\"name\":\"a\",\"branches\":[[" CONV "],[{\"type\":\"max_pool\",\"kernel\":2}]]}"),
+         "/units/0/branches", "branch 1 14 x 14 x 1"},
+        {MODEL("{\"name\":\"a\",\"branches\":[[" CONV "],[{\"type\":\"flatten\"}]]}"), "/units/0/branches/1/0",
+         "flatten: not inside a branch"},
+        {MODEL("{\"name\":\"a\",\"residual\":{\"body\":[{\"type\":\"flatten\"}]}}"), "/units/0/residual/body/0",
+         "flatten: not inside a residual"},
+        {MODEL(OPS(CONV ",{\"type\":\"flatten\"}") ",{\"name\":\"r\",\"residual\":{\"body\":[{\"type\":\"linear\","
+                                                   "\"units\":3136}]}}"),
+         "/units/1/residual", "cannot be joined"},
+        {MODEL(OPS(CONV)), "/units/0", "the last unit must end with one number per class, not 28 x 28 x 4"},
+        {MODEL(OPS(CONV ",{\"type\":\"flatten\"}")), "/units/0", "of a flatten"},
+        {MODEL(OPS("{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":1000000}")), "/units/0/ops/1",
+         "its weight has more than"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":1000000,\"kernel\":3}")), "/units/0/ops/0", "more than 67108864"},
+    };
+    check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
+}
+
+static void faults_against_the_data_set_name_both_sides(void **state)
+{
+    (void)state;
+    struct model_fit rgb = {{32, 32, 3}, DTYPE_U8, 10};
+    struct model_fit floats = {{28, 28, 1}, DTYPE_F32, 10};
+    struct model_fit many = {{28, 28, 1}, DTYPE_U8, 12};
+    assert_fault(MODEL(OPS(CONV) "," HEAD), &rgb, "/input/shape", "is 28 x 28 x 1, but the data set's samples are 32");
+    assert_fault(MODEL(OPS(CONV) "," HEAD), &floats, "/input/dtype", "is uint8, but the data set's is float32");
+    assert_fault(MODEL(OPS(CONV) "," HEAD), &many, "/units/1", "10 outputs are too few for the data set's 12 classes");
+}
+
+static void all_faults_of_a_description_are_collected(void **state)
+{
+    (void)state;
+    struct model *model = NULL;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    assert_int_equal(parse_model("{\"name\":\"m\",\"units\":[" OPS("{\"type\":\"conv2d\"},{\"type\":\"rel\"}") "," OPS(
+                                     "{\"type\":\"linear\",\"units\":0}") "]}",
+                                 &mnist, &model, &faults, &err),
+                     ERR_INVALID);
+    assert_int_equal(faults.count, 5);
+    assert_string_equal(err.text, "/units/0/ops/0/filters: unit 'a': is required");
+}
+
+/* "[op, op, ...]" with `count` relus inside a text that the caller frees. */
+static char *long_description(size_t units, size_t ops)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    (void)fprintf(out, "{\"name\":\"m\"," INPUT "\"units\":[");
+    for (size_t i = 0; i < units; i++) {
+        (void)fprintf(out, "%s{\"name\":\"u%zu\",\"residual\":{\"body\":[", i ? "," : "", i);
+        for (size_t k = 0; k < ops; k++) {
+            (void)fprintf(out, "%s{\"type\":\"relu\"}", k ? "," : "");
+        }
+        (void)fprintf(out, "]}}");
+    }
+    (void)fprintf(out, "]}");
+    (void)fclose(out);
+    return text;
+}
+
+static void limits_on_units_ops_and_elements_hold(void **state)
+{
+    (void)state;
+    char *units = long_description(MODEL_UNITS_MAX + 1, 1);
+    assert_fault(units, NULL, "/units", "257 elements; at most 256");
+    free(units);
+    char *ops = long_description(1, MODEL_UNIT_OPS_MAX + 1);
+    assert_fault(ops, NULL, "/units/0/residual/body", "at most 64");
+    free(ops);
+    char *joined = long_description(1, MODEL_UNIT_OPS_MAX);
+    assert_fault(joined, NULL, "/units/0/residual", "more than 64 ops");
+    free(joined);
+    assert_fault(
+        "{\"name\":\"m\",\"input\":{\"shape\":[4096,4096,4],\"dtype\":\"uint8\"},\"units\":[" OPS(
+            "{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"}") "]}",
+        NULL, "/units/0/ops/4", "activations of one sample have more than 268435456");
+    assert_fault(MODEL(OPS("{\"type\":\"flatten\"}," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE
+                           "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE "," WIDE)),
+                 NULL, "/units/0/ops/18", "parameters have more than 1073741824");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chain_gets_shapes_names_and_tensors),
+        cmocka_unit_test(a_pool_strides_by_its_kernel_unless_told_otherwise),
+        cmocka_unit_test(a_residual_is_lowered_to_one_list_that_ends_with_add_and_then),
+        cmocka_unit_test(a_shortcut_left_out_is_the_identity),
+        cmocka_unit_test(branches_are_concatenated_along_channels),
+        cmocka_unit_test(a_linear_knows_what_its_input_was_flattened_from),
+        cmocka_unit_test(what_is_left_open_comes_from_the_data_set),
+        cmocka_unit_test(more_outputs_than_classes_are_fine),
+        cmocka_unit_test(faults_of_form_name_the_field_and_the_unit),
+        cmocka_unit_test(faults_of_shape_say_what_was_given_and_what_is_needed),
+        cmocka_unit_test(faults_against_the_data_set_name_both_sides),
+        cmocka_unit_test(all_faults_of_a_description_are_collected),
+        cmocka_unit_test(limits_on_units_ops_and_elements_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

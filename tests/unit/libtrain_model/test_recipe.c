@@ -1,0 +1,91 @@
+#include <math.h>
+#include <string.h>
+
+#include "libtrain/model/recipe.h"
+#include "tests/support/test.h"
+
+static void assert_near(double actual, double expected)
+{
+    if (!(fabs(actual - expected) <= 1e-13 * fabs(expected) + 1e-15)) {
+        fail_msg("%.17g instead of %.17g", actual, expected);
+    }
+}
+
+static void constant_stays(void **state)
+{
+    (void)state;
+    struct learning_rate rate = {.type = LEARNING_RATE_CONSTANT, .value = 0.05};
+    assert_near(learning_rate_at(&rate, 1, 100), 0.05);
+    assert_near(learning_rate_at(&rate, 100, 100), 0.05);
+}
+
+static void warm_up_is_linear_and_ends_at_the_value(void **state)
+{
+    (void)state;
+    struct learning_rate rate = {.type = LEARNING_RATE_CONSTANT, .value = 0.4, .warmup_steps = 4};
+    assert_near(learning_rate_at(&rate, 1, 100), 0.1);
+    assert_near(learning_rate_at(&rate, 3, 100), 0.3);
+    assert_near(learning_rate_at(&rate, 4, 100), 0.4);
+    assert_near(learning_rate_at(&rate, 5, 100), 0.4);
+}
+
+static void step_drops_by_gamma(void **state)
+{
+    (void)state;
+    struct learning_rate rate = {.type = LEARNING_RATE_STEP, .value = 1, .step_size = 10, .gamma = 0.5};
+    assert_near(learning_rate_at(&rate, 10, 100), 1);
+    assert_near(learning_rate_at(&rate, 11, 100), 0.5);
+    assert_near(learning_rate_at(&rate, 35, 100), 0.125);
+    rate.warmup_steps = 5;
+    assert_near(learning_rate_at(&rate, 15, 100), 1);
+    assert_near(learning_rate_at(&rate, 16, 100), 0.5);
+}
+
+static void cosine_follows_libm_to_the_last_digits(void **state)
+{
+    (void)state;
+    const double pi = 3.14159265358979323846;
+    const int64_t total = 10007;
+    struct learning_rate rate = {.type = LEARNING_RATE_COSINE, .value = 0.1, .final_value = 0.001};
+    for (int64_t step = 1; step <= total; step++) {
+        double part = (double)(step - 1) / (double)(total - 1);
+        double expected = 0.001 + 0.099 * 0.5 * (1 + cos(pi * part));
+        double actual = learning_rate_at(&rate, step, total);
+        assert_true(fabs(actual - expected) <= 1e-15);
+    }
+}
+
+static void cosine_starts_at_value_and_ends_at_final_value(void **state)
+{
+    (void)state;
+    struct learning_rate rate = {.type = LEARNING_RATE_COSINE, .value = 0.1, .final_value = 0.01, .warmup_steps = 10};
+    assert_near(learning_rate_at(&rate, 11, 100), 0.1);
+    assert_near(learning_rate_at(&rate, 100, 100), 0.01);
+    assert_near(learning_rate_at(&rate, 500, 100), 0.01);
+    /* A single step behind the warm-up trains at the value, not at the end of the curve. */
+    assert_near(learning_rate_at(&rate, 11, 11), 0.1);
+}
+
+static void momentum_costs_one_array(void **state)
+{
+    (void)state;
+    struct optimizer plain = {.type = OPTIMIZER_SGD};
+    struct optimizer heavy = {.type = OPTIMIZER_SGD, .momentum = 0.9};
+    assert_int_equal(optimizer_state_arrays(&plain), 0);
+    assert_int_equal(optimizer_state_arrays(&heavy), 1);
+    assert_string_equal(optimizer_type_names[OPTIMIZER_SGD], "sgd");
+    assert_string_equal(learning_rate_type_names[LEARNING_RATE_COSINE], "cosine");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constant_stays),
+        cmocka_unit_test(warm_up_is_linear_and_ends_at_the_value),
+        cmocka_unit_test(step_drops_by_gamma),
+        cmocka_unit_test(cosine_follows_libm_to_the_last_digits),
+        cmocka_unit_test(cosine_starts_at_value_and_ends_at_final_value),
+        cmocka_unit_test(momentum_costs_one_array),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

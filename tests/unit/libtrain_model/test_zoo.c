@@ -1,0 +1,97 @@
+#include <string.h>
+
+#include "libtrain/model/cost.h"
+#include "tests/support/test.h"
+#include "tests/unit/libtrain_model/model_support.h"
+
+static double parameters(const struct model *model)
+{
+    struct unit_cost cost[MODEL_UNITS_MAX];
+    double total = 0;
+    cost_count(model, cost);
+    for (size_t i = 0; i < model->unit_count; i++) {
+        total += (double)cost[i].parameter_bytes / 4;
+    }
+    return total;
+}
+
+static void names_and_texts_belong_together(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (; model_zoo_name(count); count++) {
+        struct model *model = zoo_model(model_zoo_name(count), 32, 32, 3);
+        assert_string_equal(model->name, model_zoo_name(count));
+        model_free(&model);
+    }
+    assert_int_equal(count, 4);
+    assert_null(model_zoo_name(count));
+    assert_null(model_zoo_name(count + 5));
+    assert_null(model_zoo_text("lenet"));
+}
+
+static void lenet5_has_its_known_size(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    assert_int_equal(model->unit_count, 5);
+    assert_int_equal((long)parameters(model), 61706);
+    assert_true(shape_equal(find_op(model, "dense1.1")->flat_from, (struct shape){5, 5, 16}));
+    model_free(&model);
+    model = zoo_model("lenet5", 32, 32, 3);
+    assert_true(shape_equal(find_op(model, "dense1.1")->flat_from, (struct shape){6, 6, 16}));
+    model_free(&model);
+}
+
+static void eight_by_eight_digits_fit_the_mlp_but_not_lenet5(void **state)
+{
+    (void)state;
+    struct model_fit digits = {{8, 8, 1}, DTYPE_U8, 10};
+    struct model *model = good_model(model_zoo_text("mlp"), &digits);
+    assert_int_equal(find_op(model, "hidden1.1")->in.c, 64);
+    model_free(&model);
+    assert_fault(model_zoo_text("lenet5"), &digits, "/units/1/ops/0",
+                 "unit 'conv2': conv2d: a window of 5 x 5 does not fit its input of 4 x 4 x 6 with padding 0");
+}
+
+static void resnet8_halves_twice(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("resnet8", 28, 28, 1);
+    assert_int_equal(model->unit_count, 5);
+    assert_true(shape_equal(model->unit[3].out, (struct shape){7, 7, 64}));
+    model_free(&model);
+    model = zoo_model("resnet8", 32, 32, 3);
+    assert_true(shape_equal(model->unit[3].out, (struct shape){8, 8, 64}));
+    assert_int_equal((long)parameters(model), 78042);
+    model_free(&model);
+}
+
+static void mobilenetv2_has_seventeen_blocks_and_its_known_size(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("mobilenetv2", 32, 32, 3);
+    assert_int_equal(model->unit_count, 19);
+    assert_true(shape_equal(model->unit[17].out, (struct shape){4, 4, 320}));
+    /* torchvision's mobilenet_v2(num_classes=10) has 2 236 682. */
+    assert_int_equal((long)parameters(model), 2236682);
+    size_t residuals = 0;
+    for (size_t i = 0; i < model->unit_count; i++) {
+        const struct unit *unit = &model->unit[i];
+        residuals += unit->op[unit->op_count - 1].type == OP_ADD;
+    }
+    assert_int_equal(residuals, 10);
+    model_free(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_texts_belong_together),
+        cmocka_unit_test(lenet5_has_its_known_size),
+        cmocka_unit_test(eight_by_eight_digits_fit_the_mlp_but_not_lenet5),
+        cmocka_unit_test(resnet8_halves_twice),
+        cmocka_unit_test(mobilenetv2_has_seventeen_blocks_and_its_known_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
