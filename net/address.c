@@ -1,0 +1,99 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/parse.h"
+
+static int invalid(const char *text, struct err *err)
+{
+    return err_set(err, ERR_INVALID, "'%s' is not an address; expected HOST:PORT such as 127.0.0.1:7410 or [::1]:7410",
+                   text);
+}
+
+/* Cut "HOST:PORT" or "[HOST]:PORT" into its two parts. */
+static bool split(const char *text, char *host, size_t host_size, const char **port, bool *bracketed)
+{
+    *bracketed = text[0] == '[';
+    const char *start = text + *bracketed;
+    const char *end = strchr(start, *bracketed ? ']' : ':');
+    if (!end || end == start || (size_t)(end - start) >= host_size) {
+        return false;
+    }
+    memcpy(host, start, (size_t)(end - start));
+    host[end - start] = '\0';
+    *port = end + *bracketed;
+    if (**port != ':') {
+        return false;
+    }
+    *port += 1;
+    return true;
+}
+
+int address_parse(const char *text, struct address *out, struct err *err)
+{
+    char host[INET6_ADDRSTRLEN];
+    const char *port_text = NULL;
+    bool bracketed = false;
+    int64_t port = 0;
+    if (!split(text, host, sizeof(host), &port_text, &bracketed) || parse_i64(port_text, 0, UINT16_MAX, &port, NULL)) {
+        return invalid(text, err);
+    }
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    const char *numeric = !bracketed && strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+    if (bracketed && inet_pton(AF_INET6, numeric, &v6.sin6_addr) == 1) {
+        address_set(out, (const struct sockaddr *)&v6);
+    } else if (!bracketed && inet_pton(AF_INET, numeric, &v4.sin_addr) == 1) {
+        address_set(out, (const struct sockaddr *)&v4);
+    } else {
+        return invalid(text, err);
+    }
+    return 0;
+}
+
+void address_set(struct address *out, const struct sockaddr *socket_address)
+{
+    *out = (struct address){0};
+    char host[INET6_ADDRSTRLEN];
+    if (socket_address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, socket_address, sizeof(v6));
+        memcpy(&out->storage, &v6, sizeof(v6));
+        out->length = sizeof(v6);
+        out->port = ntohs(v6.sin6_port);
+        ASSERT(inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host)) != NULL);
+        (void)snprintf(out->text, sizeof(out->text), "[%s]:%u", host, (unsigned)out->port);
+        return;
+    }
+    ASSERT(socket_address->sa_family == AF_INET);
+    struct sockaddr_in v4;
+    memcpy(&v4, socket_address, sizeof(v4));
+    memcpy(&out->storage, &v4, sizeof(v4));
+    out->length = sizeof(v4);
+    out->port = ntohs(v4.sin_port);
+    ASSERT(inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host)) != NULL);
+    (void)snprintf(out->text, sizeof(out->text), "%s:%u", host, (unsigned)out->port);
+}
+
+bool address_is_loopback(const struct address *address)
+{
+    if (address->storage.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->storage;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->storage;
+    return address->storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+int address_check(const struct address *address, bool insecure, struct err *err)
+{
+    if (insecure || address_is_loopback(address)) {
+        return 0;
+    }
+    return err_set(err, ERR_INVALID, "refusing to listen on %s without --insecure: tokens and TLS are not offered yet",
+                   address->text);
+}

@@ -1,0 +1,29 @@
+/* address.h: "HOST:PORT" texts of --listen and --advertise, and the rule that nothing listens beyond loopback by
+ * accident. */
+#ifndef NET_ADDRESS_H
+#define NET_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+
+struct address {
+    struct sockaddr_storage storage;
+    socklen_t length;
+    char text[64]; /* "127.0.0.1:7410", "[::1]:7410" */
+    uint16_t port;
+};
+
+/* Numeric host (IPv4, [IPv6], or "localhost") and port (0: any free one). */
+NODISCARD int address_parse(const char *text, struct address *out, struct err *err);
+/* The address of a socket (AF_INET or AF_INET6), with its text. */
+void address_set(struct address *out, const struct sockaddr *socket_address);
+/* 127.0.0.0/8 or ::1. */
+bool address_is_loopback(const struct address *address);
+/* ERR_INVALID unless loopback or insecure: "refusing to listen on 10.0.0.5:7410 without --insecure: tokens and TLS are
+ * not offered yet". */
+NODISCARD int address_check(const struct address *address, bool insecure, struct err *err);
+
+#endif

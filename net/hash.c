@@ -1,0 +1,133 @@
+#include "net/hash.h"
+
+/* OpenSSL has a type of this name, err.h a constant. */
+#define ERR_STATE openssl_err_state
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+#undef ERR_STATE
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/parse.h"
+
+struct sha256 {
+    EVP_MD_CTX *context;
+};
+
+static void key_release(EVP_PKEY **key)
+{
+    EVP_PKEY_free(*key);
+}
+
+int sha256_new(struct sha256 **out, struct err *err)
+{
+    struct sha256 *hash = calloc(1, sizeof(*hash));
+    if (!hash) {
+        return err_set(err, ERR_MEMORY, "no memory for a hash");
+    }
+    hash->context = EVP_MD_CTX_new();
+    if (!hash->context || EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) != 1) {
+        sha256_free(&hash);
+        return err_set(err, ERR_MEMORY, "no memory for a hash");
+    }
+    *out = hash;
+    return 0;
+}
+
+void sha256_free(struct sha256 **hash)
+{
+    if (*hash) {
+        EVP_MD_CTX_free((*hash)->context);
+        free(*hash);
+        *hash = NULL;
+    }
+}
+
+void sha256_update(struct sha256 *hash, const void *data, size_t size)
+{
+    /* Once initialised, SHA-256 has no way to fail but a misused context. */
+    ASSERT(EVP_DigestUpdate(hash->context, data, size) == 1);
+}
+
+void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE])
+{
+    uint8_t digest[HASH_SIZE];
+    ASSERT(EVP_DigestFinal_ex(hash->context, digest, NULL) == 1);
+    ASSERT(EVP_DigestInit_ex(hash->context, NULL, NULL) == 1);
+    parse_to_hex(digest, sizeof(digest), out);
+}
+
+void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE])
+{
+    uint8_t digest[HASH_SIZE];
+    ASSERT(SHA256(data, size, digest) != NULL);
+    parse_to_hex(digest, sizeof(digest), out);
+}
+
+void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEXT_SIZE])
+{
+    uint8_t digest[HASH_SIZE];
+    unsigned size = 0;
+    ASSERT(HMAC(EVP_sha256(), key, HASH_SIZE, (const unsigned char *)text, strlen(text), digest, &size) != NULL);
+    ASSERT(size == HASH_SIZE);
+    parse_to_hex(digest, sizeof(digest), out);
+}
+
+bool hash_text_equal(const char *a, const char *b)
+{
+    size_t a_size = strlen(a);
+    size_t b_size = strlen(b);
+    /* Always as many steps as b is long: what is compared when a is shorter does not matter. */
+    unsigned difference = a_size != b_size;
+    for (size_t i = 0; i < b_size; i++) {
+        difference |= (unsigned char)a[i < a_size ? i : a_size] ^ (unsigned char)b[i];
+    }
+    return difference == 0;
+}
+
+int random_bytes(void *out, size_t size, struct err *err)
+{
+    uint8_t *bytes = out;
+    for (size_t done = 0; done < size;) {
+        ssize_t count = getrandom(bytes + done, size - done, 0);
+        if (count < 0 && errno != EINTR) {
+            return err_set(err, ERR_IO, "getrandom: %s", strerror(errno));
+        }
+        done += count > 0 ? (size_t)count : 0;
+    }
+    return 0;
+}
+
+int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err)
+{
+    uint8_t seed[HASH_SIZE];
+    uint8_t point[HASH_SIZE];
+    int rc = random_bytes(seed, sizeof(seed), err);
+    if (!rc) {
+        rc = key_public(seed, point, err);
+    }
+    if (!rc) {
+        memcpy(private_key, seed, sizeof(seed));
+        memcpy(public_key, point, sizeof(point));
+    }
+    OPENSSL_cleanse(seed, sizeof(seed));
+    return rc;
+}
+
+int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err)
+{
+    AUTO(key_release) EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, private_key, HASH_SIZE);
+    uint8_t point[HASH_SIZE];
+    size_t size = sizeof(point);
+    if (!key || EVP_PKEY_get_raw_public_key(key, point, &size) != 1 || size != HASH_SIZE) {
+        return err_set(err, ERR_MEMORY, "no memory for an Ed25519 key");
+    }
+    memcpy(public_key, point, size);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* hash.h: SHA-256 and HMAC, behind our own names so that OpenSSL is seen by this room only. Any thread; a struct sha256
+ * belongs to one. */
+#ifndef NET_HASH_H
+#define NET_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define HASH_SIZE 32
+#define HASH_TEXT_SIZE 65 /* lower-case hexadecimal + NUL */
+
+struct sha256; /* a running hash */
+
+NODISCARD int sha256_new(struct sha256 **out, struct err *err);
+void sha256_free(struct sha256 **hash);
+void sha256_update(struct sha256 *hash, const void *data, size_t size);
+/* The hash of all bytes so far as text; the state starts anew. */
+void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE]);
+/* In one call. */
+void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE]);
+/* HMAC-SHA-256 of a text, as text: tickets. */
+void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEXT_SIZE]);
+/* Constant time in the length of b. */
+bool hash_text_equal(const char *a, const char *b);
+/* Bytes from the system's entropy. */
+NODISCARD int random_bytes(void *out, size_t size, struct err *err);
+
+/* An Ed25519 key pair: `private_key` is the 32-byte seed. */
+NODISCARD int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err);
+NODISCARD int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err);
+
+#endif

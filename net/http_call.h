@@ -1,0 +1,39 @@
+/* http_call.h: one call on one libcurl handle, shared by http_client.c (one at a time) and http_multi.c (several).
+ * For these only. A transfer belongs to one thread and is used again and again: libcurl keeps what it can of the
+ * handle, we allocate nothing per call once the headers have settled. */
+#ifndef NET_HTTP_CALL_H
+#define NET_HTTP_CALL_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+
+#include "net/http_client.h"
+
+/* The longest wait between two looks at cancel flags and stall deadlines. */
+#define HTTP_CALL_LOOK_MS 100
+
+struct http_transfer {
+    CURL *easy;
+    struct curl_slist *headers; /* of the last call, used again while equal */
+    struct http_call call;
+    uint64_t sent;       /* bytes of the body handed to libcurl */
+    struct err failure;  /* what our own callbacks ran into; code 0: nothing */
+    uint64_t moved;      /* bytes either way when last looked at */
+    int64_t moved_at_ms; /* when that last changed */
+    char curl_text[CURL_ERROR_SIZE];
+};
+
+/* buffer_bytes: libcurl's receive buffer; upload_bytes: its send buffer. */
+NODISCARD int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long upload_bytes, struct err *err);
+void http_transfer_done(struct http_transfer *transfer);
+/* Copy the call and set the handle up for it. */
+NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call, struct err *err);
+/* Whether the call has a flag or deadline of ours that must be looked at while it waits. */
+bool http_transfer_is_watched(const struct http_transfer *transfer);
+/* ERR_CANCELLED or ERR_TIMEOUT when the call must end now. */
+NODISCARD int http_transfer_look(struct http_transfer *transfer, struct err *err);
+/* What libcurl's verdict means: 0 and *out, or an error. */
+NODISCARD int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struct http_result *out,
+                                   struct err *err);
+
+#endif

@@ -1,0 +1,264 @@
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/assert.h"
+#include "net/http_exchange.h"
+
+/* What libmicrohttpd reads from a source at a time. */
+#define BLOCK_BYTES ((uint64_t)256 << 10)
+#define BLOCK_UNKNOWN_BYTES ((uint64_t)16 << 10)
+
+static void lock(struct http_exchange *exchange)
+{
+    ASSERT(pthread_mutex_lock(&exchange->server->mutex) == 0);
+}
+
+static void unlock(struct http_exchange *exchange)
+{
+    ASSERT(pthread_mutex_unlock(&exchange->server->mutex) == 0);
+}
+
+/* ---- waiting ---- */
+
+/* Let the connection go on. The lock is held. */
+static void wake(struct http_exchange *exchange)
+{
+    if (exchange->server->closing) {
+        return;
+    }
+    if (exchange->suspended) {
+        exchange->suspended = false;
+        MHD_resume_connection(exchange->connection);
+        if (!exchange->server->woken) {
+            exchange->server->woken = true;
+            ASSERT(eventfd_write(exchange->server->wake_fd, 1) == 0);
+        }
+    } else {
+        exchange->wake_pending = true;
+    }
+}
+
+static void wake_locked(struct http_exchange *exchange)
+{
+    lock(exchange);
+    wake(exchange);
+    unlock(exchange);
+}
+
+bool http_wait(struct http_exchange *exchange)
+{
+    lock(exchange);
+    bool waits = !exchange->wake_pending;
+    exchange->wake_pending = false;
+    if (waits) {
+        exchange->suspended = true;
+        MHD_suspend_connection(exchange->connection);
+    }
+    unlock(exchange);
+    return waits;
+}
+
+bool http_wait_for_reply(struct http_exchange *exchange)
+{
+    lock(exchange);
+    bool waits = exchange->reply == REPLY_NONE;
+    exchange->wake_pending = false;
+    if (waits) {
+        exchange->suspended = true;
+        MHD_suspend_connection(exchange->connection);
+    }
+    unlock(exchange);
+    return waits;
+}
+
+void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg)
+{
+    lock(exchange);
+    exchange->on_end = fn;
+    exchange->on_end_arg = arg;
+    unlock(exchange);
+}
+
+void http_exchange_continue(struct http_exchange *exchange)
+{
+    wake_locked(exchange);
+}
+
+void http_exchange_ready(struct http_exchange *exchange)
+{
+    wake_locked(exchange);
+}
+
+/* ---- building a reply ---- */
+
+bool http_is_replied(struct http_exchange *exchange)
+{
+    lock(exchange);
+    bool replied = exchange->reply != REPLY_NONE;
+    unlock(exchange);
+    return replied;
+}
+
+static void copy_header_text(struct http_exchange *exchange, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    ASSERT(size <= sizeof(exchange->header_text) - exchange->header_bytes);
+    char *to = exchange->header_text + exchange->header_bytes;
+    for (size_t i = 0; i < size; i++) {
+        /* A line break inside a value would let it forge headers. */
+        bool control = ((unsigned char)text[i] < 0x20 && text[i] != '\0') || text[i] == 0x7f;
+        to[i] = control ? '?' : text[i];
+    }
+    exchange->header_bytes += size;
+}
+
+void http_reply_header(struct http_exchange *exchange, const char *name, const char *value)
+{
+    ASSERT(exchange->header_count < HTTP_REPLY_HEADERS_MAX);
+    copy_header_text(exchange, name);
+    copy_header_text(exchange, value);
+    exchange->header_count++;
+}
+
+/* Add the headers to a new response. A header that libmicrohttpd does not take (no memory) spoils the reply: an answer
+ * without it could be misread. */
+static bool add_headers(struct http_exchange *exchange, struct MHD_Response *response, const char *content_type)
+{
+    bool added = true;
+    const char *name = exchange->header_text;
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        const char *value = name + strlen(name) + 1;
+        /* libmicrohttpd refuses empty values. */
+        added = added && (value[0] == '\0' || MHD_add_response_header(response, name, value) == MHD_YES);
+        name = value + strlen(value) + 1;
+    }
+    if (content_type) {
+        added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) == MHD_YES;
+    }
+    if (exchange->refusing) {
+        added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+    }
+    return added;
+}
+
+/* Give the exchange its reply (takes response; NULL: it could not be made) and wake it. Nothing may touch the exchange
+ * afterwards: the server's thread may already be done with it. */
+static void set_reply(struct http_exchange *exchange, int status, struct MHD_Response *response,
+                      const char *content_type)
+{
+    if (response && response != exchange->server->empty && !add_headers(exchange, response, content_type)) {
+        MHD_destroy_response(response);
+        response = NULL;
+    }
+    lock(exchange);
+    ASSERT(exchange->reply == REPLY_NONE);
+    exchange->reply = response ? REPLY_READY : REPLY_FAILED;
+    exchange->response = response;
+    exchange->status = status;
+    wake(exchange);
+    unlock(exchange);
+}
+
+void http_reply(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t size)
+{
+    struct MHD_Response *response;
+    if (size == 0 && !content_type && exchange->header_count == 0 && !exchange->refusing) {
+        response = exchange->server->empty;
+    } else {
+        /* libmicrohttpd wants a pointer to bytes that may be written, and copies them. */
+        union {
+            const void *in;
+            void *out;
+        } data = {.in = size > 0 ? body : ""};
+        response = MHD_create_response_from_buffer(size, data.out, MHD_RESPMEM_MUST_COPY);
+    }
+    set_reply(exchange, status, response, content_type);
+}
+
+void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type, const void *body,
+                         size_t size, void (*release)(void *arg), void *arg)
+{
+    union {
+        const void *in;
+        void *out;
+    } data = {.in = size > 0 ? body : ""};
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer_with_free_callback_cls(size, data.out, release, arg);
+    if (!response && release) {
+        release(arg);
+    }
+    set_reply(exchange, status, response, content_type);
+}
+
+static ssize_t read_source(void *cls, uint64_t position, char *out, size_t size)
+{
+    struct http_exchange *exchange = cls;
+    ssize_t count;
+    do {
+        count = exchange->source.read(exchange->source.arg, position, out, size);
+    } while (count == 0 && !http_wait(exchange));
+    if (count == -1) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    return count < 0 ? (ssize_t)MHD_CONTENT_READER_END_WITH_ERROR : count;
+}
+
+static void end_source(void *cls)
+{
+    struct http_exchange *exchange = cls;
+    exchange->source.done(exchange->source.arg);
+}
+
+void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type, uint64_t size,
+                       const struct http_source *source)
+{
+    bool unknown = size == HTTP_SIZE_UNKNOWN;
+    uint64_t block = unknown ? BLOCK_UNKNOWN_BYTES : size < BLOCK_BYTES ? size + 1 : BLOCK_BYTES;
+    exchange->source = *source;
+    struct MHD_Response *response = MHD_create_response_from_callback(unknown ? MHD_SIZE_UNKNOWN : size, (size_t)block,
+                                                                      read_source, exchange, end_source);
+    if (!response) {
+        source->done(source->arg);
+    }
+    set_reply(exchange, status, response, content_type);
+}
+
+/* ---- handing it over ---- */
+
+enum MHD_Result http_reply_queue(struct http_exchange *exchange)
+{
+    lock(exchange);
+    ASSERT(exchange->reply != REPLY_NONE);
+    struct MHD_Response *response = exchange->response;
+    exchange->response = NULL;
+    exchange->wake_pending = false;
+    unlock(exchange);
+    if (!response) {
+        return MHD_NO;
+    }
+    enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
+    if (result == MHD_YES) {
+        exchange->phase = PHASE_QUEUED;
+    }
+    if (response != exchange->server->empty) {
+        MHD_destroy_response(response);
+    }
+    return result;
+}
+
+void http_reply_reset(struct http_exchange *exchange)
+{
+    lock(exchange);
+    struct MHD_Response *response = exchange->response;
+    exchange->response = NULL;
+    exchange->reply = REPLY_NONE;
+    exchange->status = 0;
+    exchange->wake_pending = false;
+    exchange->on_end = NULL;
+    unlock(exchange);
+    exchange->header_count = 0;
+    exchange->header_bytes = 0;
+    if (response && response != exchange->server->empty) {
+        MHD_destroy_response(response);
+    }
+}

@@ -1,0 +1,330 @@
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "net/http_exchange.h"
+
+/* How much of a body is read only to be thrown away after an early reply: libmicrohttpd sends that reply behind the
+ * body. A client that goes on beyond is cut off. */
+#define DRAIN_BYTES_MAX ((uint64_t)64 << 20)
+/* Larger collected bodies give their memory back when the exchange ends. */
+#define BODY_KEPT_BYTES ((size_t)64 << 10)
+
+/* ---- the request as the owner sees it ---- */
+
+const char *http_method(const struct http_exchange *exchange)
+{
+    return exchange->method;
+}
+
+const char *http_path(const struct http_exchange *exchange)
+{
+    return exchange->url.path;
+}
+
+const char *http_fault(const struct http_exchange *exchange)
+{
+    return exchange->url.fault;
+}
+
+const char *http_param(const struct http_exchange *exchange, const char *name)
+{
+    const char *text = exchange->route ? http_route_param(exchange->route->pattern, &exchange->url, name) : NULL;
+    ASSERT(text != NULL);
+    return text;
+}
+
+const char *http_query(const struct http_exchange *exchange, const char *name)
+{
+    for (size_t i = 0; i < exchange->url.query_count; i++) {
+        if (strcmp(exchange->url.query[i].name, name) == 0) {
+            return exchange->url.query[i].value;
+        }
+    }
+    return NULL;
+}
+
+void http_each_query(const struct http_exchange *exchange,
+                     void (*visit)(void *arg, const char *name, const char *value), void *arg)
+{
+    for (size_t i = 0; i < exchange->url.query_count; i++) {
+        visit(arg, exchange->url.query[i].name, exchange->url.query[i].value);
+    }
+}
+
+const char *http_header(const struct http_exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *http_body(const struct http_exchange *exchange, size_t *size)
+{
+    *size = exchange->body.size;
+    return exchange->body.data ? exchange->body.data : "";
+}
+
+int64_t http_content_length(const struct http_exchange *exchange)
+{
+    const char *text = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    int64_t length = 0;
+    bool stated = text && !http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    return stated && parse_i64(text, 0, INT64_MAX, &length, NULL) == 0 ? length : -1;
+}
+
+void http_remote_address(const struct http_exchange *exchange, char out[64])
+{
+    out[0] = '\0';
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (!info || !info->client_addr) {
+        return;
+    }
+    if (info->client_addr->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, info->client_addr, sizeof(v6));
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
+        const void *where = mapped ? &v6.sin6_addr.s6_addr[12] : (const void *)&v6.sin6_addr;
+        ASSERT(inet_ntop(mapped ? AF_INET : AF_INET6, where, out, 64) != NULL);
+    } else if (info->client_addr->sa_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, info->client_addr, sizeof(v4));
+        ASSERT(inet_ntop(AF_INET, &v4.sin_addr, out, 64) != NULL);
+    }
+}
+
+const char *http_request_id(const struct http_exchange *exchange)
+{
+    return exchange->request_id;
+}
+
+void *http_context(const struct http_exchange *exchange)
+{
+    return exchange->server->config.context;
+}
+
+/* ---- headers ---- */
+
+/* A counter, mixed by a bijection so that ids of two runs do not look alike (the finisher of SplitMix64). */
+static void make_request_id(struct http_server *server, char out[17])
+{
+    uint64_t x = server->request_key + server->request_count++;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    x ^= x >> 31;
+    parse_to_hex((const uint8_t *)&x, sizeof(x), out);
+}
+
+void *http_request_target(void *cls, const char *target, struct MHD_Connection *connection)
+{
+    struct http_server *server = cls;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_exchange *exchange = info ? info->socket_context : NULL;
+    if (exchange) {
+        ASSERT(exchange->server == server && exchange->phase == PHASE_IDLE);
+        http_url_parse(&exchange->url, target);
+    }
+    return exchange;
+}
+
+/* Run what may reply with the headers there. True when it did. */
+static bool screen(struct http_exchange *exchange)
+{
+    const struct http_server_config *config = &exchange->server->config;
+    if (config->guard) {
+        config->guard(config->context, exchange);
+        if (http_is_replied(exchange)) {
+            return true;
+        }
+    }
+    http_handle_fn fallback = NULL;
+    struct http_match match;
+    http_route_find(config->routes, config->route_count, &exchange->url, exchange->method, &match);
+    if (exchange->url.fault) {
+        fallback = config->fallbacks.bad_request;
+    } else if (!match.route && match.allow[0] != '\0') {
+        http_reply_header(exchange, MHD_HTTP_HEADER_ALLOW, match.allow);
+        fallback = config->fallbacks.method_not_allowed;
+    } else if (!match.route) {
+        fallback = config->fallbacks.not_found;
+    } else {
+        exchange->route = match.route;
+        int64_t length = http_content_length(exchange);
+        if (!match.route->sink && length > 0 && (uint64_t)length > match.route->body_max) {
+            fallback = config->fallbacks.too_large;
+        }
+    }
+    if (fallback) {
+        fallback(config->context, exchange);
+        ASSERT(http_is_replied(exchange));
+        return true;
+    }
+    const struct http_sink *sink = exchange->route->sink;
+    if (!sink) {
+        return false;
+    }
+    exchange->sink_open = sink->open(config->context, exchange, &exchange->sink_state);
+    ASSERT(exchange->sink_open != http_is_replied(exchange));
+    return !exchange->sink_open;
+}
+
+static enum MHD_Result begin(struct http_exchange *exchange, const char *method)
+{
+    http_reply_reset(exchange);
+    exchange->phase = PHASE_BODY;
+    exchange->started_seconds = clock_now_seconds();
+    exchange->method = method;
+    exchange->route = NULL;
+    exchange->drained_bytes = 0;
+    exchange->sink_state = NULL;
+    exchange->sink_open = false;
+    exchange->lingers = false;
+    make_request_id(exchange->server, exchange->request_id);
+    exchange->has_body = http_content_length(exchange) > 0 || http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+
+    exchange->refusing = exchange->has_body;
+    bool replied = screen(exchange);
+    exchange->refusing = false;
+    if (!replied) {
+        buf_clear(&exchange->body);
+        exchange->body.limit = exchange->route->sink ? 0 : exchange->route->body_max;
+        return MHD_YES;
+    }
+    exchange->lingers = exchange->has_body;
+    return http_reply_queue(exchange);
+}
+
+/* ---- body ---- */
+
+static void abort_sink(struct http_exchange *exchange)
+{
+    if (exchange->sink_open) {
+        exchange->sink_open = false;
+        exchange->route->sink->abort(exchange->sink_state);
+    }
+}
+
+/* After an early reply: read on to where it can be sent. */
+static enum MHD_Result drain(struct http_exchange *exchange, size_t *size)
+{
+    abort_sink(exchange);
+    exchange->drained_bytes += *size;
+    *size = 0;
+    return exchange->drained_bytes <= DRAIN_BYTES_MAX ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result feed_sink(struct http_exchange *exchange, const char *data, size_t *size)
+{
+    while (*size > 0) {
+        size_t count = exchange->route->sink->write(exchange->sink_state, data, *size);
+        ASSERT(count <= *size);
+        data += count;
+        *size -= count;
+        if (http_is_replied(exchange)) {
+            return drain(exchange, size);
+        }
+        if (count == 0 && http_wait(exchange)) {
+            return MHD_YES;
+        }
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct http_exchange *exchange, const char *data, size_t *size)
+{
+    if (http_is_replied(exchange)) {
+        return drain(exchange, size);
+    }
+    if (exchange->route->sink) {
+        return feed_sink(exchange, data, size);
+    }
+    struct err err = {0};
+    int rc = buf_append(&exchange->body, data, *size, &err);
+    if (rc == ERR_LIMIT) {
+        const struct http_server_config *config = &exchange->server->config;
+        config->fallbacks.too_large(config->context, exchange);
+        ASSERT(http_is_replied(exchange));
+        return drain(exchange, size);
+    }
+    *size = 0;
+    return rc ? MHD_NO : MHD_YES;
+}
+
+static void end_body(struct http_exchange *exchange)
+{
+    exchange->phase = PHASE_REPLY;
+    if (http_is_replied(exchange)) {
+        abort_sink(exchange);
+    } else if (exchange->sink_open) {
+        exchange->sink_open = false;
+        exchange->route->sink->finish(exchange->sink_state);
+    } else {
+        exchange->route->handle(exchange->server->config.context, exchange);
+    }
+}
+
+/* ---- libmicrohttpd's side ---- */
+
+enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *data_size, void **cls)
+{
+    (void)server;
+    (void)connection;
+    (void)url;
+    (void)version;
+    struct http_exchange *exchange = *cls;
+    if (!exchange) {
+        return MHD_NO;
+    }
+    if (exchange->phase == PHASE_IDLE) {
+        return begin(exchange, method);
+    }
+    if (exchange->phase == PHASE_BODY && *data_size > 0) {
+        return take_body(exchange, data, data_size);
+    }
+    if (exchange->phase == PHASE_BODY) {
+        end_body(exchange);
+    }
+    if (exchange->phase == PHASE_REPLY && !http_wait_for_reply(exchange)) {
+        return http_reply_queue(exchange);
+    }
+    return MHD_YES;
+}
+
+void http_request_completed(void *cls, struct MHD_Connection *connection, void **exchange_cls,
+                            enum MHD_RequestTerminationCode code)
+{
+    (void)code;
+    struct http_server *server = cls;
+    struct http_exchange *exchange = *exchange_cls;
+    if (!exchange || exchange->phase == PHASE_IDLE) {
+        return;
+    }
+    bool queued = exchange->phase == PHASE_QUEUED;
+    int status = queued ? exchange->status : 0;
+    ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+    void (*on_end)(void *arg) = exchange->reply == REPLY_NONE ? exchange->on_end : NULL;
+    void *on_end_arg = exchange->on_end_arg;
+    bool closing = server->closing;
+    ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+    abort_sink(exchange);
+    if (on_end) {
+        on_end(on_end_arg);
+    }
+    if (server->config.finished) {
+        double seconds = clock_now_seconds() - exchange->started_seconds;
+        server->config.finished(server->config.context, exchange, status, seconds);
+    }
+    if (queued && exchange->lingers && !closing) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (info) {
+            http_linger_add(server, info->connect_fd);
+        }
+    }
+    if (exchange->body.capacity > BODY_KEPT_BYTES) {
+        buf_done(&exchange->body);
+    }
+    http_reply_reset(exchange);
+    exchange->phase = PHASE_IDLE;
+}

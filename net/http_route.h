@@ -1,0 +1,45 @@
+/* http_route.h: a request's URL cut into decoded path segments and query parameters, and the search for its route.
+ * For net only (and its tests and fuzzers). Pure; any thread.
+ *
+ * Every decoded text is valid UTF-8 without control characters, so that it can be shown, logged and stored as it is. */
+#ifndef NET_HTTP_ROUTE_H
+#define NET_HTTP_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "net/http_server.h"
+
+#define HTTP_URL_MAX 2048 /* bytes of path and query, with the NUL */
+#define HTTP_SEGMENTS_MAX 16
+#define HTTP_QUERY_MAX 16
+#define HTTP_ALLOW_MAX 64
+
+struct http_url {
+    char path[HTTP_URL_MAX]; /* as it was sent, without the query; what cannot be shown is '?' */
+    char text[HTTP_URL_MAX]; /* segments and parameters, decoded in place */
+    const char *segment[HTTP_SEGMENTS_MAX];
+    size_t segment_count;
+    struct {
+        const char *name, *value;
+    } query[HTTP_QUERY_MAX];
+    size_t query_count;
+    const char *fault; /* NULL, or why the request is answered by `bad_request` */
+};
+
+/* Take a request target apart. A fault leaves path usable and the rest empty. */
+void http_url_parse(struct http_url *url, const char *target);
+
+/* What the table says about a URL and a method. HEAD is served by a GET route that has none of its own. */
+struct http_match {
+    const struct http_route *route; /* NULL: none */
+    char allow[HTTP_ALLOW_MAX];     /* methods of the routes whose pattern matches; "": no pattern does */
+};
+void http_route_find(const struct http_route *routes, size_t route_count, const struct http_url *url,
+                     const char *method, struct http_match *out);
+
+/* The text that {name} of the pattern stands for, given that the pattern matches. NULL: the pattern has no such part.
+ */
+const char *http_route_param(const char *pattern, const struct http_url *url, const char *name);
+
+#endif
