@@ -1,0 +1,153 @@
+#include "schema/assignment.h"
+
+#include <inttypes.h>
+
+const char *const phase_names[] = {
+    [PHASE_IDLE] = "idle",         [PHASE_PREPARE] = "prepare", [PHASE_READY] = "ready",       [PHASE_RUN] = "run",
+    [PHASE_STOPPING] = "stopping", [PHASE_STOPPED] = "stopped", [PHASE_FINISHED] = "finished", NULL,
+};
+
+const char *const source_from_names[] = {
+    [SOURCE_SEED] = "seed", [SOURCE_SELF] = "self", [SOURCE_DEVICE] = "device", [SOURCE_CENTER] = "center", NULL,
+};
+
+/* A document of many units stays small when what a source does not need is left out. */
+#define LEFT_OUT (FIELD_NULLABLE | FIELD_SKIP_EMPTY)
+
+static const struct field peer_fields[] = {
+    MEMBER_FORM(struct peer, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct peer, url, "url", LEFT_OUT, &url_form),
+    MEMBER_FORM(struct peer, ticket, "ticket", LEFT_OUT, &word_form),
+    MEMBER_FORM(struct peer, codec, "codec", LEFT_OUT, &word_form),
+};
+static const struct record peer_record = RECORD(struct peer, "peer", peer_fields);
+
+static const struct field source_fields[] = {
+    MEMBER_INT(struct source, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
+    MEMBER_ENUM(struct source, from, "from", FIELD_REQUIRED, source_from_names),
+    MEMBER_FORM(struct source, device.text, "device", LEFT_OUT, &device_id_form),
+    MEMBER_FORM(struct source, url, "url", LEFT_OUT, &url_form),
+    MEMBER_FORM(struct source, ticket, "ticket", LEFT_OUT, &word_form),
+    MEMBER_FORM(struct source, sha256, "sha256", LEFT_OUT, &sha256_form),
+    MEMBER_INT(struct source, bytes, "size_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+};
+static const struct record source_record = RECORD(struct source, "source", source_fields);
+
+static const struct field drop_fields[] = {
+    MEMBER_FORM(struct drop, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct drop, below_version, "below_version", FIELD_REQUIRED, 0, 0x1p63),
+};
+static const struct record drop_record = RECORD(struct drop, "drop", drop_fields);
+
+static const struct field caller_fields[] = {
+    MEMBER_FORM(struct caller, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct caller, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
+    MEMBER_FORM(struct caller, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct caller, ticket, "ticket", LEFT_OUT, &word_form),
+};
+static const struct record caller_record = RECORD(struct caller, "caller", caller_fields);
+
+static const struct field stage_fields[] = {
+    MEMBER_INT(struct assignment_run, stage_index, "index", FIELD_REQUIRED, 0, STAGES_MAX - 1),
+    MEMBER_INT(struct assignment_run, stage_count, "count", FIELD_REQUIRED, 1, STAGES_MAX),
+    MEMBER_INT(struct assignment_run, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct assignment_run, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct assignment_run, in_flight, "in_flight", FIELD_REQUIRED, 1, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
+};
+static const struct record stage_group = RECORD(struct assignment_run, "assignment_stage", stage_fields);
+
+static const struct field deadlines_fields[] = {
+    MEMBER_INT(struct assignment_run, step_ms, "step_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct assignment_run, peer_ms, "peer_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct assignment_run, lease_ms, "lease_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+static const struct record deadlines_group = RECORD(struct assignment_run, "assignment_deadlines", deadlines_fields);
+
+static const struct field run_fields[] = {
+    MEMBER_FORM(struct assignment_run, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct assignment_run, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
+    MEMBER_ENUM(struct assignment_run, phase, "phase", FIELD_REQUIRED, phase_names),
+    MEMBER_INT(struct assignment_run, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_GROUP("stage", FIELD_REQUIRED, &stage_group),
+    MEMBER_RECORDS(struct assignment_run, source, "sources", 0, &source_record, source_count),
+    MEMBER_OPTIONAL(struct assignment_run, previous, "previous", 0, &peer_record, has_previous),
+    MEMBER_OPTIONAL(struct assignment_run, next, "next", 0, &peer_record, has_next),
+    MEMBER_GROUP("deadlines", FIELD_REQUIRED, &deadlines_group),
+    MEMBER_INT(struct assignment_run, total_steps, "total_steps", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct assignment_run, job_spec, "job_spec", FIELD_REQUIRED, &job_spec_record),
+    MEMBER_RECORD(struct assignment_run, data, "data", FIELD_REQUIRED, &job_data_record),
+};
+static const struct record run_record = RECORD(struct assignment_run, "assignment_run", run_fields);
+
+static const struct field assignment_fields[] = {
+    MEMBER_INT(struct assignment, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct assignment, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
+    MEMBER_RECORDS(struct assignment, drop, "drop", 0, &drop_record, drop_count),
+    MEMBER_RECORDS(struct assignment, caller, "callers", 0, &caller_record, caller_count),
+    MEMBER_FORM(struct assignment, challenge, "challenge", FIELD_NULLABLE, &word_form),
+    MEMBER_OPTIONAL(struct assignment, run, "run", 0, &run_record, has_run),
+};
+const struct record assignment_record = RECORD(struct assignment, "assignment", assignment_fields);
+
+static bool told(int phase)
+{
+    return phase == PHASE_PREPARE || phase == PHASE_RUN || phase == PHASE_STOPPING || phase == PHASE_FINISHED;
+}
+
+static int check_sources(const struct assignment_run *run, struct err *err)
+{
+    if (run->source_count == 0) {
+        return 0;
+    }
+    if ((int64_t)run->source_count != run->end - run->first) {
+        return err_set(err, ERR_INVALID, "/run/sources: has %zu for %" PRId64 " units", run->source_count,
+                       run->end - run->first);
+    }
+    for (size_t i = 0; i < run->source_count; i++) {
+        const struct source *source = &run->source[i];
+        if (source->unit != run->first + (int64_t)i) {
+            return err_set(err, ERR_INVALID, "/run/sources/%zu/unit: must be %" PRId64, i, run->first + (int64_t)i);
+        }
+        if (source->from != SOURCE_SEED && source->sha256[0] == '\0') {
+            return err_set(err, ERR_INVALID, "/run/sources/%zu/sha256: is required from '%s'", i,
+                           source_from_names[source->from]);
+        }
+        if (source->from == SOURCE_DEVICE && source->url[0] == '\0') {
+            return err_set(err, ERR_INVALID, "/run/sources/%zu/url: is required from 'device'", i);
+        }
+    }
+    return 0;
+}
+
+int assignment_check(const struct assignment *assignment, struct err *err)
+{
+    const struct assignment_run *run = &assignment->run;
+    if (!assignment->has_run) {
+        return 0;
+    }
+    if (!told(run->phase)) {
+        return err_set(err, ERR_INVALID, "/run/phase: '%s' is reported, never told", phase_names[run->phase]);
+    }
+    if (run->first >= run->end) {
+        return err_set(err, ERR_INVALID, "/run/stage: units %" PRId64 " to %" PRId64 " are none", run->first, run->end);
+    }
+    if (run->stage_index >= run->stage_count) {
+        return err_set(err, ERR_INVALID, "/run/stage/index: must be below count (%" PRId64 ")", run->stage_count);
+    }
+    if (run->has_previous != (run->stage_index > 0)) {
+        return err_set(err, ERR_INVALID, "/run/previous: stage 0 has none, every other has one");
+    }
+    if (run->has_next != (run->stage_index + 1 < run->stage_count)) {
+        return err_set(err, ERR_INVALID, "/run/next: the last stage has none, every other has one");
+    }
+    if ((run->has_previous && run->previous.url[0] == '\0') || (run->has_next && run->next.url[0] == '\0')) {
+        return err_set(err, ERR_INVALID, "/run: a neighbour without url");
+    }
+    const struct job_spec *spec = &run->job_spec;
+    if (spec->batch < 1 || spec->micro_batches < 1 || spec->batch % spec->micro_batches != 0) {
+        return err_set(err, ERR_INVALID, "/run/job_spec/micro_batches: batch %" PRId64 " is not divisible by %" PRId64,
+                       spec->batch, spec->micro_batches);
+    }
+    return check_sources(run, err);
+}

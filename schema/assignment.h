@@ -1,0 +1,97 @@
+/* assignment.h: what a device should be doing: desired state in one document (GET /v1/agent/assignment), see
+ * docs/protocol.md. */
+#ifndef SCHEMA_ASSIGNMENT_H
+#define SCHEMA_ASSIGNMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/job.h"
+#include "schema/limits.h"
+
+/* READY and STOPPED are reported only; PREPARE, RUN, STOPPING, FINISHED are told and reported. IDLE: run is null. */
+enum phase { PHASE_IDLE, PHASE_PREPARE, PHASE_READY, PHASE_RUN, PHASE_STOPPING, PHASE_STOPPED, PHASE_FINISHED };
+extern const char *const phase_names[];
+
+struct peer {
+    struct device_id device;
+    char url[URL_SIZE];
+    char ticket[TICKET_SIZE]; /* filled in by the coordinator's edge */
+    char codec[16];           /* "none" */
+};
+
+/* Where units [first, end) at resume_version come from. */
+enum source_from {
+    SOURCE_SEED,   /* version 0: computed from the seed */
+    SOURCE_SELF,   /* this device's own snapshot */
+    SOURCE_DEVICE, /* another device's snapshot: GET url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
+    SOURCE_CENTER, /* GET /v1/agent/blobs/{sha256} */
+};
+extern const char *const source_from_names[];
+
+struct source {
+    int64_t unit;
+    int from; /* enum source_from */
+    struct device_id device;
+    char url[URL_SIZE];
+    char ticket[TICKET_SIZE];
+    char sha256[SHA256_SIZE]; /* of the blob; "" with SOURCE_SEED */
+    int64_t bytes;
+};
+
+/* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all of it). */
+struct drop {
+    struct job_id job;
+    int64_t below_version;
+};
+
+/* Who may call this device's peer side for a generation: neighbours with tensors and pings, and devices that fetch its
+ * snapshots. Also given to devices that are idle but still hold what others need. */
+struct caller {
+    struct job_id job;
+    int64_t generation;
+    struct device_id device;
+    char ticket[TICKET_SIZE];
+};
+
+struct assignment_run {
+    struct job_id job;
+    int64_t generation;
+    int phase;              /* enum phase: prepare, run, stopping, finished */
+    int64_t resume_version; /* prepare, run: the state to start from; finished: the version to put into the center */
+    int64_t stage_index, stage_count;
+    int64_t first, end;
+    int64_t in_flight;
+    struct source source[UNITS_MAX]; /* one per unit of the stage, in order */
+    size_t source_count;
+    bool has_previous, has_next;
+    struct peer previous, next;
+    int64_t previous_in_flight;         /* activation slots needed (0 for stage 0) */
+    int64_t step_ms, peer_ms, lease_ms; /* deadlines */
+    int64_t total_steps;
+    struct job_spec job_spec; /* model.description: resolved */
+    struct job_data data;
+};
+
+struct assignment {
+    int64_t revision;
+    int64_t interval_ms;
+    struct drop drop[DROPS_MAX];
+    size_t drop_count;
+    struct caller caller[STAGES_MAX];
+    size_t caller_count;
+    char challenge[ID_SIZE];
+    bool has_run;
+    struct assignment_run run;
+};
+extern const struct record assignment_record;
+
+/* What an agent relies on beyond the fields by themselves: the phase is one that is told, the stage has units, sources
+ * (when there are any) cover them in order and say where from, neighbours fit the stage's place. ERR_INVALID names the
+ * place as a JSON pointer. */
+NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
+
+#endif

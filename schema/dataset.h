@@ -1,0 +1,58 @@
+/* dataset.h: a data set and a checkpoint as the API shows them. */
+#ifndef SCHEMA_DATASET_H
+#define SCHEMA_DATASET_H
+
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+struct dataset {
+    char name[NAME_SIZE];
+    int64_t revision;
+    char sha256[SHA256_SIZE]; /* of the stored safetensors file */
+    int64_t bytes;
+    int64_t samples;
+    int64_t height, width, channels;
+    char dtype[8]; /* "U8", "F32" */
+    int64_t classes;
+    int64_t created_ms;
+};
+
+/* A trained model in the center. */
+struct checkpoint {
+    struct checkpoint_id id;
+    struct job_id job;
+    int64_t revision;
+    int64_t version;
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+    int64_t created_ms;
+};
+
+/* One unit's state of a version in the center; what `paused` and `succeeded` rest on. */
+struct center_unit {
+    struct job_id job;
+    int64_t version;
+    int64_t unit;
+    int64_t generation;
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+/* A stored model description (POST /v1/models), and the resolved one of a job (name = its sha256). */
+struct model_row {
+    char name[NAME_SIZE];
+    char sha256[SHA256_SIZE];
+    int64_t revision;
+    int64_t created_ms;
+};
+
+/* created_ms 0: one of the zoo. */
+extern const struct record model_row_record;
+extern const struct record dataset_record;
+extern const struct record checkpoint_record;
+extern const struct record center_unit_record;
+
+#endif

@@ -1,0 +1,96 @@
+/* device.h: a device as the API shows it, and how it enrols. Plain structs; wire form by the records below. */
+#ifndef SCHEMA_DEVICE_H
+#define SCHEMA_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+enum device_state {
+    DEVICE_PENDING,
+    DEVICE_ONLINE,
+    DEVICE_SUSPECT,      /* two heartbeats missed */
+    DEVICE_DISCONNECTED, /* socket refused, lease still running */
+    DEVICE_LOST,         /* lease over */
+    DEVICE_REJECTED,
+    DEVICE_REMOVED,
+};
+extern const char *const device_state_names[];
+
+struct label {
+    char key[NAME_SIZE];
+    char value[NAME_SIZE];
+};
+
+struct device_inventory {
+    char hostname[NAME_SIZE];
+    char os[NAME_SIZE];
+    char architecture[32];
+    char cpu[96];
+    char agent_version[32];
+    int64_t cores;
+    int64_t memory_bytes;
+};
+
+/* Measured at enrolment, at the speed the agent will compute with (its threads, its slowdown). */
+struct device_probe {
+    double gemm_gflops;
+    double memory_bytes_per_second;
+    double disk_write_bytes_per_second;
+    int64_t free_memory_bytes;
+    int64_t threads;
+};
+
+/* POST /v1/agent/enroll */
+struct enroll_request {
+    char name[NAME_SIZE];
+    char public_key[SHA256_SIZE]; /* Ed25519, hexadecimal; the same key is the same device */
+    char token[128];              /* empty while enrolment needs none */
+    char boot[ID_SIZE];
+    char address[URL_SIZE]; /* where its peers reach it: "http://127.0.0.1:7411" */
+    char numeric_class[128];
+    int64_t protocol;
+    struct device_inventory inventory;
+    struct device_probe probe;
+    struct label label[LABELS_MAX];
+    size_t label_count;
+};
+
+struct enroll_reply {
+    struct device_id device;
+    int64_t protocol; /* the coordinator's */
+    int64_t interval_ms;
+};
+
+struct device {
+    struct device_id id;
+    int64_t revision;
+    char name[NAME_SIZE];
+    int state; /* enum device_state */
+    bool cordoned;
+    char public_key[SHA256_SIZE];
+    char boot[ID_SIZE];
+    char address[URL_SIZE];
+    char numeric_class[128];
+    int64_t protocol;
+    struct device_inventory inventory;
+    struct device_probe probe;
+    struct label label[LABELS_MAX];
+    size_t label_count;
+    char job[ID_SIZE];      /* the job it works for now, or "" */
+    int64_t created_ms;     /* wall time */
+    int64_t last_seen_ms;   /* wall time; volatile: written to the row with other changes only */
+    int64_t resident_bytes; /* last reported, volatile */
+};
+
+/* A label as a member of {"key": "value"}: element of MEMBER_MAP. */
+extern const struct record label_record;
+extern const struct record enroll_request_record;
+extern const struct record enroll_reply_record;
+extern const struct record device_record;
+
+#endif

@@ -1,0 +1,21 @@
+/* event.h: one public event: what changed, in one sentence. GET /v1/events sends it as server-sent event: its `id` is
+ * the event's id, its `event` the type, its `data` this record. Plain struct; wire form by the record below. */
+#ifndef SCHEMA_EVENT_H
+#define SCHEMA_EVENT_H
+
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/limits.h"
+
+struct public_event {
+    char id[ID_SIZE];           /* "evt_...": sortable, Last-Event-ID resumes behind it */
+    char type[REASON_SIZE];     /* "job_running", "device_lost", ... */
+    char subject[ID_SIZE];      /* the job, device, plan or checkpoint; "" for a thing with a name */
+    char message[MESSAGE_SIZE]; /* one sentence for people */
+    int64_t created_ms;
+};
+
+extern const struct record public_event_record;
+
+#endif

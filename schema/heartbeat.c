@@ -1,0 +1,82 @@
+#include "schema/heartbeat.h"
+
+#define SECONDS_MAX 1e9
+#define SUM_MAX 1e300 /* of squares of bytes: any finite sum */
+
+const char *const metric_name_names[] = {
+    [METRIC_LOSS] = "loss",
+    [METRIC_STEP_SECONDS] = "step_seconds",
+    [METRIC_TEST_LOSS] = "test_loss",
+    [METRIC_TEST_ACCURACY] = "test_accuracy",
+    NULL,
+};
+
+static const struct field unit_seconds_fields[] = {
+    MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
+    MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct unit_seconds, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0, SECONDS_MAX),
+};
+static const struct record unit_seconds_record = RECORD(struct unit_seconds, "unit_seconds", unit_seconds_fields);
+
+static const struct field link_fields[] = {
+    MEMBER_FORM(struct link_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_INT(struct link_report, count, "count", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct link_report, seconds_sum, "seconds_sum", FIELD_REQUIRED, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct link_report, bytes_sum, "bytes_sum", FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_DOUBLE(struct link_report, bytes_squared_sum, "bytes_squared_sum", FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0, SUM_MAX),
+};
+static const struct record link_record = RECORD(struct link_report, "link_report", link_fields);
+
+static const struct field metric_fields[] = {
+    MEMBER_INT(struct metric, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct metric, name, "name", FIELD_REQUIRED, metric_name_names),
+    MEMBER_DOUBLE(struct metric, value, "value", FIELD_REQUIRED, 0, 0),
+};
+const struct record metric_record = RECORD(struct metric, "metric", metric_fields);
+
+static const struct field holding_fields[] = {
+    MEMBER_FORM(struct holding, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct holding, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct holding, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
+    MEMBER_FORM(struct holding, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
+    MEMBER_INT(struct holding, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+static const struct record holding_record = RECORD(struct holding, "holding", holding_fields);
+
+static const struct field error_fields[] = {
+    MEMBER_FORM(struct device_error, code, "code", FIELD_REQUIRED, &word_form),
+    MEMBER_TEXT(struct device_error, message, "message", FIELD_REQUIRED),
+};
+static const struct record error_record = RECORD(struct device_error, "device_error", error_fields);
+
+static const struct field heartbeat_fields[] = {
+    MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),
+    MEMBER_INT(struct heartbeat, revision, "revision", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE, &job_id_form),
+    MEMBER_INT(struct heartbeat, generation, "generation", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", 0, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
+    MEMBER_INT(struct heartbeat, step, "step", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE, &url_form),
+    MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE, &word_form),
+    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", 0, &unit_seconds_record, unit_seconds_count),
+    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", 0, 0, SECONDS_MAX),
+    MEMBER_RECORDS(struct heartbeat, link, "links", 0, &link_record, link_count),
+    MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
+    MEMBER_RECORDS(struct heartbeat, metric, "metrics", 0, &metric_record, metric_count),
+    MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", 0),
+    MEMBER_RECORDS(struct heartbeat, holding, "holdings", 0, &holding_record, holding_count),
+    MEMBER_OPTIONAL(struct heartbeat, error, "error", 0, &error_record, has_error),
+};
+const struct record heartbeat_record = RECORD(struct heartbeat, "heartbeat", heartbeat_fields);
+
+static const struct field reply_fields[] = {
+    MEMBER_INT(struct heartbeat_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
+    MEMBER_INT(struct heartbeat_reply, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED),
+};
+const struct record heartbeat_reply_record = RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);

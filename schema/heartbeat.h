@@ -1,0 +1,95 @@
+/* heartbeat.h: what a device is: POST /v1/agent/heartbeat and its reply. Everything a device reports lies here, so a
+ * lost one is repaired by the next. */
+#ifndef SCHEMA_HEARTBEAT_H
+#define SCHEMA_HEARTBEAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/assignment.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+/* Mean seconds per micro-batch of one unit over the last window. */
+struct unit_seconds {
+    int64_t unit;
+    double forward_seconds, backward_seconds;
+};
+
+/* Real transfers to a neighbour since the last report: enough for a least-squares fit of seconds = a + bytes / B. */
+struct link_report {
+    struct device_id device;
+    int64_t count;
+    double seconds_sum, bytes_sum, bytes_squared_sum, bytes_seconds_sum;
+};
+
+enum metric_name {
+    METRIC_LOSS,         /* of a step: mean over the batch */
+    METRIC_STEP_SECONDS, /* stage 0: from one update to the next */
+    METRIC_TEST_LOSS,    /* step = version evaluated */
+    METRIC_TEST_ACCURACY,
+};
+extern const char *const metric_name_names[];
+
+struct metric {
+    int64_t step;
+    int name; /* enum metric_name */
+    double value;
+};
+
+/* A verified snapshot this device holds. */
+struct holding {
+    struct job_id job;
+    int64_t version;
+    int64_t unit;
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+/* Why a device cannot do what it was told: "diverged", "memory", "data", "peer", "format", "internal". */
+struct device_error {
+    char code[REASON_SIZE];
+    char message[MESSAGE_SIZE];
+};
+
+struct heartbeat {
+    struct device_id device;
+    char boot[ID_SIZE];
+    int64_t revision; /* of the assignment it acts on */
+    char job[ID_SIZE];
+    int64_t generation;
+    int64_t highest_generation;
+    int phase;               /* enum phase */
+    int64_t step;            /* last step applied by this stage */
+    int64_t stopped_version; /* with PHASE_STOPPED and PHASE_FINISHED */
+    char address[URL_SIZE];
+    char challenge[ID_SIZE];
+    struct unit_seconds unit_seconds[UNITS_MAX];
+    size_t unit_seconds_count;
+    double update_seconds;
+    struct link_report link[LINKS_MAX];
+    size_t link_count;
+    int64_t resident_bytes;
+    int64_t bytes_moved;               /* snapshots fetched for this generation */
+    struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
+    size_t metric_count;
+    bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
+    struct holding holding[HOLDINGS_MAX];
+    size_t holding_count;
+    bool has_error;
+    struct device_error error;
+};
+
+struct heartbeat_reply {
+    int64_t interval_ms;
+    int64_t revision; /* of the device's assignment: poll if it is newer */
+    bool reenroll;    /* the coordinator does not know this device or boot */
+};
+
+extern const struct record metric_record;
+extern const struct record heartbeat_record;
+extern const struct record heartbeat_reply_record;
+
+#endif

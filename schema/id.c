@@ -1,0 +1,118 @@
+#include "schema/id.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define ULID_DIGITS 26
+#define TIME_DIGITS 10
+
+static const char alphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* Crockford: no I L O U */
+
+void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words)
+{
+    size_t prefix_size = strlen(prefix);
+    ASSERT(prefix_size + ULID_DIGITS < ID_SIZE);
+    char digits[ULID_DIGITS + 1];
+    uint64_t time = (uint64_t)wall_ms & ((UINT64_C(1) << 48) - 1);
+    for (size_t i = TIME_DIGITS; i-- > 0; time >>= 5) {
+        digits[i] = alphabet[time & 31];
+    }
+    /* 80 bits of randomness as two numbers of 40 bits: 8 digits each. */
+    uint64_t high = (uint64_t)words.word[0] << 8 | (words.word[2] & 0xff);
+    uint64_t low = (uint64_t)words.word[1] << 8 | (words.word[2] >> 8 & 0xff);
+    for (size_t i = 8; i-- > 0; high >>= 5, low >>= 5) {
+        digits[TIME_DIGITS + i] = alphabet[high & 31];
+        digits[TIME_DIGITS + 8 + i] = alphabet[low & 31];
+    }
+    digits[ULID_DIGITS] = '\0';
+    (void)snprintf(out, ID_SIZE, "%s%s", prefix, digits);
+}
+
+bool id_valid(const char *text, const char *prefix)
+{
+    size_t prefix_size = strlen(prefix);
+    return strncmp(text, prefix, prefix_size) == 0 && strlen(text) == prefix_size + ULID_DIGITS &&
+           strspn(text + prefix_size, alphabet) == ULID_DIGITS;
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool name_valid(const char *text)
+{
+    size_t size = 0;
+    for (; text[size]; size++) {
+        if (size == NAME_SIZE - 1 || !(is_letter_or_digit(text[size]) || strchr("._-", text[size]))) {
+            return false;
+        }
+    }
+    return size > 0 && is_letter_or_digit(text[0]);
+}
+
+static bool has_id_form(const char *text, const char *prefix)
+{
+    size_t prefix_size = strlen(prefix);
+    if (strncmp(text, prefix, prefix_size) != 0) {
+        return false;
+    }
+    size_t size = 0;
+    for (const char *at = text + prefix_size; *at; at++, size++) {
+        if (!is_letter_or_digit(*at) && !(*at >= 'A' && *at <= 'Z')) {
+            return false;
+        }
+    }
+    return size >= 1 && size <= ULID_DIGITS;
+}
+
+static bool is_device_id(const char *text)
+{
+    return has_id_form(text, "dev_");
+}
+
+static bool is_job_id(const char *text)
+{
+    return has_id_form(text, "job_");
+}
+
+static bool is_plan_id(const char *text)
+{
+    return has_id_form(text, "plan_");
+}
+
+static bool is_checkpoint_id(const char *text)
+{
+    return has_id_form(text, "ckpt_");
+}
+
+static bool is_sha256(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == SHA256_SIZE - 1 && text[SHA256_SIZE - 1] == '\0';
+}
+
+static bool is_word(const char *text)
+{
+    const char *at = text;
+    while (*at > ' ' && *at < 0x7f) {
+        at++;
+    }
+    return at > text && *at == '\0';
+}
+
+static bool is_url(const char *text)
+{
+    size_t scheme = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+    return scheme > 0 && is_word(text + scheme) && !strpbrk(text, "\"<>\\^`{|}@");
+}
+
+const struct text_form name_form = {name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit"};
+const struct text_form device_id_form = {is_device_id, "a device's id (dev_...)"};
+const struct text_form job_id_form = {is_job_id, "a job's id (job_...)"};
+const struct text_form plan_id_form = {is_plan_id, "a plan's id (plan_...)"};
+const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's id (ckpt_...)"};
+const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
+const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
+const struct text_form word_form = {is_word, "a word of printable ASCII"};

@@ -1,0 +1,154 @@
+/* job.h: a job: what is asked (spec) and where it stands. Defaults and meaning: docs/jobs.md. Plain structs; wire form
+ * by the records below. */
+#ifndef SCHEMA_JOB_H
+#define SCHEMA_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "libtrain/model/recipe.h"
+#include "schema/device.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+enum job_state {
+    JOB_QUEUED,
+    JOB_PLANNING,
+    JOB_PREPARING,
+    JOB_RUNNING,
+    JOB_REPLANNING,
+    JOB_RECOVERING,
+    JOB_PAUSING,
+    JOB_PAUSED,
+    JOB_WAITING_FOR_DEVICES,
+    JOB_SUCCEEDED,
+    JOB_FAILED,
+    JOB_CANCELLED,
+};
+extern const char *const job_state_names[];
+/* succeeded, failed, cancelled */
+bool job_state_ended(int state);
+
+struct job_model {
+    char name[NAME_SIZE];     /* of the zoo or of /v1/models; with a description, the description's */
+    char sha256[SHA256_SIZE]; /* output: of the resolved description's text */
+    json_t *description;      /* input; owned. In assignments the resolved description. NULL inside cores */
+};
+
+struct job_spec {
+    char name[NAME_SIZE];
+    struct job_model model;
+    char dataset_train[NAME_SIZE];
+    char dataset_test[NAME_SIZE]; /* "" : no evaluation */
+    int64_t seed;
+    int64_t batch;
+    int64_t micro_batches;
+    int64_t epochs;
+    int64_t steps; /* 0: epochs decide */
+    struct optimizer optimizer;
+    struct learning_rate learning_rate;
+    struct label device_label[LABELS_MAX];
+    size_t device_label_count;
+    int64_t devices_min, devices_max;
+    char numeric_class[128]; /* "": any */
+    int64_t neighbor_every, center_every;
+    int64_t replan_first, replan_every;
+    double expected_step_seconds; /* 0: from the plan's prediction */
+    int64_t autonomy_seconds;
+    int64_t evaluate_every_epochs; /* 0: never */
+    int64_t priority;
+    int64_t cut[STAGES_MAX - 1]; /* borders wanted for the first plan; cut_count 0: the planner chooses */
+    size_t cut_count;
+};
+extern const struct job_spec job_spec_default;
+
+/* What a job needs to know of its data sets, fixed when it is submitted. */
+struct job_data {
+    char train_sha256[SHA256_SIZE];
+    char test_sha256[SHA256_SIZE]; /* "" without one */
+    int64_t train_samples, test_samples;
+};
+
+struct job_progress {
+    double fraction;
+    int64_t step, steps;
+    int64_t epoch;   /* from 1 */
+    double loss;     /* of the last step; has_loss */
+    double accuracy; /* of the last evaluation; has_accuracy */
+    bool has_loss, has_accuracy;
+    double samples_per_second;
+    double eta_seconds;
+};
+
+struct job {
+    struct job_id id;
+    int64_t revision;
+    int state;                      /* enum job_state */
+    char state_reason[REASON_SIZE]; /* a code: "waiting_for_devices", "diverged", ... */
+    char message[MESSAGE_SIZE];     /* one sentence for people */
+    struct job_spec spec;
+    struct job_data data;
+    struct job_progress progress; /* volatile but for step */
+    int64_t generation;           /* of the newest plan, 0 before the first */
+    int64_t version;         /* newest version that is whole in the center (pause, end), 0: recomputed from the seed */
+    bool exact;              /* one numeric class so far */
+    char numeric_class[128]; /* of its devices */
+    struct checkpoint_id checkpoint; /* the final model, "" before */
+    int64_t created_ms, started_ms, ended_ms;
+};
+
+extern const struct record job_data_record;
+extern const struct record job_spec_record;
+extern const struct record job_record;
+
+/* POST /v1/jobs/{id}/replan */
+struct replan_request {
+    int64_t cut[STAGES_MAX - 1]; /* borders between units; none: the planner chooses */
+    size_t cut_count;
+    bool has_cuts;
+    struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
+    size_t device_count;
+};
+extern const struct record replan_request_record;
+
+/* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices min <= max ...). Adds
+ * faults. ERR_INVALID when there is one; err names the first. */
+NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err);
+/* Rules between the fields of a replan. */
+NODISCARD int replan_request_check(const struct replan_request *request, struct record_faults *faults, struct err *err);
+/* Whether borders (rising, as the checks above say) lie within a model of unit_count units: a fault at /cuts/i for each
+ * that does not. */
+NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, struct record_faults *faults,
+                             struct err *err);
+
+/* Steps of the whole job: min(steps, epochs * floor(samples / batch)). */
+int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples);
+
+/* One stage of a preview. */
+struct preview_stage {
+    struct device_id device;
+    int64_t first, end;              /* units [first, end) */
+    char unit[UNITS_MAX][NAME_SIZE]; /* their names */
+    size_t unit_count;
+    int64_t in_flight;
+    int64_t memory_bytes;
+    double predicted_forward_seconds; /* per micro-batch */
+    double predicted_backward_seconds;
+    double predicted_busy; /* share of the step it computes */
+};
+
+/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap. */
+struct job_preview {
+    struct preview_stage stage[STAGES_MAX];
+    size_t stage_count; /* 0: no plan now; waiting_for says why */
+    double predicted_step_seconds;
+    double predicted_efficiency; /* fluid bound / predicted step */
+    double predicted_total_seconds;
+    int64_t steps;                  /* of the whole job */
+    char waiting_for[MESSAGE_SIZE]; /* "", or what the job would wait for */
+};
+extern const struct record job_preview_record;
+
+#endif

@@ -1,0 +1,176 @@
+/* The rules between the fields of a job: what a table of single fields cannot say. */
+#include "schema/job.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* Where faults of one check go; the first one also becomes the error. */
+struct check {
+    struct record_faults *faults;
+    struct record_fault first;
+    bool failed;
+};
+
+static void PRINTF_LIKE(3, 4) fault(struct check *check, const char *pointer, const char *format, ...)
+{
+    char message[RECORD_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    if (!check->failed) {
+        check->failed = true;
+        (void)snprintf(check->first.pointer, sizeof(check->first.pointer), "%s", pointer);
+        memcpy(check->first.message, message, sizeof(message));
+    }
+    if (check->faults) {
+        record_fault(check->faults, pointer, "%s", message);
+    }
+}
+
+static int finish(const struct check *check, struct err *err)
+{
+    if (!check->failed) {
+        return 0;
+    }
+    return err_set(err, ERR_INVALID, "%s: %s", check->first.pointer, check->first.message);
+}
+
+static void check_model(struct check *check, const struct job_model *model)
+{
+    if (model->sha256[0] != '\0') {
+        fault(check, "/model/sha256", "is read-only");
+    }
+    if (model->name[0] == '\0' && !model->description) {
+        fault(check, "/model", "needs a name or a description");
+    } else if (model->name[0] != '\0' && model->description) {
+        fault(check, "/model", "takes a name or a description, not both");
+    }
+}
+
+static void check_batch(struct check *check, const struct job_spec *spec)
+{
+    ASSERT(spec->micro_batches > 0);
+    if (spec->batch % spec->micro_batches != 0) {
+        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64, spec->batch,
+              spec->micro_batches);
+    }
+    if (spec->steps > 0 && spec->learning_rate.warmup_steps >= spec->steps) {
+        fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")", spec->steps);
+    }
+}
+
+static void check_optimizer(struct check *check, const struct optimizer *optimizer)
+{
+    if (optimizer->momentum >= 1) {
+        fault(check, "/optimizer/momentum", "must be below 1");
+    }
+    if (optimizer->nesterov && optimizer->momentum <= 0) {
+        fault(check, "/optimizer/nesterov", "needs a momentum above 0");
+    }
+}
+
+/* A field of another type is refused rather than ignored: its author expects something of it. */
+static void check_learning_rate(struct check *check, const struct learning_rate *rate)
+{
+    const struct learning_rate *unset = &job_spec_default.learning_rate;
+    if (rate->value <= 0) {
+        fault(check, "/learning_rate/value", "must be above 0");
+    }
+    if (rate->type == LEARNING_RATE_STEP) {
+        if (rate->step_size == 0) {
+            fault(check, "/learning_rate/step_size", "is required with type 'step'");
+        }
+        if (rate->gamma <= 0) {
+            fault(check, "/learning_rate/gamma", "must be above 0");
+        }
+    } else {
+        if (rate->step_size != unset->step_size) {
+            fault(check, "/learning_rate/step_size", "is for type 'step' only");
+        }
+        if (rate->gamma < unset->gamma || rate->gamma > unset->gamma) {
+            fault(check, "/learning_rate/gamma", "is for type 'step' only");
+        }
+    }
+    if (rate->type == LEARNING_RATE_COSINE) {
+        if (rate->final_value > rate->value) {
+            fault(check, "/learning_rate/final_value", "must be at most value (%.9g)", rate->value);
+        }
+    } else if (rate->final_value > unset->final_value) {
+        fault(check, "/learning_rate/final_value", "is for type 'cosine' only");
+    }
+}
+
+static void check_rising(struct check *check, const int64_t *cut, size_t cut_count)
+{
+    for (size_t i = 1; i < cut_count; i++) {
+        if (cut[i] <= cut[i - 1]) {
+            char pointer[32];
+            (void)snprintf(pointer, sizeof(pointer), "/cuts/%zu", i);
+            fault(check, pointer, "must be above the border before it (%" PRId64 ")", cut[i - 1]);
+        }
+    }
+}
+
+int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    check_model(&check, &spec->model);
+    check_batch(&check, spec);
+    check_optimizer(&check, &spec->optimizer);
+    check_learning_rate(&check, &spec->learning_rate);
+    if (spec->devices_min > spec->devices_max) {
+        fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
+    }
+    check_rising(&check, spec->cut, spec->cut_count);
+    if ((int64_t)spec->cut_count >= spec->devices_max) {
+        fault(&check, "/cuts", "%zu borders make %zu stages; devices.max is %" PRId64, spec->cut_count,
+              spec->cut_count + 1, spec->devices_max);
+    }
+    return finish(&check, err);
+}
+
+int replan_request_check(const struct replan_request *request, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    check_rising(&check, request->cut, request->cut_count);
+    if (request->has_cuts && request->device_count > 0 && request->device_count != request->cut_count + 1) {
+        fault(&check, "/devices", "has %zu devices for the %zu stages of cuts", request->device_count,
+              request->cut_count + 1);
+    }
+    for (size_t i = 1; i < request->device_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(request->device[i].text, request->device[k].text) == 0) {
+                char pointer[32];
+                (void)snprintf(pointer, sizeof(pointer), "/devices/%zu", i);
+                fault(&check, pointer, "is the same device as /devices/%zu", k);
+                break;
+            }
+        }
+    }
+    return finish(&check, err);
+}
+
+int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, struct record_faults *faults,
+                   struct err *err)
+{
+    struct check check = {.faults = faults};
+    for (size_t i = 0; i < cut_count; i++) {
+        if (cut[i] >= (int64_t)unit_count) {
+            char pointer[32];
+            (void)snprintf(pointer, sizeof(pointer), "/cuts/%zu", i);
+            fault(&check, pointer, "must be below %zu, the model's number of units", unit_count);
+        }
+    }
+    return finish(&check, err);
+}
+
+int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)
+{
+    int64_t steps = spec->epochs * (train_samples / spec->batch);
+    return spec->steps > 0 && spec->steps < steps ? spec->steps : steps;
+}

@@ -1,0 +1,46 @@
+/* limits.h: every bound that both sides of the wire must agree on. What a body may hold, how long a name is, how many
+ * of a thing there are. */
+#ifndef SCHEMA_LIMITS_H
+#define SCHEMA_LIMITS_H
+
+/* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator also takes agents down
+ * to PROTOCOL_VERSION_MIN. Version 1 is the first, so both are 1.
+ * Rule for a change of what travels between the two: PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN becomes the
+ * version before it, and the record tables of that version stay beside the new ones until the next change: tables are
+ * strict, so each agent is answered with the tables of the version it enrolled with. Coordinators are upgraded first.
+ * Any other version is refused at enrolment with the problem protocol_version, which names both sides' numbers. */
+#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION_MIN 1
+
+#define ID_SIZE 32     /* "job_" + 26 characters + NUL, rounded up */
+#define NAME_SIZE 64   /* names that users give: [a-z0-9][a-z0-9._-]* */
+#define SHA256_SIZE 65 /* hexadecimal + NUL */
+#define URL_SIZE 128
+#define TICKET_SIZE 65
+#define MESSAGE_SIZE 256
+#define REASON_SIZE 48
+
+#define DEVICES_MAX 4096
+#define JOBS_LIVE_MAX 1024 /* not yet ended */
+#define STAGES_MAX 32      /* devices of one job */
+#define LABELS_MAX 16
+#define UNITS_MAX 256 /* = MODEL_UNITS_MAX */
+#define DROPS_MAX 16
+#define METRICS_MAX 256 /* of one heartbeat */
+#define HOLDINGS_MAX 1024
+#define LINKS_MAX 8
+#define BATCH_MAX 65536
+#define MICRO_BATCHES_MAX 1024
+#define EPOCHS_MAX 1000000
+#define STEPS_MAX 1000000000ll
+#define INTEGER_MAX 9007199254740991.0 /* 2^53 - 1: what every JSON reader keeps exactly */
+
+#define JSON_BODY_MAX (2u << 20)
+#define DATASET_BYTES_MAX (64ull << 30)
+#define BLOB_BYTES_MAX (4ull << 30)
+#define LIST_LIMIT_DEFAULT 50
+#define LIST_LIMIT_MAX 500
+#define WAIT_SECONDS_MAX 60
+#define IDEMPOTENCY_KEY_SIZE 128
+
+#endif

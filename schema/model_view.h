@@ -1,0 +1,49 @@
+/* model_view.h: a model as GET /v1/models/{name} shows it: its units with parameters, bytes and FLOPs, counted from the
+ * description alone. Pure. */
+#ifndef SCHEMA_MODEL_VIEW_H
+#define SCHEMA_MODEL_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "libtrain/model/model.h"
+#include "schema/dataset.h"
+#include "schema/limits.h"
+
+struct model_view_unit {
+    char name[NAME_SIZE];
+    int64_t height, width, channels; /* of its output */
+    int64_t parameters;
+    int64_t parameter_bytes;  /* with batch-norm's statistics */
+    int64_t activation_bytes; /* per sample, kept from forward to backward */
+    int64_t output_bytes;     /* per sample: what crosses the border behind the unit */
+    double forward_flops;     /* per sample */
+    double backward_flops;
+};
+
+struct model_view {
+    struct model_row row;
+    bool assumed;                    /* input and classes are model_view_fit's, for want of better knowledge */
+    int64_t height, width, channels; /* of the input */
+    char dtype[8];                   /* "U8", "F32" */
+    int64_t classes;
+    int64_t parameters;
+    double forward_flops, backward_flops; /* per sample, of the whole model */
+    struct model_view_unit unit[UNITS_MAX];
+    size_t unit_count;
+};
+
+extern const struct record model_view_record;
+
+/* What is taken for a description that leaves its input or classes open when no data set is named: 28 x 28 x 1 U8, 10
+ * classes. */
+extern const struct model_fit model_view_fit;
+
+/* Fill the view of a model. row: its name, hash, revision; assumed: whether model_view_fit was used. `out` is about
+ * 40 KB. ERR_MEMORY. */
+NODISCARD int model_view_make(const struct model *model, const struct model_row *row, bool assumed,
+                              struct model_view *out, struct err *err);
+
+#endif

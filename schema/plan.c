@@ -1,0 +1,52 @@
+#include "schema/plan.h"
+
+const char *const plan_state_names[] = {
+    [PLAN_PREPARING] = "preparing", [PLAN_RUNNING] = "running",     [PLAN_STOPPING] = "stopping",
+    [PLAN_DONE] = "done",           [PLAN_DISCARDED] = "discarded", NULL,
+};
+
+const char *const plan_reason_names[] = {
+    [PLAN_FIRST] = "first",
+    [PLAN_REQUESTED] = "requested",
+    [PLAN_RESUMED] = "resumed",
+    [PLAN_DEVICE_LOST] = "device_lost",
+    [PLAN_PREPARE_FAILED] = "prepare_failed",
+    [PLAN_RESTARTED] = "restarted",
+    NULL,
+};
+
+static const struct field stage_fields[] = {
+    MEMBER_FORM(struct plan_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_INT(struct plan_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct plan_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct plan_stage, in_flight, "in_flight", 0, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct plan_stage, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct plan_stage, predicted_forward_seconds, "predicted_forward_seconds", 0, 0, 0),
+    MEMBER_DOUBLE(struct plan_stage, predicted_backward_seconds, "predicted_backward_seconds", 0, 0, 0),
+    MEMBER_DOUBLE(struct plan_stage, predicted_busy, "predicted_busy", 0, 0, 0),
+    MEMBER_DOUBLE(struct plan_stage, measured_forward_seconds, "measured_forward_seconds", FIELD_NULLABLE, 0, 0),
+    MEMBER_DOUBLE(struct plan_stage, measured_backward_seconds, "measured_backward_seconds", FIELD_NULLABLE, 0, 0),
+};
+static const struct record stage_record = RECORD(struct plan_stage, "plan_stage", stage_fields);
+
+static const struct field plan_fields[] = {
+    MEMBER_FORM(struct plan, id.text, "id", FIELD_REQUIRED, &plan_id_form),
+    MEMBER_FORM(struct plan, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct plan, revision, "revision", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct plan, state, "state", FIELD_REQUIRED, plan_state_names),
+    MEMBER_ENUM(struct plan, reason, "reason", FIELD_REQUIRED, plan_reason_names),
+    MEMBER_INT(struct plan, resume_version, "resume_version", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan, last_version, "last_version", FIELD_NULLABLE, 0, INTEGER_MAX),
+    MEMBER_RECORDS(struct plan, stage, "stages", 0, &stage_record, stage_count),
+    MEMBER_DOUBLE(struct plan, predicted_step_seconds, "predicted_step_seconds", 0, 0, 0),
+    MEMBER_DOUBLE(struct plan, predicted_efficiency, "predicted_efficiency", 0, 0, 0),
+    MEMBER_DOUBLE(struct plan, measured_step_seconds, "measured_step_seconds", FIELD_NULLABLE, 0, 0),
+    MEMBER_INT(struct plan, measured_steps, "measured_steps", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct plan, prepare_seconds, "prepare_seconds", FIELD_NULLABLE, 0, 0),
+    MEMBER_TIME(struct plan, created_ms, "created_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct plan, started_ms, "started_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct plan, ended_ms, "ended_at", FIELD_NULLABLE),
+};
+const struct record plan_record = RECORD(struct plan, "plan", plan_fields);

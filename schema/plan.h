@@ -1,0 +1,53 @@
+/* plan.h: a plan: stages on devices, its reason, prediction and outcome, side by side for ever. */
+#ifndef SCHEMA_PLAN_H
+#define SCHEMA_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+enum plan_state { PLAN_PREPARING, PLAN_RUNNING, PLAN_STOPPING, PLAN_DONE, PLAN_DISCARDED };
+extern const char *const plan_state_names[];
+
+/* Why this plan was made. */
+enum plan_reason { PLAN_FIRST, PLAN_REQUESTED, PLAN_RESUMED, PLAN_DEVICE_LOST, PLAN_PREPARE_FAILED, PLAN_RESTARTED };
+extern const char *const plan_reason_names[];
+
+struct plan_stage {
+    struct device_id device;
+    int64_t first, end; /* units [first, end) */
+    int64_t in_flight;
+    int64_t memory_bytes;
+    double predicted_forward_seconds; /* per micro-batch */
+    double predicted_backward_seconds;
+    double predicted_busy;           /* share of the step it computes */
+    double measured_forward_seconds; /* per micro-batch, 0 before the first report */
+    double measured_backward_seconds;
+};
+
+struct plan {
+    struct plan_id id;
+    struct job_id job;
+    int64_t revision;
+    int64_t generation;
+    int state;  /* enum plan_state */
+    int reason; /* enum plan_reason */
+    int64_t resume_version;
+    int64_t last_version; /* where it stopped, or 0 while it runs */
+    struct plan_stage stage[STAGES_MAX];
+    size_t stage_count;
+    double predicted_step_seconds;
+    double predicted_efficiency;  /* fluid bound / predicted step */
+    double measured_step_seconds; /* median of reported steps, 0 before */
+    int64_t measured_steps;
+    int64_t bytes_moved;    /* state that changed hands for it */
+    double prepare_seconds; /* from the decision to run */
+    int64_t created_ms, started_ms, ended_ms;
+};
+extern const struct record plan_record;
+
+#endif

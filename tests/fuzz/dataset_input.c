@@ -1,0 +1,81 @@
+#include "tests/fuzz/dataset_input.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "libtrain/formats/dataset.h"
+
+#define RESULT_BYTES_MAX (1 << 20)
+
+static int memory_file(const void *mark, size_t mark_size, const uint8_t *data, size_t size)
+{
+    struct err err = {0};
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    ASSERT(fd >= 0);
+    ASSERT(file_write_at(fd, mark, mark_size, 0, &err) == 0);
+    ASSERT(file_write_at(fd, data, size, mark_size, &err) == 0);
+    return fd;
+}
+
+static int append(void *arg, const void *data, size_t size, struct err *err)
+{
+    return buf_append(arg, data, size, err);
+}
+
+/* A result is what its info says, and is read back as the same. */
+static void check_result(const struct buf *result, const struct dataset_info *info)
+{
+    struct dataset_info again;
+    struct err err = {0};
+    ASSERT(result->size == info->total_bytes);
+    ASSERT(info->count >= 1 && info->classes >= 1 && info->classes <= DATASET_CLASSES_MAX);
+    int fd = memory_file("", 0, (const uint8_t *)result->data, result->size);
+    ASSERT(dataset_read_info(fd, &again, &err) == 0);
+    ASSERT(again.count == info->count && again.h == info->h && again.w == info->w && again.c == info->c);
+    ASSERT(again.labels_offset == info->labels_offset && again.labels_bytes == 4 * info->count);
+    for (uint64_t i = 0; i < info->count; i++) {
+        int32_t label;
+        memcpy(&label, result->data + info->labels_offset + 4 * i, sizeof(label));
+        ASSERT(label >= 0 && (uint32_t)label < info->classes);
+    }
+    file_close(&fd);
+}
+
+static void convert_files(const int *fd, size_t count)
+{
+    static const struct dataset_limits limits = {.total_bytes = RESULT_BYTES_MAX, .entries = 16};
+    struct buf result BUF_AUTO;
+    struct dataset_info info;
+    struct err err = {0};
+    buf_init(&result, RESULT_BYTES_MAX);
+    int rc = dataset_convert(fd, count, &limits, append, &result, &info, &err);
+    ASSERT(rc == err.code && (rc == 0 || err.text[0] != '\0'));
+    if (rc == 0) {
+        check_result(&result, &info);
+    }
+}
+
+void convert_one(const uint8_t *data, size_t size)
+{
+    int fd = memory_file("", 0, data, size);
+    convert_files(&fd, 1);
+    file_close(&fd);
+}
+
+void convert_two(const uint8_t *data, size_t size, const char *mark, size_t mark_size)
+{
+    if (size < 2) {
+        return;
+    }
+    size_t first = (size_t)data[0] | (size_t)data[1] << 8;
+    data += 2;
+    size -= 2;
+    first = first < size ? first : size;
+    int fd[2] = {memory_file(mark, mark_size, data, first), memory_file(mark, mark_size, data + first, size - first)};
+    convert_files(fd, 2);
+    file_close(&fd[0]);
+    file_close(&fd[1]);
+}

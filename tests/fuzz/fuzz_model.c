@@ -1,0 +1,81 @@
+/* A model description: one that is accepted can be described, read back, counted and laid out. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "libtrain/model/cost.h"
+#include "libtrain/model/state.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void describe(const struct model *model, struct buf *out)
+{
+    struct err err = {0};
+    json_t *value = model_describe(model);
+    ASSERT(value && json_write(value, out, &err) == 0);
+    json_decref(value);
+}
+
+static struct model *read_back(const struct buf *text)
+{
+    json_t *value = NULL;
+    struct model *model = NULL;
+    struct err err = {0};
+    ASSERT(json_parse(text->data, text->size, &value, &err) == 0);
+    ASSERT(model_parse(value, NULL, &model, NULL, &err) == 0);
+    json_decref(value);
+    return model;
+}
+
+static void check_model(const struct model *model)
+{
+    static const struct optimizer momentum = {.type = OPTIMIZER_SGD, .momentum = 0.9};
+    static struct unit_cost cost[MODEL_UNITS_MAX];
+    struct buf text BUF_AUTO;
+    struct buf again BUF_AUTO;
+    struct buf header BUF_AUTO;
+    struct err err = {0};
+    buf_init(&text, 8 << 20);
+    buf_init(&again, 8 << 20);
+    buf_init(&header, SAFETENSORS_HEADER_MAX);
+    describe(model, &text);
+    struct model *second = read_back(&text);
+    describe(second, &again);
+    ASSERT(text.size == again.size && memcmp(text.data, again.data, text.size) == 0);
+    model_free(&second);
+
+    uint64_t export_bytes = 0;
+    cost_count(model, cost);
+    for (size_t i = 0; i < model->unit_count; i++) {
+        struct state_layout *layout = NULL;
+        ASSERT(cost[i].forward_flops >= 0 && cost[i].backward_flops >= 0);
+        ASSERT(state_layout_new(model, i, &momentum, &layout, &err) == 0);
+        ASSERT(layout->export_bytes == cost[i].parameter_bytes + cost[i].buffer_bytes);
+        export_bytes += layout->export_bytes;
+        state_layout_free(&layout);
+    }
+    ASSERT(export_bytes <= (uint64_t)MODEL_PARAMETERS_MAX * 4);
+    ASSERT(state_export_header(model, &header, &err) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10};
+    json_t *value = NULL;
+    if (size > MODEL_DESCRIPTION_BYTES_MAX || json_parse((const char *)data, size, &value, NULL)) {
+        return 0;
+    }
+    for (int with_fit = 0; with_fit < 2; with_fit++) {
+        struct model *model = NULL;
+        struct record_faults faults = {0};
+        struct err err = {0};
+        int rc = model_parse(value, with_fit ? &fit : NULL, &model, &faults, &err);
+        ASSERT(rc == err.code && (rc == 0) == (faults.count == 0));
+        if (rc == 0) {
+            check_model(model);
+        }
+        model_free(&model);
+    }
+    json_decref(value);
+    return 0;
+}

@@ -1,0 +1,127 @@
+/* fuzz_record.c: base/json and base/record under any bytes. What is read must come out of write and read unchanged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/record.h"
+
+struct part {
+    char name[8];
+    int64_t level;
+    json_t *extra;
+};
+
+struct label {
+    char key[6];
+    char value[6];
+};
+
+struct whole {
+    bool flag;
+    int64_t count;
+    double rate;
+    char text[12];
+    int kind;
+    int64_t time_ms;
+    struct part part;
+    bool has_option;
+    struct part option;
+    struct part parts[3];
+    size_t part_count;
+    double numbers[4];
+    size_t number_count;
+    json_t *any;
+    struct label labels[3];
+    size_t label_count;
+    double limit;
+    bool has_limit;
+};
+
+static const char *const kinds[] = {"none", "red", "green", NULL};
+
+static const struct field part_fields[] = {
+    MEMBER_TEXT(struct part, name, "name", FIELD_REQUIRED),
+    MEMBER_INT(struct part, level, "level", 0, -5, 9007199254740992.0),
+    MEMBER_JSON(struct part, extra, "extra", FIELD_SKIP_EMPTY),
+};
+static const struct record part_record = RECORD(struct part, "part", part_fields);
+
+static bool is_short(const char *text)
+{
+    return text[0] != '\0' && strlen(text) < 5;
+}
+
+static const struct text_form short_form = {is_short, "short"};
+
+static const struct field label_fields[] = {
+    MEMBER_FORM(struct label, key, "key", FIELD_REQUIRED, &short_form),
+    MEMBER_TEXT(struct label, value, "value", FIELD_REQUIRED),
+};
+static const struct record label_record = RECORD(struct label, "label", label_fields);
+
+static const struct field limit_fields[] = {
+    MEMBER_DOUBLE_OPTIONAL(struct whole, limit, "limit", 0, -1, 1, has_limit),
+    MEMBER_CONSTANT("mode", "[1, \"x\"]"),
+};
+static const struct record limit_record = RECORD(struct whole, "limits", limit_fields);
+
+static const struct field number_field = {.type = FIELD_DOUBLE, .min = -1e300, .max = 1e300};
+
+static const struct field whole_fields[] = {
+    MEMBER_BOOL(struct whole, flag, "flag", 0),
+    MEMBER_INT(struct whole, count, "count", FIELD_NULLABLE, 0, 0),
+    MEMBER_DOUBLE(struct whole, rate, "rate", FIELD_NULLABLE, 0, 0),
+    MEMBER_TEXT(struct whole, text, "te~/xt", FIELD_NULLABLE),
+    MEMBER_ENUM(struct whole, kind, "kind", 0, kinds),
+    MEMBER_TIME(struct whole, time_ms, "time", FIELD_NULLABLE),
+    MEMBER_RECORD(struct whole, part, "part", FIELD_SKIP_EMPTY, &part_record),
+    MEMBER_OPTIONAL(struct whole, option, "option", 0, &part_record, has_option),
+    MEMBER_RECORDS(struct whole, parts, "parts", FIELD_SKIP_EMPTY, &part_record, part_count),
+    MEMBER_LIST(struct whole, numbers, "numbers", FIELD_NULLABLE, &number_field, number_count),
+    MEMBER_JSON(struct whole, any, "any", FIELD_NULLABLE),
+    MEMBER_MAP(struct whole, labels, "labels", 0, &label_record, label_count),
+    MEMBER_GROUP("limits", 0, &limit_record),
+};
+static const struct record whole_record = RECORD(struct whole, "whole", whole_fields);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int read_whole(const json_t *value, struct whole *out, struct record_faults *faults)
+{
+    struct err err = {0};
+    memset(out, 0, sizeof(*out));
+    memcpy(out->part.name, "part", sizeof("part"));
+    faults->count = 0;
+    faults->more = false;
+    int rc = record_read(&whole_record, value, "/base", out, faults, &err);
+    ASSERT((rc == 0) == (faults->count == 0));
+    for (size_t i = 0; i < faults->count; i++) {
+        ASSERT(strncmp(faults->fault[i].pointer, "/base", 5) == 0 && faults->fault[i].message[0]);
+        json_auto_t *shown = json_pack("[ss]", faults->fault[i].pointer, faults->fault[i].message);
+        ASSERT(shown);
+    }
+    return rc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct record_faults faults;
+    json_auto_t *value = NULL;
+    struct err err = {0};
+    if (json_parse((const char *)data, size, &value, &err)) {
+        ASSERT(err.code < 0 && err.text[0]);
+        return 0;
+    }
+    struct whole first;
+    if (read_whole(value, &first, &faults) == 0) {
+        json_auto_t *written = record_write(&whole_record, &first);
+        struct whole second;
+        ASSERT(written && read_whole(written, &second, &faults) == 0);
+        json_auto_t *again = record_write(&whole_record, &second);
+        ASSERT(again && json_equal(written, again));
+        record_done(&whole_record, &second);
+    }
+    record_done(&whole_record, &first);
+    return 0;
+}

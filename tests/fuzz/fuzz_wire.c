@@ -1,0 +1,58 @@
+/* fuzz_wire.c: every body that a coordinator or an agent takes from outside: what is read without a fault is written
+ * and read again as the same text. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "schema/limits.h"
+#include "schema/problem.h"
+#include "schema/wire.h"
+#include "tests/unit/schema/records.h"
+
+static const char *const inputs[] = {
+    "job_spec",        "replan_request", "enroll_request", "enroll_reply",
+    "heartbeat_reply", "heartbeat",      "assignment",     "job", /* a row of the store */
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_record(const struct test_record *test, const char *text, size_t size)
+{
+    struct record_faults faults = {0};
+    struct err err = {0};
+    void *value = test_record_new(test);
+    void *again = test_record_new(test);
+    ASSERT(value && again);
+    int rc = wire_read(test->record, text, size, value, &faults, &err);
+    ASSERT(rc == 0 || err.code == rc);
+    if (!rc) {
+        BUF_AUTO struct buf first, second;
+        buf_init(&first, 8u << 20);
+        buf_init(&second, 8u << 20);
+        ASSERT(wire_write(test->record, value, &first, &err) == 0);
+        ASSERT(wire_read(test->record, first.data, first.size, again, &faults, &err) == 0);
+        ASSERT(wire_write(test->record, again, &second, &err) == 0);
+        ASSERT(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+        rc = test->check ? test->check(value, &faults, &err) : 0;
+        ASSERT(rc == 0 || rc == ERR_INVALID);
+        record_done(test->record, value);
+        record_done(test->record, again);
+    }
+    free(value);
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        try_record(test_record_find(inputs[i]), text, size);
+    }
+    char message[MESSAGE_SIZE];
+    (void)problem_read(text, size, message);
+    int rc = wire_check_protocol(text, size, NULL);
+    ASSERT(rc == 0 || rc == ERR_PROTOCOL);
+    return 0;
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Write the first inputs of the fuzz targets for tensor files and model descriptions.
+
+Usage: make_corpus.py [DIRECTORY]; the default is corpus/ beside this file. The same call gives the same bytes.
+"""
+import gzip
+import io
+import json
+import pathlib
+import struct
+import sys
+import tarfile
+
+
+def idx(dimensions, data):
+    return struct.pack(">BBBB", 0, 0, 8, len(dimensions)) + struct.pack(f">{len(dimensions)}I", *dimensions) + data
+
+
+def npy(descr, shape, data, version=1):
+    """A file without its mark, which the target puts in front."""
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return bytes([version, 0]) + length + text + data
+
+
+def pair(first, second):
+    return struct.pack("<H", len(first)) + first + second
+
+
+def safetensors(tensors, metadata=None, data=b""):
+    header = {"__metadata__": metadata} if metadata else {}
+    offset = 0
+    for name, dtype, shape, size in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def tar(entries):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in entries:
+            entry = tarfile.TarInfo(name)
+            if data is None:
+                entry.type = tarfile.DIRTYPE
+                archive.addfile(entry)
+            else:
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+    # tarfile fills up to 10 KiB: one end mark is enough.
+    content = out.getvalue().rstrip(b"\0")
+    return content + bytes(-len(content) % 512 + 1024)
+
+
+def model(units, **members):
+    return json.dumps({"name": "m", **members, "units": units}).encode()
+
+
+def corpora():
+    images = idx([3, 2, 2], bytes(range(12)))
+    labels = idx([3], bytes([0, 2, 1]))
+    record = bytes([7]) + bytes(i % 251 for i in range(3072))
+    form = safetensors([("inputs", "U8", [2, 1, 2, 1], 4), ("labels", "I32", [2], 8)], None, b"abcd" + struct.pack("<2i", 1, 0))
+    conv = {"type": "conv2d", "filters": 4, "kernel": 3, "padding": 1}
+    head = {"name": "head", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}]}
+    stated = {"input": {"shape": [8, 8, 2], "dtype": "float32", "scale": 2.5}}
+    return {
+        "idx": {
+            "pair": pair(images, labels),
+            "labels_first": pair(labels, images),
+            "channels": pair(idx([3, 1, 2, 2], bytes(12)), labels),
+            "gzip": pair(gzip.compress(images, 9, mtime=0), gzip.compress(labels, 9, mtime=0)),
+            "truncated": pair(images[:-3], labels),
+            "huge": pair(idx([2**32 - 1, 2**32 - 1, 2**32 - 1], b""), labels),
+            "counts": pair(images, idx([2], bytes(2))),
+        },
+        "npy": {
+            "bytes": pair(npy("|u1", (2, 2, 2), bytes(8)), npy("<i8", "(2,)", struct.pack("<2q", 0, 3))),
+            "floats": pair(npy("<f4", (2, 3), struct.pack("<6f", *range(6))), npy("<i4", "(2,)", struct.pack("<2i", 0, 1))),
+            "version2": pair(npy("|u1", (1, 1, 1, 3), bytes(3), 2), npy("|u1", "(1,)", b"\x05")),
+            "negative": pair(npy("|u1", (1, 1), bytes(1)), npy("<i8", "(1,)", struct.pack("<q", -1))),
+            "fortran": pair(npy("|u1", (2, 2), bytes(4)).replace(b"False", b"True "), b""),
+        },
+        "cifar": {
+            "one": record,
+            "two": record + bytes([0]) + bytes(3072),
+            "cut": record[:100],
+            "form": form,
+        },
+        "archive": {
+            "idx": tar([("set/", None), ("set/images", images), ("set/labels", labels)]),
+            "cifar": tar([("data_batch_2.bin", record), ("data_batch_1.bin", record)]),
+            "npy": tar([("x.npy", b"\x93NUMPY" + npy("|u1", (2, 1), bytes(2))),
+                        ("y.npy.gz", gzip.compress(b"\x93NUMPY" + npy("|u1", "(2,)", bytes(2)), 9, mtime=0))]),
+            "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
+            "outside": tar([("../images", images)]),
+            "form": tar([("a.safetensors", form)]),
+        },
+        "safetensors": {
+            "one": safetensors([("stem.0.weight", "F32", [2, 3], 24)]),
+            "metadata": safetensors([("x", "U8", [4], 4), ("y", "I64", [], 8)], {"codec": "none", "last": "1"}),
+            "escapes": safetensors([("a\"\\\n\u00e9\U0001F600", "I32", [1, 1], 4)]),
+            "empty": safetensors([]),
+            "zero": safetensors([("z", "F64", [0, 5], 0), ("w", "F32", [1], 4)]),
+            "overflow": safetensors([("z", "F64", [2**62, 2**62], 0)]),
+            "length": b"\xff" * 8 + b"{}",
+        },
+        "model": {
+            "chain": model([{"name": "a", "ops": [conv, {"type": "batch_norm"}, {"type": "relu"}]}, head]),
+            "stated": model([{"name": "a", "ops": [conv, {"type": "max_pool", "kernel": 2, "padding": 1}]},
+                             {"name": "b", "ops": [{"type": "flatten"}, {"type": "dropout", "rate": 0.1},
+                                                   {"type": "linear", "units": 3, "bias": False}]}], **stated),
+            "residual": model([{"name": "a", "residual": {"body": [conv], "shortcut": [conv]}, "then": [{"type": "relu6"}]}, head]),
+            "branches": model([{"name": "a", "branches": [[conv], [], [{"type": "avg_pool", "kernel": 3, "stride": 1, "padding": 1}]]}, head]),
+            "groups": model([{"name": "a", "ops": [conv, {**conv, "groups": 4, "stride": 2}]}, head]),
+            "faults": model([{"name": "a", "ops": [{"type": "conv2d"}, {"type": "rel"}], "then": 1}, 7], inputs=1),
+        },
+    }
+
+
+def main():
+    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "corpus"
+    for name, inputs in corpora().items():
+        directory = target / name
+        directory.mkdir(parents=True, exist_ok=True)
+        for label, data in inputs.items():
+            (directory / label).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

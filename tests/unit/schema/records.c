@@ -1,0 +1,77 @@
+#include "tests/unit/schema/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/assignment.h"
+#include "schema/dataset.h"
+#include "schema/device.h"
+#include "schema/event.h"
+#include "schema/heartbeat.h"
+#include "schema/job.h"
+#include "schema/model_view.h"
+#include "schema/plan.h"
+#include "schema/problem.h"
+#include "schema/service.h"
+
+static int check_job_spec(const void *value, struct record_faults *faults, struct err *err)
+{
+    return job_spec_check(value, faults, err);
+}
+
+static int check_replan_request(const void *value, struct record_faults *faults, struct err *err)
+{
+    return replan_request_check(value, faults, err);
+}
+
+static int check_assignment(const void *value, struct record_faults *faults, struct err *err)
+{
+    (void)faults;
+    return assignment_check(value, err);
+}
+
+const struct test_record test_records[] = {
+    {&assignment_record, NULL, check_assignment},
+    {&center_unit_record, NULL, NULL},
+    {&checkpoint_record, NULL, NULL},
+    {&dataset_record, NULL, NULL},
+    {&device_record, NULL, NULL},
+    {&enroll_reply_record, NULL, NULL},
+    {&enroll_request_record, NULL, NULL},
+    {&public_event_record, NULL, NULL},
+    {&heartbeat_record, NULL, NULL},
+    {&heartbeat_reply_record, NULL, NULL},
+    {&job_record, NULL, NULL},
+    {&job_preview_record, NULL, NULL},
+    {&job_spec_record, &job_spec_default, check_job_spec},
+    {&metric_record, NULL, NULL},
+    {&model_row_record, NULL, NULL},
+    {&model_view_record, NULL, NULL},
+    {&plan_record, NULL, NULL},
+    {&problem_record, NULL, NULL},
+    {&replan_request_record, NULL, check_replan_request},
+    {&service_status_record, NULL, NULL},
+    {&service_version_record, NULL, NULL},
+};
+const size_t test_record_count = sizeof(test_records) / sizeof(test_records[0]);
+
+const struct test_record *test_record_find(const char *name)
+{
+    size_t size = strcspn(name, ".");
+    for (size_t i = 0; i < test_record_count; i++) {
+        const char *known = test_records[i].record->name;
+        if (strlen(known) == size && strncmp(known, name, size) == 0) {
+            return &test_records[i];
+        }
+    }
+    return NULL;
+}
+
+void *test_record_new(const struct test_record *test)
+{
+    void *value = calloc(1, test->record->size);
+    if (value && test->defaults) {
+        memcpy(value, test->defaults, test->record->size);
+    }
+    return value;
+}

@@ -1,0 +1,147 @@
+/* The tables of docs/errors.md and docs/jobs.md against the code's. */
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "schema/job.h"
+#include "schema/problem.h"
+
+struct row {
+    char cell[6][512];
+    size_t count;
+};
+
+/* Read one line of a table ("| a | b |"); false when it is none, or its head. */
+static bool read_row(const char *line, struct row *row)
+{
+    *row = (struct row){.count = 0};
+    if (line[0] != '|' || strncmp(line, "|--", 3) == 0) {
+        return false;
+    }
+    for (const char *at = line + 1; *at && row->count < 6; row->count++) {
+        const char *end = strchr(at, '|');
+        if (!end) {
+            return false;
+        }
+        while (at < end && *at == ' ') {
+            at++;
+        }
+        const char *last = end;
+        while (last > at && last[-1] == ' ') {
+            last--;
+        }
+        (void)snprintf(row->cell[row->count], sizeof(row->cell[0]), "%.*s", (int)(last - at), at);
+        at = end + 1;
+    }
+    return row->cell[0][0] == '`';
+}
+
+/* Call visit for every row of the document whose first cell is code; returns how many. */
+static size_t each_row(const char *path, void (*visit)(const struct row *row, void *arg), void *arg)
+{
+    struct err err = {0};
+    BUF_AUTO struct buf text;
+    buf_init(&text, 1 << 20);
+    assert_ok(file_read(test_data_path(path).text, &text, &err), &err);
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        struct row row;
+        if (read_row(line, &row)) {
+            visit(&row, arg);
+            count++;
+        }
+    }
+    return count;
+}
+
+static void compare_problem(const struct row *row, void *arg)
+{
+    int *next = arg;
+    assert_true(*next < PROBLEM_COUNT);
+    const struct problem_kind *kind = &problem_kinds[(*next)++];
+    char code[64], status[16];
+    (void)snprintf(code, sizeof(code), "`%s`", kind->code);
+    (void)snprintf(status, sizeof(status), "%d", kind->status);
+    assert_string_equal(row->cell[0], code);
+    assert_string_equal(row->cell[1], status);
+    assert_string_equal(row->cell[2], kind->title);
+    assert_string_equal(row->cell[3], kind->retryable ? "yes" : "no");
+    assert_string_not_equal(row->cell[4], "");
+}
+
+static void the_document_of_errors_is_the_table_of_problems(void **state)
+{
+    (void)state;
+    int next = PROBLEM_NONE + 1;
+    (void)each_row("docs/errors.md", compare_problem, &next);
+    assert_int_equal(next, PROBLEM_COUNT);
+}
+
+/* The value at "optimizer.momentum", or NULL. */
+static const json_t *value_at(const json_t *document, const char *path)
+{
+    char part[64];
+    while (document && *path) {
+        size_t size = strcspn(path, ".");
+        (void)snprintf(part, sizeof(part), "%.*s", (int)size, path);
+        document = json_object_get(document, part);
+        path += size + (path[size] == '.');
+    }
+    return document;
+}
+
+static void compare_default(const struct row *row, void *arg)
+{
+    char path[128], stated[128];
+    (void)snprintf(path, sizeof(path), "%.*s", (int)strlen(row->cell[0]) - 2, row->cell[0] + 1);
+    const json_t *value = value_at(arg, path);
+    if (strcmp(row->cell[1], "required") == 0 || strcmp(path, "model.description") == 0) {
+        return;
+    }
+    assert_int_equal(row->cell[1][0], '`');
+    (void)snprintf(stated, sizeof(stated), "%.*s", (int)strlen(row->cell[1]) - 2, row->cell[1] + 1);
+    json_auto_t *expected = json_loads(stated, JSON_DECODE_ANY, NULL);
+    if (!value || !json_equal(expected, value)) {
+        fail_msg("%s: the document says %s", path, stated);
+    }
+    assert_string_not_equal(row->cell[2], "");
+}
+
+/* Members that are objects themselves count by their own members; labels are one. */
+static size_t count_leaves(const json_t *value)
+{
+    if (!json_is_object(value) || json_object_size(value) == 0) {
+        return 1;
+    }
+    size_t count = 0;
+    const char *name;
+    json_t *member;
+    json_t *object = (json_t *)(uintptr_t)value;
+    json_object_foreach(object, name, member)
+    {
+        count += count_leaves(member);
+    }
+    return count;
+}
+
+static void the_document_of_jobs_states_every_field_and_its_default(void **state)
+{
+    (void)state;
+    json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
+    assert_non_null(defaults);
+    size_t rows = each_row("docs/jobs.md", compare_default, defaults);
+    /* model.description is not written while there is none. */
+    assert_int_equal(rows, count_leaves(defaults) + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_document_of_errors_is_the_table_of_problems),
+        cmocka_unit_test(the_document_of_jobs_states_every_field_and_its_default),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* The examples are documentation and tests at once: every valid one is read, written and read again without a loss,
+ * every invalid one gives exactly the faults that the text beside it states. */
+#include "tests/support/test.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "schema/limits.h"
+#include "schema/wire.h"
+#include "tests/unit/schema/records.h"
+
+/* Whether `whole` says everything that `part` says: members left out of `whole` are null, 1 and 1.0 are the same. */
+static bool holds(const json_t *whole, json_t *part)
+{
+    if (json_is_null(part) || !whole) {
+        return json_is_null(part) && (!whole || json_is_null(whole));
+    }
+    if (json_is_number(part)) {
+        return json_is_number(whole) && fabs(json_number_value(whole) - json_number_value(part)) <= 0;
+    }
+    if (json_is_object(part)) {
+        const char *name;
+        json_t *member;
+        json_object_foreach(part, name, member)
+        {
+            if (!holds(json_object_get(whole, name), member)) {
+                print_error("member '%s' is lost\n", name);
+                return false;
+            }
+        }
+        return json_is_object(whole);
+    }
+    if (json_is_array(part)) {
+        for (size_t i = 0; i < json_array_size(part); i++) {
+            if (!holds(json_array_get(whole, i), json_array_get(part, i))) {
+                return false;
+            }
+        }
+        return json_array_size(whole) == json_array_size(part);
+    }
+    return json_equal(whole, part);
+}
+
+static void check_valid(const char *name, const struct buf *text)
+{
+    const struct test_record *test = test_record_find(name);
+    if (!test) {
+        fail_msg("%s: no record of that name", name);
+        return;
+    }
+    struct err err = {0};
+    struct record_faults faults = {0};
+    void *value = test_record_new(test);
+    assert_non_null(value);
+    int rc = wire_read(test->record, text->data, text->size, value, &faults, &err);
+    if (!rc && test->check) {
+        rc = test->check(value, &faults, &err);
+    }
+    if (rc) {
+        fail_msg("%s: %s", name, err.text);
+    }
+    BUF_AUTO struct buf first, second;
+    buf_init(&first, JSON_BODY_MAX);
+    buf_init(&second, JSON_BODY_MAX);
+    assert_ok(wire_write(test->record, value, &first, &err), &err);
+
+    json_auto_t *document = NULL;
+    json_auto_t *written = NULL;
+    assert_ok(json_parse(text->data, text->size, &document, &err), &err);
+    assert_ok(json_parse(first.data, first.size, &written, &err), &err);
+    if (!holds(written, document)) {
+        fail_msg("%s: %s", name, first.data);
+    }
+    void *again = calloc(1, test->record->size);
+    assert_non_null(again);
+    assert_ok(wire_read(test->record, first.data, first.size, again, &faults, &err), &err);
+    assert_ok(wire_write(test->record, again, &second, &err), &err);
+    assert_string_equal(first.data, second.data);
+    record_done(test->record, value);
+    record_done(test->record, again);
+    free(value);
+    free(again);
+}
+
+static void check_invalid(const char *name, const struct buf *text)
+{
+    const struct test_record *test = test_record_find(name);
+    if (!test) {
+        fail_msg("%s: no record of that name", name);
+        return;
+    }
+    struct err err = {0};
+    struct record_faults faults = {0};
+    void *value = test_record_new(test);
+    assert_non_null(value);
+    int rc = wire_read(test->record, text->data, text->size, value, &faults, &err);
+    if (!rc && test->check) {
+        rc = test->check(value, &faults, &err);
+        record_done(test->record, value);
+    }
+    free(value);
+    if (!rc) {
+        fail_msg("%s: was taken", name);
+    }
+    BUF_AUTO struct buf found;
+    buf_init(&found, 1 << 16);
+    for (size_t i = 0; i < faults.count; i++) {
+        assert_ok(buf_printf(&found, &err, "%s: %s\n", faults.fault[i].pointer, faults.fault[i].message), &err);
+    }
+    if (faults.count == 0) {
+        assert_ok(buf_printf(&found, NULL, "%s\n", err.text), NULL);
+    }
+    char beside[512];
+    (void)snprintf(beside, sizeof(beside), "schema/examples/invalid/%.*s.txt", (int)(strlen(name) - 5), name);
+    BUF_AUTO struct buf expected;
+    buf_init(&expected, 1 << 16);
+    assert_ok(file_read(test_data_path(beside).text, &expected, &err), &err);
+    if (strcmp(found.data, expected.data) != 0) {
+        fail_msg("%s: found\n%sexpected\n%s", name, found.data, expected.data);
+    }
+}
+
+static bool is_json(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 5 && strcmp(name + size - 5, ".json") == 0;
+}
+
+/* Returns how many examples there are; `seen` counts them for each record. */
+static size_t walk(const char *folder, void (*check)(const char *name, const struct buf *text), size_t *seen)
+{
+    struct test_path directory = test_data_path(folder);
+    struct dirent **entries = NULL;
+    int count = scandir(directory.text, &entries, NULL, alphasort);
+    assert_true(count > 0);
+    size_t checked = 0;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        if (is_json(name)) {
+            struct err err = {0};
+            BUF_AUTO struct buf text;
+            buf_init(&text, JSON_BODY_MAX);
+            assert_ok(file_read(test_path_in(directory.text, name).text, &text, &err), &err);
+            check(name, &text);
+            const struct test_record *test = test_record_find(name);
+            assert_non_null(test);
+            seen[test - test_records]++;
+            checked++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return checked;
+}
+
+static void valid_examples_are_read_written_and_read_again_the_same(void **state)
+{
+    (void)state;
+    size_t seen[64] = {0};
+    assert_true(test_record_count <= 64);
+    (void)walk("schema/examples/valid", check_valid, seen);
+    for (size_t i = 0; i < test_record_count; i++) {
+        if (seen[i] == 0) {
+            fail_msg("no valid example of record '%s'", test_records[i].record->name);
+        }
+    }
+}
+
+static void invalid_examples_give_exactly_the_stated_faults(void **state)
+{
+    (void)state;
+    size_t seen[64] = {0};
+    assert_true(walk("schema/examples/invalid", check_invalid, seen) >= 10);
+    static const char *const inputs[] = {"job_spec", "replan_request", "enroll_request", "heartbeat", "assignment"};
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        if (seen[test_record_find(inputs[i]) - test_records] == 0) {
+            fail_msg("no invalid example of '%s'", inputs[i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(valid_examples_are_read_written_and_read_again_the_same),
+        cmocka_unit_test(invalid_examples_give_exactly_the_stated_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* The faults of single fields and the rules between them: schema/examples/invalid. */
+#include "tests/support/test.h"
+
+#include <string.h>
+
+#include "schema/job.h"
+#include "schema/wire.h"
+
+static void a_job_ends_in_three_states(void **state)
+{
+    (void)state;
+    size_t ended = 0;
+    for (int i = JOB_QUEUED; i <= JOB_CANCELLED; i++) {
+        ended += job_state_ended(i);
+    }
+    assert_int_equal(ended, 3);
+    assert_true(job_state_ended(JOB_SUCCEEDED) && job_state_ended(JOB_FAILED) && job_state_ended(JOB_CANCELLED));
+}
+
+static void the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs(void **state)
+{
+    (void)state;
+    struct job_spec spec = job_spec_default;
+    spec.epochs = 2;
+    assert_int_equal(job_total_steps(&spec, 3000), 2 * 93);
+    spec.steps = 100;
+    assert_int_equal(job_total_steps(&spec, 3000), 100);
+    spec.steps = 1000;
+    assert_int_equal(job_total_steps(&spec, 3000), 2 * 93);
+    assert_int_equal(job_total_steps(&spec, 31), 0);
+}
+
+static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct job_spec spec = job_spec_default;
+    memcpy(spec.model.name, "lenet5", sizeof "lenet5");
+    assert_int_equal(job_spec_check(&spec, NULL, &err), 0);
+    spec.devices_min = 9;
+    assert_int_equal(job_spec_check(&spec, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/devices/min: must be at most max (8)");
+}
+
+static void borders_lie_within_the_model(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct record_faults faults = {0};
+    const int64_t cuts[] = {1, 4, 5};
+    assert_int_equal(job_cuts_check(cuts, 2, 5, &faults, &err), 0);
+    assert_int_equal(job_cuts_check(cuts, 3, 5, &faults, &err), ERR_INVALID);
+    assert_int_equal(faults.count, 1);
+    assert_string_equal(faults.fault[0].pointer, "/cuts/2");
+    assert_string_equal(faults.fault[0].message, "must be below 5, the model's number of units");
+    assert_int_equal(job_cuts_check(NULL, 0, 1, NULL, &err), 0);
+}
+
+static struct replan_request read_replan(const char *text)
+{
+    struct err err = {0};
+    struct replan_request request = {0};
+    assert_ok(wire_read(&replan_request_record, text, strlen(text), &request, NULL, &err), &err);
+    return request;
+}
+
+static void a_replan_tells_no_borders_from_one_stage(void **state)
+{
+    (void)state;
+    assert_false(read_replan("{}").has_cuts);
+    assert_false(read_replan("{\"cuts\": null}").has_cuts);
+    struct replan_request one_stage = read_replan("{\"cuts\": []}");
+    assert_true(one_stage.has_cuts);
+    assert_int_equal(one_stage.cut_count, 0);
+    struct replan_request two_stages = read_replan("{\"cuts\": [3], \"devices\": null}");
+    assert_true(two_stages.has_cuts);
+    assert_int_equal(two_stages.cut_count, 1);
+    assert_int_equal(two_stages.cut[0], 3);
+    assert_int_equal(two_stages.device_count, 0);
+}
+
+static void a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero(void **state)
+{
+    (void)state;
+    struct job job = {.id = {"job_1"}, .progress = {.has_loss = true}};
+    json_auto_t *written = record_write(&job_record, &job);
+    const json_t *progress = json_object_get(written, "progress");
+    assert_true(json_is_real(json_object_get(progress, "loss")));
+    assert_true(json_is_null(json_object_get(progress, "accuracy")));
+}
+
+static void a_description_lives_as_long_as_its_spec(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct job_spec spec = job_spec_default;
+    static const char text[] = "{\"model\": {\"description\": {\"name\": \"m\"}}, \"dataset\": {\"train\": \"t\"}}";
+    assert_ok(wire_read(&job_spec_record, text, sizeof(text) - 1, &spec, NULL, &err), &err);
+    assert_string_equal(json_string_value(json_object_get(spec.model.description, "name")), "m");
+    assert_int_equal(spec.batch, 32);
+    record_done(&job_spec_record, &spec);
+    assert_null(spec.model.description);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_ends_in_three_states),
+        cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
+        cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
+        cmocka_unit_test(borders_lie_within_the_model),
+        cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
+        cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
+        cmocka_unit_test(a_description_lives_as_long_as_its_spec),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
