@@ -6,6 +6,8 @@
  * which stage a unit is in. Gradients are divided by the batch size (micro_batch * micro_batches). Loss: softmax
  * cross-entropy.
  *
+ * Running statistics of batch-norm move with each forward of a step and become the state with its update.
+ *
  * Threads: a stage is used by one thread at a time (the compute thread); it fans out over its pool inside a call. */
 #ifndef LIBTRAIN_TRAIN_H
 #define LIBTRAIN_TRAIN_H
@@ -30,11 +32,16 @@ void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX]);
 /* ---- compute threads ---- */
 
 struct train_pool;
-/* `threads` >= 1 counts the caller: threads - 1 workers are started. Sets the denormal mode on each. */
+/* `threads` counts the caller: threads - 1 workers are started, with all signals blocked. They flush denormals to zero;
+ * a call into libtrain sets that mode on the calling thread, too, and restores the earlier one before it returns.
+ * ERR_INVALID outside [1, MEMORY_THREADS_MAX]; ERR_MEMORY. */
 NODISCARD int train_pool_new(size_t threads, struct train_pool **out, struct err *err);
 void train_pool_free(struct train_pool **pool);
 
-/* ---- probe: the first guess of a device's speed; takes about `seconds`, frees what it used ---- */
+/* ---- probe: the first guess of a device's speed; takes about `seconds` (and at least a few rounds), frees what it
+ * used; OpenBLAS keeps its packing buffers, so a small process probes in a child. The one place here that reads a
+ * clock.
+ * ---- */
 
 struct train_probe {
     double gemm_gflops;             /* sgemm 384^3, all threads of the pool */
@@ -61,12 +68,17 @@ struct train_stage_config {
 NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err);
 void train_stage_free(struct train_stage **stage);
 
-/* A unit's state; unit is its index in the model, within [first, end). */
+/* Units: by index in the model, within [first, end). */
+
+/* Set a unit's state to version 0 and forget its gradients. Weights of convolutions and linear layers are uniform in
+ * [-b, b), b = sqrt(6 / fan_in) (He), each element a function of (seed, unit, parameter of the unit, element in
+ * PyTorch's order); biases 0; batch-norm weight 1, bias 0, running mean 0, running variance 1; momentum 0. */
 void train_unit_initialise(struct train_stage *stage, size_t unit);
-/* Read a snapshot blob (state.h). ERR_FORMAT when its header is not exactly this unit's layout; the old state is kept
- * then. */
+/* Read a snapshot blob (state.h, at any address) and forget the unit's gradients. ERR_FORMAT when its size or header is
+ * not exactly that of this unit's layout; the old state is kept then. */
 NODISCARD int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
-/* Write a snapshot blob of train_unit_bytes bytes. */
+/* Write a snapshot blob of train_unit_bytes bytes: the state as of the last update, in the middle of a step too. `out`
+ * is aligned to 4. */
 size_t train_unit_bytes(const struct train_stage *stage, size_t unit);
 void train_unit_save(const struct train_stage *stage, size_t unit, void *out);
 
@@ -92,7 +104,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
 /* One optimizer step with the accumulated gradients, which are zeroed. ERR_DIVERGED when one is not finite: then no
  * parameter changed. */
 NODISCARD int train_update(struct train_stage *stage, double learning_rate, struct err *err);
-/* Forget the gradients of a half step. */
+/* Forget a half step: its gradients, and what its forwards did to running statistics. */
 void train_discard(struct train_stage *stage);
 
 /* Forward of `count` <= micro_batch samples with running statistics and without dropout; reads the state, never writes

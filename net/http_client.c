@@ -14,27 +14,25 @@ struct http_client {
     struct http_transfer transfer;
 };
 
+static int memory_error(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
+}
+
 int http_client_new(struct http_client **out, struct err *err)
 {
-    AUTO(http_client_free) struct http_client *client = calloc(1, sizeof(*client));
-    if (!client) {
-        return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
-    }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
+    struct http_client *client = calloc(1, sizeof(*client));
+    if (!client || curl_global_init(CURL_GLOBAL_DEFAULT)) {
         free(client);
-        client = NULL;
-        return err_set(err, ERR_MEMORY, "libcurl could not be initialised");
+        return memory_error(err);
     }
     client->multi = curl_multi_init();
-    if (!client->multi) {
-        return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
-    }
-    int rc = http_transfer_init(&client->transfer, BUFFER_BYTES, UPLOAD_BYTES, err);
+    int rc = client->multi ? http_transfer_init(&client->transfer, BUFFER_BYTES, UPLOAD_BYTES, err) : memory_error(err);
     if (rc) {
+        http_client_free(&client);
         return rc;
     }
     *out = client;
-    client = NULL;
     return 0;
 }
 

@@ -30,21 +30,17 @@ _Static_assert(HTTP_MULTI_CALLS_MAX <= 1 << SLOT_BITS, "a handle holds the numbe
 
 int http_multi_new(struct http_multi **out, struct err *err)
 {
-    AUTO(http_multi_free) struct http_multi *multi = calloc(1, sizeof(*multi));
-    if (!multi) {
-        return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
-    }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
+    struct http_multi *multi = calloc(1, sizeof(*multi));
+    if (!multi || curl_global_init(CURL_GLOBAL_DEFAULT)) {
         free(multi);
-        multi = NULL;
-        return err_set(err, ERR_MEMORY, "libcurl could not be initialised");
+        return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
     }
     multi->multi = curl_multi_init();
     if (!multi->multi) {
+        http_multi_free(&multi);
         return err_set(err, ERR_MEMORY, "no memory for an HTTP client");
     }
     *out = multi;
-    multi = NULL;
     return 0;
 }
 

@@ -107,7 +107,10 @@ static void copy_header_text(struct http_exchange *exchange, const char *text)
     for (size_t i = 0; i < size; i++) {
         /* A line break inside a value would let it forge headers. */
         bool control = ((unsigned char)text[i] < 0x20 && text[i] != '\0') || text[i] == 0x7f;
-        to[i] = control ? '?' : text[i];
+        to[i] = text[i];
+        if (control) {
+            to[i] = '?';
+        }
     }
     exchange->header_bytes += size;
 }

@@ -36,8 +36,10 @@ static bool decode(char *text, bool plus_is_space)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
-        char c = *from == '+' && plus_is_space ? ' ' : *from;
-        if (c == '%') {
+        char c = *from;
+        if (c == '+' && plus_is_space) {
+            c = ' ';
+        } else if (c == '%') {
             int high = hex_digit(from[1]);
             int low = high < 0 ? -1 : hex_digit(from[2]);
             if (low < 0 || (high == 0 && low == 0)) {

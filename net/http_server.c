@@ -149,17 +149,18 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 static int listen_on(const struct address *address, int *out, struct address *bound, struct err *err)
 {
     const struct sockaddr *where = (const struct sockaddr *)&address->storage;
-    FD_AUTO int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     struct sockaddr_storage name;
     socklen_t name_size = sizeof(name);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
         bind(fd, where, address->length) || listen(fd, SOMAXCONN) ||
         getsockname(fd, (struct sockaddr *)&name, &name_size)) {
-        return err_set(err, ERR_NETWORK, "listen on %s: %s", address->text, strerror(errno));
+        int rc = err_set(err, ERR_NETWORK, "listen on %s: %s", address->text, strerror(errno));
+        file_close(&fd);
+        return rc;
     }
     address_set(bound, (const struct sockaddr *)&name);
     *out = fd;
-    fd = -1;
     return 0;
 }
 

@@ -12,7 +12,6 @@
 #include "libtrain/backend/gemm.h"
 #include "libtrain/train.h"
 
-#define THREADS_MAX 256
 /* Kernels follow each other within microseconds: a thread looks this often for the next one before it sleeps. */
 #define SPINS 256
 
@@ -110,14 +109,15 @@ static int start_worker(struct train_pool *pool, size_t index)
         free(start);
         return -1;
     }
+    (void)pthread_setname_np(pool->worker[pool->started], "compute");
     pool->started++;
     return 0;
 }
 
 int train_pool_new(size_t threads, struct train_pool **out, struct err *err)
 {
-    if (threads < 1 || threads > THREADS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %d", threads, THREADS_MAX);
+    if (threads < 1 || threads > MEMORY_THREADS_MAX) {
+        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", threads, MEMORY_THREADS_MAX);
     }
     struct train_pool *pool = calloc(1, sizeof(*pool) + (threads - 1) * sizeof(pool->worker[0]));
     if (!pool) {

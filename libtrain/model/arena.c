@@ -91,6 +91,17 @@ static bool is_outside(const struct storage *storage)
 
 /* ---- the graph ---- */
 
+/* Parameters and buffers lie in their arenas in the order of the ops. */
+static void place_tensors(struct arena *arena, struct arena_op *op)
+{
+    for (size_t t = 0; t < op->op->tensor_count; t++) {
+        const struct op_tensor *tensor = &op->op->tensor[t];
+        uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
+        op->tensor[t] = *end;
+        *end += aligned_bytes((uint64_t)tensor->elements * sizeof(float)) / sizeof(float);
+    }
+}
+
 static void number_tensors(struct planner *planner)
 {
     struct arena *arena = planner->arena;
@@ -106,6 +117,7 @@ static void number_tensors(struct planner *planner)
             op->op = &unit->op[k];
             op->unit = (uint16_t)u;
             op->index = (uint16_t)k;
+            place_tensors(arena, op);
             planner->base[g] = base;
             planner->shape[g + 1] = op->op->out;
             planner->wants[g + 1] = op->op->tensor_count > 0;
@@ -119,25 +131,13 @@ static void number_tensors(struct planner *planner)
     }
 }
 
-static void place_tensors_of_ops(struct arena *arena)
-{
-    for (size_t g = 0; g < arena->op_count; g++) {
-        struct arena_op *op = &arena->op[g];
-        for (size_t t = 0; t < op->op->tensor_count; t++) {
-            const struct op_tensor *tensor = &op->op->tensor[t];
-            uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
-            op->tensor[t] = *end;
-            *end += aligned_bytes((uint64_t)tensor->elements * sizeof(float)) / sizeof(float);
-        }
-    }
-}
-
 /* ---- activations ---- */
 
 /* The storage that op g writes to: its input's where that is possible. */
 static size_t output_storage(struct planner *planner, size_t g, bool training)
 {
     const struct op *op = planner->arena->op[g].op;
+    ASSERT(op);
     const struct op_traits *trait = &traits[op->type];
     size_t input = planner->activation[planner->base[g] + op->input[0]];
     const struct storage *storage = &planner->storage[input];
@@ -422,6 +422,34 @@ static bool scales_input(const struct model *model, size_t first)
     return first == 0 && (model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f);
 }
 
+static int plan_ops(struct arena *arena, struct err *err)
+{
+    size_t input_count = 0;
+    for (size_t u = arena->first; u < arena->end; u++) {
+        const struct unit *unit = &arena->model->unit[u];
+        arena->op_count += unit->op_count;
+        for (size_t k = 0; k < unit->op_count; k++) {
+            input_count += unit->op[k].input_count;
+        }
+    }
+    ASSERT(arena->op_count > 0);
+    arena->scale_input = scales_input(arena->model, arena->first);
+    arena->op = calloc(arena->op_count, sizeof(arena->op[0]));
+    if (!arena->op) {
+        return err_set(err, ERR_MEMORY, "out of memory for the plan of %zu ops", arena->op_count);
+    }
+    struct planner planner;
+    int rc = planner_init(&planner, arena, input_count, err);
+    if (rc == 0) {
+        number_tensors(&planner);
+        plan_training(&planner);
+        plan_evaluation(&planner);
+        plan_scratch(arena);
+    }
+    planner_done(&planner);
+    return rc;
+}
+
 int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
               struct err *err)
 {
@@ -433,35 +461,17 @@ int arena_new(const struct model *model, size_t first, size_t end, size_t micro_
         return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", micro_batch,
                        ARENA_MICRO_BATCH_MAX);
     }
-    ARENA_AUTO struct arena *arena = calloc(1, sizeof(*arena));
+    struct arena *arena = calloc(1, sizeof(*arena));
     if (!arena) {
         return err_set(err, ERR_MEMORY, "out of memory for a stage's plan");
     }
     *arena = (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch};
-    size_t input_count = 0;
-    for (size_t u = first; u < end; u++) {
-        arena->op_count += model->unit[u].op_count;
-        for (size_t k = 0; k < model->unit[u].op_count; k++) {
-            input_count += model->unit[u].op[k].input_count;
-        }
-    }
-    arena->scale_input = scales_input(model, first);
-    arena->op = calloc(arena->op_count, sizeof(arena->op[0]));
-    if (!arena->op) {
-        return err_set(err, ERR_MEMORY, "out of memory for the plan of %zu ops", arena->op_count);
-    }
-    AUTO(planner_done) struct planner planner;
-    int rc = planner_init(&planner, arena, input_count, err);
+    int rc = plan_ops(arena, err);
     if (rc != 0) {
+        arena_free(&arena);
         return rc;
     }
-    number_tensors(&planner);
-    place_tensors_of_ops(arena);
-    plan_training(&planner);
-    plan_evaluation(&planner);
-    plan_scratch(arena);
     *out = arena;
-    arena = NULL;
     return 0;
 }
 

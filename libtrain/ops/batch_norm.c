@@ -133,9 +133,9 @@ static void scale_slab(const void *arg, size_t task, size_t worker)
     const struct batch_norm_job *job = arg;
     size_t C = job->shape->C;
     (void)worker;
-    size_t slabs = elementwise_slabs(job->shape);
-    size_t m = slab_begin(job->shape->M, slabs, task);
-    size_t rows = slab_begin(job->shape->M, slabs, task + 1) - m;
+    size_t count = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, count, task);
+    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
     scale_rows(job->x + m * C, rows, C, job->factor, job->factor + C, job->y + m * C);
 }
 
@@ -205,9 +205,9 @@ static void combine_slab(const void *arg, size_t task, size_t worker)
     const struct batch_norm_job *job = arg;
     size_t C = job->shape->C;
     (void)worker;
-    size_t slabs = elementwise_slabs(job->shape);
-    size_t m = slab_begin(job->shape->M, slabs, task);
-    size_t rows = slab_begin(job->shape->M, slabs, task + 1) - m;
+    size_t count = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, count, task);
+    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
     combine_rows(job->x + m * C, job->saved, job->dy + m * C, rows, C, job->factor, job->dx + m * C, job->accumulate);
 }
 

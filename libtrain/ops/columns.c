@@ -4,10 +4,10 @@
 
 #include "libtrain/backend/simd.h"
 
-/* Where the pixel's window starts; below zero in the padding. */
+/* An output pixel and where its window starts, below zero in the padding. */
 struct window {
     const struct conv2d_shape *shape;
-    size_t n;
+    size_t n, oh, ow;
     ptrdiff_t top, left;
 };
 
@@ -17,8 +17,28 @@ static struct window window_of(const struct conv2d_shape *shape, size_t m)
     size_t oh = m / shape->OW % shape->OH;
     return (struct window){.shape = shape,
                            .n = m / shape->OW / shape->OH,
+                           .oh = oh,
+                           .ow = ow,
                            .top = (ptrdiff_t)(oh * shape->S) - (ptrdiff_t)shape->P,
                            .left = (ptrdiff_t)(ow * shape->S) - (ptrdiff_t)shape->P};
+}
+
+/* On to the next pixel, without a division. */
+static inline void window_move(struct window *window)
+{
+    const struct conv2d_shape *shape = window->shape;
+    window->left += (ptrdiff_t)shape->S;
+    if (++window->ow < shape->OW) {
+        return;
+    }
+    window->ow = 0;
+    window->left = -(ptrdiff_t)shape->P;
+    window->top += (ptrdiff_t)shape->S;
+    if (++window->oh == shape->OH) {
+        window->oh = 0;
+        window->top = -(ptrdiff_t)shape->P;
+        window->n++;
+    }
 }
 
 /* The part [low, high) of kernel columns [first, end) that lies inside the input. */
@@ -68,8 +88,12 @@ static void gather_row(const struct window *window, const struct columns_block *
     if (h >= 0 && h < (ptrdiff_t)s->H) {
         span = inside(window, first, end);
     }
-    memset(to, 0, (span.low - first) * channels * sizeof(float));
-    memset(to + (span.high - first) * channels, 0, (end - span.high) * channels * sizeof(float));
+    if (span.low > first) {
+        memset(to, 0, (span.low - first) * channels * sizeof(float));
+    }
+    if (span.high < end) {
+        memset(to + (span.high - first) * channels, 0, (end - span.high) * channels * sizeof(float));
+    }
     if (span.low == span.high) {
         return;
     }
@@ -89,8 +113,8 @@ void columns_gather(const struct conv2d_shape *shape, const struct columns_block
                     const float *x, float *columns)
 {
     size_t K = shape->K;
-    for (size_t pixel = m; pixel < m + pixels; pixel++) {
-        struct window window = window_of(shape, pixel);
+    struct window window = window_of(shape, m);
+    for (size_t pixel = 0; pixel < pixels; pixel++, window_move(&window)) {
         for (size_t position = block->position_first; position < block->position_end;) {
             size_t kh = position / K;
             size_t end = (kh + 1) * K < block->position_end ? (kh + 1) * K : block->position_end;
@@ -113,8 +137,8 @@ void columns_scatter(const struct conv2d_shape *shape, const struct columns_bloc
 {
     size_t K = shape->K;
     size_t channels = block->channels;
-    for (size_t pixel = m; pixel < m + pixels; pixel++) {
-        struct window window = window_of(shape, pixel);
+    struct window window = window_of(shape, m);
+    for (size_t pixel = 0; pixel < pixels; pixel++, window_move(&window)) {
         struct span span = inside(&window, 0, K);
         for (size_t kh = 0; kh < K; kh++, columns += K * channels) {
             ptrdiff_t h = window.top + (ptrdiff_t)kh;

@@ -8,8 +8,7 @@
 #include "libtrain/train.h"
 
 #define GEMM_SIZE 384u
-#define TRIAD_BYTES (32u << 20) /* of the three arrays together */
-#define TRIAD_FLOATS (TRIAD_BYTES / 3 / sizeof(float) / SLABS_MAX * SLABS_MAX)
+#define TRIAD_FLOATS 2796192u /* of each of three arrays: 32 MiB together, cut into SLABS_MAX equal slabs */
 #define ROUNDS_MIN 3
 
 struct probe_job {
@@ -41,18 +40,20 @@ static void triad_task(const void *arg, size_t task, size_t worker)
     }
 }
 
-/* Seconds of the fastest round: what the machine can do when nobody disturbs it. The first round only warms up. */
-static double fastest(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job, double seconds)
+/* Mean seconds of a round, after one that only warms up. Not the fastest round: a device with a share of a processor (a
+ * container's quota) computes at full speed in slices, and a round fits into one. */
+static double sustained(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job, double seconds)
 {
-    double best = 0.0;
+    pool_run(pool, job->slabs, task_fn, job);
     double start = clock_now_seconds();
-    for (int round = 0; round <= ROUNDS_MIN || clock_now_seconds() - start < seconds; round++) {
-        double begin = clock_now_seconds();
+    double took = 0.0;
+    int rounds = 0;
+    while (rounds < ROUNDS_MIN || took < seconds) {
         pool_run(pool, job->slabs, task_fn, job);
-        double took = clock_now_seconds() - begin;
-        best = round <= 1 || took < best ? took : best;
+        rounds++;
+        took = clock_now_seconds() - start;
     }
-    return best > 0.0 ? best : 1e-9;
+    return took > 0.0 ? took / (double)rounds : 1e-9;
 }
 
 int train_probe(struct train_pool *pool, double seconds, struct train_probe *out, struct err *err)
@@ -70,10 +71,10 @@ int train_probe(struct train_pool *pool, double seconds, struct train_probe *out
     uint64_t mode = denormal_flush();
     struct probe_job job = {.memory = memory, .slabs = threads};
     double size = (double)GEMM_SIZE;
-    out->gemm_gflops = 2e-9 * size * size * size * (double)threads / fastest(pool, gemm_task, &job, seconds / 2.0);
+    out->gemm_gflops = 2e-9 * size * size * size * (double)threads / sustained(pool, gemm_task, &job, seconds / 2.0);
     job.slabs = SLABS_MAX;
     out->memory_bytes_per_second =
-        3.0 * (double)(TRIAD_FLOATS * sizeof(float)) / fastest(pool, triad_task, &job, seconds / 2.0);
+        3.0 * (double)(TRIAD_FLOATS * sizeof(float)) / sustained(pool, triad_task, &job, seconds / 2.0);
     denormal_restore(mode);
     free(memory);
     return 0;

@@ -53,7 +53,7 @@ static int describe_units(struct train_stage *stage, struct err *err)
     const struct train_stage_config *config = &stage->config;
     size_t count = config->end - config->first;
     stage->slot = calloc(config->in_flight, sizeof(stage->slot[0]));
-    stage->layout = calloc(count, sizeof(stage->layout[0]));
+    stage->layout = calloc(count, sizeof(void *));
     stage->first_op = calloc(count + 1, sizeof(stage->first_op[0]));
     if (!stage->slot || !stage->layout || !stage->first_op) {
         return err_set(err, ERR_MEMORY, "out of memory for a stage of %zu units", count);

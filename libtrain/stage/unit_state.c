@@ -56,9 +56,11 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
  * unit's state does not depend on what follows it. Source: He et al., "Delving deep into rectifiers", 2015. */
 static float initial_bound(const struct op *op)
 {
-    double fan_in = op->type == OP_LINEAR ? (double)op->in.c
-                                          : (double)(op->in.c / op->groups) * (double)op->kernel * (double)op->kernel;
-    return (float)sqrt(6.0 / fan_in);
+    size_t fan_in = op->in.c;
+    if (op->type == OP_CONV2D) {
+        fan_in = (size_t)op->in.c / op->groups * op->kernel * op->kernel;
+    }
+    return (float)sqrt(6.0 / (double)fan_in);
 }
 
 static void fill(float *to, size_t count, float value)

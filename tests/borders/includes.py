@@ -38,7 +38,7 @@ OUTSIDE = {
     "microhttpd.h": ["net/*"],
     "curl/*": ["net/*"],
     "openssl/*": ["net/*"],
-    "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*"],
+    "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*", "tests/e2e/powercut/*"],
     "cblas.h": ["libtrain/backend/*", "bench/*"],
     "zlib.h": ["libtrain/formats/*", "tests/unit/libtrain_formats/*"],
     "cmocka.h": ["tests/support/*"],

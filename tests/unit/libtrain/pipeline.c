@@ -207,6 +207,10 @@ unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size)
     for (size_t unit = 0; unit < units; unit++) {
         size += train_unit_bytes(pipeline_stage_of(pipeline, unit), unit);
     }
+    if (size == 0) {
+        fail_msg("a model without units");
+        return NULL;
+    }
     unsigned char *blobs = malloc(size);
     assert_non_null(blobs);
     for (size_t unit = 0, offset = 0; unit < units; unit++) {

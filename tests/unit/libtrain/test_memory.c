@@ -152,6 +152,7 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
         pipeline_step(pipeline, 2, inputs, labels, &draws);
         unsigned long all = atomic_load(&all_threads);
         unsigned long own = this_thread;
+        assert_true(own > 0 && all >= own);
         for (int64_t step = 3; step <= 5; step++) {
             pipeline_step(pipeline, step, inputs, labels, &draws);
             pipeline_evaluate(pipeline, 2, inputs, labels, &loss, &correct);

@@ -55,7 +55,7 @@ static float *find(const struct train_stage *stage, size_t unit, unsigned char *
     return (float *)(blob + header->data_offset + tensor->begin);
 }
 
-static const struct train_position FIRST = {.step = 1};
+static const struct train_position first_position = {.step = 1};
 
 /* ---- initial state ---- */
 
@@ -190,7 +190,7 @@ static void a_label_outside_the_classes_is_refused(void **state)
     uint64_t correct = 0;
     static const int32_t bad[][2] = {{0, 10}, {-1, 3}, {9, INT32_MAX}};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(train_forward(whole.stage, 0, FIRST, input, NULL, bad[i], &loss, &err), ERR_INVALID);
+        assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, bad[i], &loss, &err), ERR_INVALID);
         assert_holds(err.text, "label");
         assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, bad[i], &loss, &correct, &err), ERR_INVALID);
     }
@@ -208,7 +208,7 @@ static void a_loss_that_is_not_finite_is_reported(void **state)
     uint64_t correct = 0;
     memset(input, 200, sizeof(input));
     whole.stage->parameter[5] = NAN;
-    assert_int_equal(train_forward(whole.stage, 0, FIRST, input, NULL, labels, &loss, &err), ERR_DIVERGED);
+    assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), ERR_DIVERGED);
     assert_holds(err.text, "step 1");
     assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err), ERR_DIVERGED);
     assert_true(loss == -1.0);
@@ -227,7 +227,7 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
         before[unit] = save(whole.stage, unit);
     }
-    assert_ok(train_forward(whole.stage, 0, FIRST, input, NULL, labels, &loss, &err), &err);
+    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), &err);
     train_backward(whole.stage, 0, NULL, NULL);
     const struct arena *arena = whole.stage->arena;
     whole.stage->gradient[arena->op[arena->op_count - 1].tensor[0] + 3] = INFINITY;

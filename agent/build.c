@@ -1,0 +1,316 @@
+#include "agent/build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/peer/message.h"
+#include "agent/runtime/fetch.h"
+#include "agent/runtime/inventory.h"
+#include "libtrain/model/memory.h"
+#include "net/hash.h"
+
+#define PATIENCE_MS 60000
+#define AGENT_URL_MAX 640
+
+/* One build under way. */
+struct build {
+    const struct device_context *device;
+    const struct assignment_run *run;
+    struct fetch *fetch;
+    struct model *model;
+    struct built *out;
+};
+
+void built_done(struct built *built)
+{
+    stage_release(&built->stage);
+    if (built->test != built->train) {
+        data_close(&built->test);
+    }
+    data_close(&built->train);
+    built->test = NULL;
+}
+
+/* ---- model and memory ---- */
+
+static int read_model(struct build *build, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    if (!run->job_spec.model.description) {
+        return err_set(err, ERR_FORMAT, "the assignment has no model");
+    }
+    int rc = model_parse(run->job_spec.model.description, NULL, &build->model, NULL, err);
+    if (rc != 0) {
+        return err_wrap(err, "model");
+    }
+    if (run->first < 0 || run->end <= run->first || (size_t)run->end > build->model->unit_count ||
+        run->source_count != (size_t)(run->end - run->first)) {
+        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " with %zu sources of a model of %zu units",
+                       run->first, run->end, run->source_count, build->model->unit_count);
+    }
+    return 0;
+}
+
+/* Linux promises memory that it does not have; better to say so now than to be killed later. */
+static int check_memory(const struct build *build, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const struct memory_request request = {
+        .first = (size_t)run->first,
+        .end = (size_t)run->end,
+        .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
+        .in_flight = (size_t)run->in_flight,
+        .threads = build->device->threads,
+    };
+    struct memory_bytes bytes;
+    int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request, &bytes, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const uint64_t free_bytes = inventory_free_memory();
+    if (free_bytes > 0 && bytes.total > free_bytes) {
+        return err_set(err, ERR_MEMORY, "units %" PRId64 " to %" PRId64 " need %" PRIu64 " MB, %" PRIu64 " MB are free",
+                       run->first, run->end, bytes.total >> 20, free_bytes >> 20);
+    }
+    return 0;
+}
+
+/* ---- data ---- */
+
+static int64_t fetch_data(void *arg, const char *sha256, uint64_t offset, void *out, size_t size, struct err *err)
+{
+    const struct build *build = arg;
+    char url[AGENT_URL_MAX];
+    (void)snprintf(url, sizeof(url), "%s/v1/agent/datasets/%s/content?device=%s&boot=%s", build->device->coordinator,
+                   sha256, build->device->id.text, build->device->boot);
+    return fetch_get(build->fetch, url, NULL, offset, out, size, err);
+}
+
+static int check_samples(const struct build *build, const struct data *data, int64_t samples, struct err *err)
+{
+    const struct dataset_info *info = data_info(data);
+    const struct model *model = build->model;
+    if ((int64_t)info->count != samples || info->h != model->input.h || info->w != model->input.w ||
+        info->c != model->input.c || info->dtype != model->input_dtype) {
+        return err_set(err, ERR_FORMAT,
+                       "the data set has %" PRIu64 " samples of %u x %u x %u %s, the job expects %" PRId64
+                       " of %u x %u x %u %s",
+                       info->count, info->h, info->w, info->c, dtype_name(info->dtype), samples, model->input.h,
+                       model->input.w, model->input.c, dtype_name(model->input_dtype));
+    }
+    return 0;
+}
+
+static int open_set(struct build *build, const char *sha256, const char *in_use, int64_t samples, struct data **out,
+                    struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const struct data_request request = {
+        .directory = build->device->cache,
+        .sha256 = sha256,
+        .in_use = in_use,
+        .inputs = run->stage_index == 0,
+        .labels = run->stage_index + 1 == run->stage_count,
+        .fetch = fetch_data,
+        .arg = build,
+    };
+    int rc = data_open(&request, out, err);
+    return rc ? rc : check_samples(build, *out, samples, err);
+}
+
+static int open_data(struct build *build, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const struct job_data *data = &run->data;
+    struct built *out = build->out;
+    if (run->stage_index != 0 && run->stage_index + 1 != run->stage_count) {
+        return 0;
+    }
+    int rc = open_set(build, data->train_sha256, data->test_sha256, data->train_samples, &out->train, err);
+    if (rc != 0 || data->test_sha256[0] == '\0' || run->job_spec.evaluate_every_epochs == 0) {
+        return rc;
+    }
+    if (strcmp(data->test_sha256, data->train_sha256) == 0) {
+        out->test = out->train;
+        return 0;
+    }
+    return open_set(build, data->test_sha256, data->train_sha256, data->test_samples, &out->test, err);
+}
+
+/* ---- state ---- */
+
+static int check_blob(const struct source *source, const void *blob, size_t size, struct err *err)
+{
+    char hash[HASH_TEXT_SIZE];
+    sha256_text(blob, size, hash);
+    if (strcmp(hash, source->sha256) != 0) {
+        return err_set(err, ERR_FORMAT, "its hash is %.12s, expected %.12s", hash, source->sha256);
+    }
+    return 0;
+}
+
+static int load_own(struct build *build, const struct source *source, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const struct snapshot *own =
+        snapshot_get(build->device->snapshots, run->job.text, run->resume_version, source->unit);
+    if (!own) {
+        return err_set(err, ERR_NOT_FOUND, "this device does not hold version %" PRId64, run->resume_version);
+    }
+    int rc = strcmp(own->holding.sha256, source->sha256) == 0
+                 ? 0
+                 : err_set(err, ERR_FORMAT, "the hash of the own snapshot is %.12s, expected %.12s",
+                           own->holding.sha256, source->sha256);
+    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, own->data, (size_t)own->holding.bytes, err);
+    snapshot_put_back(own);
+    return rc;
+}
+
+static int load_foreign(struct build *build, const struct source *source, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const size_t size = stage_unit_bytes(build->out->stage, (size_t)source->unit);
+    void *blob = malloc(size);
+    if (!blob) {
+        return err_set(err, ERR_MEMORY, "%zu bytes", size);
+    }
+    int64_t got;
+    if (source->from == SOURCE_DEVICE) {
+        const struct message_path path =
+            message_snapshot_path(source->url, &run->job, run->generation, run->resume_version, source->unit);
+        got = fetch_get_whole(build->fetch, path.text, source->ticket, blob, size, err);
+        build->out->bytes_moved += got > 0 ? got : 0;
+    } else {
+        char url[AGENT_URL_MAX];
+        (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s", build->device->coordinator,
+                       source->sha256, build->device->id.text, build->device->boot);
+        got = fetch_get_whole(build->fetch, url, NULL, blob, size, err);
+    }
+    int rc = got < 0 ? (int)got : check_blob(source, blob, size, err);
+    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, blob, size, err);
+    free(blob);
+    return rc;
+}
+
+static int load_units(struct build *build, const char **code, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    for (size_t i = 0; i < run->source_count; i++) {
+        const struct source *source = &run->source[i];
+        int rc = 0;
+        if (source->unit != run->first + (int64_t)i) {
+            rc = err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i, source->unit);
+        } else if (source->from == SOURCE_SEED) {
+            rc = stage_load_unit(build->out->stage, (size_t)source->unit, NULL, 0, err);
+        } else if (source->from == SOURCE_SELF) {
+            rc = load_own(build, source, err);
+        } else {
+            *code = source->from == SOURCE_DEVICE ? "peer" : "internal";
+            rc = load_foreign(build, source, err);
+        }
+        if (rc != 0) {
+            return rc == ERR_CANCELLED
+                       ? rc
+                       : err_wrap(err, "unit %" PRId64 " from %s", source->unit, source_from_names[source->from]);
+        }
+    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int make_stage(struct build *build, struct err *err)
+{
+    const struct assignment_run *run = build->run;
+    const struct device_context *device = build->device;
+    struct built *out = build->out;
+    const bool first = run->stage_index == 0;
+    const bool last = run->stage_index + 1 == run->stage_count;
+    struct stage_config config = {
+        .job = run->job,
+        .generation = run->generation,
+        .index = (size_t)run->stage_index,
+        .count = (size_t)run->stage_count,
+        .first = (size_t)run->first,
+        .end = (size_t)run->end,
+        .in_flight = (size_t)run->in_flight,
+        .previous_in_flight = (size_t)run->previous_in_flight,
+        .resume_version = run->resume_version,
+        .total_steps = run->total_steps,
+        .spec = &run->job_spec,
+        .samples = run->data,
+        .threads = device->threads,
+        .slowdown = device->slowdown,
+        .probe = device->probe,
+        .room_fd = device->room_fd,
+    };
+    config.data.train_inputs = first ? data_inputs(out->train) : NULL;
+    config.data.train_labels = last ? data_labels(out->train) : NULL;
+    config.data.test_inputs = first && out->test ? data_inputs(out->test) : NULL;
+    config.data.test_labels = last && out->test ? data_labels(out->test) : NULL;
+    return stage_new(&config, &build->model, &out->stage, err);
+}
+
+static int build_all(struct build *build, const char **code, struct err *err)
+{
+    *code = "format";
+    int rc = read_model(build, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *code = "memory";
+    rc = check_memory(build, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *code = "data";
+    rc = open_data(build, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *code = "format";
+    rc = make_stage(build, err);
+    if (rc == 0) {
+        *code = "internal";
+        rc = load_units(build, code, err);
+    }
+    return rc;
+}
+
+int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
+                struct built *out, const char **code, struct err *err)
+{
+    struct build build = {.device = device, .run = run, .out = out};
+    *code = "internal";
+    int rc = fetch_new(cancel, PATIENCE_MS, &build.fetch, err);
+    rc = rc ? rc : build_all(&build, code, err);
+    fetch_free(&build.fetch);
+    model_free(&build.model);
+    if (rc == ERR_MEMORY) {
+        *code = "memory";
+    }
+    return rc;
+}
+
+static int ping_one(struct fetch *fetch, const struct assignment_run *run, const struct peer *peer, struct err *err)
+{
+    const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
+    int rc = fetch_ping(fetch, path.text, peer->ticket, err);
+    return rc == 0 || rc == ERR_CANCELLED ? rc : err_wrap(err, "neighbour %s", peer->device.text);
+}
+
+int build_ping(const struct assignment_run *run, struct cancel *cancel, const char **code, struct err *err)
+{
+    struct fetch *fetch AUTO(fetch_free) = NULL;
+    *code = "peer";
+    int rc = fetch_new(cancel, PATIENCE_MS, &fetch, err);
+    if (rc == 0 && run->has_previous) {
+        rc = ping_one(fetch, run, &run->previous, err);
+    }
+    if (rc == 0 && run->has_next) {
+        rc = ping_one(fetch, run, &run->next, err);
+    }
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* build.h: the phase `prepare`: from an assignment to a stage that can train: its data mapped, each unit's state from
+ * where the assignment says, both neighbours answering. Runs on the generation's thread. */
+#ifndef AGENT_BUILD_H
+#define AGENT_BUILD_H
+
+#include "agent/device.h"
+#include "agent/runtime/cancel.h"
+#include "agent/runtime/data.h"
+#include "agent/runtime/stage.h"
+#include "schema/assignment.h"
+
+struct built {
+    struct data *train, *test; /* test may be the same as train, or NULL */
+    struct stage *stage;
+    int64_t bytes_moved; /* snapshots fetched from other devices */
+};
+
+/* *out must be zeroed; it holds what was built so far also on failure (built_done). *code: the word of a device_error
+ * ("memory", "data", "peer", "format", "internal") when it fails. ERR_CANCELLED. */
+NODISCARD int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
+                          struct built *out, const char **code, struct err *err);
+/* Wait for both neighbours to answer a ping. */
+NODISCARD int build_ping(const struct assignment_run *run, struct cancel *cancel, const char **code, struct err *err);
+void built_done(struct built *built);
+
+#endif

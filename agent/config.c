@@ -1,0 +1,169 @@
+#include "agent/config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/runtime/inventory.h"
+#include "base/file.h"
+#include "schema/id.h"
+
+#define TEXT(member)                                                                                                   \
+    .type = CONF_TEXT, .offset = offsetof(struct config, member), .size = sizeof(((struct config *)0)->member)
+
+static const struct conf_option option_table[] = {
+    {.name = "coordinator",
+     TEXT(coordinator),
+     .value_name = "URL",
+     .help = "Where the coordinator is. Default: http://127.0.0.1:7410."},
+    {.name = "listen",
+     TEXT(listen_text),
+     .value_name = "HOST:PORT",
+     .help = "Where other agents reach this one; port 0 takes any free one. Default: 127.0.0.1:7411."},
+    {.name = "advertise",
+     TEXT(advertise),
+     .value_name = "URL",
+     .help = "The address told to other agents. Default: the one it listens on."},
+    {.name = "state-dir",
+     TEXT(state_directory),
+     .value_name = "DIR",
+     .help = "Identity and cached data sets. Default: $XDG_STATE_HOME/paceline/agent."},
+    {.name = "name", TEXT(name), .value_name = "NAME", .help = "What people call this device. Default: its host name."},
+    {.name = "label",
+     .type = CONF_LIST,
+     .offset = offsetof(struct config, label_list),
+     .value_name = "KEY=VALUE",
+     .help = "What jobs may ask of a device. Repeatable."},
+    {.name = "threads",
+     .type = CONF_INT,
+     .offset = offsetof(struct config, threads),
+     .min = 1,
+     .max = 256,
+     .value_name = "N",
+     .help = "Compute threads. Default: one per processor."},
+    {.name = "slowdown",
+     .type = CONF_DOUBLE,
+     .offset = offsetof(struct config, slowdown),
+     .min = 1,
+     .max = 1000,
+     .value_name = "F",
+     .help = "Compute F times slower, by waiting: for demonstrations and tests. Default: 1."},
+    {.name = "insecure",
+     .type = CONF_FLAG,
+     .offset = offsetof(struct config, insecure),
+     .help = "Listen beyond this machine although connections are not encrypted."},
+    {.name = "log-level",
+     TEXT(log_level_text),
+     .value_name = "LEVEL",
+     .help = "error, warn, info or debug. Default: info."},
+};
+
+static const struct conf_program program = {
+    .name = "paceline-agent",
+    .summary = "Train the stages that the coordinator assigns to this device. "
+               "'paceline-agent train JOB.json' trains a job in this process alone.",
+    .usage = "",
+    .options = option_table,
+    .option_count = sizeof(option_table) / sizeof(option_table[0]),
+};
+
+/* "key=value", both names. */
+static int read_labels(struct config *config, struct err *err)
+{
+    for (size_t i = 0; i < config->label_list.count; i++) {
+        const char *text = config->label_list.item[i];
+        const char *equals = strchr(text, '=');
+        if (config->label_count == LABELS_MAX) {
+            return err_set(err, ERR_LIMIT, "--label: at most %d", LABELS_MAX);
+        }
+        struct label *label = &config->label[config->label_count++];
+        const size_t length = equals ? (size_t)(equals - text) : 0;
+        if (!equals || length >= NAME_SIZE || strlen(equals + 1) >= NAME_SIZE) {
+            return err_set(err, ERR_INVALID, "--label '%s': expected KEY=VALUE, each up to %d characters", text,
+                           NAME_SIZE - 1);
+        }
+        memcpy(label->key, text, length);
+        label->key[length] = '\0';
+        memcpy(label->value, equals + 1, strlen(equals + 1) + 1);
+        if (!name_valid(label->key) || !name_valid(label->value)) {
+            return err_set(err, ERR_INVALID, "--label '%s': key and value are made of a-z 0-9 . _ -", text);
+        }
+    }
+    return 0;
+}
+
+/* The host name in the form of a name; "agent" when nothing of it can be used. */
+static void default_name(char out[NAME_SIZE])
+{
+    char host[NAME_SIZE] = "";
+    size_t length = 0;
+    if (gethostname(host, sizeof(host) - 1) == 0) {
+        for (const char *at = host; *at && length < NAME_SIZE - 1; at++) {
+            const char c = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+            if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (length > 0 && strchr("._-", c))) {
+                out[length++] = c;
+            }
+        }
+    }
+    out[length] = '\0';
+    if (length == 0) {
+        (void)snprintf(out, NAME_SIZE, "agent");
+    }
+}
+
+static int check_url(const char *option, const char *url, struct err *err)
+{
+    return url_form.valid(url) ? 0
+                               : err_set(err, ERR_INVALID, "--%s '%s': expected %s", option, url, url_form.expected);
+}
+
+static int check(struct config *config, struct err *err)
+{
+    const size_t length = strlen(config->coordinator);
+    if (length > 0 && config->coordinator[length - 1] == '/') {
+        config->coordinator[length - 1] = '\0';
+    }
+    int rc = check_url("coordinator", config->coordinator, err);
+    if (rc == 0 && config->advertise[0] != '\0') {
+        rc = check_url("advertise", config->advertise, err);
+    }
+    rc = rc ? rc : address_parse(config->listen_text, &config->listen, err);
+    rc = rc ? rc : address_check(&config->listen, config->insecure, err);
+    rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
+    rc = rc ? rc : read_labels(config, err);
+    if (rc == 0 && config->state_directory[0] == '\0') {
+        rc = file_default_state_directory("agent", config->state_directory, sizeof(config->state_directory), err);
+    }
+    if (config->name[0] == '\0') {
+        default_name(config->name);
+    }
+    if (rc == 0 && !name_valid(config->name)) {
+        rc = err_set(err, ERR_INVALID, "--name '%s': expected %s", config->name, name_form.expected);
+    }
+    if (config->threads == 0) {
+        config->threads = inventory_cores();
+    }
+    return rc;
+}
+
+int config_read(int argc, char **argv, struct config *out, bool *done, struct err *err)
+{
+    memset(out, 0, sizeof(*out));
+    (void)snprintf(out->coordinator, sizeof(out->coordinator), "http://127.0.0.1:7410");
+    (void)snprintf(out->listen_text, sizeof(out->listen_text), "127.0.0.1:7411");
+    (void)snprintf(out->log_level_text, sizeof(out->log_level_text), "info");
+    out->slowdown = 1;
+    struct conf_list positional = {0};
+    *done = false;
+    int rc = conf_parse(&program, argc, argv, out, &positional, done, err);
+    conf_list_done(&positional);
+    if (rc == 0 && !*done) {
+        rc = check(out, err);
+    }
+    return rc;
+}
+
+void config_done(struct config *config)
+{
+    conf_list_done(&config->label_list);
+}

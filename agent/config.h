@@ -1,0 +1,37 @@
+/* config.h: the options of paceline-agent. */
+#ifndef AGENT_CONFIG_H
+#define AGENT_CONFIG_H
+
+#include <stdbool.h>
+
+#include "base/conf.h"
+#include "base/log.h"
+#include "net/address.h"
+#include "schema/device.h"
+
+#define CONFIG_PATH_MAX 4096
+
+struct config {
+    char coordinator[URL_SIZE]; /* without a slash at its end */
+    char listen_text[64];
+    char advertise[URL_SIZE]; /* "": where it listens */
+    char state_directory[CONFIG_PATH_MAX];
+    char name[NAME_SIZE];
+    struct conf_list label_list;
+    int64_t threads; /* 0: as many as processors */
+    double slowdown;
+    bool insecure;
+    char log_level_text[16];
+
+    /* found out from these */
+    struct address listen;
+    enum log_level log_level;
+    struct label label[LABELS_MAX];
+    size_t label_count;
+};
+
+/* Read the command line and check it. *done: --help or --version was printed. */
+NODISCARD int config_read(int argc, char **argv, struct config *out, bool *done, struct err *err);
+void config_done(struct config *config);
+
+#endif

@@ -1,0 +1,35 @@
+/* control.h: the edge of the control side: carries out what the session (core/session) wants: calls to the coordinator,
+ * generations, snapshots; and tells it what came of it. One thread, inside the loop. */
+#ifndef AGENT_CONTROL_H
+#define AGENT_CONTROL_H
+
+#include "agent/device.h"
+#include "agent/reports.h"
+#include "net/http_client.h"
+#include "schema/device.h"
+
+struct control;
+
+struct control_config {
+    struct device_context *device; /* borrowed; its id is set at enrolment */
+    struct reports *reports;       /* borrowed */
+    struct http_multi *multi;      /* borrowed; freed before control_free, so that no call is under way then */
+    struct enroll_request enroll;  /* what this device says of itself */
+};
+
+NODISCARD int control_new(const struct control_config *config, struct control **out, struct err *err);
+/* The generation that may still be at work must be over (control_leave). */
+void control_free(struct control **control);
+
+/* Begin. */
+void control_start(struct control *control, int64_t now_ms);
+/* Take reports, changed holdings and due times to the session, and do what it says. */
+void control_turn(struct control *control, int64_t now_ms);
+/* When the next turn is due; INT64_MAX for never. */
+int64_t control_deadline_ms(const struct control *control);
+/* Why the agent must exit; NULL while it need not. */
+const char *control_exit_reason(const struct control *control);
+/* Give up what is being done. true: nothing is left; false: ask again soon. */
+bool control_leave(struct control *control);
+
+#endif

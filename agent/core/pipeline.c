@@ -1,0 +1,430 @@
+#include "agent/core/pipeline.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "libtrain/model/schedule.h"
+
+const char *const transfer_kind_names[] = {"activation", "gradient", "evaluation", NULL};
+
+enum slot_state { SLOT_FREE, SLOT_RECEIVING, SLOT_FULL };
+
+struct slot {
+    enum slot_state state;
+    struct transfer key;
+    uint64_t claim;
+};
+
+struct pipeline {
+    struct pipeline_config config;
+    struct slot *input;    /* [previous_in_flight]: activations and evaluation */
+    struct slot *gradient; /* [in_flight] */
+    bool *activation_busy; /* [in_flight]: buffers towards the next stage */
+    bool *gradient_busy;   /* [previous_in_flight]: buffers towards the previous stage */
+    uint64_t claims;       /* made so far: each has its own number */
+    bool running;
+    bool held;
+    bool stop_asked;
+    int64_t stop_version; /* INT64_MAX while not known */
+    int64_t version;
+    size_t forwards, backwards; /* of step version + 1 */
+    bool evaluating;            /* the version, before the next step begins */
+    size_t evaluated;
+    bool working; /* a task was given and is not done */
+    bool stopped;
+};
+
+static bool is_first(const struct pipeline *pipeline)
+{
+    return pipeline->config.index == 0;
+}
+
+static bool is_last(const struct pipeline *pipeline)
+{
+    return pipeline->config.index + 1 == pipeline->config.count;
+}
+
+static bool evaluation_due(const struct pipeline *pipeline, int64_t version)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    return version > 0 && config->evaluate_every > 0 && config->evaluation_batches > 0 &&
+           (version % config->evaluate_every == 0 || version == config->total_steps);
+}
+
+static int check(const struct pipeline_config *config, struct err *err)
+{
+    if (config->count == 0 || config->index >= config->count) {
+        return err_set(err, ERR_INVALID, "stage %zu of %zu", config->index, config->count);
+    }
+    if (config->micro_batches == 0 || config->in_flight == 0 || config->in_flight > config->micro_batches) {
+        return err_set(err, ERR_INVALID, "%zu micro-batches in flight of %zu", config->in_flight,
+                       config->micro_batches);
+    }
+    if ((config->index == 0) != (config->previous_in_flight == 0) ||
+        config->previous_in_flight > config->micro_batches) {
+        return err_set(err, ERR_INVALID, "stage %zu: %zu micro-batches in flight before it", config->index,
+                       config->previous_in_flight);
+    }
+    if (config->resume_version < 0 || config->resume_version > config->total_steps) {
+        return err_set(err, ERR_INVALID, "version %lld of %lld steps", (long long)config->resume_version,
+                       (long long)config->total_steps);
+    }
+    if (config->evaluate_every < 0) {
+        return err_set(err, ERR_INVALID, "an evaluation every %lld steps", (long long)config->evaluate_every);
+    }
+    return 0;
+}
+
+int pipeline_new(const struct pipeline_config *config, struct pipeline **out, struct err *err)
+{
+    int rc = check(config, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct pipeline *pipeline AUTO(pipeline_free) = calloc(1, sizeof(*pipeline));
+    if (!pipeline) {
+        return err_set(err, ERR_MEMORY, "pipeline");
+    }
+    pipeline->config = *config;
+    pipeline->input = calloc(config->previous_in_flight + 1, sizeof(*pipeline->input));
+    pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
+    pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
+    pipeline->gradient_busy = calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
+    if (!pipeline->input || !pipeline->gradient || !pipeline->activation_busy || !pipeline->gradient_busy) {
+        return err_set(err, ERR_MEMORY, "pipeline: %zu slots", config->in_flight + config->previous_in_flight);
+    }
+    pipeline->stop_version = INT64_MAX;
+    pipeline->version = config->resume_version;
+    pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
+    *out = pipeline;
+    pipeline = NULL;
+    return 0;
+}
+
+void pipeline_free(struct pipeline **pipeline)
+{
+    if (*pipeline) {
+        free((*pipeline)->input);
+        free((*pipeline)->gradient);
+        free((*pipeline)->activation_busy);
+        free((*pipeline)->gradient_busy);
+        free(*pipeline);
+        *pipeline = NULL;
+    }
+}
+
+/* ---- tensors that come in ---- */
+
+static bool same(const struct transfer *a, const struct transfer *b)
+{
+    return a->kind == b->kind && a->step == b->step && a->micro_batch == b->micro_batch;
+}
+
+static struct slot *slot_of(const struct pipeline *pipeline, const struct transfer *transfer)
+{
+    if (transfer->kind == TRANSFER_GRADIENT) {
+        return &pipeline->gradient[transfer->micro_batch % pipeline->config.in_flight];
+    }
+    return &pipeline->input[transfer->micro_batch % pipeline->config.previous_in_flight];
+}
+
+/* Whether such a tensor can exist at all, how far ahead a neighbour may be, and whether it was used already. */
+static enum pipeline_verdict judge(const struct pipeline *pipeline, const struct transfer *transfer)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    const int64_t current = pipeline->version + 1;
+    const size_t micro_batch = transfer->micro_batch;
+    switch (transfer->kind) {
+    case TRANSFER_ACTIVATION:
+        if (is_first(pipeline) || micro_batch > config->micro_batches || transfer->step > config->total_steps) {
+            return PIPELINE_REFUSE;
+        }
+        if (micro_batch == config->micro_batches) {
+            return transfer->step < pipeline->version || transfer->step > current ? PIPELINE_REFUSE : PIPELINE_MARK;
+        }
+        /* The stage before may have updated while this one still does. */
+        if (transfer->step > current + 1) {
+            return PIPELINE_REFUSE;
+        }
+        if (transfer->step < current || (transfer->step == current && micro_batch < pipeline->backwards)) {
+            return PIPELINE_DUPLICATE;
+        }
+        return PIPELINE_TAKE;
+    case TRANSFER_EVALUATION:
+        if (is_first(pipeline) || micro_batch >= config->evaluation_batches || transfer->step > current ||
+            !evaluation_due(pipeline, transfer->step)) {
+            return PIPELINE_REFUSE;
+        }
+        if (transfer->step < pipeline->version ||
+            (transfer->step == pipeline->version && (!pipeline->evaluating || micro_batch < pipeline->evaluated))) {
+            return PIPELINE_DUPLICATE;
+        }
+        return PIPELINE_TAKE;
+    case TRANSFER_GRADIENT:
+        if (is_last(pipeline) || micro_batch >= config->micro_batches || transfer->step > current ||
+            (transfer->step == current && micro_batch >= pipeline->forwards)) {
+            return PIPELINE_REFUSE;
+        }
+        if (transfer->step < current || micro_batch < pipeline->backwards) {
+            return PIPELINE_DUPLICATE;
+        }
+        return PIPELINE_TAKE;
+    }
+    return PIPELINE_REFUSE;
+}
+
+enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
+                                     struct pipeline_claim *claim)
+{
+    enum pipeline_verdict verdict = judge(pipeline, transfer);
+    if (verdict == PIPELINE_TAKE && pipeline->stopped) {
+        return PIPELINE_DUPLICATE;
+    }
+    if (verdict != PIPELINE_TAKE) {
+        return verdict;
+    }
+    struct slot *slot = slot_of(pipeline, transfer);
+    if (slot->state != SLOT_FREE && !same(&slot->key, transfer)) {
+        return PIPELINE_FULL;
+    }
+    if (slot->state == SLOT_FULL) {
+        return PIPELINE_DUPLICATE;
+    }
+    slot->state = SLOT_RECEIVING;
+    slot->key = *transfer;
+    slot->claim = ++pipeline->claims;
+    claim->slot = (size_t)(slot - (transfer->kind == TRANSFER_GRADIENT ? pipeline->gradient : pipeline->input));
+    claim->number = slot->claim;
+    return PIPELINE_TAKE;
+}
+
+bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *transfer,
+                    const struct pipeline_claim *claim)
+{
+    const struct slot *slot = slot_of(pipeline, transfer);
+    return slot->state == SLOT_RECEIVING && slot->claim == claim->number;
+}
+
+bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    if (!pipeline_holds(pipeline, transfer, claim)) {
+        return false;
+    }
+    struct slot *slot = slot_of(pipeline, transfer);
+    /* An evaluation may have been given up while the tensor was on its way. */
+    slot->state = judge(pipeline, transfer) == PIPELINE_TAKE ? SLOT_FULL : SLOT_FREE;
+    return true;
+}
+
+void pipeline_abandon(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    if (pipeline_holds(pipeline, transfer, claim)) {
+        slot_of(pipeline, transfer)->state = SLOT_FREE;
+    }
+}
+
+void pipeline_mark(struct pipeline *pipeline, int64_t step)
+{
+    pipeline->stop_version = step;
+}
+
+/* ---- work ---- */
+
+void pipeline_run(struct pipeline *pipeline)
+{
+    pipeline->running = true;
+}
+
+void pipeline_stop(struct pipeline *pipeline)
+{
+    pipeline->stop_asked = true;
+}
+
+void pipeline_hold(struct pipeline *pipeline, bool held)
+{
+    pipeline->held = held;
+}
+
+static bool is_full(const struct slot *slot, enum transfer_kind kind, int64_t step, size_t micro_batch)
+{
+    return slot->state == SLOT_FULL && slot->key.kind == kind && slot->key.step == step &&
+           slot->key.micro_batch == micro_batch;
+}
+
+/* Tensors of the current step are there from micro-batch `done` on, as far as slots are filled without a gap. */
+static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done)
+{
+    const int64_t step = pipeline->version + 1;
+    size_t arrived = done;
+    while (arrived < pipeline->config.micro_batches) {
+        struct transfer key = {kind, step, arrived};
+        if (!is_full(slot_of(pipeline, &key), kind, step, arrived)) {
+            break;
+        }
+        arrived++;
+    }
+    return arrived;
+}
+
+static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *task)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    const size_t micro_batch = pipeline->evaluated;
+    *task = (struct pipeline_task){.work = PIPELINE_EVALUATE, .step = pipeline->version, .micro_batch = micro_batch};
+    task->evaluation_ends = micro_batch + 1 == config->evaluation_batches;
+    if (!is_first(pipeline)) {
+        task->input = micro_batch % config->previous_in_flight;
+        if (!is_full(&pipeline->input[task->input], TRANSFER_EVALUATION, pipeline->version, micro_batch)) {
+            return false;
+        }
+    }
+    if (!is_last(pipeline)) {
+        task->output = micro_batch % config->in_flight;
+        if (pipeline->activation_busy[task->output]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    const struct schedule_progress progress = {
+        .micro_batches = config->micro_batches,
+        .in_flight = config->in_flight,
+        .inputs = is_first(pipeline) ? config->micro_batches
+                                     : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
+        .gradients =
+            is_last(pipeline) ? pipeline->forwards : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
+        .forwards = pipeline->forwards,
+        .backwards = pipeline->backwards,
+    };
+    *task = (struct pipeline_task){.step = pipeline->version + 1};
+    switch (schedule_next(&progress)) {
+    case SCHEDULE_WAIT: return false;
+    case SCHEDULE_UPDATE: task->work = PIPELINE_UPDATE; return true;
+    case SCHEDULE_FORWARD:
+        task->work = PIPELINE_FORWARD;
+        task->micro_batch = pipeline->forwards;
+        task->slot = task->micro_batch % config->in_flight;
+        task->input = is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->output = is_last(pipeline) ? 0 : task->slot;
+        return is_last(pipeline) || !pipeline->activation_busy[task->output];
+    case SCHEDULE_BACKWARD:
+        task->work = PIPELINE_BACKWARD;
+        task->micro_batch = pipeline->backwards;
+        task->slot = task->micro_batch % config->in_flight;
+        task->gradient = is_last(pipeline) ? 0 : task->slot;
+        task->input = is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->output = task->input;
+        return is_first(pipeline) || !pipeline->gradient_busy[task->output];
+    }
+    return false;
+}
+
+static void give_up_evaluation(struct pipeline *pipeline)
+{
+    pipeline->evaluating = false;
+    pipeline->evaluated = 0;
+    for (size_t i = 0; i < pipeline->config.previous_in_flight; i++) {
+        if (pipeline->input[i].state == SLOT_FULL) {
+            pipeline->input[i].state = SLOT_FREE;
+        }
+    }
+}
+
+static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
+{
+    const int64_t total = pipeline->config.total_steps;
+    const bool at_border = pipeline->forwards == 0;
+    if (at_border && pipeline->stop_asked && is_first(pipeline) && pipeline->stop_version == INT64_MAX) {
+        pipeline->stop_version = pipeline->version;
+    }
+    if (pipeline->evaluating && pipeline->stop_version == pipeline->version && pipeline->version != total) {
+        give_up_evaluation(pipeline);
+    }
+    if (pipeline->evaluating) {
+        return next_evaluation(pipeline, task);
+    }
+    if (at_border && (pipeline->version == pipeline->stop_version || pipeline->version == total)) {
+        *task = (struct pipeline_task){.work = PIPELINE_STOP, .step = pipeline->version};
+        task->announce = !is_last(pipeline) && pipeline->version != total;
+        return true;
+    }
+    if (at_border && pipeline->held) {
+        return false;
+    }
+    return next_of_step(pipeline, task);
+}
+
+enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task)
+{
+    ASSERT(!pipeline->working);
+    if (!pipeline->running || pipeline->stopped || !find_task(pipeline, task)) {
+        *task = (struct pipeline_task){.work = PIPELINE_WAIT};
+        return PIPELINE_WAIT;
+    }
+    pipeline->working = true;
+    return task->work;
+}
+
+void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
+{
+    ASSERT(pipeline->working);
+    pipeline->working = false;
+    switch (task->work) {
+    case PIPELINE_WAIT: break;
+    case PIPELINE_FORWARD:
+        pipeline->forwards++;
+        if (!is_last(pipeline)) {
+            pipeline->activation_busy[task->output] = true;
+        }
+        break;
+    case PIPELINE_BACKWARD:
+        pipeline->backwards++;
+        if (!is_last(pipeline)) {
+            pipeline->gradient[task->gradient].state = SLOT_FREE;
+        }
+        if (!is_first(pipeline)) {
+            pipeline->input[task->input].state = SLOT_FREE;
+            pipeline->gradient_busy[task->output] = true;
+        }
+        break;
+    case PIPELINE_UPDATE:
+        pipeline->version++;
+        pipeline->forwards = 0;
+        pipeline->backwards = 0;
+        pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
+        pipeline->evaluated = 0;
+        break;
+    case PIPELINE_EVALUATE:
+        if (!is_first(pipeline)) {
+            pipeline->input[task->input].state = SLOT_FREE;
+        }
+        if (!is_last(pipeline)) {
+            pipeline->activation_busy[task->output] = true;
+        }
+        pipeline->evaluated++;
+        pipeline->evaluating = !task->evaluation_ends;
+        break;
+    case PIPELINE_STOP: pipeline->stopped = true; break;
+    }
+}
+
+void pipeline_sent(struct pipeline *pipeline, enum transfer_kind kind, size_t output)
+{
+    bool *busy = kind == TRANSFER_GRADIENT ? &pipeline->gradient_busy[output] : &pipeline->activation_busy[output];
+    ASSERT(*busy);
+    *busy = false;
+}
+
+int64_t pipeline_version(const struct pipeline *pipeline)
+{
+    return pipeline->version;
+}
+
+bool pipeline_stopped(const struct pipeline *pipeline)
+{
+    return pipeline->stopped;
+}

@@ -1,0 +1,130 @@
+/* session.h: the control side of an agent: one pure, deterministic state machine that decides when to enrol, to report,
+ * to ask for the assignment, and what the runtime has to do to be what the assignment says. Same events, same actions.
+ * No clock, files, sockets, JSON, threads; no allocation after session_new. Used by agent/control; one thread.
+ *
+ * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits; an unknown device enrols again and
+ * trains on; a device whose boot was replaced gives its work up and enrols once more, and exits when that happens again
+ * within a minute (two agents share one identity). Without its coordinator the agent goes on in its phase and begins no
+ * further step after autonomy_seconds (three heartbeats at least). It never changes generation by itself and refuses
+ * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most SESSION_METRICS_MAX,
+ * the newest. */
+#ifndef AGENT_CORE_SESSION_H
+#define AGENT_CORE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "schema/assignment.h"
+#include "schema/heartbeat.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+#define SESSION_METRICS_MAX 8192
+#define SESSION_WAIT_SECONDS 30 /* of a long poll */
+
+struct session_config {
+    uint64_t seed; /* of the jitter */
+    char boot[ID_SIZE];
+};
+
+enum session_event_type {
+    SESSION_START, /* always the first */
+    SESSION_TICK,  /* session_deadline_ms has come */
+    SESSION_ENROLLED,
+    SESSION_ENROLL_FAILED,
+    SESSION_BEATEN, /* the answer to a heartbeat */
+    SESSION_BEAT_FAILED,
+    SESSION_ASSIGNED,   /* the answer to a poll */
+    SESSION_POLL_ENDED, /* the wait is over, nothing is new */
+    SESSION_POLL_FAILED,
+    SESSION_PREPARED, /* from the runtime, as all that follow */
+    SESSION_METRIC,
+    SESSION_STOPPED,
+    SESSION_UPLOADED,
+    SESSION_FAILED,
+    SESSION_HOLDINGS_CHANGED,
+};
+
+enum session_failure {
+    FAILURE_NETWORK,    /* no answer, or one that says to try again */
+    FAILURE_UNKNOWN,    /* the coordinator does not know this device or boot */
+    FAILURE_STALE_BOOT, /* another boot of this device has enrolled */
+    FAILURE_REFUSED,    /* repeating cannot help; `text` says why */
+};
+
+struct session_event {
+    enum session_event_type type;
+    int64_t now_ms;
+    int64_t serial; /* runtime's events: of the SESSION_DO_PREPARE they are about */
+    union {
+        struct enroll_reply enrolled;
+        struct {
+            enum session_failure failure;
+            int64_t retry_after_ms; /* 0: not stated */
+            char text[MESSAGE_SIZE];
+        } failed;                            /* *_FAILED of a call */
+        const struct heartbeat_reply *reply; /* BEATEN */
+        const struct assignment *assignment; /* ASSIGNED; borrowed for the step */
+        struct metric metric;
+        int64_t version; /* STOPPED, UPLOADED */
+        struct device_error error;
+    };
+};
+
+enum session_action_type {
+    SESSION_DO_ENROLL,
+    SESSION_DO_BEAT, /* send what session_heartbeat says; like POLL it replaces one under way, whose answer is ignored
+                      */
+    SESSION_DO_POLL, /* ask for the assignment after `after` */
+    SESSION_DO_CALLERS, /* let in those of the assignment of this event, and nobody else */
+    SESSION_DO_DROP,    /* drop snapshots */
+    SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier one */
+    SESSION_DO_RUN,
+    SESSION_DO_STOP,
+    SESSION_DO_HOLD, /* begin no further step */
+    SESSION_DO_RELEASE,
+    SESSION_DO_UPLOAD,  /* `version` of the stage's units to the center */
+    SESSION_DO_DISCARD, /* end the run; snapshots stay */
+    SESSION_DO_EXIT,    /* `text` says why */
+};
+
+struct session_action {
+    enum session_action_type type;
+    int64_t serial;
+    int64_t version;
+    int64_t after;
+    struct drop drop;
+    char text[MESSAGE_SIZE];
+};
+
+#define SESSION_ACTIONS_MAX (DROPS_MAX + 16)
+struct session_actions {
+    struct session_action item[SESSION_ACTIONS_MAX];
+    size_t count;
+};
+
+struct session;
+NODISCARD int session_new(const struct session_config *config, struct session **out, struct err *err);
+void session_free(struct session **session);
+
+/* One event in, actions out (appended; the caller clears). */
+void session_step(struct session *session, const struct session_event *event, struct session_actions *actions);
+/* When the session wants a SESSION_TICK; INT64_MAX for never. */
+int64_t session_deadline_ms(const struct session *session);
+
+/* What the session knows of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase, metrics, error;
+ * `all_holdings` is true when the holdings are to be listed. The caller adds step, address, measurements, holdings. */
+void session_heartbeat(const struct session *session, struct heartbeat *out);
+
+/* Borrowed; "" before the first enrolment. */
+const struct device_id *session_device(const struct session *session);
+/* Whether the coordinator has answered since the last enrolment. */
+bool session_connected(const struct session *session);
+/* The phase it reports: enum phase. */
+int session_phase(const struct session *session);
+/* Metrics that were lost because the coordinator was away for too long. */
+uint64_t session_metrics_lost(const struct session *session);
+
+#endif

@@ -1,0 +1,24 @@
+/* device.h: what all parts of an agent know about the device they run on. Made by main before the first thread,
+ * constant afterwards but for `id`. */
+#ifndef AGENT_DEVICE_H
+#define AGENT_DEVICE_H
+
+#include "agent/peer/access.h"
+#include "agent/runtime/snapshot.h"
+#include "schema/device.h"
+#include "schema/id.h"
+
+struct device_context {
+    const char *coordinator; /* URL without a slash at its end */
+    const char *cache;       /* directory of data sets */
+    char boot[ID_SIZE];
+    struct device_id id; /* given at enrolment; a generation works on a copy */
+    size_t threads;
+    double slowdown;
+    struct device_probe probe;
+    struct access *access;
+    struct snapshot_store *snapshots;
+    int room_fd; /* of the peer server */
+};
+
+#endif

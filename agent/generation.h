@@ -1,0 +1,39 @@
+/* generation.h: what this device does for one generation of a job, as one thread with its senders: build the stage,
+ * compute, keep snapshots at the stop, put them into the center when asked. The control thread starts it, tells it and
+ * takes its reports; nothing here makes the control thread wait, but generation_free. */
+#ifndef AGENT_GENERATION_H
+#define AGENT_GENERATION_H
+
+#include "agent/device.h"
+#include "agent/reports.h"
+#include "schema/assignment.h"
+
+struct generation;
+
+struct generation_config {
+    const struct device_context *device; /* borrowed; its id is copied */
+    struct reports *reports;             /* borrowed */
+    int64_t serial;                      /* of all its reports */
+};
+
+/* Start. assignment is taken, also on failure. previous (may be NULL) is cancelled, and waited for by the new thread
+ * before it takes any memory; it is taken, also on failure. */
+NODISCARD int generation_start(const struct generation_config *config, struct assignment **assignment,
+                               struct generation **previous, struct generation **out, struct err *err);
+/* Give up whatever it does. Its memory goes when its thread has noticed. */
+void generation_cancel(struct generation *generation);
+/* Whether the thread has ended. */
+bool generation_ended(struct generation *generation);
+/* Wait for the thread's end. */
+void generation_free(struct generation **generation);
+
+void generation_run(struct generation *generation);
+void generation_stop(struct generation *generation);
+void generation_hold(struct generation *generation, bool held);
+/* Put the units of `version`, where it stopped, into the center. */
+void generation_upload(struct generation *generation, int64_t version);
+
+/* Fill in step, unit_seconds, update_seconds, links and bytes_moved. */
+void generation_measure(struct generation *generation, struct heartbeat *out);
+
+#endif

@@ -1,0 +1,181 @@
+#include "agent/loop.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/control.h"
+#include "agent/device.h"
+#include "agent/peer/server.h"
+#include "agent/reports.h"
+#include "agent/runtime/inventory.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "libtrain/train.h"
+#include "net/http_client.h"
+
+#define LEAVE_MS 1500
+#define TURN_MS_MAX 60000
+#define ENDING_TURN_MS 20 /* while a generation that was given up still ends */
+
+struct loop {
+    char cache[CONFIG_PATH_MAX + 8];
+    struct device_context device;
+    struct peer_server *peers;
+    struct reports *reports;
+    struct http_multi *multi;
+    struct control *control;
+    char address[URL_SIZE];
+};
+
+static int find_address(struct loop *loop, const struct config *config, struct err *err)
+{
+    const struct address *listens = peer_server_address(loop->peers);
+    if (config->advertise[0] != '\0') {
+        (void)snprintf(loop->address, sizeof(loop->address), "%s", config->advertise);
+        return 0;
+    }
+    if (strncmp(listens->text, "0.0.0.0:", 8) == 0 || strncmp(listens->text, "[::]:", 5) == 0) {
+        return err_set(err, ERR_INVALID, "--listen %s does not say where others reach this device: add --advertise URL",
+                       listens->text);
+    }
+    (void)snprintf(loop->address, sizeof(loop->address), "http://%s", listens->text);
+    return 0;
+}
+
+static void fill_enroll(struct enroll_request *out, const struct loop *loop, const struct config *config,
+                        const struct identity *identity)
+{
+    memset(out, 0, sizeof(*out));
+    (void)snprintf(out->name, sizeof(out->name), "%s", config->name);
+    (void)snprintf(out->public_key, sizeof(out->public_key), "%s", identity->public_key);
+    (void)snprintf(out->boot, sizeof(out->boot), "%s", identity->boot);
+    (void)snprintf(out->address, sizeof(out->address), "%s", loop->address);
+    _Static_assert(sizeof(out->numeric_class) >= TRAIN_NUMERIC_CLASS_MAX, "a numeric class fits");
+    train_numeric_class(out->numeric_class);
+    out->protocol = PROTOCOL_VERSION;
+    inventory_read(&out->inventory);
+    out->probe = loop->device.probe;
+    memcpy(out->label, config->label, sizeof(out->label));
+    out->label_count = config->label_count;
+}
+
+static int open_control(struct loop *loop, const struct config *config, const struct identity *identity,
+                        struct err *err)
+{
+    struct control_config *control = calloc(1, sizeof(*control));
+    if (!control) {
+        return err_set(err, ERR_MEMORY, "control");
+    }
+    control->device = &loop->device;
+    control->reports = loop->reports;
+    control->multi = loop->multi;
+    fill_enroll(&control->enroll, loop, config, identity);
+    const int rc = control_new(control, &loop->control, err);
+    free(control);
+    return rc;
+}
+
+/* Free all; what computes must have ended. */
+static void free_loop(struct loop *loop)
+{
+    http_multi_free(&loop->multi);
+    control_free(&loop->control);
+    peer_server_close(&loop->peers);
+    access_free(&loop->device.access);
+    snapshot_store_free(&loop->device.snapshots);
+    reports_free(&loop->reports);
+    free(loop);
+}
+
+static int open_all(struct loop *loop, const struct config *config, const struct identity *identity, struct err *err)
+{
+    int rc = access_new(&loop->device.access, err);
+    rc = rc ? rc : snapshot_store_new(&loop->device.snapshots, err);
+    rc = rc ? rc : reports_new(&loop->reports, err);
+    rc = rc ? rc : http_multi_new(&loop->multi, err);
+    rc = rc ? rc : peer_server_open(&config->listen, loop->device.access, loop->device.snapshots, &loop->peers, err);
+    rc = rc ? rc : find_address(loop, config, err);
+    if (rc != 0) {
+        return rc;
+    }
+    loop->device.room_fd = peer_server_room_fd(loop->peers);
+    return open_control(loop, config, identity, err);
+}
+
+int loop_open(const struct config *config, const struct identity *identity, const struct device_probe *probe,
+              struct loop **out, struct err *err)
+{
+    struct loop *loop = calloc(1, sizeof(*loop));
+    if (!loop) {
+        return err_set(err, ERR_MEMORY, "agent");
+    }
+    (void)snprintf(loop->cache, sizeof(loop->cache), "%s/cache", config->state_directory);
+    loop->device.coordinator = config->coordinator;
+    loop->device.cache = loop->cache;
+    (void)snprintf(loop->device.boot, sizeof(loop->device.boot), "%s", identity->boot);
+    loop->device.threads = (size_t)config->threads;
+    loop->device.slowdown = config->slowdown;
+    loop->device.probe = *probe;
+    int rc = open_all(loop, config, identity, err);
+    if (rc != 0) {
+        free_loop(loop);
+        return rc;
+    }
+    log_info("listening", "address=%s name=%s threads=%zu", loop->address, config->name, loop->device.threads);
+    *out = loop;
+    return 0;
+}
+
+static int turn_timeout_ms(const struct loop *loop)
+{
+    const int64_t deadline_ms = control_deadline_ms(loop->control);
+    const int64_t now_ms = clock_now_ms();
+    const int64_t left_ms = deadline_ms <= now_ms ? 0 : deadline_ms - now_ms;
+    return left_ms < TURN_MS_MAX ? (int)left_ms : TURN_MS_MAX;
+}
+
+int loop_run(struct loop *loop, int leave_fd, struct err *err)
+{
+    control_start(loop->control, clock_now_ms());
+    for (;;) {
+        const char *reason = control_exit_reason(loop->control);
+        if (reason) {
+            return err_set(err, ERR_STATE, "%s", reason);
+        }
+        struct pollfd fd[] = {{.fd = leave_fd, .events = POLLIN}, {.fd = reports_fd(loop->reports), .events = POLLIN}};
+        const int rc = http_multi_poll(loop->multi, fd, 2, turn_timeout_ms(loop), err);
+        if (rc != 0) {
+            return rc;
+        }
+        if (fd[0].revents) {
+            log_info("leaving", "reason=%s", "signal");
+            return 0;
+        }
+        control_turn(loop->control, clock_now_ms());
+    }
+}
+
+bool loop_close(struct loop **loop)
+{
+    struct loop *closing = *loop;
+    if (!closing) {
+        return true;
+    }
+    const int64_t deadline_ms = clock_now_ms() + LEAVE_MS;
+    while (!control_leave(closing->control)) {
+        struct err err = {0};
+        if (clock_now_ms() >= deadline_ms || http_multi_poll(closing->multi, NULL, 0, ENDING_TURN_MS, &err) != 0) {
+            return false;
+        }
+    }
+    free_loop(closing);
+    *loop = NULL;
+    return true;
+}
+
+const char *loop_address(const struct loop *loop)
+{
+    return loop->address;
+}

@@ -1,0 +1,102 @@
+/* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent train` trains a job in
+ * this process alone. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "agent/identity.h"
+#include "agent/loop.h"
+#include "agent/runtime/probe.h"
+#include "agent/train.h"
+#include "base/file.h"
+#include "base/log.h"
+
+/* Signals arrive as readable bytes from now on, also in the threads to come. */
+static int open_signals(int *out, struct err *err)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return err_set(err, err_from_errno(errno), "block signals: %s", strerror(errno));
+    }
+    *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *out >= 0 ? 0 : err_set(err, err_from_errno(errno), "signalfd: %s", strerror(errno));
+}
+
+static int run(const struct config *config, const struct identity *identity, int leave_fd, struct err *err)
+{
+    const struct probe_request request = {
+        .threads = (size_t)config->threads, .slowdown = config->slowdown, .directory = config->state_directory};
+    struct device_probe probe;
+    int rc = probe_run(&request, leave_fd, &probe, err);
+    if (rc == ERR_CANCELLED) {
+        return 0;
+    }
+    if (rc != 0) {
+        return err_wrap(err, "probe");
+    }
+    struct loop *loop = NULL;
+    rc = loop_open(config, identity, &probe, &loop, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = loop_run(loop, leave_fd, err);
+    if (!loop_close(&loop)) {
+        /* A step of the arithmetic is still under way. Nothing on disk depends on its end. */
+        if (rc != 0) {
+            log_error("exit", "error=%s", log_quote(err->text).text);
+        }
+        _exit(rc == 0 ? 0 : 1);
+    }
+    return rc;
+}
+
+static int agent_command(int argc, char **argv, struct err *err)
+{
+    /* Few arenas and an early return of large blocks: an idle agent is to be small. */
+    (void)mallopt(M_ARENA_MAX, 2);
+    (void)mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    struct config config;
+    struct identity identity = {.lock = -1};
+    FD_AUTO int leave_fd = -1;
+    bool done = false;
+    int rc = config_read(argc, argv, &config, &done, err);
+    if (rc == 0 && !done) {
+        log_set_level(config.log_level);
+        rc = open_signals(&leave_fd, err);
+        rc = rc ? rc : identity_open(config.state_directory, &identity, err);
+        rc = rc ? rc : run(&config, &identity, leave_fd, err);
+        identity_done(&identity);
+    }
+    config_done(&config);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    const char *name = "paceline-agent";
+    int rc;
+    if (argc > 1 && strcmp(argv[1], "train") == 0) {
+        name = "paceline-agent train";
+        rc = train_command(argc - 1, argv + 1, &err);
+    } else if (argc > 1 && strcmp(argv[1], PROBE_WORD) == 0) {
+        name = "paceline-agent probe";
+        rc = probe_child(argc - 2, argv + 2, &err);
+    } else {
+        rc = agent_command(argc, argv, &err);
+    }
+    if (rc != 0) {
+        (void)fprintf(stderr, "%s: %s\n", name, err.text);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* message.h: the form of a tensor between two agents: path and safetensors header. Both sides use it, so they agree.
+ * Allocates nothing. Any thread.
+ *
+ * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the first unit behind the
+ * border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W, C]; the stop mark has samples 0 and
+ * {"last": "1"} in __metadata__. */
+#ifndef AGENT_PEER_MESSAGE_H
+#define AGENT_PEER_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runtime/stage.h"
+
+#define MESSAGE_HEADER_MAX 512 /* bytes of a safetensors header as written here */
+#define MESSAGE_PATH_MAX 384
+
+struct message_path {
+    char text[MESSAGE_PATH_MAX];
+};
+
+struct message_path message_tensor_path(const char *url, const struct job_id *job, int64_t generation,
+                                        const struct transfer *transfer, size_t boundary);
+struct message_path message_snapshot_path(const char *url, const struct job_id *job, int64_t generation,
+                                          int64_t version, int64_t unit);
+struct message_path message_ping_path(const char *url, const struct job_id *job, int64_t generation);
+
+/* Write the header of a tensor. Returns its size. */
+size_t message_write_header(const struct stage_tensor *tensor, bool last, char out[MESSAGE_HEADER_MAX]);
+/* Check that a header is that of the tensor expected; *last is the mark. ERR_FORMAT. */
+NODISCARD int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected, bool *last,
+                                  struct err *err);
+/* Data bytes of a tensor. */
+size_t message_data_bytes(const struct stage_tensor *tensor);
+
+#endif

@@ -1,0 +1,424 @@
+#include "agent/peer/receive.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/peer/message.h"
+#include "agent/peer/server.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "libtrain/formats/safetensors.h"
+
+/* Where a body goes. */
+enum receive_state {
+    RECEIVE_BROKEN, /* nowhere: it is not what the path says; `err` */
+    RECEIVE_PARKED, /* its slot is in use */
+    RECEIVE_SLOT,
+    RECEIVE_MARK,      /* there is no data */
+    RECEIVE_DUPLICATE, /* nowhere: the tensor is here already */
+    RECEIVE_REPLACED,  /* nowhere: a newer connection brings the same tensor */
+};
+
+struct receive {
+    struct receive_pool *pool;
+    struct receive *next_free;
+    struct http_exchange *exchange;
+    struct stage *stage;
+    struct transfer transfer;
+    struct stage_tensor expected;
+    enum receive_state state;
+    struct pipeline_claim claim;
+    int64_t deadline_ms; /* PARKED */
+    unsigned char *slot;
+    char header[MESSAGE_HEADER_MAX];
+    size_t header_size; /* as stated; 0: not known yet */
+    size_t header_got, data_got;
+    bool last;
+    const char *why; /* BROKEN: static text, or err's */
+    struct err err;
+};
+
+struct receive_pool {
+    struct access *access;
+    struct receive item[RECEIVES_MAX];
+    struct receive *first_free;
+    size_t parked;
+};
+
+int receive_pool_new(struct access *access, struct receive_pool **out, struct err *err)
+{
+    struct receive_pool *pool = calloc(1, sizeof(*pool));
+    if (!pool) {
+        return err_set(err, ERR_MEMORY, "receivers");
+    }
+    pool->access = access;
+    for (size_t i = RECEIVES_MAX; i > 0; i--) {
+        pool->item[i - 1].pool = pool;
+        pool->item[i - 1].next_free = pool->first_free;
+        pool->first_free = &pool->item[i - 1];
+    }
+    *out = pool;
+    return 0;
+}
+
+void receive_pool_free(struct receive_pool **pool)
+{
+    free(*pool);
+    *pool = NULL;
+}
+
+/* ---- answers ---- */
+
+void receive_problem(struct http_exchange *exchange, int status, const char *code, const char *detail)
+{
+    char body[512];
+    /* Details are made of our own words, checked words of the path and numbers: nothing needs escaping but quotes. */
+    char plain[256];
+    (void)snprintf(plain, sizeof(plain), "%s", detail);
+    for (char *at = plain; *at; at++) {
+        *at = *at == '"' || *at == '\\' || (unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e ? '\'' : *at;
+    }
+    const int size = snprintf(body, sizeof(body), "{\"title\":\"%s\",\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\"}",
+                              code, status, code, plain);
+    ASSERT(size > 0 && (size_t)size < sizeof(body));
+    if (status == 503) {
+        http_reply_header(exchange, "Retry-After", "1");
+    }
+    http_reply(exchange, status, "application/problem+json", body, (size_t)size);
+}
+
+void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict)
+{
+    switch (verdict) {
+    case ACCESS_GRANTED: break;
+    case ACCESS_NO_TICKET:
+        http_reply_header(exchange, "WWW-Authenticate", "Bearer");
+        receive_problem(exchange, 401, "ticket_missing", "a ticket is needed");
+        break;
+    case ACCESS_WRONG_TICKET:
+        receive_problem(exchange, 403, "ticket_wrong", "the ticket is not valid for this job and generation");
+        break;
+    case ACCESS_STALE:
+        receive_problem(exchange, 409, "stale_generation", "this device is in a newer generation of the job");
+        break;
+    case ACCESS_EARLY: receive_problem(exchange, 503, "early", "this device is not in that generation yet"); break;
+    }
+}
+
+const char *receive_bearer(const struct http_exchange *exchange)
+{
+    static const char scheme[] = "Bearer ";
+    const char *text = http_header(exchange, "Authorization");
+    return text && strncmp(text, scheme, sizeof(scheme) - 1) == 0 ? text + sizeof(scheme) - 1 : NULL;
+}
+
+bool receive_number(struct http_exchange *exchange, const char *name, int64_t *out)
+{
+    struct err err = {0};
+    if (parse_i64(http_param(exchange, name), 0, INT64_MAX, out, &err) == 0) {
+        return true;
+    }
+    receive_problem(exchange, 400, "invalid_parameter", err.text);
+    return false;
+}
+
+/* ---- slots ---- */
+
+static void set_state(struct receive *receive, enum receive_state state)
+{
+    receive->pool->parked -= receive->state == RECEIVE_PARKED;
+    receive->pool->parked += state == RECEIVE_PARKED;
+    receive->state = state;
+}
+
+/* Ask for the slot, again if need be. */
+static void offer(struct receive *receive)
+{
+    void *slot = NULL;
+    switch (stage_offer(receive->stage, &receive->transfer, &receive->claim, &slot)) {
+    case PIPELINE_TAKE:
+        receive->slot = slot;
+        set_state(receive, RECEIVE_SLOT);
+        break;
+    case PIPELINE_MARK: set_state(receive, RECEIVE_MARK); break;
+    case PIPELINE_DUPLICATE: set_state(receive, RECEIVE_DUPLICATE); break;
+    case PIPELINE_FULL: set_state(receive, RECEIVE_PARKED); break;
+    case PIPELINE_REFUSE:
+        set_state(receive, RECEIVE_BROKEN);
+        receive->why = "no such tensor is expected here";
+        break;
+    }
+}
+
+static void give_back(struct receive *receive)
+{
+    set_state(receive, RECEIVE_BROKEN);
+    stage_release(&receive->stage);
+    receive->exchange = NULL;
+    receive->next_free = receive->pool->first_free;
+    receive->pool->first_free = receive;
+}
+
+/* ---- the request ---- */
+
+static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
+{
+    const char *text = http_param(exchange, "kind");
+    for (int kind = 0; transfer_kind_names[kind]; kind++) {
+        if (strcmp(text, transfer_kind_names[kind]) == 0) {
+            *out = (enum transfer_kind)kind;
+            return true;
+        }
+    }
+    receive_problem(exchange, 400, "invalid_parameter", "expected activation, gradient or evaluation");
+    return false;
+}
+
+static bool read_path(struct http_exchange *exchange, struct transfer *transfer, int64_t *generation, int64_t *boundary)
+{
+    int64_t micro_batch = 0;
+    if (!receive_number(exchange, "generation", generation) || !receive_number(exchange, "step", &transfer->step) ||
+        !receive_number(exchange, "micro_batch", &micro_batch) || !receive_number(exchange, "boundary", boundary) ||
+        !read_kind(exchange, &transfer->kind)) {
+        return false;
+    }
+    transfer->micro_batch = (size_t)micro_batch;
+    return true;
+}
+
+static struct stage *find_stage(struct receive_pool *pool, struct http_exchange *exchange, int64_t generation)
+{
+    const char *job = http_param(exchange, "job");
+    struct stage *stage = NULL;
+    enum access_verdict verdict = access_judge(pool->access, job, generation, receive_bearer(exchange));
+    if (verdict == ACCESS_GRANTED) {
+        stage = access_stage(pool->access, job, generation, &verdict);
+    }
+    if (!stage) {
+        receive_refuse(exchange, verdict);
+    }
+    return stage;
+}
+
+static bool check_size(struct http_exchange *exchange, const struct stage_tensor *expected)
+{
+    const int64_t length = http_content_length(exchange);
+    if (length < 0) {
+        receive_problem(exchange, 411, "length_required", "a Content-Length is needed");
+        return false;
+    }
+    const uint64_t least = message_data_bytes(expected);
+    if ((uint64_t)length <= least || (uint64_t)length > least + MESSAGE_HEADER_MAX) {
+        receive_problem(exchange, 422, "invalid_blob", "the body is not as long as the tensor and a header");
+        return false;
+    }
+    return true;
+}
+
+static bool open_receive(void *context, struct http_exchange *exchange, void **state)
+{
+    struct receive_pool *pool = ((struct receive_context *)context)->pool;
+    struct transfer transfer = {0};
+    int64_t generation = 0;
+    int64_t boundary = 0;
+    if (!read_path(exchange, &transfer, &generation, &boundary)) {
+        return false;
+    }
+    struct stage *stage AUTO(stage_release) = find_stage(pool, exchange, generation);
+    if (!stage) {
+        return false;
+    }
+    const struct stage_config *config = stage_config(stage);
+    const size_t border = transfer.kind == TRANSFER_GRADIENT ? config->end : config->first;
+    struct receive *receive = pool->first_free;
+    if ((size_t)boundary != border || !receive) {
+        receive_problem(exchange, receive ? 409 : 503, receive ? "wrong_state" : "too_many",
+                        receive ? "that border is not one of this device" : "too many transfers at once");
+        return false;
+    }
+    pool->first_free = receive->next_free;
+    receive->exchange = exchange;
+    receive->stage = stage_retain(stage);
+    receive->transfer = transfer;
+    receive->header_size = receive->header_got = receive->data_got = 0;
+    receive->last = false;
+    receive->deadline_ms = clock_now_ms() + PEER_PARK_MS;
+    offer(receive);
+    if (receive->state == RECEIVE_BROKEN) {
+        receive_problem(exchange, 409, "wrong_state", receive->why);
+        give_back(receive);
+        return false;
+    }
+    receive->expected = stage_expect(stage, &transfer);
+    if (!check_size(exchange, &receive->expected)) {
+        if (receive->state == RECEIVE_SLOT) {
+            stage_abandon(receive->stage, &receive->transfer, &receive->claim);
+        }
+        give_back(receive);
+        return false;
+    }
+    *state = receive;
+    return true;
+}
+
+/* ---- the body ---- */
+
+static void spoil(struct receive *receive, const char *why)
+{
+    receive->why = why;
+    if (receive->state == RECEIVE_SLOT) {
+        stage_abandon(receive->stage, &receive->transfer, &receive->claim);
+    }
+    set_state(receive, RECEIVE_BROKEN);
+}
+
+/* Take header bytes; returns how many. */
+static size_t take_header(struct receive *receive, const char *data, size_t size)
+{
+    const size_t wanted = receive->header_size ? receive->header_size : 8;
+    const size_t left = wanted - receive->header_got;
+    const size_t count = size < left ? size : left;
+    memcpy(receive->header + receive->header_got, data, count);
+    receive->header_got += count;
+    if (receive->header_got < wanted) {
+        return count;
+    }
+    int rc = 0;
+    if (receive->header_size == 0) {
+        uint64_t bytes = 0;
+        rc = safetensors_header_bytes((const uint8_t *)receive->header, &bytes, &receive->err);
+        if (rc == 0 && bytes > MESSAGE_HEADER_MAX) {
+            rc = err_set(&receive->err, ERR_LIMIT, "a header of %" PRIu64 " bytes", bytes);
+        }
+        receive->header_size = (size_t)bytes;
+    } else {
+        rc = message_read_header(receive->header, receive->header_size, &receive->expected, &receive->last,
+                                 &receive->err);
+    }
+    if (rc != 0) {
+        spoil(receive, receive->err.text);
+    }
+    return count;
+}
+
+static size_t take_data(struct receive *receive, const char *data, size_t size)
+{
+    const size_t left = message_data_bytes(&receive->expected) - receive->data_got;
+    if (size > left) {
+        spoil(receive, "bytes behind the tensor");
+        return size;
+    }
+    if (!stage_holds(receive->stage, &receive->transfer, &receive->claim)) {
+        set_state(receive, RECEIVE_REPLACED);
+        return size;
+    }
+    memcpy(receive->slot + receive->data_got, data, size);
+    receive->data_got += size;
+    return size;
+}
+
+static bool header_is_whole(const struct receive *receive)
+{
+    return receive->header_size > 0 && receive->header_got == receive->header_size;
+}
+
+static size_t write_receive(void *state, const void *data, size_t size)
+{
+    struct receive *receive = state;
+    if (receive->state == RECEIVE_PARKED) {
+        offer(receive);
+    }
+    switch (receive->state) {
+    case RECEIVE_PARKED:
+        if (clock_now_ms() >= receive->deadline_ms) {
+            receive_problem(receive->exchange, 503, "no_room", "its slot is still in use");
+        }
+        return 0;
+    case RECEIVE_MARK:
+        if (header_is_whole(receive)) {
+            spoil(receive, "bytes behind the tensor");
+            return size;
+        }
+        return take_header(receive, data, size);
+    case RECEIVE_SLOT:
+        return header_is_whole(receive) ? take_data(receive, data, size) : take_header(receive, data, size);
+    case RECEIVE_DUPLICATE:
+    case RECEIVE_REPLACED:
+    case RECEIVE_BROKEN: return size;
+    }
+    return size;
+}
+
+/* What is wrong with a whole body; NULL: it is what was announced. */
+static const char *find_fault(const struct receive *receive)
+{
+    if (!header_is_whole(receive) || receive->data_got != message_data_bytes(&receive->expected)) {
+        return "the tensor ends early";
+    }
+    return receive->last == (receive->state == RECEIVE_MARK) ? NULL : "the mark and the path disagree";
+}
+
+static void finish_receive(void *state)
+{
+    struct receive *receive = state;
+    struct http_exchange *exchange = receive->exchange;
+    if (receive->state == RECEIVE_SLOT || receive->state == RECEIVE_MARK) {
+        const char *fault = find_fault(receive);
+        if (fault) {
+            spoil(receive, fault);
+        }
+    }
+    if (receive->state == RECEIVE_MARK) {
+        stage_mark(receive->stage, receive->transfer.step);
+    } else if (receive->state == RECEIVE_SLOT && !stage_received(receive->stage, &receive->transfer, &receive->claim)) {
+        set_state(receive, RECEIVE_REPLACED);
+    }
+    if (receive->state == RECEIVE_BROKEN) {
+        receive_problem(exchange, 422, "invalid_blob", receive->why);
+    } else if (receive->state == RECEIVE_REPLACED || receive->state == RECEIVE_PARKED) {
+        receive_problem(exchange, 503, "no_room", "the tensor is on its way by another connection");
+    } else {
+        http_reply(exchange, 204, NULL, NULL, 0);
+    }
+    give_back(receive);
+}
+
+static void abort_receive(void *state)
+{
+    struct receive *receive = state;
+    spoil(receive, "the connection broke");
+    give_back(receive);
+}
+
+const struct http_sink receive_sink = {
+    .open = open_receive, .write = write_receive, .finish = finish_receive, .abort = abort_receive};
+
+/* ---- waiting ---- */
+
+void receive_retry(struct receive_pool *pool)
+{
+    for (size_t i = 0; pool->parked > 0 && i < RECEIVES_MAX; i++) {
+        if (pool->item[i].state == RECEIVE_PARKED) {
+            http_exchange_continue(pool->item[i].exchange);
+        }
+    }
+}
+
+int receive_timeout_ms(const struct receive_pool *pool)
+{
+    if (pool->parked == 0) {
+        return -1;
+    }
+    int64_t first_ms = INT64_MAX;
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        const struct receive *receive = &pool->item[i];
+        if (receive->state == RECEIVE_PARKED && receive->deadline_ms < first_ms) {
+            first_ms = receive->deadline_ms;
+        }
+    }
+    const int64_t left_ms = first_ms - clock_now_ms();
+    return left_ms < 0 ? 0 : left_ms > PEER_PARK_MS ? PEER_PARK_MS : (int)left_ms;
+}

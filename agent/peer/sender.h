@@ -1,0 +1,30 @@
+/* sender.h: one thread that carries a stage's tensors to one neighbour, in order, over one kept connection: 204 done;
+ * 503 waits a little and repeats; what the network breaks is repeated until the peer deadline, then it is a failure;
+ * 409 ends it in silence, as a newer generation is on its way. Nothing of ours allocates per tensor. */
+#ifndef AGENT_PEER_SENDER_H
+#define AGENT_PEER_SENDER_H
+
+#include "agent/runtime/stage.h"
+#include "schema/assignment.h"
+#include "schema/heartbeat.h"
+
+struct sender;
+
+struct sender_config {
+    struct stage *stage; /* a reference is taken */
+    enum stage_direction direction;
+    struct peer peer;
+    int64_t peer_ms; /* deadline: how long the network may fail */
+    /* Called once on the sender's thread when the neighbour cannot be reached or refuses; the stage is cancelled then.
+     */
+    void (*failed)(void *arg, const struct err *err);
+    void *arg;
+};
+
+NODISCARD int sender_start(const struct sender_config *config, struct sender **out, struct err *err);
+/* After stage_cancel: waits for the thread's end. */
+void sender_free(struct sender **sender);
+/* The transfers since the last call; false when there were none. Any thread. */
+bool sender_take_link(struct sender *sender, struct link_report *out);
+
+#endif

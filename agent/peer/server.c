@@ -1,0 +1,206 @@
+#include "agent/peer/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "agent/peer/receive.h"
+#include "agent/runtime/thread.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "net/http_server.h"
+
+#define IDLE_TIMEOUT_MS 120000
+
+struct peer_server {
+    struct receive_context receive; /* first: the context of receive_sink */
+    struct access *access;
+    struct snapshot_store *snapshots;
+    struct http_server *http;
+    pthread_t thread;
+    bool started;
+    int room_fd; /* a slot is free */
+    int stop_fd;
+};
+
+/* ---- routes ---- */
+
+static bool let_in(struct peer_server *server, struct http_exchange *exchange)
+{
+    int64_t generation = 0;
+    if (!receive_number(exchange, "generation", &generation)) {
+        return false;
+    }
+    enum access_verdict verdict =
+        access_judge(server->access, http_param(exchange, "job"), generation, receive_bearer(exchange));
+    if (verdict != ACCESS_GRANTED) {
+        receive_refuse(exchange, verdict);
+    }
+    return verdict == ACCESS_GRANTED;
+}
+
+static void answer_ping(void *context, struct http_exchange *exchange)
+{
+    if (let_in(context, exchange)) {
+        http_reply(exchange, 204, NULL, NULL, 0);
+    }
+}
+
+/* http_reply_borrowed gives its argument back as void *. */
+static void release_snapshot(void *arg)
+{
+    snapshot_put_back(arg);
+}
+
+static void answer_snapshot(void *context, struct http_exchange *exchange)
+{
+    struct peer_server *server = context;
+    int64_t version = 0;
+    int64_t unit = 0;
+    if (!let_in(server, exchange) || !receive_number(exchange, "version", &version) ||
+        !receive_number(exchange, "unit", &unit)) {
+        return;
+    }
+    const struct snapshot *snapshot = snapshot_get(server->snapshots, http_param(exchange, "job"), version, unit);
+    if (!snapshot) {
+        receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
+        return;
+    }
+    http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data, (size_t)snapshot->holding.bytes,
+                        release_snapshot, (void *)(uintptr_t)snapshot);
+}
+
+static void answer_not_found(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    receive_problem(exchange, 404, "not_found", "no such route");
+}
+
+static void answer_method(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    receive_problem(exchange, 405, "method_not_allowed", "the route does not know this method");
+}
+
+static void answer_too_large(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    receive_problem(exchange, 413, "body_too_large", "no body is expected");
+}
+
+static void answer_bad_request(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    receive_problem(exchange, 400, "invalid_parameter", "the request cannot be read");
+}
+
+static const struct http_route routes[] = {
+    {.method = "PUT",
+     .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
+     .sink = &receive_sink},
+    {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}", .handle = answer_snapshot},
+    {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
+};
+
+/* ---- the thread ---- */
+
+static void drain(int fd)
+{
+    eventfd_t count;
+    (void)eventfd_read(fd, &count); /* nothing to read is fine: it does not block */
+}
+
+static void *serve(void *arg)
+{
+    struct peer_server *server = arg;
+    thread_set_name("peer");
+    for (;;) {
+        struct pollfd fd[] = {{.fd = http_server_fd(server->http), .events = POLLIN},
+                              {.fd = server->room_fd, .events = POLLIN},
+                              {.fd = server->stop_fd, .events = POLLIN}};
+        const int http_ms = http_server_timeout_ms(server->http);
+        const int parked_ms = receive_timeout_ms(server->receive.pool);
+        const int wait_ms = parked_ms < 0 || (http_ms >= 0 && http_ms < parked_ms) ? http_ms : parked_ms;
+        if (poll(fd, sizeof(fd) / sizeof(fd[0]), wait_ms) < 0 && errno != EINTR) {
+            log_error("peer_server_failed", "error=%s", log_quote(strerror(errno)).text);
+            return NULL;
+        }
+        if (fd[2].revents) {
+            return NULL;
+        }
+        if (fd[1].revents) {
+            drain(server->room_fd);
+            receive_retry(server->receive.pool);
+        } else if (receive_timeout_ms(server->receive.pool) == 0) {
+            receive_retry(server->receive.pool);
+        }
+        http_server_run(server->http);
+    }
+}
+
+int peer_server_open(const struct address *listen, struct access *access, struct snapshot_store *snapshots,
+                     struct peer_server **out, struct err *err)
+{
+    struct peer_server *server AUTO(peer_server_close) = calloc(1, sizeof(*server));
+    if (!server) {
+        return err_set(err, ERR_MEMORY, "peer server");
+    }
+    server->access = access;
+    server->snapshots = snapshots;
+    server->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->room_fd < 0 || server->stop_fd < 0) {
+        return err_set(err, err_from_errno(errno), "eventfd: %s", strerror(errno));
+    }
+    const struct http_server_config config = {
+        .listen = *listen,
+        .routes = routes,
+        .route_count = sizeof(routes) / sizeof(routes[0]),
+        .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request},
+        .context = server,
+        .connections_max = RECEIVES_MAX,
+        .idle_timeout_ms = IDLE_TIMEOUT_MS,
+    };
+    int rc = receive_pool_new(access, &server->receive.pool, err);
+    rc = rc ? rc : http_server_open(&config, &server->http, err);
+    rc = rc ? rc : thread_start(&server->thread, serve, server, err);
+    if (rc != 0) {
+        return rc;
+    }
+    server->started = true;
+    *out = server;
+    server = NULL;
+    return 0;
+}
+
+void peer_server_close(struct peer_server **server)
+{
+    struct peer_server *closing = *server;
+    if (!closing) {
+        return;
+    }
+    if (closing->started) {
+        (void)eventfd_write(closing->stop_fd, 1);
+        (void)pthread_join(closing->thread, NULL);
+    }
+    http_server_close(&closing->http);
+    receive_pool_free(&closing->receive.pool);
+    file_close(&closing->room_fd);
+    file_close(&closing->stop_fd);
+    free(closing);
+    *server = NULL;
+}
+
+const struct address *peer_server_address(const struct peer_server *server)
+{
+    return http_server_address(server->http);
+}
+
+int peer_server_room_fd(const struct peer_server *server)
+{
+    return server->room_fd;
+}

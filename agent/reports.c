@@ -1,0 +1,95 @@
+#include "agent/reports.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+
+struct reports {
+    pthread_mutex_t lock;
+    int fd;
+    struct report_batch batch; /* guarded by lock */
+};
+
+int reports_new(struct reports **out, struct err *err)
+{
+    struct reports *reports = calloc(1, sizeof(*reports));
+    if (!reports || pthread_mutex_init(&reports->lock, NULL) != 0) {
+        free(reports);
+        return err_set(err, ERR_MEMORY, "reports");
+    }
+    reports->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (reports->fd < 0) {
+        reports_free(&reports);
+        return err_set(err, err_from_errno(errno), "eventfd: %s", strerror(errno));
+    }
+    *out = reports;
+    return 0;
+}
+
+void reports_free(struct reports **reports)
+{
+    if (*reports) {
+        file_close(&(*reports)->fd);
+        (void)pthread_mutex_destroy(&(*reports)->lock);
+        free(*reports);
+        *reports = NULL;
+    }
+}
+
+/* Under the lock. */
+static void wake(const struct reports *reports)
+{
+    /* Cannot fail but for a full counter, which is readable all the same. */
+    (void)eventfd_write(reports->fd, 1);
+}
+
+void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric)
+{
+    (void)pthread_mutex_lock(&reports->lock);
+    struct report_batch *batch = &reports->batch;
+    if (batch->metric_count == REPORTS_METRICS_MAX) {
+        batch->lost++;
+    } else {
+        batch->metric[batch->metric_count++] = (struct report_metric){serial, *metric};
+    }
+    wake(reports);
+    (void)pthread_mutex_unlock(&reports->lock);
+}
+
+void reports_event(struct reports *reports, const struct session_event *event)
+{
+    (void)pthread_mutex_lock(&reports->lock);
+    struct report_batch *batch = &reports->batch;
+    /* A generation tells a handful, and one follows the other through a turn of the control thread. */
+    ASSERT(batch->event_count < REPORTS_EVENTS_MAX);
+    batch->event[batch->event_count++] = *event;
+    wake(reports);
+    (void)pthread_mutex_unlock(&reports->lock);
+}
+
+int reports_fd(const struct reports *reports)
+{
+    return reports->fd;
+}
+
+void reports_take(struct reports *reports, struct report_batch *out)
+{
+    eventfd_t count;
+    (void)pthread_mutex_lock(&reports->lock);
+    (void)eventfd_read(reports->fd, &count); /* nothing to read is fine: it does not block */
+    const struct report_batch *batch = &reports->batch;
+    memcpy(out->metric, batch->metric, batch->metric_count * sizeof(batch->metric[0]));
+    memcpy(out->event, batch->event, batch->event_count * sizeof(batch->event[0]));
+    out->metric_count = batch->metric_count;
+    out->event_count = batch->event_count;
+    out->lost = batch->lost;
+    reports->batch.metric_count = 0;
+    reports->batch.event_count = 0;
+    reports->batch.lost = 0;
+    (void)pthread_mutex_unlock(&reports->lock);
+}

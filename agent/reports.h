@@ -1,0 +1,38 @@
+/* reports.h: what a generation's threads have to tell the control thread: a bounded queue with a descriptor to wait
+ * for. Telling never waits and never allocates. Any thread tells, one takes. */
+#ifndef AGENT_REPORTS_H
+#define AGENT_REPORTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/session.h"
+
+#define REPORTS_METRICS_MAX 4096
+#define REPORTS_EVENTS_MAX 32
+
+struct report_metric {
+    int64_t serial;
+    struct metric metric;
+};
+
+/* In order; the metrics come before the events that followed them. */
+struct report_batch {
+    struct report_metric metric[REPORTS_METRICS_MAX];
+    size_t metric_count;
+    struct session_event event[REPORTS_EVENTS_MAX];
+    size_t event_count;
+    uint64_t lost; /* metrics that found no room since the last batch */
+};
+
+struct reports;
+NODISCARD int reports_new(struct reports **out, struct err *err);
+void reports_free(struct reports **reports);
+void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric);
+void reports_event(struct reports *reports, const struct session_event *event);
+/* Readable when there is something to take. */
+int reports_fd(const struct reports *reports);
+/* Move everything into *out. */
+void reports_take(struct reports *reports, struct report_batch *out);
+
+#endif

@@ -1,0 +1,30 @@
+/* cancel.h: how one thread tells another to give up, and how that other one waits without missing it. The flag is also
+ * what http_call.cancel looks at. Any thread. */
+#ifndef AGENT_RUNTIME_CANCEL_H
+#define AGENT_RUNTIME_CANCEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct cancel {
+    atomic_bool flag;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+};
+
+NODISCARD int cancel_init(struct cancel *cancel, struct err *err);
+void cancel_done(struct cancel *cancel);
+/* From now on cancelled, for good. */
+void cancel_set(struct cancel *cancel);
+bool cancel_is_set(const struct cancel *cancel);
+/* Wait for so long, or until cancelled: then true. */
+bool cancel_wait(struct cancel *cancel, int64_t wait_ns);
+
+/* A condition whose timed waits follow CLOCK_MONOTONIC. */
+NODISCARD int cancel_condition_init(pthread_cond_t *condition, struct err *err);
+
+#endif

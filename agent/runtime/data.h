@@ -1,0 +1,46 @@
+/* data.h: a data set's tensors in memory, mapped from a file in the one form (libtrain/formats/dataset.h). Either a
+ * file that is there as a whole (`paceline-agent train`), or the agent's cache: one sparse file and one map of its
+ * pieces of 4 MiB per data set, in DIRECTORY. Only the pieces that hold the tensors asked for are fetched; each has its
+ * sha256 in the map, written behind the piece, so what a crash left half done is fetched again and nothing else. When
+ * the whole file is there, its own hash is checked too. Used by the thread that builds a stage; the mapping may be read
+ * by any. */
+#ifndef AGENT_RUNTIME_DATA_H
+#define AGENT_RUNTIME_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/formats/dataset.h"
+
+#define DATA_PIECE_BYTES (4u << 20)
+
+struct data;
+
+/* Get bytes [offset, offset + size) of the data set: at least one, fewer than asked for only at its end. Returns how
+ * many, or a negative ERR_ code. */
+typedef int64_t (*data_fetch_fn)(void *arg, const char *sha256, uint64_t offset, void *out, size_t size,
+                                 struct err *err);
+
+struct data_request {
+    const char *directory; /* of the cache */
+    const char *sha256;
+    const char *in_use; /* another data set of the cache that must stay, or "" */
+    bool inputs, labels;
+    data_fetch_fn fetch;
+    void *arg;
+};
+
+/* Fetch what is missing and map it. A full disk: other data sets leave the cache first. ERR_FULL, ERR_IO, ERR_FORMAT
+ * (the data set is not what its hash or its header says), or what fetch returned. */
+NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
+/* A file that is there as a whole; name is for messages. The descriptor may be closed afterwards. */
+NODISCARD int data_open_file(int fd, const char *name, struct data **out, struct err *err);
+void data_close(struct data **data);
+
+const struct dataset_info *data_info(const struct data *data); /* classes: 0 */
+const unsigned char *data_inputs(const struct data *data);
+const unsigned char *data_labels(const struct data *data); /* I32, little-endian */
+
+#endif

@@ -1,0 +1,114 @@
+#include "agent/runtime/inventory.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/utf8.h"
+
+#define TEXT_MAX (1u << 20)
+
+/* The rest of the line behind `key` and its colon, without the spaces around; false when there is no such line. */
+static bool find_line(const struct buf *text, const char *key, char *out, size_t size)
+{
+    const char *at = text->data ? strstr(text->data, key) : NULL;
+    const char *colon = at ? strchr(at, ':') : NULL;
+    if (!colon) {
+        return false;
+    }
+    colon += 1 + strspn(colon + 1, " \t");
+    (void)snprintf(out, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+    return true;
+}
+
+/* "MemAvailable: 123 kB"; 0 when it is not there. */
+static uint64_t memory_line(const char *key)
+{
+    BUF_AUTO struct buf text;
+    char value[64];
+    buf_init(&text, TEXT_MAX);
+    if (file_read("/proc/meminfo", &text, NULL) != 0 || !find_line(&text, key, value, sizeof(value))) {
+        return 0;
+    }
+    int64_t kilobytes = 0;
+    value[strcspn(value, " ")] = '\0';
+    return parse_i64(value, 0, INT64_MAX >> 10, &kilobytes, NULL) == 0 ? (uint64_t)kilobytes << 10 : 0;
+}
+
+/* A file with one number; false when it is not there or says "max". */
+static bool read_number(const char *path, int64_t *out)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (file_read(path, &text, NULL) != 0 || !text.data) {
+        return false;
+    }
+    text.data[strcspn(text.data, "\n")] = '\0';
+    return parse_i64(text.data, 0, INT64_MAX, out, NULL) == 0;
+}
+
+uint64_t inventory_free_memory(void)
+{
+    uint64_t available = memory_line("MemAvailable");
+    int64_t limit = 0;
+    int64_t used = 0;
+    if (read_number("/sys/fs/cgroup/memory.max", &limit) && read_number("/sys/fs/cgroup/memory.current", &used)) {
+        const uint64_t left = limit > used ? (uint64_t)(limit - used) : 1;
+        available = available > left ? left : available;
+    }
+    return available;
+}
+
+int64_t inventory_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
+        return CPU_COUNT(&set);
+    }
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? online : 1;
+}
+
+int64_t inventory_resident(void)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, TEXT_MAX);
+    int64_t pages = 0;
+    if (file_read("/proc/self/statm", &text, NULL) != 0 || !text.data) {
+        return 0;
+    }
+    char *second = strchr(text.data, ' ');
+    if (!second) {
+        return 0;
+    }
+    second[1 + strcspn(second + 1, " ")] = '\0';
+    return parse_i64(second + 1, 0, INT64_MAX >> 16, &pages, NULL) == 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+void inventory_read(struct device_inventory *out)
+{
+    memset(out, 0, sizeof(*out));
+    struct utsname name;
+    if (uname(&name) == 0) {
+        (void)snprintf(out->hostname, sizeof(out->hostname), "%.63s", name.nodename);
+        (void)snprintf(out->os, sizeof(out->os), "%.20s %.40s", name.sysname, name.release);
+        (void)snprintf(out->architecture, sizeof(out->architecture), "%.31s", name.machine);
+    }
+    BUF_AUTO struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (file_read("/proc/cpuinfo", &text, NULL) != 0 || !find_line(&text, "model name", out->cpu, sizeof(out->cpu))) {
+        (void)snprintf(out->cpu, sizeof(out->cpu), "%s", out->architecture);
+    }
+    utf8_repair_line(out->hostname);
+    utf8_repair_line(out->os);
+    utf8_repair_line(out->cpu);
+    (void)snprintf(out->agent_version, sizeof(out->agent_version), "%s", PACELINE_VERSION);
+    out->cores = inventory_cores();
+    out->memory_bytes = (int64_t)memory_line("MemTotal");
+}

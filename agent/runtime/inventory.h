@@ -1,0 +1,17 @@
+/* inventory.h: what this machine is, read from /proc and /sys. Any thread. */
+#ifndef AGENT_RUNTIME_INVENTORY_H
+#define AGENT_RUNTIME_INVENTORY_H
+
+#include <stdint.h>
+
+#include "schema/device.h"
+
+void inventory_read(struct device_inventory *out);
+/* Processors this process may run on. */
+int64_t inventory_cores(void);
+/* Memory that could be taken now: what the kernel says is available, within the control group's limit. 0: unknown. */
+uint64_t inventory_free_memory(void);
+/* Bytes of this process in memory. 0: unknown. */
+int64_t inventory_resident(void);
+
+#endif

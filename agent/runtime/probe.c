@@ -1,0 +1,139 @@
+#include "agent/runtime/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/runtime/inventory.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "libtrain/train.h"
+
+#define PROBE_SECONDS 0.8
+#define PROBE_TIMEOUT_MS 60000
+#define DISK_BYTES ((size_t)16 << 20)
+#define DISK_PIECE_BYTES ((size_t)1 << 20)
+
+/* ---- the child ---- */
+
+/* Bytes per second of a file that is written and made durable; 0 when the directory cannot be written. */
+static double measure_disk(const char *directory)
+{
+    char path[4096];
+    const int length = snprintf(path, sizeof(path), "%s/probe-XXXXXX", directory);
+    char *piece = calloc(1, DISK_PIECE_BYTES);
+    FD_AUTO int fd = length > 0 && (size_t)length < sizeof(path) && piece ? mkostemp(path, O_CLOEXEC) : -1;
+    double rate = 0;
+    if (fd >= 0) {
+        (void)unlink(path);
+        const double began = clock_now_seconds();
+        int rc = 0;
+        for (size_t offset = 0; rc == 0 && offset < DISK_BYTES; offset += DISK_PIECE_BYTES) {
+            rc = file_write_at(fd, piece, DISK_PIECE_BYTES, offset, NULL);
+        }
+        if (rc == 0 && fdatasync(fd) == 0) {
+            rate = (double)DISK_BYTES / (clock_now_seconds() - began);
+        }
+    }
+    free(piece);
+    return rate;
+}
+
+int probe_child(int argc, char **argv, struct err *err)
+{
+    int64_t threads = 0;
+    double slowdown = 0;
+    if (argc != 3) {
+        return err_set(err, ERR_INVALID, "%s is not for people", PROBE_WORD);
+    }
+    int rc = parse_i64(argv[0], 1, 256, &threads, err);
+    rc = rc ? rc : parse_double(argv[1], 1, 1e6, &slowdown, err);
+    struct train_pool *pool AUTO(train_pool_free) = NULL;
+    struct train_probe measured;
+    struct device_probe result = {.threads = threads, .free_memory_bytes = (int64_t)inventory_free_memory()};
+    rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
+    rc = rc ? rc : train_probe(pool, PROBE_SECONDS, &measured, err);
+    if (rc != 0) {
+        return rc;
+    }
+    result.gemm_gflops = measured.gemm_gflops / slowdown;
+    result.memory_bytes_per_second = measured.memory_bytes_per_second / slowdown;
+    result.disk_write_bytes_per_second = measure_disk(argv[2]);
+    if (write(STDOUT_FILENO, &result, sizeof(result)) != (ssize_t)sizeof(result)) {
+        return err_set(err, ERR_IO, "write the result: %s", strerror(errno));
+    }
+    return 0;
+}
+
+/* ---- the parent ---- */
+
+static int start_child(const struct probe_request *request, pid_t *child, int *result, struct err *err)
+{
+    char threads[32];
+    char slowdown[64];
+    (void)snprintf(threads, sizeof(threads), "%zu", request->threads);
+    (void)snprintf(slowdown, sizeof(slowdown), "%.17g", request->slowdown);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return err_set(err, err_from_errno(errno), "pipe: %s", strerror(errno));
+    }
+    char *word = strdup(PROBE_WORD);
+    char *directory = strdup(request->directory);
+    char program[] = "paceline-agent";
+    char *arguments[] = {program, word, threads, slowdown, directory, NULL};
+    *child = word && directory ? fork() : -1;
+    if (*child == 0) {
+        sigset_t none;
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        if (dup2(ends[1], STDOUT_FILENO) >= 0) {
+            (void)execv("/proc/self/exe", arguments);
+        }
+        _exit(127);
+    }
+    free(word);
+    free(directory);
+    (void)close(ends[1]);
+    if (*child < 0) {
+        (void)close(ends[0]);
+        return err_set(err, ERR_MEMORY, "start the probe: %s", strerror(errno));
+    }
+    *result = ends[0];
+    return 0;
+}
+
+int probe_run(const struct probe_request *request, int cancel_fd, struct device_probe *out, struct err *err)
+{
+    pid_t child = -1;
+    FD_AUTO int result = -1;
+    int rc = start_child(request, &child, &result, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct pollfd fd[] = {{.fd = result, .events = POLLIN}, {.fd = cancel_fd, .events = POLLIN}};
+    const int ready = poll(fd, 2, PROBE_TIMEOUT_MS);
+    struct device_probe probe;
+    if (ready == 0) {
+        rc = err_set(err, ERR_TIMEOUT, "the probe takes too long");
+    } else if (ready < 0 || fd[1].revents) {
+        rc = err_set(err, ERR_CANCELLED, "interrupted");
+    } else if (read(result, &probe, sizeof(probe)) != (ssize_t)sizeof(probe)) {
+        rc = err_set(err, ERR_STATE, "the probe failed: its message is above");
+    }
+    if (rc != 0) {
+        (void)kill(child, SIGKILL);
+    }
+    (void)waitpid(child, NULL, 0);
+    if (rc != 0) {
+        return rc;
+    }
+    *out = probe;
+    return 0;
+}

@@ -1,0 +1,455 @@
+#include "agent/runtime/stage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runtime/stage_parts.h"
+#include "base/assert.h"
+#include "base/size.h"
+
+#define ALIGNMENT 64
+
+/* ---- memory ---- */
+
+static int check_range(const struct stage_config *config, const struct model *model, struct err *err)
+{
+    if (config->first >= config->end || config->end > model->unit_count) {
+        return err_set(err, ERR_INVALID, "units %zu to %zu of %zu", config->first, config->end, model->unit_count);
+    }
+    if ((config->index == 0) != (config->first == 0) ||
+        (config->index + 1 == config->count) != (config->end == model->unit_count)) {
+        return err_set(err, ERR_INVALID, "stage %zu of %zu cannot have units %zu to %zu of %zu", config->index,
+                       config->count, config->first, config->end, model->unit_count);
+    }
+    const struct job_spec *spec = config->spec;
+    if (spec->micro_batches < 1 || spec->batch < 1 || spec->batch % spec->micro_batches != 0) {
+        return err_set(err, ERR_INVALID, "a batch of %" PRId64 " in %" PRId64 " micro-batches", spec->batch,
+                       spec->micro_batches);
+    }
+    if (config->samples.train_samples < spec->batch) {
+        return err_set(err, ERR_INVALID, "%" PRId64 " samples are less than a batch of %" PRId64,
+                       config->samples.train_samples, spec->batch);
+    }
+    return 0;
+}
+
+static int check_data(const struct stage *stage, struct err *err)
+{
+    const struct stage_data *data = &stage->config.data;
+    const bool test = stage->evaluation_batches > 0;
+    if (stage_is_first(stage) && (!data->train_inputs || (test && !data->test_inputs))) {
+        return err_set(err, ERR_INVALID, "the first stage needs the inputs");
+    }
+    if (stage_is_last(stage) && (!data->train_labels || (test && !data->test_labels))) {
+        return err_set(err, ERR_INVALID, "the last stage needs the labels");
+    }
+    return 0;
+}
+
+static int64_t evaluate_every(const struct job_spec *spec, const struct job_data *samples)
+{
+    return spec->evaluate_every_epochs * (samples->train_samples / spec->batch);
+}
+
+static int make_pipeline(struct stage *stage, struct err *err)
+{
+    const struct stage_config *config = &stage->config;
+    const struct pipeline_config pipeline = {
+        .index = config->index,
+        .count = config->count,
+        .micro_batches = (size_t)stage->spec.micro_batches,
+        .in_flight = config->in_flight,
+        .previous_in_flight = config->previous_in_flight,
+        .resume_version = config->resume_version,
+        .total_steps = config->total_steps,
+        .evaluate_every = evaluate_every(&stage->spec, &config->samples),
+        .evaluation_batches = stage->evaluation_batches,
+    };
+    return pipeline_new(&pipeline, &stage->pipeline, err);
+}
+
+/* `count` buffers of `size` bytes each at *offset of the arena; without an arena only *offset moves. */
+static void place(unsigned char *arena, size_t *offset, unsigned char **buffer, size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (arena) {
+            buffer[i] = arena + *offset;
+        }
+        *offset += size_align(size, ALIGNMENT);
+    }
+}
+
+static size_t place_all(struct stage *stage, unsigned char *arena)
+{
+    const struct stage_config *config = &stage->config;
+    const size_t input = stage->micro_batch * shape_elements(stage->input) * sizeof(float);
+    const size_t output = stage->micro_batch * shape_elements(stage->output) * sizeof(float);
+    size_t offset = 0;
+    if (stage_is_first(stage)) {
+        place(arena, &offset, stage->input_slot, config->in_flight, stage->micro_batch * stage->sample_bytes);
+    } else {
+        place(arena, &offset, stage->input_slot, config->previous_in_flight, input);
+        place(arena, &offset, stage->gradient, config->previous_in_flight, input);
+    }
+    if (!stage_is_last(stage)) {
+        place(arena, &offset, stage->activation, config->in_flight, output);
+        place(arena, &offset, stage->gradient_slot, config->in_flight, output);
+    }
+    return offset;
+}
+
+static int make_buffers(struct stage *stage, struct err *err)
+{
+    const size_t most = stage->config.in_flight + stage->config.previous_in_flight;
+    stage->input_slot = calloc(most, sizeof(*stage->input_slot));
+    stage->gradient_slot = calloc(most, sizeof(*stage->gradient_slot));
+    stage->activation = calloc(most, sizeof(*stage->activation));
+    stage->gradient = calloc(most, sizeof(*stage->gradient));
+    stage->labels = calloc(stage->micro_batch, sizeof(*stage->labels));
+    stage->share = calloc(stage->config.end - stage->config.first, sizeof(*stage->share));
+    if (!stage->input_slot || !stage->gradient_slot || !stage->activation || !stage->gradient || !stage->labels ||
+        !stage->share) {
+        return err_set(err, ERR_MEMORY, "tables of %zu buffers", most);
+    }
+    for (int direction = 0; direction < 2; direction++) {
+        struct parcel_queue *queue = &stage->queue[direction];
+        queue->capacity = most + 1;
+        queue->item = calloc(queue->capacity, sizeof(*queue->item));
+        if (!queue->item) {
+            return err_set(err, ERR_MEMORY, "a queue of %zu tensors", queue->capacity);
+        }
+    }
+    const size_t bytes = place_all(stage, NULL);
+    stage->arena = aligned_alloc(ALIGNMENT, bytes);
+    if (!stage->arena) {
+        return err_set(err, ERR_MEMORY, "%zu bytes of border buffers", bytes);
+    }
+    (void)place_all(stage, stage->arena);
+    return 0;
+}
+
+static int make_train(struct stage *stage, struct err *err)
+{
+    const struct stage_config *config = &stage->config;
+    int rc = train_pool_new(config->threads, &stage->pool, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct train_stage_config train = {
+        .model = stage->model,
+        .first = config->first,
+        .end = config->end,
+        .micro_batch = stage->micro_batch,
+        .micro_batches = (size_t)stage->spec.micro_batches,
+        .in_flight = config->in_flight,
+        .optimizer = stage->spec.optimizer,
+        .seed = (uint64_t)stage->spec.seed,
+        .pool = stage->pool,
+    };
+    rc = train_stage_new(&train, &stage->train, err);
+    if (rc != 0 || (!stage_is_first(stage) && !stage_is_last(stage))) {
+        return rc;
+    }
+    return train_sampler_new((uint64_t)config->samples.train_samples, (size_t)stage->spec.batch,
+                             (uint64_t)stage->spec.seed, &stage->sampler, err);
+}
+
+static int make_locks(struct stage *stage, struct err *err)
+{
+    int rc = cancel_init(&stage->cancel, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (pthread_mutex_init(&stage->lock, NULL) != 0) {
+        cancel_done(&stage->cancel);
+        return err_set(err, ERR_MEMORY, "mutex of a stage");
+    }
+    /* Nobody waits on these with a time limit, so their defaults are right and cannot fail on Linux. */
+    (void)pthread_cond_init(&stage->work, NULL);
+    (void)pthread_cond_init(&stage->queue[STAGE_TO_NEXT].filled, NULL);
+    (void)pthread_cond_init(&stage->queue[STAGE_TO_PREVIOUS].filled, NULL);
+    return 0;
+}
+
+static void free_stage(struct stage *stage)
+{
+    pipeline_free(&stage->pipeline);
+    train_sampler_free(&stage->sampler);
+    train_stage_free(&stage->train);
+    train_pool_free(&stage->pool);
+    free(stage->queue[STAGE_TO_NEXT].item);
+    free(stage->queue[STAGE_TO_PREVIOUS].item);
+    free(stage->arena);
+    free(stage->input_slot);
+    free(stage->gradient_slot);
+    free(stage->activation);
+    free(stage->gradient);
+    free(stage->labels);
+    free(stage->share);
+    model_free(&stage->model);
+    (void)pthread_cond_destroy(&stage->work);
+    (void)pthread_cond_destroy(&stage->queue[STAGE_TO_NEXT].filled);
+    (void)pthread_cond_destroy(&stage->queue[STAGE_TO_PREVIOUS].filled);
+    (void)pthread_mutex_destroy(&stage->lock);
+    cancel_done(&stage->cancel);
+    free(stage);
+}
+
+static int fill_stage(struct stage *stage, struct err *err)
+{
+    const struct stage_config *config = &stage->config;
+    stage->micro_batch = (size_t)(stage->spec.batch / stage->spec.micro_batches);
+    stage->sample_bytes = shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
+    stage->input = stage->model->unit[config->first].in;
+    stage->output = stage->model->unit[config->end - 1].out;
+    if (stage->spec.evaluate_every_epochs > 0 && config->samples.test_samples > 0) {
+        stage->evaluation_batches =
+            ((size_t)config->samples.test_samples + stage->micro_batch - 1) / stage->micro_batch;
+    }
+    int rc = check_data(stage, err);
+    rc = rc ? rc : make_pipeline(stage, err);
+    rc = rc ? rc : make_buffers(stage, err);
+    rc = rc ? rc : timing_shares(stage->model, config->first, config->end, &config->probe, stage->share, err);
+    return rc ? rc : make_train(stage, err);
+}
+
+int stage_new(const struct stage_config *config, struct model **model, struct stage **out, struct err *err)
+{
+    int rc = check_range(config, *model, err);
+    struct stage *stage = rc == 0 ? calloc(1, sizeof(*stage)) : NULL;
+    if (rc == 0 && !stage) {
+        rc = err_set(err, ERR_MEMORY, "stage");
+    }
+    if (rc == 0) {
+        rc = make_locks(stage, err);
+    }
+    if (rc != 0) {
+        free(stage);
+        model_free(model);
+        return rc;
+    }
+    stage->config = *config;
+    stage->spec = *config->spec;
+    stage->spec.model.description = NULL;
+    stage->config.spec = &stage->spec;
+    stage->model = *model;
+    *model = NULL;
+    atomic_init(&stage->references, 1);
+    atomic_init(&stage->step, config->resume_version);
+    rc = fill_stage(stage, err);
+    if (rc != 0) {
+        free_stage(stage);
+        return rc;
+    }
+    *out = stage;
+    return 0;
+}
+
+struct stage *stage_retain(struct stage *stage)
+{
+    (void)atomic_fetch_add(&stage->references, 1);
+    return stage;
+}
+
+void stage_release(struct stage **stage)
+{
+    if (*stage && atomic_fetch_sub(&(*stage)->references, 1) == 1) {
+        free_stage(*stage);
+    }
+    *stage = NULL;
+}
+
+int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err)
+{
+    if (!blob) {
+        train_unit_initialise(stage->train, unit);
+        return 0;
+    }
+    return train_unit_load(stage->train, unit, blob, size, err);
+}
+
+size_t stage_unit_bytes(const struct stage *stage, size_t unit)
+{
+    return train_unit_bytes(stage->train, unit);
+}
+
+void stage_save_unit(const struct stage *stage, size_t unit, void *out)
+{
+    train_unit_save(stage->train, unit, out);
+}
+
+const struct stage_config *stage_config(const struct stage *stage)
+{
+    return &stage->config;
+}
+
+const struct model *stage_model_of(const struct stage *stage)
+{
+    return stage->model;
+}
+
+/* ---- told by the control side ---- */
+
+void stage_run(struct stage *stage)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_run(stage->pipeline);
+    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_stop(struct stage *stage)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_stop(stage->pipeline);
+    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_hold(struct stage *stage, bool held)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_hold(stage->pipeline, held);
+    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_cancel(struct stage *stage)
+{
+    cancel_set(&stage->cancel);
+    (void)pthread_mutex_lock(&stage->lock);
+    (void)pthread_cond_broadcast(&stage->work);
+    (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_NEXT].filled);
+    (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_PREVIOUS].filled);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+struct cancel *stage_cancelled(struct stage *stage)
+{
+    return &stage->cancel;
+}
+
+/* ---- looked at ---- */
+
+int64_t stage_step(const struct stage *stage)
+{
+    return atomic_load(&stage->step);
+}
+
+void stage_measure(struct stage *stage, struct heartbeat *out)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    const struct timing timing = stage->timing;
+    (void)pthread_mutex_unlock(&stage->lock);
+    const double forward = timing_mean(&timing, TIMING_FORWARD);
+    const double backward = timing_mean(&timing, TIMING_BACKWARD);
+    if (forward <= 0 || backward <= 0) {
+        return;
+    }
+    out->update_seconds = timing_mean(&timing, TIMING_UPDATE);
+    out->unit_seconds_count = stage->config.end - stage->config.first;
+    for (size_t i = 0; i < out->unit_seconds_count; i++) {
+        out->unit_seconds[i] = (struct unit_seconds){.unit = (int64_t)(stage->config.first + i),
+                                                     .forward_seconds = forward * stage->share[i].forward,
+                                                     .backward_seconds = backward * stage->share[i].backward};
+    }
+}
+
+/* ---- the receiver ---- */
+
+struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
+{
+    struct stage_tensor tensor = {.samples = stage->micro_batch, .shape = stage->input};
+    switch (transfer->kind) {
+    case TRANSFER_ACTIVATION:
+        if (transfer->micro_batch == (size_t)stage->spec.micro_batches) {
+            tensor.samples = 0;
+        }
+        break;
+    case TRANSFER_EVALUATION: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
+    case TRANSFER_GRADIENT: tensor.shape = stage->output; break;
+    }
+    return tensor;
+}
+
+enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer, struct pipeline_claim *claim,
+                                  void **slot)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    enum pipeline_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
+    if (verdict == PIPELINE_FULL) {
+        stage->room_wanted = true;
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    if (verdict == PIPELINE_TAKE) {
+        *slot = (transfer->kind == TRANSFER_GRADIENT ? stage->gradient_slot : stage->input_slot)[claim->slot];
+    }
+    return verdict;
+}
+
+bool stage_holds(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    bool holds = pipeline_holds(stage->pipeline, transfer, claim);
+    (void)pthread_mutex_unlock(&stage->lock);
+    return holds;
+}
+
+bool stage_received(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    bool received = pipeline_received(stage->pipeline, transfer, claim);
+    if (received) {
+        (void)pthread_cond_signal(&stage->work);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    return received;
+}
+
+void stage_abandon(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_abandon(stage->pipeline, transfer, claim);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_mark(struct stage *stage, int64_t step)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_mark(stage->pipeline, step);
+    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+/* ---- the senders ---- */
+
+bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out)
+{
+    struct parcel_queue *queue = &stage->queue[direction];
+    (void)pthread_mutex_lock(&stage->lock);
+    while (queue->count == 0 && !cancel_is_set(&stage->cancel)) {
+        (void)pthread_cond_wait(&queue->filled, &stage->lock);
+    }
+    const bool found = !cancel_is_set(&stage->cancel);
+    if (found) {
+        *out = queue->item[queue->first];
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    return found;
+}
+
+void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
+{
+    struct parcel_queue *queue =
+        &stage->queue[parcel->transfer.kind == TRANSFER_GRADIENT ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
+    (void)pthread_mutex_lock(&stage->lock);
+    ASSERT(queue->count > 0);
+    queue->first = (queue->first + 1) % queue->capacity;
+    queue->count--;
+    if (!parcel->last) {
+        pipeline_sent(stage->pipeline, parcel->transfer.kind, parcel->output);
+        (void)pthread_cond_signal(&stage->work);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}

@@ -1,0 +1,110 @@
+/* stage.h: one stage of one generation at work: its arithmetic (libtrain), its protocol (core/pipeline), and the
+ * buffers between them and the neighbours. Everything is allocated by stage_new; afterwards nothing here allocates.
+ *
+ * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver fills slots
+ * (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the control thread looks
+ * (stage_step, stage_measure) and tells (stage_run ...). One mutex guards pipeline, queues and measurements. A slot
+ * that is reserved belongs to the receiver, a filled one and the buffers to the compute thread, a buffer in a queue to
+ * the sender; so tensors are moved without the lock. Counted references: the last one that lets go frees it. */
+#ifndef AGENT_RUNTIME_STAGE_H
+#define AGENT_RUNTIME_STAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/pipeline.h"
+#include "agent/runtime/cancel.h"
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
+#include "schema/device.h"
+#include "schema/heartbeat.h"
+#include "schema/id.h"
+#include "schema/job.h"
+
+/* Where the samples lie: as stored, one behind the other. NULL where the stage does not need them: inputs are stage
+ * 0's, labels the last stage's, both for training and for the test set. Borrowed for the life of the stage. */
+struct stage_data {
+    const unsigned char *train_inputs, *test_inputs;
+    const unsigned char *train_labels, *test_labels; /* I32, little-endian, of any alignment */
+};
+
+struct stage_config {
+    struct job_id job;
+    int64_t generation;
+    size_t index, count; /* this stage of how many */
+    size_t first, end;   /* its units */
+    size_t in_flight, previous_in_flight;
+    int64_t resume_version, total_steps;
+    const struct job_spec *spec; /* copied; the description is not used */
+    struct job_data samples;
+    struct stage_data data;
+    size_t threads;
+    double slowdown; /* >= 1 */
+    struct device_probe probe;
+    int room_fd; /* an eventfd that is written to when a slot for which somebody waits is free; -1: none */
+};
+
+struct stage;
+
+/* model: taken, also on failure. The state of the units is undefined until each was initialised or loaded
+ * (stage_load_unit). ERR_INVALID when the numbers do not fit the model; ERR_MEMORY. To be called by the thread that
+ * will compute. */
+NODISCARD int stage_new(const struct stage_config *config, struct model **model, struct stage **out, struct err *err);
+struct stage *stage_retain(struct stage *stage);
+void stage_release(struct stage **stage);
+
+/* blob NULL: from the seed. For the compute thread, as the next two. */
+NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
+size_t stage_unit_bytes(const struct stage *stage, size_t unit);
+void stage_save_unit(const struct stage *stage, size_t unit, void *out);
+
+const struct stage_config *stage_config(const struct stage *stage);
+const struct model *stage_model_of(const struct stage *stage);
+
+/* ---- told by the control side; any thread ---- */
+void stage_run(struct stage *stage);
+void stage_stop(struct stage *stage);
+void stage_hold(struct stage *stage, bool held);
+/* Everybody who waits in the stage gives up. */
+void stage_cancel(struct stage *stage);
+struct cancel *stage_cancelled(struct stage *stage);
+
+/* ---- looked at; any thread ---- */
+/* The last step applied. */
+int64_t stage_step(const struct stage *stage);
+/* Add unit_seconds and update_seconds. */
+void stage_measure(struct stage *stage, struct heartbeat *out);
+
+/* ---- the receiver ---- */
+struct stage_tensor {
+    size_t samples;
+    struct shape shape; /* of one sample; float32 */
+};
+/* What a tensor must look like. */
+struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
+/* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
+enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer, struct pipeline_claim *claim,
+                                  void **slot);
+bool stage_holds(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
+bool stage_received(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
+void stage_abandon(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
+void stage_mark(struct stage *stage, int64_t step);
+
+/* ---- the senders ---- */
+enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
+
+struct stage_parcel {
+    struct transfer transfer;
+    bool last; /* the stop mark: an empty tensor */
+    const void *data;
+    struct stage_tensor tensor;
+    size_t output;
+};
+/* Wait for the next tensor of that direction, in order. false: cancelled. */
+bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out);
+/* The neighbour has it. */
+void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel);
+
+#endif

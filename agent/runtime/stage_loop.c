@@ -1,0 +1,273 @@
+#include "agent/runtime/stage_loop.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/runtime/stage_parts.h"
+#include "base/assert.h"
+#include "base/clock.h"
+
+/* Shorter debts are added up: a timed wait costs about as much. */
+#define REST_SECONDS_MIN 0.002
+
+/* ---- samples ---- */
+
+static void gather(const struct stage *stage, const uint32_t *sample, size_t count, unsigned char *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        memcpy(out + i * stage->sample_bytes, stage->config.data.train_inputs + sample[i] * stage->sample_bytes,
+               stage->sample_bytes);
+    }
+}
+
+static void gather_labels(const struct stage *stage, const uint32_t *sample, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&stage->labels[i], stage->config.data.train_labels + sample[i] * sizeof(int32_t), sizeof(int32_t));
+    }
+}
+
+/* ---- one task ---- */
+
+static int do_forward(struct stage *stage, const struct pipeline_task *task, struct err *err)
+{
+    const struct train_position position = {.step = task->step, .micro_batch = task->micro_batch};
+    const uint32_t *sample = NULL;
+    if (stage->sampler) {
+        sample = train_sampler_batch(stage->sampler, task->step) + task->micro_batch * stage->micro_batch;
+    }
+    const bool first = stage_is_first(stage);
+    const bool last = stage_is_last(stage);
+    unsigned char *input = stage->input_slot[first ? task->slot : task->input];
+    if (first) {
+        gather(stage, sample, stage->micro_batch, input);
+        if (stage->step_began_seconds == 0) {
+            stage->step_began_seconds = clock_now_seconds();
+        }
+    }
+    float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
+    double loss_sum = 0;
+    if (last) {
+        gather_labels(stage, sample, stage->micro_batch);
+    }
+    int rc = train_forward(stage->train, task->slot, position, input, output, last ? stage->labels : NULL,
+                           last ? &loss_sum : NULL, err);
+    stage->loss_sum += loss_sum;
+    return rc;
+}
+
+static void do_backward(struct stage *stage, const struct pipeline_task *task)
+{
+    const float *gradient = stage_is_last(stage) ? NULL : (float *)(void *)stage->gradient_slot[task->gradient];
+    float *output = stage_is_first(stage) ? NULL : (float *)(void *)stage->gradient[task->output];
+    train_backward(stage->train, task->slot, gradient, output);
+}
+
+static int do_evaluate(struct stage *stage, const struct pipeline_task *task, struct err *err)
+{
+    const size_t count = stage_test_samples(stage, task->micro_batch);
+    const size_t first_sample = task->micro_batch * stage->micro_batch;
+    const bool last = stage_is_last(stage);
+    if (task->micro_batch == 0) {
+        stage->test_loss_sum = 0;
+        stage->test_correct = 0;
+    }
+    unsigned char *input = NULL;
+    if (stage_is_first(stage)) {
+        input = stage->input_slot[0]; /* free: no micro-batch is in flight between steps */
+        memcpy(input, stage->config.data.test_inputs + first_sample * stage->sample_bytes, count * stage->sample_bytes);
+    } else {
+        input = stage->input_slot[task->input];
+    }
+    if (last) {
+        memcpy(stage->labels, stage->config.data.test_labels + first_sample * sizeof(int32_t), count * sizeof(int32_t));
+    }
+    float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
+    stage->step_began_seconds = 0; /* the step behind an evaluation is timed from its own beginning */
+    return train_evaluate(stage->train, count, input, output, last ? stage->labels : NULL,
+                          last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL, err);
+}
+
+static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
+{
+    const double rate = learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
+    return train_update(stage->train, rate, err);
+}
+
+static int do_task(struct stage *stage, const struct pipeline_task *task, struct err *err)
+{
+    switch (task->work) {
+    case PIPELINE_WAIT:
+    case PIPELINE_STOP: return 0;
+    case PIPELINE_FORWARD: return do_forward(stage, task, err);
+    case PIPELINE_BACKWARD: do_backward(stage, task); return 0;
+    case PIPELINE_UPDATE: return do_update(stage, task, err);
+    case PIPELINE_EVALUATE: return do_evaluate(stage, task, err);
+    }
+    return 0;
+}
+
+/* ---- around it ---- */
+
+/* A device that is to look slower waits after it has worked: its processor is free for others meanwhile. */
+static void rest(struct stage *stage, double worked_seconds)
+{
+    stage->owed_seconds += (stage->config.slowdown - 1) * worked_seconds;
+    if (stage->owed_seconds < REST_SECONDS_MIN) {
+        return;
+    }
+    const double began = clock_now_seconds();
+    (void)cancel_wait(&stage->cancel, (int64_t)(stage->owed_seconds * 1e9));
+    stage->owed_seconds -= clock_now_seconds() - began;
+}
+
+static void report(const struct stage_listener *listener, int64_t step, enum metric_name name, double value)
+{
+    const struct metric metric = {.step = step, .name = name, .value = value};
+    listener->metric(listener->arg, &metric);
+}
+
+static void report_step(struct stage *stage, const struct stage_listener *listener, int64_t step)
+{
+    if (stage_is_last(stage)) {
+        report(listener, step, METRIC_LOSS, stage->loss_sum / (double)stage->spec.batch);
+        stage->loss_sum = 0;
+    }
+    if (stage_is_first(stage)) {
+        const double now = clock_now_seconds();
+        report(listener, step, METRIC_STEP_SECONDS, now - stage->step_began_seconds);
+        stage->step_began_seconds = now;
+    }
+    atomic_store(&stage->step, step);
+}
+
+static void report_evaluation(const struct stage *stage, const struct stage_listener *listener, int64_t version)
+{
+    const double samples = (double)stage->config.samples.test_samples;
+    report(listener, version, METRIC_TEST_LOSS, stage->test_loss_sum / samples);
+    report(listener, version, METRIC_TEST_ACCURACY, (double)stage->test_correct / samples);
+}
+
+static void enqueue(struct stage *stage, enum stage_direction direction, const struct stage_parcel *parcel)
+{
+    struct parcel_queue *queue = &stage->queue[direction];
+    ASSERT(queue->count < queue->capacity);
+    queue->item[(queue->first + queue->count++) % queue->capacity] = *parcel;
+    (void)pthread_cond_signal(&queue->filled);
+}
+
+/* Hand the task's tensor to its sender. Under the lock. */
+static void send(struct stage *stage, const struct pipeline_task *task)
+{
+    struct stage_parcel parcel = {.transfer = {.step = task->step, .micro_batch = task->micro_batch},
+                                  .tensor = {.samples = stage->micro_batch, .shape = stage->output},
+                                  .output = task->output};
+    if (task->work == PIPELINE_BACKWARD) {
+        if (!stage_is_first(stage)) {
+            parcel.transfer.kind = TRANSFER_GRADIENT;
+            parcel.tensor.shape = stage->input;
+            parcel.data = stage->gradient[task->output];
+            enqueue(stage, STAGE_TO_PREVIOUS, &parcel);
+        }
+        return;
+    }
+    if (stage_is_last(stage)) {
+        return;
+    }
+    if (task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE) {
+        const bool training = task->work == PIPELINE_FORWARD;
+        parcel.transfer.kind = training ? TRANSFER_ACTIVATION : TRANSFER_EVALUATION;
+        parcel.tensor.samples = training ? stage->micro_batch : stage_test_samples(stage, task->micro_batch);
+        parcel.data = stage->activation[task->output];
+        enqueue(stage, STAGE_TO_NEXT, &parcel);
+    } else if (task->work == PIPELINE_STOP && task->announce) {
+        parcel.transfer.kind = TRANSFER_ACTIVATION;
+        parcel.transfer.micro_batch = (size_t)stage->spec.micro_batches;
+        parcel.tensor.samples = 0;
+        parcel.last = true;
+        enqueue(stage, STAGE_TO_NEXT, &parcel);
+    }
+}
+
+static void make_room_known(struct stage *stage)
+{
+    if (stage->room_wanted && stage->config.room_fd >= 0) {
+        const uint64_t one = 1;
+        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails woke it before. */
+        ssize_t written = write(stage->config.room_fd, &one, sizeof(one));
+        (void)written;
+        stage->room_wanted = false;
+    }
+}
+
+static void finish(struct stage *stage, const struct pipeline_task *task, double seconds)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_done(stage->pipeline, task);
+    send(stage, task);
+    if (task->work == PIPELINE_FORWARD) {
+        timing_add(&stage->timing, TIMING_FORWARD, seconds);
+    } else if (task->work == PIPELINE_BACKWARD) {
+        timing_add(&stage->timing, TIMING_BACKWARD, seconds);
+    } else if (task->work == PIPELINE_UPDATE) {
+        timing_add(&stage->timing, TIMING_UPDATE, seconds);
+    }
+    make_room_known(stage);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+/* The next task; WAIT when cancelled. */
+static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    enum pipeline_work work = PIPELINE_WAIT;
+    while (!cancel_is_set(&stage->cancel)) {
+        work = pipeline_next(stage->pipeline, task);
+        if (work != PIPELINE_WAIT) {
+            break;
+        }
+        (void)pthread_cond_wait(&stage->work, &stage->lock);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    return work;
+}
+
+static const char *work_name(enum pipeline_work work)
+{
+    static const char *const names[] = {
+        [PIPELINE_WAIT] = "wait",     [PIPELINE_FORWARD] = "forward",   [PIPELINE_BACKWARD] = "backward",
+        [PIPELINE_UPDATE] = "update", [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_STOP] = "stop",
+    };
+    return names[work];
+}
+
+int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version, struct err *err)
+{
+    struct pipeline_task task;
+    for (;;) {
+        const enum pipeline_work work = next(stage, &task);
+        if (work == PIPELINE_WAIT) {
+            train_discard(stage->train);
+            return err_set(err, ERR_CANCELLED, "cancelled");
+        }
+        const double began = clock_now_seconds();
+        const int rc = do_task(stage, &task, err);
+        if (rc != 0) {
+            train_discard(stage->train);
+            return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
+        }
+        const double worked = clock_now_seconds() - began;
+        rest(stage, worked);
+        if (work == PIPELINE_UPDATE) {
+            report_step(stage, listener, task.step);
+        } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
+            report_evaluation(stage, listener, task.step);
+        }
+        finish(stage, &task, worked * stage->config.slowdown);
+        if (work == PIPELINE_STOP) {
+            *version = task.step;
+            return 0;
+        }
+    }
+}

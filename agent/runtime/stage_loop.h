@@ -1,0 +1,18 @@
+/* stage_loop.h: the compute thread: does what the pipeline says, until it stops. */
+#ifndef AGENT_RUNTIME_STAGE_LOOP_H
+#define AGENT_RUNTIME_STAGE_LOOP_H
+
+#include "agent/runtime/stage.h"
+
+/* Called on the compute thread; must not block or allocate. */
+struct stage_listener {
+    void (*metric)(void *arg, const struct metric *metric);
+    void *arg;
+};
+
+/* Work until the pipeline stops: *version is the state then, and the next stage has been told. ERR_DIVERGED when a loss
+ * or gradient is not finite (nothing of that step was applied here); ERR_INVALID for a label outside the model's
+ * classes; ERR_CANCELLED. Allocates nothing. */
+NODISCARD int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version, struct err *err);
+
+#endif

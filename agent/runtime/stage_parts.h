@@ -1,0 +1,76 @@
+/* stage_parts.h: what stage.c (memory, neighbours) and stage_loop.c (the compute thread) share. For these two only. */
+#ifndef AGENT_RUNTIME_STAGE_PARTS_H
+#define AGENT_RUNTIME_STAGE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/runtime/stage.h"
+#include "agent/runtime/timing.h"
+#include "libtrain/train.h"
+
+/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number and one mark. */
+struct parcel_queue {
+    struct stage_parcel *item;
+    size_t capacity, first, count;
+    pthread_cond_t filled;
+};
+
+struct stage {
+    struct stage_config config;
+    struct job_spec spec;
+    struct model *model;
+    atomic_uint references;
+    atomic_int_least64_t step;
+    struct cancel cancel;
+    size_t micro_batch;         /* samples */
+    size_t sample_bytes;        /* as stored */
+    size_t evaluation_batches;  /* micro-batches of the test set */
+    struct shape input, output; /* of the stage */
+
+    /* the compute thread's */
+    struct train_pool *pool;
+    struct train_stage *train;
+    struct train_sampler *sampler; /* of stage 0 and of the last one */
+    double loss_sum;               /* of the step */
+    double test_loss_sum;
+    uint64_t test_correct;
+    double step_began_seconds; /* stage 0; 0: not known */
+    double owed_seconds;       /* slowdown not waited for yet */
+
+    /* tensors: pointers into the arena */
+    unsigned char *arena;
+    unsigned char **input_slot;    /* [previous_in_flight]; stage 0: [in_flight] its own gathered samples */
+    unsigned char **gradient_slot; /* [in_flight] */
+    unsigned char **activation;    /* [in_flight] send buffers to the next stage */
+    unsigned char **gradient;      /* [previous_in_flight] send buffers to the previous stage */
+    int32_t *labels;               /* [micro_batch] of the last stage */
+
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* something changed for the compute thread */
+    struct pipeline *pipeline;
+    struct parcel_queue queue[2];
+    bool room_wanted; /* somebody waits for a slot */
+    struct timing timing;
+    struct timing_share *share; /* [end - first] */
+};
+
+static inline bool stage_is_first(const struct stage *stage)
+{
+    return stage->config.index == 0;
+}
+
+static inline bool stage_is_last(const struct stage *stage)
+{
+    return stage->config.index + 1 == stage->config.count;
+}
+
+/* Samples of a micro-batch of the test set: the last one may be short. */
+static inline size_t stage_test_samples(const struct stage *stage, size_t micro_batch)
+{
+    const size_t first = micro_batch * stage->micro_batch;
+    const size_t left = (size_t)stage->config.samples.test_samples - first;
+    return left < stage->micro_batch ? left : stage->micro_batch;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* timing.h: what a stage's work takes: the last seconds of forward and backward per micro-batch and of updates,
+ * outliers trimmed, split over the units of the stage. libtrain has no clock, so a unit's share is in proportion to
+ * what the model's costs predict for this device (the larger of arithmetic and memory traffic, by the probe's rates).
+ * Guarded by its owner. */
+#ifndef AGENT_RUNTIME_TIMING_H
+#define AGENT_RUNTIME_TIMING_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "schema/device.h"
+#include "schema/heartbeat.h"
+
+#define TIMING_WINDOW 32
+
+enum timing_kind { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_KINDS };
+
+struct timing_window {
+    double seconds[TIMING_WINDOW];
+    size_t next, count;
+};
+
+struct timing {
+    struct timing_window window[TIMING_KINDS];
+};
+
+void timing_add(struct timing *timing, enum timing_kind kind, double seconds);
+/* The mean without the upper and lower quarter; 0 before the first. */
+double timing_mean(const struct timing *timing, enum timing_kind kind);
+
+/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. */
+struct timing_share {
+    double forward, backward;
+};
+NODISCARD int timing_shares(const struct model *model, size_t first, size_t end, const struct device_probe *probe,
+                            struct timing_share *share, struct err *err);
+
+#endif

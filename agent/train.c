@@ -1,0 +1,423 @@
+#include "agent/train.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/runtime/data.h"
+#include "agent/runtime/stage.h"
+#include "agent/runtime/stage_loop.h"
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "libtrain/formats/dataset.h"
+#include "libtrain/model/schedule.h"
+#include "libtrain/model/state.h"
+#include "net/hash.h"
+#include "schema/job.h"
+#include "schema/wire.h"
+
+#define DATASET_FILES_MAX 2
+#define ARCHIVE_ENTRIES_MAX 4096
+#define PROGRESS_SECONDS 1.0
+
+struct options {
+    struct conf_list dataset;
+    char output[4096];
+    char metrics[4096];
+    int64_t threads;
+};
+
+static const struct conf_option option_table[] = {
+    {.name = "dataset",
+     .type = CONF_LIST,
+     .offset = offsetof(struct options, dataset),
+     .value_name = "NAME=PATH[,PATH]",
+     .help = "Where a data set of the job lies: one file of any known format, or images and labels. Repeatable."},
+    {.name = "output",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, output),
+     .size = sizeof(((struct options *)0)->output),
+     .value_name = "FILE",
+     .help = "The trained model, as safetensors. Needed."},
+    {.name = "metrics",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, metrics),
+     .size = sizeof(((struct options *)0)->metrics),
+     .value_name = "FILE",
+     .help = "Every metric as a line of JSON. Default: none."},
+    {.name = "threads",
+     .type = CONF_INT,
+     .offset = offsetof(struct options, threads),
+     .min = 1,
+     .max = 256,
+     .value_name = "N",
+     .help = "Compute threads. Default: 1. The result does not depend on it."},
+};
+
+static const struct conf_program program = {
+    .name = "paceline-agent train",
+    .summary = "Train a job in this process alone, without a coordinator.",
+    .usage = "JOB.json",
+    .options = option_table,
+    .option_count = sizeof(option_table) / sizeof(option_table[0]),
+    .positional_min = 1,
+    .positional_max = 1,
+};
+
+/* One training run and what it has said so far. */
+struct training {
+    struct options options;
+    struct job_spec spec;
+    struct data *train, *test; /* test: NULL without one, or the same pointer as train */
+    struct dataset_info train_info;
+    struct model *model;
+    struct stage *stage;
+    FILE *metrics;
+    int64_t total_steps;
+    double began_seconds, printed_seconds, step_seconds_sum;
+    int64_t steps_done;
+    double loss, accuracy;
+    bool has_accuracy;
+};
+
+/* ---- input ---- */
+
+static int read_job(const char *path, struct job_spec *spec, struct err *err)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, JSON_BODY_MAX);
+    struct record_faults faults = {0};
+    int rc = file_read(path, &text, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *spec = job_spec_default;
+    rc = wire_read(&job_spec_record, text.data, text.size, spec, &faults, err);
+    rc = rc ? rc : job_spec_check(spec, &faults, err);
+    return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
+}
+
+static int write_piece(void *arg, const void *data, size_t size, struct err *err)
+{
+    const int fd = *(const int *)arg;
+    const char *bytes = data;
+    while (size > 0) {
+        const ssize_t written = write(fd, bytes, size);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return err_set(err, err_from_errno(errno), "write a temporary file: %s", strerror(errno));
+        }
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return 0;
+}
+
+/* A file without a name: nothing is left behind, however this ends. */
+static int open_temporary(int *out, struct err *err)
+{
+    const char *directory = getenv("TMPDIR");
+    char path[4096];
+    const int length = snprintf(path, sizeof(path), "%s/paceline-train-XXXXXX", directory ? directory : "/tmp");
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        return err_set(err, ERR_LIMIT, "TMPDIR is too long");
+    }
+    const int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(err, err_from_errno(errno), "make '%s': %s", path, strerror(errno));
+    }
+    (void)unlink(path);
+    *out = fd;
+    return 0;
+}
+
+static int convert(const char *paths, struct data **out, struct dataset_info *info, struct err *err)
+{
+    char text[4096];
+    int fd[DATASET_FILES_MAX] = {-1, -1};
+    size_t count = 0;
+    FD_AUTO int result = -1;
+    int rc = snprintf(text, sizeof(text), "%s", paths) < (int)sizeof(text)
+                 ? 0
+                 : err_set(err, ERR_LIMIT, "the paths are too long");
+    char *rest = text;
+    for (char *path = strsep(&rest, ","); rc == 0 && path; path = strsep(&rest, ",")) {
+        if (count == DATASET_FILES_MAX) {
+            rc = err_set(err, ERR_INVALID, "at most %d files: images and labels", DATASET_FILES_MAX);
+            break;
+        }
+        fd[count] = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd[count] < 0) {
+            rc = err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+            break;
+        }
+        count++;
+    }
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX};
+    rc = rc ? rc : open_temporary(&result, err);
+    rc = rc ? rc : dataset_convert(fd, count, &limits, write_piece, &result, info, err);
+    rc = rc ? rc : data_open_file(result, paths, out, err);
+    for (size_t i = 0; i < DATASET_FILES_MAX; i++) {
+        file_close(&fd[i]);
+    }
+    return rc;
+}
+
+static int open_dataset(const struct conf_list *list, const char *name, struct data **out, struct dataset_info *info,
+                        struct err *err)
+{
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = list->item[i];
+        if (strncmp(item, name, length) == 0 && item[length] == '=') {
+            int rc = convert(item + length + 1, out, info, err);
+            return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
+        }
+    }
+    return err_set(err, ERR_INVALID, "the job uses the data set '%s': say where it lies by --dataset %s=PATH", name,
+                   name);
+}
+
+static int open_data(struct training *training, struct err *err)
+{
+    const struct job_spec *spec = &training->spec;
+    const struct conf_list *list = &training->options.dataset;
+    int rc = open_dataset(list, spec->dataset_train, &training->train, &training->train_info, err);
+    if (rc != 0 || spec->dataset_test[0] == '\0') {
+        return rc;
+    }
+    if (strcmp(spec->dataset_test, spec->dataset_train) == 0) {
+        training->test = training->train;
+        return 0;
+    }
+    struct dataset_info info;
+    rc = open_dataset(list, spec->dataset_test, &training->test, &info, err);
+    const struct dataset_info *train = &training->train_info;
+    if (rc == 0 && (info.h != train->h || info.w != train->w || info.c != train->c || info.dtype != train->dtype)) {
+        rc = err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'", spec->dataset_test,
+                     spec->dataset_train);
+    }
+    if (rc == 0 && info.classes > train->classes) {
+        rc = err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u", spec->dataset_test,
+                     info.classes - 1, spec->dataset_train, train->classes - 1);
+    }
+    return rc;
+}
+
+static int resolve_model(struct training *training, struct err *err)
+{
+    const struct job_model *wanted = &training->spec.model;
+    const struct dataset_info *info = &training->train_info;
+    const struct model_fit fit = {
+        .input = {.h = info->h, .w = info->w, .c = info->c}, .dtype = info->dtype, .classes = info->classes};
+    if (wanted->description) {
+        return model_parse(wanted->description, &fit, &training->model, NULL, err);
+    }
+    const char *text = model_zoo_text(wanted->name);
+    if (!text) {
+        return err_set(err, ERR_NOT_FOUND, "model '%s' is not in the zoo: give its description in the job",
+                       wanted->name);
+    }
+    json_auto_t *description = NULL;
+    int rc = json_parse(text, strlen(text), &description, err);
+    rc = rc ? rc : model_parse(description, &fit, &training->model, NULL, err);
+    return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
+}
+
+/* ---- output ---- */
+
+static void print_progress(struct training *training)
+{
+    const double now = clock_now_seconds();
+    if (now - training->printed_seconds < PROGRESS_SECONDS && training->steps_done < training->total_steps) {
+        return;
+    }
+    training->printed_seconds = now;
+    const double samples = (double)training->steps_done * (double)training->spec.batch;
+    (void)fprintf(stderr, "step %" PRId64 "/%" PRId64 " loss %.4f %.0f samples/s\n", training->steps_done,
+                  training->total_steps, training->loss, samples / (now - training->began_seconds));
+}
+
+/* The listener of the stage: here the compute thread is the only one. */
+static void take_metric(void *arg, const struct metric *metric)
+{
+    struct training *training = arg;
+    if (training->metrics) {
+        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%.17g}\n", metric->step,
+                      metric_name_names[metric->name], metric->value);
+    }
+    if (metric->name == METRIC_LOSS) {
+        training->loss = metric->value;
+    } else if (metric->name == METRIC_STEP_SECONDS) {
+        training->step_seconds_sum += metric->value;
+        training->steps_done++;
+        print_progress(training);
+    } else if (metric->name == METRIC_TEST_ACCURACY) {
+        training->accuracy = metric->value;
+        training->has_accuracy = true;
+        (void)fprintf(stderr, "step %" PRId64 " accuracy %.4f\n", metric->step, metric->value);
+    }
+}
+
+/* The exported part of a unit's blob lies behind the blob's own header. */
+static int append_unit(struct training *training, size_t unit, struct buf *out, struct err *err)
+{
+    struct state_layout *layout AUTO(state_layout_free) = NULL;
+    int rc = state_layout_new(training->model, unit, &training->spec.optimizer, &layout, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char *blob = malloc((size_t)layout->blob_bytes);
+    if (!blob) {
+        return err_set(err, ERR_MEMORY, "unit %zu of %" PRIu64 " bytes", unit, layout->blob_bytes);
+    }
+    stage_save_unit(training->stage, unit, blob);
+    rc = buf_append(out, blob + layout->header.data_offset, (size_t)layout->export_bytes, err);
+    free(blob);
+    return rc;
+}
+
+static int export_model(struct training *training, char sha256[HASH_TEXT_SIZE], struct err *err)
+{
+    BUF_AUTO struct buf file;
+    buf_init(&file, SIZE_MAX / 2);
+    int rc = state_export_header(training->model, &file, err);
+    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
+        rc = append_unit(training, unit, &file, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    sha256_text(file.data, file.size, sha256);
+    return file_write_atomic(training->options.output, file.data, file.size, 0644, err);
+}
+
+/* ---- the run ---- */
+
+static int make_stage(struct training *training, struct err *err)
+{
+    struct job_data samples = {.train_samples = (int64_t)training->train_info.count};
+    struct stage_data data = {.train_inputs = data_inputs(training->train),
+                              .train_labels = data_labels(training->train)};
+    if (training->test) {
+        samples.test_samples = (int64_t)data_info(training->test)->count;
+        data.test_inputs = data_inputs(training->test);
+        data.test_labels = data_labels(training->test);
+    }
+    training->total_steps = job_total_steps(&training->spec, samples.train_samples);
+    const struct stage_config config = {
+        .generation = 1,
+        .count = 1,
+        .end = training->model->unit_count,
+        .in_flight = schedule_in_flight(0, 1, (size_t)training->spec.micro_batches),
+        .total_steps = training->total_steps,
+        .spec = &training->spec,
+        .samples = samples,
+        .data = data,
+        .threads = (size_t)training->options.threads,
+        .slowdown = 1,
+        .room_fd = -1,
+    };
+    /* The stage owns its model; ours goes on to be needed for the export. */
+    json_auto_t *description = model_describe(training->model);
+    struct model *model = NULL;
+    int rc = description ? model_parse(description, NULL, &model, NULL, err) : err_set(err, ERR_MEMORY, "model");
+    rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
+    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
+        rc = stage_load_unit(training->stage, unit, NULL, 0, err);
+    }
+    return rc;
+}
+
+static int open_metrics(struct training *training, struct err *err)
+{
+    const char *path = training->options.metrics;
+    if (path[0] == '\0') {
+        return 0;
+    }
+    training->metrics = fopen(path, "we");
+    return training->metrics ? 0 : err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+}
+
+static int close_metrics(struct training *training, struct err *err)
+{
+    FILE *file = training->metrics;
+    training->metrics = NULL;
+    if (!file) {
+        return 0;
+    }
+    const bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed) {
+        return err_set(err, ERR_IO, "write '%s' failed", training->options.metrics);
+    }
+    return 0;
+}
+
+static int run(struct training *training, struct err *err)
+{
+    char sha256[HASH_TEXT_SIZE];
+    int64_t version = 0;
+    int rc = open_data(training, err);
+    rc = rc ? rc : resolve_model(training, err);
+    rc = rc ? rc : make_stage(training, err);
+    rc = rc ? rc : open_metrics(training, err);
+    if (rc != 0) {
+        return rc;
+    }
+    training->began_seconds = training->printed_seconds = clock_now_seconds();
+    const struct stage_listener listener = {.metric = take_metric, .arg = training};
+    stage_run(training->stage);
+    rc = stage_loop(training->stage, &listener, &version, err);
+    rc = rc ? rc : close_metrics(training, err);
+    rc = rc ? rc : export_model(training, sha256, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (training->has_accuracy) {
+        (void)printf("accuracy %.4f\n", training->accuracy);
+    }
+    (void)printf("seconds_per_step %.6f\nsha256 %s\n",
+                 training->steps_done > 0 ? training->step_seconds_sum / (double)training->steps_done : 0, sha256);
+    return 0;
+}
+
+static void release(struct training *training)
+{
+    stage_release(&training->stage);
+    model_free(&training->model);
+    if (training->test != training->train) {
+        data_close(&training->test);
+    }
+    data_close(&training->train);
+    record_done(&job_spec_record, &training->spec);
+    conf_list_done(&training->options.dataset);
+    if (training->metrics) {
+        (void)fclose(training->metrics);
+    }
+}
+
+int train_command(int argc, char **argv, struct err *err)
+{
+    struct training training = {.options = {.threads = 1}};
+    struct conf_list positional = {0};
+    bool done = false;
+    int rc = conf_parse(&program, argc, argv, &training.options, &positional, &done, err);
+    if (rc == 0 && !done && training.options.output[0] == '\0') {
+        rc = err_set(err, ERR_INVALID, "--output FILE is needed");
+    }
+    if (rc == 0 && !done) {
+        rc = read_job(positional.item[0], &training.spec, err);
+        rc = rc ? rc : run(&training, err);
+    }
+    release(&training);
+    conf_list_done(&positional);
+    return rc;
+}

@@ -1,0 +1,12 @@
+/* train.h: `paceline-agent train`: a whole job in one process, without coordinator and peers, through the same stage
+ * code as a job over many devices: the reference for the law. For main.c. */
+#ifndef AGENT_TRAIN_H
+#define AGENT_TRAIN_H
+
+#include "base/err.h"
+
+/* argv[0] is the program, what follows are the arguments behind the word `train`. Prints progress to stderr and the
+ * result to stdout. */
+NODISCARD int train_command(int argc, char **argv, struct err *err);
+
+#endif

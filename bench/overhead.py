@@ -1,0 +1,92 @@
+"""What the coordinator costs: one agent under it against `paceline-agent train`, seconds per step."""
+
+import argparse
+import json
+import pathlib
+import tempfile
+
+from paceline import Fleet, data_files, train
+from report import finish, median, percent, say, spread, table
+
+DATA = {"fashion-train": data_files("fashion-mini", "train")}
+MODELS = ("lenet5", "resnet8")
+BATCH = 32
+RUN_SECONDS = 10
+WAIT_SECONDS = 900
+CALIBRATION_STEPS = 60
+WARMUP_STEPS = 20  # caches, pages, clock frequency
+PAGE = 10000
+
+
+def job_of(model, steps):
+    return {"name": f"overhead-{model}", "model": {"name": model}, "dataset": {"train": "fashion-train"}, "batch": BATCH,
+            "micro_batches": 4, "steps": steps, "epochs": 100000, "evaluate": {"every_epochs": 0},
+            "learning_rate": {"type": "constant", "value": 0.01}, "devices": {"min": 1, "max": 1}}
+
+
+def steady(seconds):
+    return seconds[WARMUP_STEPS:]
+
+
+def alone(job):
+    """Seconds of each step of `paceline-agent train`."""
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
+        metrics = pathlib.Path(directory) / "metrics"
+        train(job, DATA, arguments=["--metrics", str(metrics)])
+        lines = map(json.loads, metrics.read_text().splitlines())
+        return [line["value"] for line in lines if line["name"] == "step_seconds"]
+
+
+def coordinated(fleet, job):
+    """Seconds of each step of the same job under the coordinator, from its metrics."""
+    submitted = fleet.submit(job)
+    fleet.wait(submitted, "succeeded", WAIT_SECONDS)
+    seconds, since = [], 0
+    while True:
+        items = fleet.get(f"/v1/jobs/{submitted['id']}/metrics?name=step_seconds&limit={PAGE}&since={since}")["items"]
+        if not items:
+            return seconds
+        seconds += [item["value"] for item in items]
+        since = items[-1]["step"]
+
+
+def compare(fleet, model, pairs, run_seconds):
+    calibration = steady(alone(job_of(model, CALIBRATION_STEPS)))
+    steps = WARMUP_STEPS + int(run_seconds / median(calibration)) + 1
+    job = job_of(model, steps)
+    ours, reference = [], []
+    for pair in range(pairs):
+        # The order changes, so that a machine that gets slower favours neither.
+        for side in ("coordinated", "alone") if pair % 2 else ("alone", "coordinated"):
+            seconds = steady(coordinated(fleet, job) if side == "coordinated" else alone(job))
+            (ours if side == "coordinated" else reference).append(median(seconds))
+            if len(seconds) != steps - WARMUP_STEPS:
+                say(f"  {model}: {steps - WARMUP_STEPS - len(seconds)} steps are missing in the metrics ({side})")
+        say(f"  {model} pair {pair + 1}: coordinated {ours[-1] * 1e3:.3f} ms, alone {reference[-1] * 1e3:.3f} ms, "
+            f"ratio {ours[-1] / reference[-1]:.4f}")
+    ratios = [mine / other for mine, other in zip(ours, reference)]
+    return {"model": model, "batch": BATCH, "steps": steps, "pairs": pairs, "coordinated_step_seconds": median(ours),
+            "coordinated_spread": spread(ours), "alone_step_seconds": median(reference), "alone_spread": spread(reference),
+            "ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--pairs", type=int, default=5)
+    arguments.add_argument("--seconds", type=float, default=RUN_SECONDS, help="of one run, at least")
+    options = arguments.parse_args()
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        fleet.start_agents(1)
+        rows = [compare(fleet, model, options.pairs, options.seconds) for model in MODELS]
+    table(["model", "batch", "steps", "pairs", "coordinated ms/step", "spread", "alone ms/step", "spread", "ratio", "from", "to"],
+          [[row["model"], row["batch"], row["steps"], row["pairs"], f"{row['coordinated_step_seconds'] * 1e3:.3f}",
+            percent(row["coordinated_spread"]), f"{row['alone_step_seconds'] * 1e3:.3f}", percent(row["alone_spread"]),
+            f"{row['ratio']:.4f}", f"{row['ratio_min']:.4f}", f"{row['ratio_max']:.4f}"] for row in rows])
+    say("ratio: median over the pairs of the two runs' medians; the goal is at most 1.05")
+    finish("overhead", rows)
+
+
+if __name__ == "__main__":
+    main()

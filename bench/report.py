@@ -1,0 +1,55 @@
+"""What the benchmarks share: statistics, the table for people, the last line for programs."""
+
+import json
+import re
+import statistics
+import sys
+
+NUMBER = re.compile(r"[+-]?[\d.]+%?")
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """Half of the distance between the quartiles, as a share of the median; None for fewer than four values."""
+    if len(values) < 4:
+        return None
+    lower, _, upper = statistics.quantiles(values, n=4)
+    return (upper - lower) / 2 / statistics.median(values)
+
+
+def percent(value):
+    return "-" if value is None else f"{value:.1%}"
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def table(headings, rows):
+    """rows: lists of texts, as wide as headings. Numbers to the right, words to the left."""
+    widths = [max(len(str(row[i])) for row in [headings, *rows]) for i in range(len(headings))]
+
+    def line(cells):
+        out = []
+        for cell, width in zip(cells, widths):
+            cell = str(cell)
+            out.append(cell.rjust(width) if NUMBER.fullmatch(cell) else cell.ljust(width))
+        return "  ".join(out).rstrip()
+
+    say("")
+    for row in [headings, *rows]:
+        say(line(row))
+    say("")
+
+
+def finish(name, rows, **more):
+    """The last line: one JSON object."""
+    say(json.dumps({"bench": name, "rows": rows, **more}))
+
+
+def skip(reason):
+    say(f"skip: {reason}")
+    sys.exit(77)

@@ -1,0 +1,191 @@
+#include "cli/job.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/progress.h"
+#include "schema/device.h"
+#include "schema/limits.h"
+
+#define LINE_MAX_BYTES 1024
+#define WAIT_SECONDS 30
+
+static int check_id(const char *id, struct err *err)
+{
+    if (id_valid(id, "job_")) {
+        return 0;
+    }
+    return err_set(err, ERR_INVALID, "'%s' is not the id of a job; expected job_ and 26 characters", id);
+}
+
+static void path_of(char out[API_PATH_SIZE], const char *id)
+{
+    (void)snprintf(out, API_PATH_SIZE, "/v1/jobs/%s", id);
+}
+
+static void job_release(struct job *job)
+{
+    record_done(&job_record, job);
+}
+
+int job_submit(struct api *api, const char *path, FILE *out, struct job_id *id, struct err *err)
+{
+    BUF_AUTO struct buf body;
+    buf_init(&body, JSON_BODY_MAX);
+    int rc = file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &body, err);
+    if (rc) {
+        return rc;
+    }
+    if (body.size == 0) {
+        return err_set(err, ERR_INVALID, "%s is empty; expected the description of a job", path);
+    }
+    rc = api_call(api, "POST", "/v1/jobs", body.data, body.size, 0, err);
+    if (rc == ERR_INVALID) {
+        return err_wrap(err, "%s", path);
+    }
+    AUTO(job_release) struct job job = {0};
+    if (!rc) {
+        rc = api_read(api, &job_record, &job, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    fprintf(out, "%s\n", job.id.text);
+    (void)fflush(out);
+    *id = job.id;
+    return 0;
+}
+
+int job_get(struct api *api, const char *id, FILE *out, struct err *err)
+{
+    char path[API_PATH_SIZE];
+    path_of(path, id);
+    int rc = check_id(id, err);
+    if (!rc) {
+        rc = api_call(api, "GET", path, NULL, 0, 0, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    json_auto_t *job = NULL;
+    rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, &job, err);
+    if (rc) {
+        return err_wrap(err, "%s answered what is no JSON", api->server);
+    }
+    if (json_dumpf(job, out, JSON_INDENT(2) | JSON_ENSURE_ASCII)) {
+        return err_set(err, ERR_IO, "write the job: failed");
+    }
+    (void)fputc('\n', out);
+    return 0;
+}
+
+/* ---- watch ---- */
+
+/* The name of a device, its id when it cannot be had: a line of progress is not worth failing for. */
+static void name_of(struct api *api, const char *id, char out[NAME_SIZE])
+{
+    char path[API_PATH_SIZE];
+    struct device device = {0};
+    struct err err = {0};
+    (void)snprintf(path, sizeof(path), "/v1/devices/%s", id);
+    bool known = api_call(api, "GET", path, NULL, 0, 0, &err) == 0 && api_read(api, &device_record, &device, &err) == 0;
+    (void)snprintf(out, NAME_SIZE, "%s", known && device.name[0] != '\0' ? device.name : id);
+}
+
+static int read_shares(struct api *api, const struct job *job, struct progress_shares *out, struct err *err)
+{
+    char path[API_PATH_SIZE];
+    struct plan plan = {0};
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/plans/%" PRId64, job->id.text, job->generation);
+    int rc = api_call(api, "GET", path, NULL, 0, 0, err);
+    if (!rc) {
+        rc = api_read(api, &plan_record, &plan, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    *out = (struct progress_shares){.generation = job->generation, .count = plan.stage_count};
+    for (size_t i = 0; i < plan.stage_count; i++) {
+        name_of(api, plan.stage[i].device.text, out->device[i].name);
+        out->device[i].units = plan.stage[i].end - plan.stage[i].first;
+    }
+    return 0;
+}
+
+/* Where progress is written: over one line of a terminal, or as line after line. */
+struct screen {
+    FILE *out;
+    bool terminal;
+    char last[LINE_MAX_BYTES];
+};
+
+static void screen_show(struct screen *screen, const char *line)
+{
+    struct winsize window = {0};
+    if (strcmp(line, screen->last) == 0) {
+        return;
+    }
+    (void)snprintf(screen->last, sizeof(screen->last), "%s", line);
+    if (!screen->terminal) {
+        fprintf(screen->out, "%s\n", line);
+    } else {
+        /* A line that wraps could not be written over. */
+        int columns =
+            ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1 : 79;
+        fprintf(screen->out, "\r\033[K%.*s", columns, line);
+    }
+    (void)fflush(screen->out);
+}
+
+static void screen_end(struct screen *screen)
+{
+    if (screen->terminal && screen->last[0] != '\0') {
+        (void)fputs("\r\033[K", screen->out);
+    }
+}
+
+/* The job as it is, or once its revision is above `after` (-1: at once). */
+static int read_job(struct api *api, const char *id, int64_t after, struct job *out, struct err *err)
+{
+    char path[API_PATH_SIZE];
+    path_of(path, id);
+    if (after >= 0) {
+        size_t used = strlen(path);
+        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after, WAIT_SECONDS);
+    }
+    int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? WAIT_SECONDS : 0, err);
+    return rc ? rc : api_read(api, &job_record, out, err);
+}
+
+int job_watch(struct api *api, const char *id, FILE *out, bool *succeeded, struct err *err)
+{
+    int rc = check_id(id, err);
+    struct progress_shares shares = {0};
+    struct screen screen = {.out = out, .terminal = isatty(fileno(out)) == 1};
+    char line[LINE_MAX_BYTES];
+    for (int64_t after = -1; !rc;) {
+        AUTO(job_release) struct job job = {0};
+        rc = read_job(api, id, after, &job, err);
+        if (!rc && job_state_ended(job.state)) {
+            screen_end(&screen);
+            progress_end(&job, line, sizeof(line));
+            fprintf(out, "%s\n", line);
+            *succeeded = job.state == JOB_SUCCEEDED;
+            return 0;
+        }
+        if (!rc && job.generation > 0 && job.generation != shares.generation) {
+            rc = read_shares(api, &job, &shares, err);
+        }
+        if (!rc) {
+            progress_line(&job, &shares, line, sizeof(line));
+            screen_show(&screen, line);
+            after = job.revision;
+        }
+    }
+    screen_end(&screen);
+    return rc;
+}

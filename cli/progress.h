@@ -1,0 +1,26 @@
+/* progress.h: where a job stands, as one line for people. Pure. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stddef.h>
+
+#include "schema/job.h"
+#include "schema/plan.h"
+
+/* Who runs what: the stages of the plan at hand, with names that people know. */
+struct progress_shares {
+    int64_t generation; /* 0: no plan yet */
+    size_t count;
+    struct {
+        char name[NAME_SIZE];
+        int64_t units;
+    } device[STAGES_MAX];
+};
+
+/* "running  step 46/93  epoch 1  loss 0.4213  1234 samples/s  ETA 0:12  units kitchen 2/5, board1 3/5"; what is not
+ * known yet is left out. Cut with "..." when it does not fit. */
+void progress_line(const struct job *job, const struct progress_shares *shares, char *out, size_t size);
+/* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
+void progress_end(const struct job *job, char *out, size_t size);
+
+#endif

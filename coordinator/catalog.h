@@ -1,0 +1,45 @@
+/* catalog.h: the resolved model descriptions that live jobs train, each once, by the sha256 of its canonical text. The
+ * loop's thread only. */
+#ifndef COORDINATOR_CATALOG_H
+#define COORDINATOR_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/record.h"
+#include "libtrain/model/model.h"
+#include "net/hash.h"
+
+struct state_store;
+struct catalog;
+
+/* One resolved description. Kept while a job that has not ended uses it, or while it is pinned. */
+struct catalog_entry {
+    char sha256[HASH_TEXT_SIZE];
+    struct model *model;
+    json_t *description; /* as jobs and assignments carry it */
+    struct buf text;     /* canonical: compact, defaults written out */
+    size_t pins;         /* users beside the core: an export on a worker thread */
+    struct catalog_entry *next;
+};
+
+NODISCARD int catalog_new(struct state_store *state, struct catalog **out, struct err *err);
+void catalog_free(struct catalog **catalog);
+
+/* Resolve a description against a data set (fit may be NULL) and keep it; faults as model_parse gives them. */
+NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
+                              const struct catalog_entry **out, struct record_faults *faults, struct err *err);
+/* The entry of a sha256, read from the store where needed. ERR_NOT_FOUND; ERR_FORMAT: the row is damaged. */
+NODISCARD int catalog_find(struct catalog *catalog, const char *sha256, const struct catalog_entry **out,
+                           struct err *err);
+/* Keep an entry beyond the end of its job, until it is unpinned as often. */
+void catalog_pin(struct catalog *catalog, const char *sha256);
+void catalog_unpin(struct catalog *catalog, const char *sha256);
+/* Let go of entries that nobody uses, when there are many. in_use says whether a job that has not ended does. */
+typedef bool (*catalog_in_use_fn)(const void *arg, const char *sha256);
+void catalog_trim(struct catalog *catalog, catalog_in_use_fn in_use, const void *arg);
+size_t catalog_count(const struct catalog *catalog);
+
+#endif

@@ -1,0 +1,88 @@
+#include "coordinator/config.h"
+
+#include <stddef.h>
+
+#include "base/conf.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "schema/limits.h"
+
+#define TEXT(member, option, value, text)                                                                              \
+    {                                                                                                                  \
+        .name = (option), .type = CONF_TEXT, .offset = offsetof(struct coordinator_config, member),                    \
+        .size = sizeof(((struct coordinator_config *)0)->member), .value_name = (value), .help = (text)                \
+    }
+#define NUMBER(member, option, kind, low, high, value, text)                                                           \
+    {                                                                                                                  \
+        .name = (option), .type = (kind), .offset = offsetof(struct coordinator_config, member), .min = (low),         \
+        .max = (high), .value_name = (value), .help = (text)                                                           \
+    }
+
+static const struct conf_option options[] = {
+    TEXT(listen, "listen", "HOST:PORT", "where to serve the API; 127.0.0.1:7410. Port 0 takes any free one"),
+    TEXT(state_dir, "state-dir", "DIR", "state.db and checkpoints.db; $XDG_STATE_HOME/paceline/coordinator"),
+    {.name = "insecure",
+     .type = CONF_FLAG,
+     .offset = offsetof(struct coordinator_config, insecure),
+     .help = "listen beyond loopback although there are no tokens and no TLS yet"},
+    NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE", "refuse uploads that leave less free disk; 256M"),
+    NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "largest data set; 8G"),
+    NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "how often agents report; 1000"),
+    NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "a device silent for so long is lost; 5000"),
+    NUMBER(connections_max, "connections", CONF_INT, 16, 65536, "N", "open connections at once; 8192"),
+    TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug; info"),
+};
+
+static const struct conf_program program = {
+    .name = "paceline-coordinator",
+    .summary = "Plans and supervises training across devices; serves the HTTP API and keeps the state.",
+    .usage = "",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+};
+
+int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err)
+{
+    struct coordinator_config config = {
+        .listen = "127.0.0.1:7410",
+        .log_level = "info",
+        .min_free_bytes = 256u << 20,
+        .dataset_max_bytes = 8ull << 30,
+        .heartbeat_ms = 1000,
+        .lease_ms = 5000,
+        .connections_max = 8192,
+    };
+    struct conf_list positional = {0};
+    int code = conf_parse(&program, argc, argv, &config, &positional, done, err);
+    if (code || *done) {
+        return code;
+    }
+    enum log_level level;
+    code = log_level_parse(config.log_level, &level, err);
+    if (code) {
+        return err_wrap(err, "--log-level");
+    }
+    log_set_level(level);
+    if (config.lease_ms < 2 * config.heartbeat_ms) {
+        return err_set(err, ERR_INVALID, "--lease-ms %lld is less than two heartbeats of %lld ms",
+                       (long long)config.lease_ms, (long long)config.heartbeat_ms);
+    }
+    if (config.dataset_max_bytes > DATASET_BYTES_MAX) {
+        config.dataset_max_bytes = DATASET_BYTES_MAX;
+    }
+    code = address_parse(config.listen, &config.address, err);
+    if (!code) {
+        code = address_check(&config.address, config.insecure, err);
+    }
+    if (code) {
+        return err_wrap(err, "--listen");
+    }
+    if (!config.state_dir[0]) {
+        code = file_default_state_directory("coordinator", config.state_dir, sizeof config.state_dir, err);
+        if (code) {
+            return err_wrap(err, "--state-dir");
+        }
+    }
+    *out = config;
+    return 0;
+}

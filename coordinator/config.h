@@ -1,0 +1,26 @@
+/* config.h: the coordinator's options: one table for the command line, the file and --help. */
+#ifndef COORDINATOR_CONFIG_H
+#define COORDINATOR_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/address.h"
+
+struct coordinator_config {
+    char listen[64];
+    char state_dir[512];
+    char log_level[16];
+    bool insecure;
+    uint64_t min_free_bytes;
+    uint64_t dataset_max_bytes;
+    int64_t heartbeat_ms, lease_ms;
+    int64_t connections_max;
+    struct address address; /* parsed from listen */
+};
+
+/* Read options; *done is set when --help or --version was answered. */
+NODISCARD int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err);
+
+#endif

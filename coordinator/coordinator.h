@@ -1,0 +1,52 @@
+/* coordinator.h: what the coordinator's edges share: the core and everything around it. Made by the loop, given to
+ * every HTTP handler as its context; the loop's thread only. */
+#ifndef COORDINATOR_COORDINATOR_H
+#define COORDINATOR_COORDINATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/catalog.h"
+#include "coordinator/config.h"
+#include "coordinator/core/core.h"
+#include "coordinator/http/event_stream.h"
+#include "coordinator/http/parked.h"
+#include "coordinator/store/blobs.h"
+#include "coordinator/store/state.h"
+#include "coordinator/turn.h"
+#include "coordinator/work.h"
+#include "net/hash.h"
+#include "net/http_server.h"
+
+struct unit_upload;
+
+struct coordinator_statistics {
+    uint64_t requests, errors;           /* answered; with 5xx */
+    uint64_t bytes_received, bytes_sent; /* of blobs and data sets */
+    double turn_seconds_max;
+    uint64_t turns, events;
+};
+
+struct coordinator {
+    const struct coordinator_config *config;
+    struct core *core;
+    struct state_store *state;
+    struct blob_store *blobs;
+    struct http_server *server;
+    struct work *work;
+    struct catalog *catalog;
+    struct parked *parked;
+    struct event_stream *stream;
+    struct turn *turn;
+    struct unit_upload *unit_uploads; /* http/unit_upload.c */
+    size_t dataset_uploads;           /* http/datasets.c: between the first byte and the answer */
+    struct coordinator_statistics statistics;
+    uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
+    int64_t started_ms;            /* wall time */
+    size_t requests_open;          /* begun and not finished */
+    bool ready;                    /* rows restored, listening */
+    bool stopping;                 /* requests under way are finished, no others are taken */
+};
+
+#endif

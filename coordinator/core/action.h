@@ -1,0 +1,64 @@
+/* action.h: everything the coordinator's core can ask of the world, as plain data, in the order in which the loop
+ * carries it out: every PERSIST and FORGET in one transaction, then the rest (persist before reply). Object pointers
+ * are borrowed until the next core_step. Pure. */
+#ifndef COORDINATOR_CORE_ACTION_H
+#define COORDINATOR_CORE_ACTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/dataset.h"
+#include "schema/heartbeat.h"
+#include "schema/id.h"
+#include "schema/problem.h"
+
+/* What an object is: which table it lives in, which record describes it. */
+enum object_kind {
+    OBJECT_DEVICE,       /* struct device */
+    OBJECT_JOB,          /* struct job */
+    OBJECT_PLAN,         /* struct plan */
+    OBJECT_DATASET,      /* struct dataset */
+    OBJECT_MODEL,        /* struct model_row */
+    OBJECT_CHECKPOINT,   /* struct checkpoint */
+    OBJECT_CENTER_UNIT,  /* struct center_unit */
+    OBJECT_ASSIGNMENT,   /* of a device; woken, never persisted */
+    OBJECT_ENROLL_REPLY, /* replied only */
+    OBJECT_HEARTBEAT_REPLY,
+    OBJECT_JOB_PREVIEW, /* answer to a dry run */
+    OBJECT_NOTHING,     /* an empty reply */
+};
+
+enum action_type {
+    ACTION_PERSIST, /* write the object's row */
+    ACTION_FORGET,  /* delete the row `id` of `kind` (CENTER_UNIT: all of the job `id` below `version`) */
+    ACTION_REPLY,   /* answer `request` with `status` and the object */
+    ACTION_PROBLEM, /* answer `request` with a problem */
+    ACTION_WAKE,    /* the object `kind`/`id` has a new revision: parked readers look again */
+    ACTION_EXPORT,  /* assemble the final model of `id` from center units of `version`; answer with EVENT_EXPORTED */
+    ACTION_DELETE_BLOB, /* no row refers to `sha256` any more */
+    ACTION_METRIC,      /* telemetry: one number of a job */
+    ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
+};
+
+struct action {
+    enum action_type type;
+    enum object_kind kind;
+    const void *object;
+    char id[ID_SIZE];
+    int64_t version;
+    uint64_t request;
+    int status;                /* REPLY: 200, 201, 202, 204 */
+    enum problem_code problem; /* PROBLEM */
+    char sha256[SHA256_SIZE];
+    struct metric metric;
+    const char *event;       /* PUBLISH: static text, "job_running" */
+    char text[MESSAGE_SIZE]; /* PROBLEM: detail; PUBLISH: one sentence */
+};
+
+#define ACTIONS_MAX 8192
+struct actions {
+    struct action *item; /* [ACTIONS_MAX], allocated once by the loop */
+    size_t count;
+};
+
+#endif

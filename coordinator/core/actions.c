@@ -1,0 +1,140 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+static struct action *act(struct core *core, enum action_type type)
+{
+    ASSERT(core->actions->count < ACTIONS_MAX);
+    struct action *action = &core->actions->item[core->actions->count++];
+    memset(action, 0, sizeof(*action));
+    action->type = type;
+    action->kind = OBJECT_NOTHING;
+    return action;
+}
+
+void text_set(char *out, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    memset(out, 0, size);
+    (void)vsnprintf(out, size, format, arguments);
+    va_end(arguments);
+}
+
+void act_persist(struct core *core, enum object_kind kind, const void *object)
+{
+    struct action *action = act(core, ACTION_PERSIST);
+    action->kind = kind;
+    action->object = object;
+}
+
+void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version)
+{
+    struct action *action = act(core, ACTION_FORGET);
+    action->kind = kind;
+    action->version = version;
+    text_set(action->id, sizeof(action->id), "%s", id);
+}
+
+void act_reply(struct core *core, int status, enum object_kind kind, const void *object)
+{
+    if (core->event->request == 0) {
+        return;
+    }
+    struct action *action = act(core, ACTION_REPLY);
+    action->request = core->event->request;
+    action->status = status;
+    action->kind = kind;
+    action->object = object;
+}
+
+void act_problem(struct core *core, enum problem_code code, const char *format, ...)
+{
+    if (core->event->request == 0) {
+        return;
+    }
+    struct action *action = act(core, ACTION_PROBLEM);
+    action->request = core->event->request;
+    action->problem = code;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(action->text, sizeof(action->text), format, arguments);
+    va_end(arguments);
+}
+
+void act_wake(struct core *core, enum object_kind kind, const char *id)
+{
+    struct action *action = act(core, ACTION_WAKE);
+    action->kind = kind;
+    text_set(action->id, sizeof(action->id), "%s", id);
+}
+
+void act_export(struct core *core, const char *job_id, int64_t version)
+{
+    struct action *action = act(core, ACTION_EXPORT);
+    action->kind = OBJECT_JOB;
+    action->version = version;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
+void act_delete_blob(struct core *core, const char *sha256)
+{
+    struct action *action = act(core, ACTION_DELETE_BLOB);
+    text_set(action->sha256, sizeof(action->sha256), "%s", sha256);
+}
+
+void act_metric(struct core *core, const char *job_id, const struct metric *metric)
+{
+    struct action *action = act(core, ACTION_METRIC);
+    action->kind = OBJECT_JOB;
+    action->metric = *metric;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
+void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
+{
+    struct action *action = act(core, ACTION_PUBLISH);
+    action->event = event;
+    text_set(action->id, sizeof(action->id), "%s", id);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(action->text, sizeof(action->text), format, arguments);
+    va_end(arguments);
+}
+
+/* Ids rise strictly within a life of the coordinator, so that the newest plan is the one with the greatest id. */
+void core_id(struct core *core, char out[ID_SIZE], const char *prefix)
+{
+    struct rng_stream stream = rng_stream(core->seed, RNG_ID, 0, 0);
+    struct rng_block words = rng_block(&stream, core->id_count++);
+    if (core->wall_ms > core->id_wall_ms) {
+        core->id_wall_ms = core->wall_ms;
+        core->id_word = words.word[0] & UINT32_MAX >> 1; /* room for more of the same millisecond */
+    } else if (core->id_word == UINT32_MAX) {
+        core->id_wall_ms++;
+        core->id_word = 0;
+    } else {
+        core->id_word++;
+    }
+    words.word[0] = core->id_word;
+    memset(out, 0, ID_SIZE);
+    id_make(out, prefix, core->id_wall_ms, words);
+}
+
+void core_id_seen(struct core *core, const char *id)
+{
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* as in schema/id.c */
+    const char *text = strchr(id, '_');
+    int64_t wall_ms = 0;
+    for (size_t i = 1; text && i <= 10 && text[i] != '\0'; i++) {
+        const char *digit = strchr(digits, text[i]);
+        wall_ms = wall_ms * 32 + (digit ? digit - digits : 0);
+    }
+    if (wall_ms >= core->id_wall_ms) {
+        core->id_wall_ms = wall_ms + 1;
+        core->id_word = 0;
+    }
+}

@@ -1,0 +1,189 @@
+/* What a device should be doing, put together from the state whenever it is asked for. */
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+#define STEP_MS_MIN 2000
+#define PEER_MS_MIN 500
+
+/* ---- who may call ---- */
+
+static void add_caller(struct assignment *out, const struct job_slot *job, const struct device_id *device)
+{
+    for (size_t i = 0; i < out->caller_count; i++) {
+        if (strcmp(out->caller[i].device.text, device->text) == 0 &&
+            strcmp(out->caller[i].job.text, job->job.id.text) == 0) {
+            return;
+        }
+    }
+    if (out->caller_count < STAGES_MAX) {
+        out->caller[out->caller_count++] =
+            (struct caller){.job = job->job.id, .generation = job->plan.generation, .device = *device};
+    }
+}
+
+static void add_neighbours(const struct device_slot *device, struct assignment *out)
+{
+    const struct job_slot *job = device->job;
+    if (!job) {
+        return;
+    }
+    if (device->stage > 0) {
+        add_caller(out, job, &job->plan.stage[device->stage - 1].device);
+    }
+    if (device->stage + 1 < job->plan.stage_count) {
+        add_caller(out, job, &job->plan.stage[device->stage + 1].device);
+    }
+}
+
+/* Those who fetch from this device while they prepare, whether it is in their plan or not. */
+static void add_fetchers(const struct core *core, const struct device_slot *device, struct assignment *out)
+{
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        const struct job_slot *job = job_slot_at(core, i);
+        if (!job->peer_sources || job_phase(job) != PHASE_PREPARE) {
+            continue;
+        }
+        for (size_t s = 0; s < job->plan.stage_count; s++) {
+            const struct plan_stage *stage = &job->plan.stage[s];
+            for (int64_t u = stage->first; u < stage->end; u++) {
+                if (job->source[u].from == SOURCE_DEVICE &&
+                    strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+                    add_caller(out, job, &stage->device);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/* ---- what to run ---- */
+
+static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage, struct peer *out)
+{
+    const struct device_slot *device = stage_device(core, job, stage);
+    out->device = job->plan.stage[stage].device;
+    memcpy(out->codec, "none", sizeof("none"));
+    if (device) {
+        memcpy(out->url, device->device.address, URL_SIZE);
+    }
+}
+
+static const char *source_hash(const struct job_slot *job, int64_t unit, int64_t *bytes)
+{
+    const struct center_version *whole = &job->center[job->whole];
+    if (job->plan.resume_version > 0 && job->cut.version == job->plan.resume_version) {
+        *bytes = job->cut.unit[unit].bytes;
+        return job->cut.unit[unit].sha256;
+    }
+    if (whole->version > 0 && whole->version == job->plan.resume_version) {
+        *bytes = whole->unit[unit].bytes;
+        return whole->unit[unit].sha256;
+    }
+    *bytes = 0; /* the seed; or devices that were prepared before a restart of ours and need it no more */
+    return "";
+}
+
+static void fill_sources(const struct core *core, const struct job_slot *job, const struct plan_stage *stage,
+                         struct assignment_run *run)
+{
+    for (int64_t u = stage->first; u < stage->end; u++) {
+        const struct unit_source *from = &job->source[u];
+        struct source *source = &run->source[run->source_count++];
+        source->unit = u;
+        source->from = from->from;
+        if (from->from != SOURCE_SEED) {
+            text_set(source->sha256, SHA256_SIZE, "%s", source_hash(job, u, &source->bytes));
+        }
+        if (from->from == SOURCE_DEVICE) {
+            const struct device_slot *holder = device_find(core, from->device.text);
+            source->device = from->device;
+            if (holder) {
+                memcpy(source->url, holder->device.address, URL_SIZE);
+            }
+        }
+    }
+}
+
+static void fill_deadlines(const struct core *core, const struct job_slot *job, struct assignment_run *run)
+{
+    double expected = job->job.spec.expected_step_seconds > 0 ? job->job.spec.expected_step_seconds
+                                                              : job->plan.predicted_step_seconds;
+    double step_ms = fmin(fmax(5000 * expected, STEP_MS_MIN), 1e12);
+    run->step_ms = (int64_t)step_ms;
+    run->peer_ms = (int64_t)fmax(step_ms / 4, PEER_MS_MIN);
+    run->lease_ms = core->config.lease_ms;
+}
+
+static void fill_run(const struct core *core, const struct device_slot *device, struct assignment_run *run)
+{
+    const struct job_slot *job = device->job;
+    const struct plan *plan = &job->plan;
+    const struct plan_stage *stage = &plan->stage[device->stage];
+    run->job = job->job.id;
+    run->generation = plan->generation;
+    run->phase = job_phase(job);
+    run->resume_version = run->phase == PHASE_FINISHED ? plan->last_version : plan->resume_version;
+    run->stage_index = (int64_t)device->stage;
+    run->stage_count = (int64_t)plan->stage_count;
+    run->first = stage->first;
+    run->end = stage->end;
+    run->in_flight = stage->in_flight;
+    fill_sources(core, job, stage, run);
+    run->has_previous = device->stage > 0;
+    run->has_next = device->stage + 1 < plan->stage_count;
+    if (run->has_previous) {
+        fill_peer(core, job, device->stage - 1, &run->previous);
+        run->previous_in_flight = plan->stage[device->stage - 1].in_flight;
+    }
+    if (run->has_next) {
+        fill_peer(core, job, device->stage + 1, &run->next);
+    }
+    fill_deadlines(core, job, run);
+    run->total_steps = job->total_steps;
+    run->job_spec = job->job.spec;
+    run->data = job->job.data;
+}
+
+bool core_assignment(const struct core *core, const char *device_id, const char *boot, struct assignment *out)
+{
+    const struct device_slot *device = device_find(core, device_id);
+    if (!device || strcmp(device->device.boot, boot) != 0) {
+        return false;
+    }
+    memset(out, 0, sizeof(*out));
+    out->revision = device->assignment_revision;
+    out->interval_ms = core->config.heartbeat_ms;
+    out->drop_count = holdings_drops(core, device, out->drop);
+    add_neighbours(device, out);
+    add_fetchers(core, device, out);
+    out->has_run = device->job != NULL;
+    if (out->has_run) {
+        fill_run(core, device, &out->run);
+    }
+    return true;
+}
+
+int64_t core_assignment_revision(const struct core *core, const char *device_id)
+{
+    const struct device_slot *device = device_find(core, device_id);
+    return device ? device->assignment_revision : 0;
+}
+
+bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256)
+{
+    const struct device_slot *device = device_find(core, device_id);
+    const struct job_slot *job = device ? device->job : NULL;
+    if (!job || job_phase(job) != PHASE_PREPARE) {
+        return false;
+    }
+    const struct plan_stage *stage = &job->plan.stage[device->stage];
+    for (int64_t u = stage->first; u < stage->end; u++) {
+        int64_t bytes;
+        if (job->source[u].from == SOURCE_CENTER && strcmp(source_hash(job, u, &bytes), sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

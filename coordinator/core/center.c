@@ -1,0 +1,298 @@
+/* Versions in the center, and the model that is exported from the last one. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+#define EXPORT_RETRY_MS 10000
+
+struct center_version *center_whole(struct job_slot *job)
+{
+    return &job->center[job->whole];
+}
+
+struct center_version *center_coming(struct job_slot *job)
+{
+    return &job->center[1 - job->whole];
+}
+
+/* ---- forgetting ---- */
+
+static bool version_refers(const struct center_version *version, size_t unit_count, const char *sha256)
+{
+    for (size_t u = 0; version->count > 0 && u < unit_count; u++) {
+        if (version->present[u] && strcmp(version->unit[u].sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the unit is being brought into the center: its blob may be there before its row. */
+static bool is_awaited(const struct job_slot *job, const char *sha256)
+{
+    if (job->cut.version == 0 || job->ended || job_phase(job) != PHASE_FINISHED) {
+        return false;
+    }
+    for (size_t u = 0; u < job->unit_count; u++) {
+        if (strcmp(job->cut.unit[u].sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Blobs are found by their content, so that other jobs may have the same. */
+static bool is_referred(const struct core *core, const struct job_slot *by, const char *sha256)
+{
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        const struct job_slot *job = job_slot_at(core, i);
+        if (version_refers(&job->center[0], job->unit_count, sha256) ||
+            version_refers(&job->center[1], job->unit_count, sha256) || (job != by && is_awaited(job, sha256))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < core->datasets.count; i++) {
+        if (strcmp(core_dataset_at(core, i)->sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is used again: actions of
+ * this step may point to them. */
+static void drop_version(struct core *core, struct job_slot *job, struct center_version *version, const char *keep)
+{
+    if (version->count > 0) {
+        version->count = 0;
+        for (size_t u = 0; u < job->unit_count; u++) {
+            bool first = version->present[u];
+            for (size_t k = 0; first && k < u; k++) {
+                first = !version->present[k] || strcmp(version->unit[k].sha256, version->unit[u].sha256) != 0;
+            }
+            const char *sha256 = version->unit[u].sha256;
+            if (first && strcmp(sha256, keep) != 0 && !is_referred(core, job, sha256)) {
+                act_delete_blob(core, sha256);
+            }
+        }
+    }
+    version->version = 0;
+}
+
+void center_forget(struct core *core, struct job_slot *job, const char *keep)
+{
+    if (job->center[0].count + job->center[1].count > 0) {
+        act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, INT64_MAX);
+    }
+    drop_version(core, job, center_whole(job), keep);
+    drop_version(core, job, center_coming(job), keep);
+}
+
+void center_discard(struct core *core, struct job_slot *job)
+{
+    struct center_version *coming = center_coming(job), *whole = center_whole(job);
+    if (coming->count > 0) {
+        /* Rows can be deleted from below only: all go, and those of the whole version come back. */
+        act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, INT64_MAX);
+        for (size_t u = 0; whole->count > 0 && u < job->unit_count; u++) {
+            act_persist(core, OBJECT_CENTER_UNIT, &whole->unit[u]);
+        }
+    }
+    drop_version(core, job, coming, "");
+}
+
+/* ---- collecting ---- */
+
+bool center_owes(const struct job_slot *job, size_t stage)
+{
+    const struct center_version *whole = &job->center[job->whole], *coming = &job->center[1 - job->whole];
+    if (whole->version == job->plan.last_version) {
+        return false;
+    }
+    for (int64_t u = job->plan.stage[stage].first; u < job->plan.stage[stage].end; u++) {
+        if (!coming->present[u]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The version is whole in the center. */
+static void center_done(struct core *core, struct job_slot *job)
+{
+    job->deadline_ms = NEVER;
+    if (job->plan.last_version == job->total_steps) {
+        center_export(core, job);
+    } else {
+        job_pause_now(core, job);
+    }
+}
+
+void center_collect(struct core *core, struct job_slot *job, int64_t version)
+{
+    struct center_version *coming = center_coming(job);
+    const struct center_version *whole = center_whole(job);
+    job->plan.state = PLAN_STOPPING;
+    job->plan.last_version = version;
+    plan_changed(core, job);
+    if (version == 0 || whole->version == version) {
+        center_done(core, job);
+        return;
+    }
+    int64_t bytes = 0;
+    for (size_t u = 0; u < job->unit_count; u++) {
+        coming->present[u] = false;
+        bytes += job->cut.unit[u].bytes;
+    }
+    coming->version = version;
+    coming->count = 0;
+    job->deadline_ms = core->now_ms + transfer_timeout_ms(bytes);
+    job_touch(core, job);
+    job_set_state(core, job, job->job.state, job->job.state_reason, "stores step %" PRId64 " in the center", version);
+}
+
+void center_advance(struct core *core, struct job_slot *job)
+{
+    struct center_version *coming = center_coming(job), *old = center_whole(job);
+    if (coming->version == 0 || coming->count < job->unit_count) {
+        return;
+    }
+    job->whole = 1 - job->whole;
+    job->job.version = coming->version;
+    job_changed(core, job);
+    if (old->count > 0) {
+        act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, coming->version);
+        drop_version(core, job, old, "");
+    }
+    center_done(core, job);
+}
+
+bool core_may_store_unit(const struct core *core, const char *device_id, const struct center_unit *unit)
+{
+    const struct device_slot *device = device_find(core, device_id);
+    const struct job_slot *job = job_find(core, unit->job.text);
+    if (!device || !job || device->job != job || job_phase(job) != PHASE_FINISHED) {
+        return false;
+    }
+    const struct plan_stage *stage = &job->plan.stage[device->stage];
+    return unit->generation == job->plan.generation && unit->version == job->plan.last_version &&
+           unit->unit >= stage->first && unit->unit < stage->end;
+}
+
+void handle_blob_stored(struct core *core, const struct event *event)
+{
+    const struct center_unit *unit = &event->blob_stored.unit;
+    if (!core_may_store_unit(core, event->blob_stored.device.text, unit)) {
+        act_problem(core, PROBLEM_STALE_GENERATION,
+                    "unit %" PRId64 " at version %" PRId64 " is not asked of '%s' in generation %" PRId64, unit->unit,
+                    unit->version, event->blob_stored.device.text, unit->generation);
+        return; /* the blob may be on its way for somebody else: what nobody refers to is swept at the next start */
+    }
+    struct job_slot *job = job_find(core, unit->job.text);
+    struct center_version *coming = center_coming(job);
+    bool whole = center_whole(job)->version == unit->version;
+    bool known = job->cut.version == unit->version;
+    if (known && strcmp(job->cut.unit[unit->unit].sha256, unit->sha256) != 0) {
+        act_problem(core, PROBLEM_INVALID_BLOB,
+                    "unit %" PRId64 " at version %" PRId64 " has another hash than reported", unit->unit,
+                    unit->version);
+        return;
+    }
+    if (!whole && !coming->present[unit->unit]) {
+        coming->unit[unit->unit] = *unit;
+        coming->present[unit->unit] = true;
+        coming->count++;
+        core->center_unit = *unit;
+        act_persist(core, OBJECT_CENTER_UNIT, &core->center_unit);
+    }
+    act_reply(core, 204, OBJECT_NOTHING, NULL);
+    job_mark(core, job);
+    if (!whole) {
+        center_advance(core, job);
+    }
+}
+
+/* ---- the exported model ---- */
+
+void center_export(struct core *core, struct job_slot *job)
+{
+    job->export_ms = NEVER;
+    job->export_attempts++;
+    job_mark(core, job);
+    act_export(core, job->job.id.text, job->plan.last_version);
+    job_set_state(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
+}
+
+static void export_failed(struct core *core, struct job_slot *job, const char *message)
+{
+    if (job->export_attempts >= EXPORT_ATTEMPTS_MAX) {
+        job_end(core, job, JOB_FAILED, "export_failed", message);
+        return;
+    }
+    job->export_ms = core->now_ms + EXPORT_RETRY_MS;
+    job_mark(core, job);
+    job_set_state(core, job, job->job.state, job->job.state_reason, "the model could not be assembled yet: %.180s",
+                  message);
+}
+
+void handle_exported(struct core *core, const struct event *event)
+{
+    const struct event_exported *exported = &event->exported;
+    struct job_slot *job = job_find(core, exported->job.text);
+    /* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept at the next
+     * start. */
+    if (!job || job_phase(job) != PHASE_FINISHED || job->plan.last_version != exported->version ||
+        job->job.version != exported->version || job->export_ms != NEVER) {
+        return;
+    }
+    if (exported->failed) {
+        export_failed(core, job, exported->message);
+        return;
+    }
+    core->checkpoint = (struct checkpoint){.job = job->job.id,
+                                           .revision = 1,
+                                           .version = exported->version,
+                                           .bytes = exported->bytes,
+                                           .created_ms = core->wall_ms};
+    core_id(core, core->checkpoint.id.text, "ckpt_");
+    memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
+    job->job.checkpoint = core->checkpoint.id;
+    act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
+    act_publish(core, "checkpoint_stored", core->checkpoint.id.text, "the model of '%s' at step %" PRId64,
+                job->job.spec.name, exported->version);
+    center_forget(core, job, exported->sha256);
+    job_end(core, job, JOB_SUCCEEDED, "", "trained");
+}
+
+/* ---- after a restart ---- */
+
+void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
+{
+    struct center_version *version = NULL;
+    if (unit->version == job->job.version) {
+        version = center_whole(job);
+    } else if (job_phase(job) == PHASE_FINISHED && unit->version == job->plan.last_version &&
+               unit->generation == job->plan.generation) {
+        version = center_coming(job);
+    }
+    bool exists = unit->unit >= 0 && unit->unit < (int64_t)job->unit_count;
+    if (version && exists && !version->present[unit->unit]) {
+        version->version = unit->version;
+        version->unit[unit->unit] = *unit;
+        version->present[unit->unit] = true;
+        version->count++;
+    }
+}
+
+void center_restored(struct core *core, struct job_slot *job)
+{
+    struct center_version *whole = center_whole(job);
+    if (job->job.version > 0 && whole->count < job->unit_count) {
+        job->job.version = 0;
+        whole->version = 0;
+        whole->count = 0;
+        job_changed(core, job);
+    }
+}

@@ -1,0 +1,424 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+const struct core_config core_config_default = {
+    .heartbeat_ms = 1000, .lease_ms = 5000, .devices_max = DEVICES_MAX, .jobs_max = JOBS_LIVE_MAX};
+
+int core_new(const struct core_config *config, struct core **out, struct err *err)
+{
+    if (config->heartbeat_ms < 1 || config->lease_ms < 2 * config->heartbeat_ms) {
+        return err_set(err, ERR_INVALID, "a lease is at least two heartbeats");
+    }
+    if (config->devices_max < 1 || config->devices_max > DEVICES_MAX || config->jobs_max < 1 ||
+        config->jobs_max > JOBS_LIVE_MAX) {
+        return err_set(err, ERR_INVALID, "expected 1 to %d devices and 1 to %d jobs", DEVICES_MAX, JOBS_LIVE_MAX);
+    }
+    AUTO(core_free) struct core *core = calloc(1, sizeof(*core));
+    if (!core) {
+        return err_set(err, ERR_MEMORY, "out of memory for the core");
+    }
+    core->config = *config;
+    core->deadline_ms = NEVER;
+    int rc = table_init(&core->devices, sizeof(struct device_slot), offsetof(struct device_slot, device.id.text),
+                        config->devices_max, err);
+    rc = rc != 0 ? rc
+                 : table_init(&core->jobs, sizeof(struct job_slot), offsetof(struct job_slot, job.id.text),
+                              config->jobs_max, err);
+    rc = rc != 0
+             ? rc
+             : table_init(&core->datasets, sizeof(struct dataset), offsetof(struct dataset, name), DATASETS_MAX, err);
+    rc = rc != 0
+             ? rc
+             : table_init(&core->models, sizeof(struct model_row), offsetof(struct model_row, name), MODELS_MAX, err);
+    if (rc != 0) {
+        return rc;
+    }
+    core->device_due_ms = calloc(config->devices_max, sizeof(core->device_due_ms[0]));
+    core->job_due_ms = calloc(config->jobs_max, sizeof(core->job_due_ms[0]));
+    core->holding = calloc(HOLDINGS_POOL_MAX + 1, sizeof(core->holding[0]));
+    core->device_list = calloc(config->devices_max, sizeof(core->device_list[0]));
+    core->job_list = calloc(config->jobs_max, sizeof(core->job_list[0]));
+    core->queue = calloc(config->jobs_max, sizeof(core->queue[0]));
+    core->candidate = calloc(config->devices_max, sizeof(core->candidate[0]));
+    core->planning = calloc(1, sizeof(*core->planning));
+    core->preview = calloc(1, sizeof(*core->preview));
+    if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->device_list || !core->job_list ||
+        !core->queue || !core->candidate || !core->planning || !core->preview) {
+        return err_set(err, ERR_MEMORY, "out of memory for the core");
+    }
+    core->holding_fresh = 1;
+    *out = core;
+    core = NULL;
+    return 0;
+}
+
+void core_free(struct core **pointer)
+{
+    struct core *core = *pointer;
+    if (!core) {
+        return;
+    }
+    table_done(&core->devices);
+    table_done(&core->jobs);
+    table_done(&core->datasets);
+    table_done(&core->models);
+    free(core->device_due_ms);
+    free(core->job_due_ms);
+    free(core->holding);
+    free(core->device_list);
+    free(core->job_list);
+    free(core->queue);
+    free(core->candidate);
+    free(core->planning);
+    free(core->preview);
+    free(core);
+    *pointer = NULL;
+}
+
+/* ---- marks ---- */
+
+static void device_mark(struct core *core, struct device_slot *device)
+{
+    if (!device->changed && !device->touched) {
+        core->device_list[core->device_list_count++] = device;
+    }
+}
+
+void device_changed(struct core *core, struct device_slot *device)
+{
+    device_mark(core, device);
+    device->changed = true;
+}
+
+void device_touch(struct core *core, struct device_slot *device)
+{
+    device_mark(core, device);
+    device->touched = true;
+}
+
+void job_mark(struct core *core, struct job_slot *job)
+{
+    if (!job->listed) {
+        job->listed = true;
+        core->job_list[core->job_list_count++] = job;
+    }
+}
+
+void job_changed(struct core *core, struct job_slot *job)
+{
+    job_mark(core, job);
+    job->changed = true;
+}
+
+void plan_changed(struct core *core, struct job_slot *job)
+{
+    job_mark(core, job);
+    job->plan_changed = true;
+}
+
+/* ---- handlers ---- */
+
+static void handle_tick(struct core *core, const struct event *event)
+{
+    (void)event;
+    devices_tick(core);
+    for (size_t i = 0; i < core->jobs.count && core->actions->count < ACTIONS_MAX / 4; i++) {
+        generation_tick(core, job_slot_at(core, i));
+    }
+}
+
+static void handle_dataset_stored(struct core *core, const struct event *event)
+{
+    const struct dataset *stored = event->dataset_stored.dataset;
+    struct dataset *dataset = table_find(&core->datasets, stored->name);
+    if (dataset) {
+        if (strcmp(dataset->sha256, stored->sha256) == 0) {
+            act_reply(core, 200, OBJECT_DATASET, dataset);
+        } else {
+            act_problem(core, PROBLEM_NAME_TAKEN, "data set '%s' exists with other content (sha256 %.16s...)",
+                        dataset->name, dataset->sha256);
+        }
+        return;
+    }
+    dataset = table_add(&core->datasets, stored->name);
+    if (!dataset) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps", DATASETS_MAX);
+        return;
+    }
+    *dataset = *stored;
+    dataset->revision = 1;
+    dataset->created_ms = core->wall_ms;
+    act_persist(core, OBJECT_DATASET, dataset);
+    act_reply(core, 201, OBJECT_DATASET, dataset);
+    act_publish(core, "dataset_stored", "", "data set '%s' is stored", dataset->name);
+}
+
+static void handle_model_stored(struct core *core, const struct event *event)
+{
+    const struct model_row *stored = event->model_stored.model;
+    struct model_row *model = table_find(&core->models, stored->name);
+    if (model) {
+        if (strcmp(model->sha256, stored->sha256) == 0) {
+            act_reply(core, 200, OBJECT_MODEL, model);
+        } else {
+            act_problem(core, PROBLEM_NAME_TAKEN, "model '%s' exists with another description", model->name);
+        }
+        return;
+    }
+    model = table_add(&core->models, stored->name);
+    if (!model) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps", MODELS_MAX);
+        return;
+    }
+    *model = *stored;
+    model->revision = 1;
+    model->created_ms = core->wall_ms;
+    act_persist(core, OBJECT_MODEL, model);
+    act_reply(core, 201, OBJECT_MODEL, model);
+    act_publish(core, "model_stored", "", "model '%s' is stored", model->name);
+}
+
+/* ---- the end of a step ---- */
+
+static void settle_failures(struct core *core)
+{
+    for (size_t i = 0; i < core->job_list_count; i++) {
+        if (core->job_list[i]->failure != FAILURE_NONE) {
+            generation_failed(core, core->job_list[i]);
+        }
+    }
+}
+
+static void flush_device(struct core *core, struct device_slot *device)
+{
+    if (device->changed && device->device.state != DEVICE_REMOVED) {
+        device->device.revision++;
+        act_persist(core, OBJECT_DEVICE, &device->device);
+    }
+    if (device->changed) {
+        act_wake(core, OBJECT_DEVICE, device->device.id.text);
+    }
+    if (device->touched) {
+        device->assignment_revision++;
+        act_wake(core, OBJECT_ASSIGNMENT, device->device.id.text);
+    }
+    device->changed = device->touched = false;
+    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+}
+
+/* The row is written on every change of state and now and then for progress; the revision rises with progress at most
+ * once a heartbeat. */
+static void flush_job(struct core *core, struct job_slot *job)
+{
+    int64_t store_ms = 5 * core->config.heartbeat_ms;
+    bool show = job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
+    if (show && core->now_ms - job->progress_stored_ms >= store_ms) {
+        job->changed = true;
+        job->plan_changed = job->has_plan;
+    }
+    if (job->previous_changed) {
+        job->previous.revision++;
+        act_persist(core, OBJECT_PLAN, &job->previous);
+        act_wake(core, OBJECT_PLAN, job->previous.id.text);
+    }
+    if (job->plan_changed) {
+        job->plan.revision++;
+        act_persist(core, OBJECT_PLAN, &job->plan);
+        act_wake(core, OBJECT_PLAN, job->plan.id.text);
+    }
+    if (job->changed || show) {
+        job->job.revision++;
+        job->progressed = false;
+        job->progress_shown_ms = core->now_ms;
+        act_wake(core, OBJECT_JOB, job->job.id.text);
+    }
+    if (job->changed) {
+        job->progress_stored_ms = core->now_ms;
+        act_persist(core, OBJECT_JOB, &job->job);
+    }
+    job->listed = job->changed = job->plan_changed = job->previous_changed = false;
+}
+
+static int64_t earliest(const int64_t *due_ms, size_t count)
+{
+    int64_t least = NEVER;
+    for (size_t i = 0; i < count; i++) {
+        least = due_ms[i] < least ? due_ms[i] : least;
+    }
+    return least;
+}
+
+static int64_t job_due_ms(const struct job_slot *job)
+{
+    int64_t due = job->deadline_ms < job->suspicion_ms ? job->deadline_ms : job->suspicion_ms;
+    due = job->gather_ms < due ? job->gather_ms : due;
+    return job->export_ms < due ? job->export_ms : due;
+}
+
+static void settle(struct core *core)
+{
+    settle_failures(core);
+    if (core->schedule) {
+        scheduler_run(core);
+    }
+    for (size_t i = 0; i < core->device_list_count; i++) {
+        flush_device(core, core->device_list[i]);
+        if (core->device_list[i]->device.state == DEVICE_REMOVED) {
+            core->device_due_ms[table_slot(&core->devices, core->device_list[i])] = NEVER;
+            table_remove(&core->devices, core->device_list[i]);
+        }
+    }
+    for (size_t i = 0; i < core->job_list_count; i++) {
+        struct job_slot *job = core->job_list[i];
+        flush_job(core, job);
+        core->job_due_ms[table_slot(&core->jobs, job)] = job->ended ? NEVER : job_due_ms(job);
+        if (job->ended) {
+            table_remove(&core->jobs, job);
+        }
+    }
+    if (core->beating) {
+        core->heartbeat_reply.revision = core->beating->assignment_revision;
+    }
+    core->device_list_count = core->job_list_count = 0;
+    int64_t devices = earliest(core->device_due_ms, core->devices.fresh);
+    int64_t jobs = earliest(core->job_due_ms, core->jobs.fresh);
+    core->deadline_ms = devices < jobs ? devices : jobs;
+    if (core->schedule) {
+        core->deadline_ms = core->now_ms; /* a pass was cut short */
+    }
+}
+
+void core_step(struct core *core, const struct event *event, struct actions *actions)
+{
+    static void (*const handlers[])(struct core *, const struct event *) = {
+        [EVENT_RESTORED] = handle_restored,
+        [EVENT_TICK] = handle_tick,
+        [EVENT_ENROLL] = handle_enroll,
+        [EVENT_HEARTBEAT] = handle_heartbeat,
+        [EVENT_DEVICE_VERB] = handle_device_verb,
+        [EVENT_JOB_SUBMIT] = handle_job_submit,
+        [EVENT_JOB_VERB] = handle_job_verb,
+        [EVENT_DATASET_STORED] = handle_dataset_stored,
+        [EVENT_MODEL_STORED] = handle_model_stored,
+        [EVENT_BLOB_STORED] = handle_blob_stored,
+        [EVENT_EXPORTED] = handle_exported,
+    };
+    ASSERT(core->restored == (event->type != EVENT_RESTORED));
+    core->restored = true;
+    core->event = event;
+    core->actions = actions;
+    core->wall_ms = event->wall_ms;
+    core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
+    core->beating = NULL;
+    /* A turn that comes late (a slow disk, a suspended machine) must not cost anybody the lease. */
+    if (core->deadline_ms != NEVER && core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {
+        devices_late(core, core->now_ms - core->deadline_ms);
+    }
+    handlers[event->type](core, event);
+    settle(core);
+    core->event = NULL;
+    core->actions = NULL;
+}
+
+int64_t core_deadline_ms(const struct core *core)
+{
+    return core->deadline_ms;
+}
+
+/* ---- what readers see ---- */
+
+struct device_slot *device_find(const struct core *core, const char *id)
+{
+    return table_find(&core->devices, id);
+}
+
+struct job_slot *job_find(const struct core *core, const char *id)
+{
+    return table_find(&core->jobs, id);
+}
+
+struct device_slot *device_slot_at(const struct core *core, size_t index)
+{
+    return table_at(&core->devices, index);
+}
+
+struct job_slot *job_slot_at(const struct core *core, size_t index)
+{
+    return table_at(&core->jobs, index);
+}
+
+struct device_slot *stage_device(const struct core *core, const struct job_slot *job, size_t stage)
+{
+    return device_find(core, job->plan.stage[stage].device.text);
+}
+
+size_t core_device_count(const struct core *core)
+{
+    return core->devices.count;
+}
+
+const struct device *core_device_at(const struct core *core, size_t index)
+{
+    return &device_slot_at(core, index)->device;
+}
+
+const struct device *core_device(const struct core *core, const char *id)
+{
+    const struct device_slot *device = device_find(core, id);
+    return device ? &device->device : NULL;
+}
+
+size_t core_job_count(const struct core *core)
+{
+    return core->jobs.count;
+}
+
+const struct job *core_job_at(const struct core *core, size_t index)
+{
+    return &job_slot_at(core, index)->job;
+}
+
+const struct job *core_job(const struct core *core, const char *id)
+{
+    const struct job_slot *job = job_find(core, id);
+    return job ? &job->job : NULL;
+}
+
+const struct plan *core_job_plan(const struct core *core, const char *job_id)
+{
+    const struct job_slot *job = job_find(core, job_id);
+    return job && job->has_plan ? &job->plan : NULL;
+}
+
+size_t core_dataset_count(const struct core *core)
+{
+    return core->datasets.count;
+}
+
+const struct dataset *core_dataset_at(const struct core *core, size_t index)
+{
+    return table_at(&core->datasets, index);
+}
+
+const struct dataset *core_dataset(const struct core *core, const char *name)
+{
+    return table_find(&core->datasets, name);
+}
+
+const struct model_row *core_model(const struct core *core, const char *name)
+{
+    return table_find(&core->models, name);
+}
+
+size_t core_model_count(const struct core *core)
+{
+    return core->models.count;
+}
+
+const struct model_row *core_model_at(const struct core *core, size_t index)
+{
+    return table_at(&core->models, index);
+}

@@ -1,0 +1,294 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+bool device_online(const struct device_slot *device)
+{
+    return device->device.state == DEVICE_ONLINE;
+}
+
+bool device_reachable(const struct device_slot *device)
+{
+    return device->device.state == DEVICE_ONLINE || device->device.state == DEVICE_SUSPECT;
+}
+
+bool device_needed(const struct device_slot *device)
+{
+    return device->job && (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
+}
+
+/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect. */
+static int64_t suspect_ms(const struct core *core)
+{
+    int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
+    return ms < core->config.lease_ms ? ms : core->config.lease_ms;
+}
+
+int64_t device_due_ms(const struct core *core, const struct device_slot *device)
+{
+    switch ((enum device_state)device->device.state) {
+    case DEVICE_ONLINE: return device->seen_ms + suspect_ms(core);
+    case DEVICE_SUSPECT:
+    case DEVICE_DISCONNECTED: return device->seen_ms + core->config.lease_ms;
+    case DEVICE_PENDING:
+    case DEVICE_LOST:
+    case DEVICE_REJECTED:
+    case DEVICE_REMOVED: break;
+    }
+    return NEVER;
+}
+
+static void set_state(struct core *core, struct device_slot *device, int state, const char *event)
+{
+    device->device.state = state;
+    device_changed(core, device);
+    act_publish(core, event, device->device.id.text, "device '%s' is %s", device->device.name,
+                device_state_names[state]);
+}
+
+void device_seen(struct core *core, struct device_slot *device)
+{
+    device->seen_ms = core->now_ms;
+    device->device.last_seen_ms = core->wall_ms;
+    if (!device_online(device)) {
+        set_state(core, device, DEVICE_ONLINE, "device_online");
+        core->schedule = true;
+    }
+    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+}
+
+static void device_lost(struct core *core, struct device_slot *device)
+{
+    set_state(core, device, DEVICE_LOST, "device_lost");
+    struct job_slot *job = device->job;
+    if (job && device_needed(device)) {
+        generation_fail(core, job, FAILURE_DEVICE_LOST, "device '%s' is lost", device->device.name);
+    }
+}
+
+void devices_tick(struct core *core)
+{
+    /* What does not fit into this turn's actions is still due in the next. */
+    for (size_t i = 0; i < core->devices.count && core->actions->count < ACTIONS_MAX / 4; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (core->device_due_ms[table_slot(&core->devices, device)] > core->now_ms) {
+            continue;
+        }
+        if (core->now_ms - device->seen_ms >= core->config.lease_ms) {
+            device_lost(core, device);
+        } else {
+            set_state(core, device, DEVICE_SUSPECT, "device_suspect");
+        }
+    }
+}
+
+void devices_late(struct core *core, int64_t late_ms)
+{
+    int64_t least_ms = core->now_ms - core->config.lease_ms + 2 * core->config.heartbeat_ms;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        int64_t seen_ms = device->seen_ms + late_ms;
+        seen_ms = seen_ms > least_ms ? seen_ms : least_ms;
+        device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
+        core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+    }
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = job_slot_at(core, i);
+        int64_t *const deadline[] = {&job->deadline_ms, &job->suspicion_ms, &job->gather_ms, &job->export_ms};
+        for (size_t k = 0; k < sizeof(deadline) / sizeof(deadline[0]); k++) {
+            *deadline[k] += *deadline[k] == NEVER ? 0 : late_ms;
+        }
+        job_mark(core, job);
+    }
+}
+
+void device_assign(struct core *core, struct device_slot *device, struct job_slot *job, size_t stage)
+{
+    if (device->job != job) {
+        ASSERT(!device->job);
+        device->job = job;
+        memcpy(device->device.job, job->job.id.text, ID_SIZE);
+        device_changed(core, device);
+    }
+    device->stage = stage;
+    device_touch(core, device);
+}
+
+void device_release(struct core *core, struct device_slot *device)
+{
+    device->job = NULL;
+    memset(device->device.job, 0, ID_SIZE);
+    device_changed(core, device);
+    device_touch(core, device);
+    core->schedule = true;
+}
+
+/* ---- enrolment ---- */
+
+static struct device_slot *find_key(const struct core *core, const char *public_key)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (strcmp(device->device.public_key, public_key) == 0) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+static struct device_slot *add_device(struct core *core, const struct enroll_request *request)
+{
+    struct device_id id;
+    core_id(core, id.text, "dev_");
+    struct device_slot *device = table_add(&core->devices, id.text);
+    if (!device) {
+        return NULL;
+    }
+    device->device.id = id;
+    device->device.state = DEVICE_ONLINE;
+    device->device.created_ms = core->wall_ms;
+    device->assignment_revision = core->revision_base;
+    memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
+    return device;
+}
+
+/* A new boot: what was held in memory is gone, and so is what it did for a job. */
+static void take_boot(struct core *core, struct device_slot *device, const char *boot)
+{
+    memcpy(device->device.boot, boot, ID_SIZE);
+    holdings_clear(core, device);
+    device->holdings_known = false;
+    device_touch(core, device);
+    struct job_slot *job = device->job;
+    if (job && !device_needed(device)) {
+        device_release(core, device);
+    } else if (job) {
+        generation_fail(core, job, FAILURE_RESTARTED, "device '%s' has started anew", device->device.name);
+    }
+}
+
+static void take_request(struct device *device, const struct enroll_request *request)
+{
+    memcpy(device->name, request->name, sizeof(device->name));
+    memcpy(device->address, request->address, sizeof(device->address));
+    memcpy(device->numeric_class, request->numeric_class, sizeof(device->numeric_class));
+    device->protocol = request->protocol;
+    device->inventory = request->inventory;
+    device->probe = request->probe;
+    memcpy(device->label, request->label, sizeof(device->label));
+    device->label_count = request->label_count;
+}
+
+void handle_enroll(struct core *core, const struct event *event)
+{
+    const struct enroll_request *request = event->enroll.request;
+    if (request->protocol < PROTOCOL_VERSION_MIN || request->protocol > PROTOCOL_VERSION) {
+        act_problem(core, PROBLEM_PROTOCOL_VERSION,
+                    "the agent speaks protocol %" PRId64 ", this coordinator %d to %d: upgrade the %s",
+                    request->protocol, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION,
+                    request->protocol < PROTOCOL_VERSION_MIN ? "agent" : "coordinator");
+        return;
+    }
+    struct device_slot *device = find_key(core, request->public_key);
+    bool known = device != NULL;
+    if (!known) {
+        device = add_device(core, request);
+    }
+    if (!device) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %zu devices, the most this coordinator keeps",
+                    core->devices.max);
+        return;
+    }
+    bool same_boot = known && strcmp(device->device.boot, request->boot) == 0;
+    bool moved = known && strcmp(device->device.address, request->address) != 0;
+    take_request(&device->device, request);
+    if (!same_boot) {
+        take_boot(core, device, request->boot);
+    }
+    if (moved && device->job) {
+        job_touch(core, device->job);
+    }
+    device_changed(core, device);
+    device_seen(core, device);
+    core->schedule = true;
+    if (!known) {
+        act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled", device->device.name);
+    }
+    core->enroll_reply = (struct enroll_reply){
+        .device = device->device.id, .protocol = PROTOCOL_VERSION, .interval_ms = core->config.heartbeat_ms};
+    act_reply(core, known ? 200 : 201, OBJECT_ENROLL_REPLY, &core->enroll_reply);
+}
+
+/* ---- verbs ---- */
+
+/* Whether devices that prepare were told to fetch from this one. */
+static bool device_serves(const struct core *core, const struct device_slot *device)
+{
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        const struct job_slot *job = job_slot_at(core, i);
+        if (!job->peer_sources || job_phase(job) != PHASE_PREPARE) {
+            continue;
+        }
+        for (size_t u = 0; u < job->unit_count; u++) {
+            if (job->source[u].from == SOURCE_DEVICE &&
+                strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void set_cordon(struct core *core, struct device_slot *device, bool cordoned)
+{
+    if (device->device.cordoned != cordoned) {
+        device->device.cordoned = cordoned;
+        device_changed(core, device);
+        core->schedule = true;
+        act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned", device->device.id.text,
+                    cordoned ? "device '%s' takes no new work" : "device '%s' takes work again", device->device.name);
+    }
+    act_reply(core, 202, OBJECT_DEVICE, &device->device);
+}
+
+static void delete_device(struct core *core, struct device_slot *device)
+{
+    if (device->job) {
+        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' works for %s", device->device.name,
+                    device->job->job.id.text);
+        return;
+    }
+    if (device_serves(core, device)) {
+        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' still hands units over to others", device->device.name);
+        return;
+    }
+    holdings_clear(core, device);
+    device->device.state = DEVICE_REMOVED;
+    device_changed(core, device);
+    device_touch(core, device);
+    act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);
+    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed", device->device.name);
+    act_reply(core, 204, OBJECT_NOTHING, NULL);
+}
+
+void handle_device_verb(struct core *core, const struct event *event)
+{
+    const struct event_device_verb *verb = &event->device_verb;
+    struct device_slot *device = device_find(core, verb->device.text);
+    if (!device) {
+        act_problem(core, PROBLEM_UNKNOWN_DEVICE, "no device '%s'", verb->device.text);
+        return;
+    }
+    if (verb->if_revision != 0 && verb->if_revision != device->device.revision) {
+        act_problem(core, PROBLEM_REVISION_MISMATCH, "device '%s' has revision %" PRId64 ", not %" PRId64,
+                    device->device.name, device->device.revision, verb->if_revision);
+        return;
+    }
+    switch (verb->verb) {
+    case DEVICE_CORDON: set_cordon(core, device, true); break;
+    case DEVICE_UNCORDON: set_cordon(core, device, false); break;
+    case DEVICE_DELETE: delete_device(core, device); break;
+    }
+}

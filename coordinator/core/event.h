@@ -1,0 +1,126 @@
+/* event.h: everything that can happen to the coordinator's core, as plain data. What pointers point to is borrowed for
+ * the step only, but for `model`s. Pure. */
+#ifndef COORDINATOR_CORE_EVENT_H
+#define COORDINATOR_CORE_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libtrain/model/model.h"
+#include "schema/assignment.h"
+#include "schema/dataset.h"
+#include "schema/device.h"
+#include "schema/heartbeat.h"
+#include "schema/job.h"
+#include "schema/plan.h"
+
+enum event_type {
+    EVENT_RESTORED, /* always the first: the rows of the store, or none */
+    EVENT_TICK,     /* core_deadline_ms has come */
+    EVENT_ENROLL,
+    EVENT_HEARTBEAT,
+    EVENT_DEVICE_VERB,
+    EVENT_JOB_SUBMIT,
+    EVENT_JOB_VERB,
+    EVENT_DATASET_STORED, /* the upload is durable in the blob store */
+    EVENT_MODEL_STORED,   /* POST /v1/models */
+    EVENT_BLOB_STORED,    /* a unit's state from an agent is durable in the blob store */
+    EVENT_EXPORTED,       /* the answer to ACTION_EXPORT */
+};
+
+/* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps the model alive so
+ * long. */
+struct restored_job {
+    struct job job;
+    const struct model *model;
+};
+
+struct event_restored {
+    uint64_t seed; /* of ids: entropy drawn once per start */
+    const struct device *device;
+    size_t device_count;
+    const struct restored_job *job; /* not ended ones */
+    size_t job_count;
+    const struct plan *plan; /* the newest of each of those jobs */
+    size_t plan_count;
+    const struct dataset *dataset;
+    size_t dataset_count;
+    const struct model_row *model;
+    size_t model_count;
+    const struct center_unit *center_unit;
+    size_t center_unit_count;
+};
+
+struct event_enroll {
+    const struct enroll_request *request;
+};
+
+struct event_heartbeat {
+    const struct heartbeat *heartbeat;
+};
+
+enum device_verb { DEVICE_CORDON, DEVICE_UNCORDON, DEVICE_DELETE };
+struct event_device_verb {
+    struct device_id device;
+    enum device_verb verb;
+    int64_t if_revision; /* 0: any */
+};
+
+struct event_job_submit {
+    const struct job_spec *spec; /* checked by job_spec_check; model.sha256 and model.name are set */
+    const struct job_data *data;
+    const struct model *model;
+    bool dry_run;
+};
+
+enum job_verb { JOB_PAUSE, JOB_RESUME, JOB_CANCEL, JOB_REPLAN };
+struct event_job_verb {
+    struct job_id job;
+    enum job_verb verb;
+    int64_t if_revision;                 /* 0: any */
+    const struct replan_request *replan; /* JOB_REPLAN */
+};
+
+struct event_dataset_stored {
+    const struct dataset *dataset; /* revision and created_ms are the core's to set */
+};
+
+struct event_model_stored {
+    const struct model_row *model;
+};
+
+struct event_blob_stored {
+    struct device_id device;
+    struct center_unit unit;
+};
+
+struct event_exported {
+    struct job_id job;
+    int64_t version;
+    bool failed;
+    char message[MESSAGE_SIZE];
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+struct event {
+    enum event_type type;
+    int64_t now_ms;   /* CLOCK_BOOTTIME; decides */
+    int64_t wall_ms;  /* for display and ids only */
+    uint64_t request; /* whom to answer; 0: nobody */
+    union {
+        struct event_restored restored;
+        struct event_enroll enroll;
+        struct event_heartbeat heartbeat;
+        struct event_device_verb device_verb;
+        struct event_job_submit job_submit;
+        struct event_job_verb job_verb;
+        struct event_dataset_stored dataset_stored;
+        struct event_model_stored model_stored;
+        struct event_blob_stored blob_stored;
+        struct event_exported exported;
+    };
+};
+
+#endif

@@ -1,0 +1,399 @@
+/* The one path for every change of plan: generation g+1 from version t. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+#define PREPARE_MS 60000
+#define STOP_MS 30000
+#define TRANSFER_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that is waited for */
+
+/* ---- deadlines ---- */
+
+int64_t transfer_timeout_ms(int64_t bytes)
+{
+    return PREPARE_MS + bytes / TRANSFER_BYTES_PER_MS;
+}
+
+int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job, int64_t state_bytes)
+{
+    const char *const names[] = {job->job.spec.dataset_train, job->job.spec.dataset_test};
+    int64_t bytes = state_bytes;
+    for (size_t i = 0; i < 2; i++) {
+        const struct dataset *dataset = core_dataset(core, names[i]);
+        bytes += dataset ? dataset->bytes : 0;
+    }
+    return transfer_timeout_ms(bytes);
+}
+
+/* The step under way, and an evaluation that may be: it takes no longer than as many steps. */
+int64_t stop_timeout_ms(const struct job_slot *job)
+{
+    double step = fmax(job->plan.predicted_step_seconds, job->plan.measured_step_seconds);
+    double evaluation = step * (double)(job->job.data.test_samples / job->job.spec.batch + 1);
+    double ms = 1000 * (10 * step + evaluation);
+    return ms > STOP_MS ? (int64_t)fmin(ms, 1e12) : STOP_MS;
+}
+
+/* ---- from which version ---- */
+
+static int64_t choose_start(struct core *core, struct job_slot *job)
+{
+    const struct center_version *whole = center_whole(job);
+    if (job->cut.version == 0) {
+        cut_rebuild(core, job);
+    }
+    /* What failed twice from a held version is tried from the center before the job is given up. */
+    if (job->cut.version > job->job.version && job->failures < FAILURES_MAX - 1 && cut_held(core, job)) {
+        return job->cut.version;
+    }
+    return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
+}
+
+/* ---- the next generation ---- */
+
+static bool in_plan(const struct plan *plan, const struct device_slot *device)
+{
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        if (strcmp(plan->stage[s].device.text, device->device.id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The present plan ends, but its devices stay with the job for now. */
+static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
+{
+    if (plan_active(job)) {
+        bool ran = job->plan.state != PLAN_PREPARING;
+        job->plan.last_version = ran && job->plan.last_version == 0 ? start : job->plan.last_version;
+        job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
+        job->plan.ended_ms = core->wall_ms;
+        job->plan_changed = true;
+    }
+    job->previous = job->plan;
+    job->previous_changed = job->plan_changed;
+    job->plan_changed = false;
+}
+
+static void make_plan(struct core *core, struct job_slot *job, int reason, int64_t start)
+{
+    int64_t newest = job->job.generation > job->generation_floor ? job->job.generation : job->generation_floor;
+    memset(&job->plan, 0, sizeof(job->plan));
+    core_id(core, job->plan.id.text, "plan_");
+    job->plan.job = job->job.id;
+    job->plan.generation = newest + 1;
+    job->plan.state = PLAN_PREPARING;
+    job->plan.reason = reason;
+    job->plan.resume_version = start;
+    job->plan.created_ms = core->wall_ms;
+    placement_fill(core->planning, &job->plan);
+    job->has_plan = true;
+    job->job.generation = job->plan.generation;
+}
+
+/* The job stays exact while every version came from one numeric class. */
+static void take_class(struct job_slot *job, const struct planning *planning)
+{
+    bool one = placement_one_class(planning);
+    const char *numeric_class = one ? planning->device[0]->device.numeric_class : "mixed";
+    bool same = strcmp(job->job.numeric_class, numeric_class) == 0;
+    job->job.exact = one && (job->plan.resume_version == 0 || (job->job.exact && same));
+    text_set(job->job.numeric_class, sizeof(job->job.numeric_class), "%s", numeric_class);
+}
+
+static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
+{
+    for (size_t s = 0; had_plan && s < job->previous.stage_count; s++) {
+        struct device_slot *device = device_find(core, job->previous.stage[s].device.text);
+        if (device && device->job == job && !in_plan(&job->plan, device)) {
+            device_release(core, device);
+        }
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        device_assign(core, stage_device(core, job, s), job, s);
+    }
+}
+
+static void tell_prepare(struct core *core, struct job_slot *job)
+{
+    int state = job->job.state == JOB_QUEUED                                             ? JOB_PREPARING
+                : job->job.state == JOB_PAUSING                                          ? JOB_PAUSING
+                : job->job.state == JOB_REPLANNING && job->plan.reason == PLAN_REQUESTED ? JOB_REPLANNING
+                                                                                         : JOB_RECOVERING;
+    job_set_state(core, job, state, plan_reason_names[job->plan.reason],
+                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s", job->plan.generation,
+                  job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
+                  state == JOB_PAUSING ? ", to pause there" : "");
+    act_publish(core, "plan_made", job->plan.id.text,
+                "generation %" PRId64 " of '%s': %zu stages from step %" PRId64 ", %.3g s a step expected",
+                job->plan.generation, job->job.spec.name, job->plan.stage_count, job->plan.resume_version,
+                job->plan.predicted_step_seconds);
+}
+
+static void prepare(struct core *core, struct job_slot *job, int reason, int64_t start)
+{
+    static const struct cut none;
+    bool had_plan = job->has_plan;
+    if (had_plan) {
+        retire_plan(core, job, start);
+    }
+    make_plan(core, job, reason, start);
+    center_discard(core, job);
+    if (job->cut.version != start || center_whole(job)->version == start) {
+        job->cut = none;
+    }
+    move_devices(core, job, had_plan);
+    take_class(job, core->planning);
+    memset(job->report, 0, sizeof(job->report));
+    int64_t bytes = sources_choose(core, job);
+    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job, bytes);
+    job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->decided_ms = core->now_ms;
+    job->has_wish = false;
+    progress_restart(job);
+    job_touch(core, job);
+    job_changed(core, job);
+    plan_changed(core, job);
+    tell_prepare(core, job);
+}
+
+static void wait_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start, const char *text)
+{
+    job->has_wish = false;
+    job->waiting_reason = reason;
+    job->gather_ms = NEVER;
+    if (plan_active(job)) {
+        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, start);
+    }
+    if (job->job.state == JOB_PAUSING) {
+        job_pause_now(core, job);
+        return;
+    }
+    int state = job->job.state == JOB_QUEUED ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
+    job_set_state(core, job, state, "waiting_for_devices", "%s", text);
+}
+
+bool generation_begin(struct core *core, struct job_slot *job, int reason)
+{
+    struct replan_request first;
+    int64_t start = choose_start(core, job);
+    struct placement_request request = {
+        .spec = &job->job.spec,
+        .model = job->model,
+        .job = job,
+        .candidates = CANDIDATES_FREE,
+        .wish = job->has_wish ? &job->wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
+    };
+    struct err err = {0};
+    int rc = placement_choose(core, &request, &err);
+    if (rc != 0 && job->has_wish) {
+        /* The devices have changed since it was asked for. */
+        request.wish = NULL;
+        rc = placement_choose(core, &request, &err);
+    }
+    if (rc != 0) {
+        wait_for_devices(core, job, reason, start, err.text);
+        return false;
+    }
+    prepare(core, job, reason, start);
+    return true;
+}
+
+void plan_close(struct core *core, struct job_slot *job, int state, int64_t last_version)
+{
+    ASSERT(plan_active(job));
+    job_touch(core, job);
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        if (device && device->job == job) {
+            device_release(core, device);
+        }
+    }
+    job->plan.state = state;
+    job->plan.last_version = state == PLAN_DISCARDED ? 0 : last_version;
+    job->plan.ended_ms = core->wall_ms;
+    job->deadline_ms = job->suspicion_ms = job->export_ms = NEVER;
+    plan_changed(core, job);
+}
+
+/* ---- run and stop ---- */
+
+void generation_stop(struct core *core, struct job_slot *job, int reason)
+{
+    ASSERT(job->plan.state == PLAN_RUNNING);
+    job->plan.state = PLAN_STOPPING;
+    job->stop_reason = reason;
+    job->deadline_ms = core->now_ms + stop_timeout_ms(job);
+    plan_changed(core, job);
+    job_touch(core, job);
+}
+
+static void run(struct core *core, struct job_slot *job)
+{
+    job->plan.state = PLAN_RUNNING;
+    job->plan.started_ms = core->wall_ms;
+    job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
+    job->deadline_ms = NEVER;
+    job->job.started_ms = job->job.started_ms == 0 ? core->wall_ms : job->job.started_ms;
+    plan_changed(core, job);
+    job_changed(core, job);
+    job_touch(core, job);
+    if (job->job.state == JOB_PAUSING) {
+        generation_stop(core, job, PLAN_REQUESTED);
+        return;
+    }
+    job_set_state(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s", job->plan.generation,
+                  job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s");
+}
+
+static bool all_ready(const struct job_slot *job)
+{
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        if (!job->report[s].ready) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether every stage has stopped at the same version and holds its units of it. */
+static bool stop_complete(struct core *core, struct job_slot *job, int64_t *version)
+{
+    *version = job->report[0].stopped_version;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        if (!job->report[s].stopped || job->report[s].stopped_version != *version) {
+            return false;
+        }
+    }
+    if (*version < job->plan.resume_version || *version > job->total_steps) {
+        return false;
+    }
+    const struct center_version *whole = center_whole(job);
+    bool in_center = whole->version == *version && whole->count == job->unit_count;
+    return *version == 0 || in_center || job->cut.version == *version || cut_take(core, job, *version);
+}
+
+static void stopped(struct core *core, struct job_slot *job, int64_t version)
+{
+    progress_set_step(job, version);
+    if (version == job->total_steps || job->job.state == JOB_PAUSING) {
+        center_collect(core, job, version);
+    } else {
+        job->plan.last_version = version;
+        (void)generation_begin(core, job, job->stop_reason);
+    }
+}
+
+/* A device stops by itself at the end of the job, or when it was without its coordinator for too long. */
+static void stopped_unasked(struct core *core, struct job_slot *job)
+{
+    int64_t version = -1;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        version = job->report[s].stopped ? job->report[s].stopped_version : version;
+    }
+    if (version >= 0 && version < job->total_steps) {
+        job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
+                      "devices have stopped at step %" PRId64 " without their coordinator", version);
+        generation_stop(core, job, PLAN_RESTARTED);
+    } else if (version >= 0 && job->deadline_ms == NEVER) {
+        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
+        job_mark(core, job);
+    }
+}
+
+void generation_advance(struct core *core, struct job_slot *job)
+{
+    int64_t version;
+    if (!plan_active(job) || job->failure != FAILURE_NONE) {
+        return;
+    }
+    if (job->plan.state == PLAN_PREPARING && all_ready(job)) {
+        run(core, job);
+    }
+    if (job->plan.state == PLAN_RUNNING) {
+        stopped_unasked(core, job);
+    }
+    bool stopping = job_phase(job) == PHASE_STOPPING || job_phase(job) == PHASE_RUN;
+    if (stopping && stop_complete(core, job, &version)) {
+        stopped(core, job, version);
+    }
+}
+
+/* ---- failures ---- */
+
+void generation_fail(struct core *core, struct job_slot *job, enum failure_cause cause, const char *format, ...)
+{
+    bool stored = job_phase(job) == PHASE_FINISHED && center_whole(job)->version == job->plan.last_version;
+    if (!plan_active(job) || stored || job->failure != FAILURE_NONE) {
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    memset(job->failure_text, 0, sizeof(job->failure_text));
+    (void)vsnprintf(job->failure_text, sizeof(job->failure_text), format, arguments);
+    va_end(arguments);
+    job->failure = cause;
+    job_mark(core, job);
+}
+
+static int failure_reason(const struct job_slot *job, enum failure_cause cause)
+{
+    if (cause == FAILURE_DEVICE_LOST) {
+        return PLAN_DEVICE_LOST;
+    }
+    bool preparing = job->plan.state == PLAN_PREPARING;
+    return preparing && cause != FAILURE_RESTARTED ? PLAN_PREPARE_FAILED : PLAN_RESTARTED;
+}
+
+/* A step beyond where the generation began counts as progress, unless an error always strikes at the same step. */
+static bool made_progress(struct job_slot *job, enum failure_cause cause)
+{
+    bool error = cause == FAILURE_ERROR || cause == FAILURE_DEADLINE;
+    bool progress = job->reached_step > job->plan.resume_version && (!error || job->reached_step > job->error_step);
+    if (error && job->reached_step > job->error_step) {
+        job->error_step = job->reached_step;
+    }
+    return progress;
+}
+
+void generation_failed(struct core *core, struct job_slot *job)
+{
+    enum failure_cause cause = job->failure;
+    job->failure = FAILURE_NONE;
+    if (job->ended || !plan_active(job)) {
+        return;
+    }
+    job->failures = made_progress(job, cause) ? 0 : job->failures + 1;
+    act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s", job->plan.generation,
+                job->failure_text);
+    if (job->failures >= FAILURES_MAX) {
+        job_end(core, job, JOB_FAILED, "no_progress", job->failure_text);
+        return;
+    }
+    job->has_wish = false;
+    (void)generation_begin(core, job, failure_reason(job, cause));
+}
+
+void generation_tick(struct core *core, struct job_slot *job)
+{
+    if (job->export_ms <= core->now_ms) {
+        center_export(core, job);
+    }
+    if (job->gather_ms <= core->now_ms) {
+        job->gather_ms = core->now_ms;
+        core->schedule = true;
+    }
+    if (job->suspicion_ms <= core->now_ms) {
+        generation_fail(core, job, FAILURE_ERROR, "%s", job->suspicion_text);
+    }
+    if (job->deadline_ms <= core->now_ms) {
+        generation_fail(core, job, FAILURE_DEADLINE, "phase %s took longer than %" PRId64 " s",
+                        phase_names[job_phase(job)], (core->now_ms - job->decided_ms) / 1000);
+    }
+}

@@ -1,0 +1,252 @@
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+/* ---- who holds what ---- */
+
+static uint32_t take_item(struct core *core)
+{
+    uint32_t index = core->holding_spare;
+    if (index != 0) {
+        core->holding_spare = core->holding[index].next;
+    } else if (core->holding_fresh <= HOLDINGS_POOL_MAX) {
+        index = core->holding_fresh++;
+    }
+    return index;
+}
+
+void holdings_clear(struct core *core, struct device_slot *device)
+{
+    while (device->holdings != 0) {
+        struct holding_item *item = &core->holding[device->holdings];
+        uint32_t next = item->next;
+        item->next = core->holding_spare;
+        core->holding_spare = device->holdings;
+        device->holdings = next;
+    }
+}
+
+/* A holding is of use only with a version and unit that can exist. */
+static bool plausible(const struct holding *holding)
+{
+    return holding->version >= 0 && holding->version <= STEPS_MAX && holding->unit >= 0 && holding->unit < UNITS_MAX &&
+           holding->bytes >= 0;
+}
+
+void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+{
+    struct drop before[DROPS_MAX] = {0}, after[DROPS_MAX] = {0};
+    size_t before_count = holdings_drops(core, device, before);
+    holdings_clear(core, device);
+    core->schedule = core->schedule || !device->holdings_known; /* some job may have waited for it */
+    device->holdings_known = true;
+    for (size_t i = heartbeat->holding_count; i-- > 0;) {
+        uint32_t index = plausible(&heartbeat->holding[i]) ? take_item(core) : 0;
+        if (index != 0) {
+            core->holding[index] = (struct holding_item){.holding = heartbeat->holding[i], .next = device->holdings};
+            device->holdings = index;
+        }
+    }
+    if (holdings_drops(core, device, after) != before_count || memcmp(before, after, sizeof(before)) != 0) {
+        device_touch(core, device);
+    }
+}
+
+const struct holding *holdings_find(const struct core *core, const struct device_slot *device, const char *job_id,
+                                    int64_t version, int64_t unit)
+{
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        const struct holding *holding = &core->holding[i].holding;
+        if (holding->unit == unit && holding->version == version && strcmp(holding->job.text, job_id) == 0) {
+            return holding;
+        }
+    }
+    return NULL;
+}
+
+bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id)
+{
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        if (strcmp(core->holding[i].holding.job.text, job_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void job_touch(struct core *core, struct job_slot *job)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (device->job == job || holdings_of_job(core, device, job->job.id.text)) {
+            device_touch(core, device);
+        }
+    }
+}
+
+/* ---- what may be dropped ---- */
+
+/* Snapshots of the job below this version are of no use on the device. */
+static int64_t keep_from(const struct core *core, const struct device_slot *device, const char *job_id)
+{
+    const struct job_slot *job = job_find(core, job_id);
+    if (!job || job->ended) {
+        return INT64_MAX;
+    }
+    switch ((enum job_state)job->job.state) {
+    case JOB_QUEUED:
+    case JOB_PLANNING:
+    case JOB_PAUSED: return INT64_MAX; /* the center has it */
+    case JOB_PREPARING:
+    case JOB_RUNNING:
+    case JOB_REPLANNING:
+    case JOB_RECOVERING:
+    case JOB_PAUSING:
+    case JOB_WAITING_FOR_DEVICES: break;
+    case JOB_SUCCEEDED:
+    case JOB_FAILED:
+    case JOB_CANCELLED: return INT64_MAX;
+    }
+    if (!plan_active(job) || job->plan.state == PLAN_PREPARING) {
+        return 0; /* whatever is held may be where it starts again */
+    }
+    return device->job == job ? job->plan.resume_version : INT64_MAX;
+}
+
+size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop)
+{
+    size_t count = 0;
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        const struct holding *holding = &core->holding[i].holding;
+        size_t known = 0;
+        while (known < count && strcmp(drop[known].job.text, holding->job.text) != 0) {
+            known++;
+        }
+        if (known < count || count == DROPS_MAX) {
+            continue;
+        }
+        int64_t below = keep_from(core, device, holding->job.text);
+        if (holding->version < below) {
+            drop[count++] = (struct drop){.job = holding->job, .below_version = below};
+        }
+    }
+    return count;
+}
+
+/* ---- the cut ---- */
+
+bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
+{
+    static const struct cut none;
+    const struct holding *found[UNITS_MAX];
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        const struct device_slot *device = stage_device(core, job, s);
+        for (int64_t u = stage->first; u < stage->end; u++) {
+            found[u] = device ? holdings_find(core, device, job->job.id.text, version, u) : NULL;
+            if (!found[u]) {
+                return false;
+            }
+        }
+    }
+    job->cut = none;
+    job->cut.version = version;
+    for (size_t u = 0; u < job->unit_count; u++) {
+        memcpy(job->cut.unit[u].sha256, found[u]->sha256, SHA256_SIZE);
+        job->cut.unit[u].bytes = found[u]->bytes;
+    }
+    return true;
+}
+
+/* Somebody reachable who holds the unit at the version with this hash ("": any); the first in the order of ids. */
+static struct device_slot *find_holder(const struct core *core, const struct job_slot *job, int64_t version,
+                                       int64_t unit, const char *sha256, const struct holding **out)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (device->holdings == 0 || !device_reachable(device)) {
+            continue;
+        }
+        const struct holding *holding = holdings_find(core, device, job->job.id.text, version, unit);
+        if (holding && (sha256[0] == '\0' || strcmp(holding->sha256, sha256) == 0)) {
+            *out = holding;
+            return device;
+        }
+    }
+    return NULL;
+}
+
+bool cut_held(const struct core *core, const struct job_slot *job)
+{
+    const struct holding *holding;
+    for (size_t u = 0; u < job->unit_count; u++) {
+        if (!find_holder(core, job, job->cut.version, (int64_t)u, job->cut.unit[u].sha256, &holding)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The hashes of a stop are not in the rows. In an exact job a version has the same bits wherever it was computed, so
+ * any holder will do; otherwise two lines may differ, and the center is the safe start. */
+void cut_rebuild(struct core *core, struct job_slot *job)
+{
+    static const struct cut none;
+    int64_t version = job->has_plan ? job->plan.resume_version : 0;
+    job->cut = none;
+    if (!job->job.exact || version <= job->job.version) {
+        return;
+    }
+    for (size_t u = 0; u < job->unit_count; u++) {
+        const struct holding *holding;
+        if (!find_holder(core, job, version, (int64_t)u, "", &holding)) {
+            job->cut = none;
+            return;
+        }
+        memcpy(job->cut.unit[u].sha256, holding->sha256, SHA256_SIZE);
+        job->cut.unit[u].bytes = holding->bytes;
+    }
+    job->cut.version = version;
+}
+
+/* ---- sources ---- */
+
+/* From itself, from a live device, from the center, in this order; version 0 from the seed. */
+int64_t sources_choose(struct core *core, struct job_slot *job)
+{
+    int64_t version = job->plan.resume_version, all_bytes = 0;
+    const struct center_version *whole = center_whole(job);
+    bool from_cut = version > 0 && job->cut.version == version;
+    ASSERT(version == 0 || from_cut || whole->version == version);
+    job->peer_sources = false;
+    job->plan.bytes_moved = 0;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            struct unit_source *source = &job->source[u];
+            *source = (struct unit_source){.from = SOURCE_SEED};
+            if (version == 0) {
+                continue;
+            }
+            const char *sha256 = from_cut ? job->cut.unit[u].sha256 : whole->unit[u].sha256;
+            int64_t bytes = from_cut ? job->cut.unit[u].bytes : whole->unit[u].bytes;
+            const struct holding *holding = holdings_find(core, device, job->job.id.text, version, u);
+            if (holding && strcmp(holding->sha256, sha256) == 0) {
+                source->from = SOURCE_SELF;
+                continue;
+            }
+            all_bytes += bytes;
+            const struct device_slot *holder = find_holder(core, job, version, u, sha256, &holding);
+            ASSERT(holder || !from_cut);
+            source->from = SOURCE_CENTER;
+            if (holder) {
+                source->from = SOURCE_DEVICE;
+                source->device = holder->device.id;
+                job->peer_sources = true;
+                job->plan.bytes_moved += bytes;
+            }
+        }
+    }
+    return all_bytes;
+}

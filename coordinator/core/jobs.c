@@ -1,0 +1,251 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+/* ---- ends ---- */
+
+void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message)
+{
+    if (plan_active(job)) {
+        int64_t version = job->plan.last_version > 0 ? job->plan.last_version : job->plan.resume_version;
+        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, version);
+    }
+    job_touch(core, job);
+    if (state == JOB_CANCELLED) {
+        center_forget(core, job, ""); /* what failed is kept: it may be looked at */
+    }
+    job_set_state(core, job, state, reason, "%s", message);
+    job->job.ended_ms = core->wall_ms;
+    job_changed(core, job);
+    job->failure = FAILURE_NONE;
+    job->ended = true;
+}
+
+void job_pause_now(struct core *core, struct job_slot *job)
+{
+    static const struct cut none;
+    if (plan_active(job)) {
+        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, job->plan.last_version);
+    }
+    center_discard(core, job);
+    job_touch(core, job);
+    job->cut = none;
+    job->has_wish = false;
+    job->failures = 0;
+    job->gather_ms = NEVER;
+    progress_set_step(job, job->job.version);
+    job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
+}
+
+/* ---- submit ---- */
+
+/* What can be said against a job before it waits in the queue. Returns whether it was answered. */
+static bool refuse(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
+{
+    const struct job_spec *spec = submit->spec;
+    struct err err = {0};
+    if (job_total_steps(spec, submit->data->train_samples) < 1) {
+        act_problem(core, PROBLEM_INVALID_FIELDS, "/batch: the data set's %" PRId64 " samples do not make one batch",
+                    submit->data->train_samples);
+        return true;
+    }
+    if (spec->devices_min > (int64_t)submit->model->unit_count) {
+        act_problem(core, PROBLEM_INVALID_FIELDS, "/devices/min: %" PRId64 " is more than the model's %zu units",
+                    spec->devices_min, submit->model->unit_count);
+        return true;
+    }
+    if (job_cuts_check(spec->cut, spec->cut_count, submit->model->unit_count, NULL, &err) != 0) {
+        act_problem(core, PROBLEM_INVALID_FIELDS, "%.250s", err.text);
+        return true;
+    }
+    if (wish && (int64_t)wish->cut_count + 1 < spec->devices_min) {
+        act_problem(core, PROBLEM_INVALID_FIELDS, "/cuts: %zu stages are fewer than devices.min, %" PRId64,
+                    wish->cut_count + 1, spec->devices_min);
+        return true;
+    }
+    const struct placement_request request = {
+        .spec = spec, .model = submit->model, .candidates = CANDIDATES_KNOWN, .wish = wish};
+    if (placement_choose(core, &request, &err) == ERR_MEMORY) {
+        act_problem(core, PROBLEM_MODEL_TOO_LARGE, "%.250s", err.text);
+        return true;
+    }
+    return false;
+}
+
+static void preview_stages(struct core *core, const struct model *model)
+{
+    struct job_preview *preview = core->preview;
+    struct plan plan = {0};
+    placement_fill(core->planning, &plan);
+    preview->stage_count = plan.stage_count;
+    preview->predicted_step_seconds = plan.predicted_step_seconds;
+    preview->predicted_efficiency = plan.predicted_efficiency;
+    preview->predicted_total_seconds = plan.predicted_step_seconds * (double)preview->steps;
+    for (size_t s = 0; s < plan.stage_count; s++) {
+        const struct plan_stage *from = &plan.stage[s];
+        struct preview_stage *stage = &preview->stage[s];
+        stage->device = from->device;
+        stage->first = from->first;
+        stage->end = from->end;
+        stage->in_flight = from->in_flight;
+        stage->memory_bytes = from->memory_bytes;
+        stage->predicted_forward_seconds = from->predicted_forward_seconds;
+        stage->predicted_backward_seconds = from->predicted_backward_seconds;
+        stage->predicted_busy = from->predicted_busy;
+        for (int64_t u = from->first; u < from->end; u++) {
+            text_set(stage->unit[stage->unit_count++], NAME_SIZE, "%s", model->unit[u].name);
+        }
+    }
+}
+
+static void preview(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
+{
+    struct err err = {0};
+    memset(core->preview, 0, sizeof(*core->preview));
+    core->preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
+    const struct placement_request request = {
+        .spec = submit->spec, .model = submit->model, .candidates = CANDIDATES_FREE, .wish = wish};
+    if (placement_choose(core, &request, &err) == 0) {
+        preview_stages(core, submit->model);
+    } else {
+        text_set(core->preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
+    }
+    act_reply(core, 200, OBJECT_JOB_PREVIEW, core->preview);
+}
+
+static struct job_slot *add_job(struct core *core, const struct event_job_submit *submit)
+{
+    struct job_id id;
+    core_id(core, id.text, "job_");
+    struct job_slot *job = table_add(&core->jobs, id.text);
+    if (!job) {
+        return NULL;
+    }
+    job->job.id = id;
+    job->job.state = JOB_QUEUED;
+    job->job.spec = *submit->spec;
+    job->job.spec.model.description = NULL;
+    job->job.data = *submit->data;
+    job->job.exact = true;
+    job->job.created_ms = core->wall_ms;
+    job->model = submit->model;
+    job->unit_count = submit->model->unit_count;
+    job->total_steps = job_total_steps(submit->spec, submit->data->train_samples);
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    progress_set_step(job, 0);
+    job_changed(core, job);
+    return job;
+}
+
+void handle_job_submit(struct core *core, const struct event *event)
+{
+    const struct event_job_submit *submit = &event->job_submit;
+    struct replan_request first;
+    const struct replan_request *wish = placement_first_wish(submit->spec, 0, &first);
+    ASSERT(submit->model->unit_count >= 1 && submit->model->unit_count <= UNITS_MAX);
+    if (refuse(core, submit, wish)) {
+        return;
+    }
+    if (submit->dry_run) {
+        preview(core, submit, wish);
+        return;
+    }
+    struct job_slot *job = add_job(core, submit);
+    if (!job) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %zu jobs that have not ended, the most this coordinator keeps",
+                    core->jobs.max);
+        return;
+    }
+    act_publish(core, "job_queued", job->job.id.text, "job '%s' is queued", job->job.spec.name);
+    core->schedule = true;
+    act_reply(core, 201, OBJECT_JOB, &job->job);
+}
+
+/* ---- verbs ---- */
+
+static void wrong_state(struct core *core, const struct job_slot *job, enum job_verb verb)
+{
+    static const char *const words[] = {
+        [JOB_PAUSE] = "pause", [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel", [JOB_REPLAN] = "replan"};
+    act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job that is %s (%s)", words[verb],
+                job_state_names[job->job.state], job->job.message);
+}
+
+/* Try the wish before the devices stop for it. Returns whether it was refused. */
+static bool refuse_replan(struct core *core, struct job_slot *job, const struct replan_request *wish)
+{
+    struct err err = {0};
+    const struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = wish};
+    int rc = job_cuts_check(wish->cut, wish->cut_count, job->unit_count, NULL, &err);
+    rc = rc != 0 ? rc : placement_choose(core, &request, &err);
+    if (rc == 0) {
+        return false;
+    }
+    enum problem_code code = rc == ERR_STATE    ? PROBLEM_NOT_ENOUGH_DEVICES
+                             : rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE
+                                                : PROBLEM_INVALID_FIELDS;
+    act_problem(core, code, "%.250s", err.text);
+    return true;
+}
+
+/* Drain for a pause or a replan: only a plan that runs can. */
+static bool stop_for(struct core *core, struct job_slot *job, const struct event_job_verb *verb)
+{
+    if (job->plan.state != PLAN_RUNNING) {
+        wrong_state(core, job, verb->verb); /* it has trained its last step */
+        return false;
+    }
+    if (verb->verb == JOB_REPLAN) {
+        if (refuse_replan(core, job, verb->replan)) {
+            return false;
+        }
+        job->wish = *verb->replan;
+        job->has_wish = true;
+        job_set_state(core, job, JOB_REPLANNING, "requested", "stops to be planned anew");
+    } else {
+        job_set_state(core, job, JOB_PAUSING, "", "stops to pause");
+    }
+    generation_stop(core, job, PLAN_REQUESTED);
+    return true;
+}
+
+static bool do_verb(struct core *core, struct job_slot *job, const struct event_job_verb *verb)
+{
+    switch (states_verb(job->job.state, verb->verb)) {
+    case EFFECT_REFUSE: wrong_state(core, job, verb->verb); return false;
+    case EFFECT_NOTHING: return true;
+    case EFFECT_PAUSE: job_pause_now(core, job); return true;
+    case EFFECT_PAUSE_LATER:
+        job->has_wish = false;
+        job_set_state(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
+        return true;
+    case EFFECT_STOP: return stop_for(core, job, verb);
+    case EFFECT_QUEUE:
+        job_set_state(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64, job->job.version);
+        core->schedule = true;
+        return true;
+    case EFFECT_CANCEL: job_end(core, job, JOB_CANCELLED, "", "cancelled"); return true;
+    }
+    return false;
+}
+
+void handle_job_verb(struct core *core, const struct event *event)
+{
+    const struct event_job_verb *verb = &event->job_verb;
+    struct job_slot *job = job_find(core, verb->job.text);
+    if (!job) {
+        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended", verb->job.text);
+        return;
+    }
+    if (verb->if_revision != 0 && verb->if_revision != job->job.revision) {
+        act_problem(core, PROBLEM_REVISION_MISMATCH, "job '%s' has revision %" PRId64 ", not %" PRId64, verb->job.text,
+                    job->job.revision, verb->if_revision);
+        return;
+    }
+    if (do_verb(core, job, verb)) {
+        act_reply(core, 202, OBJECT_JOB, &job->job);
+    }
+}

@@ -1,0 +1,321 @@
+/* Which devices a job gets. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+#define CLASSES_MAX 16 /* numeric classes that are compared */
+
+static bool labels_match(const struct job_spec *spec, const struct device *device)
+{
+    for (size_t i = 0; i < spec->device_label_count; i++) {
+        size_t k = 0;
+        while (k < device->label_count && (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
+                                           strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
+            k++;
+        }
+        if (k == device->label_count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_candidate(const struct core *core, const struct placement_request *request,
+                         const struct device_slot *device)
+{
+    const struct job_spec *spec = request->spec;
+    if (!labels_match(spec, &device->device) ||
+        (spec->numeric_class[0] != '\0' && strcmp(spec->numeric_class, device->device.numeric_class) != 0)) {
+        return false;
+    }
+    if (request->candidates == CANDIDATES_KNOWN) {
+        return true;
+    }
+    bool ready = device_online(device) && !device->device.cordoned;
+    if (request->candidates == CANDIDATES_ONLINE) {
+        return ready;
+    }
+    bool is_free = !device->job || device->job == request->job;
+    return ready && is_free && !(core->in_pass && device->reserved == core->pass);
+}
+
+size_t placement_count(struct core *core, const struct placement_request *request)
+{
+    core->candidate_count = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (is_candidate(core, request, device)) {
+            core->candidate[core->candidate_count++] = device;
+        }
+    }
+    return core->candidate_count;
+}
+
+/* ---- choosing ---- */
+
+static double merit(const struct placement_request *request, const struct device_slot *device)
+{
+    return request->candidates == CANDIDATES_KNOWN ? (double)device->device.probe.free_memory_bytes
+                                                   : device->device.probe.gemm_gflops;
+}
+
+/* The best candidates of a numeric class (NULL: of any), best first, ties in the order of ids. */
+static size_t choose_best(const struct core *core, const struct placement_request *request, const char *numeric_class,
+                          size_t most, struct device_slot **chosen)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->candidate_count; i++) {
+        struct device_slot *device = core->candidate[i];
+        if (numeric_class && strcmp(device->device.numeric_class, numeric_class) != 0) {
+            continue;
+        }
+        size_t at = count;
+        while (at > 0 && merit(request, chosen[at - 1]) < merit(request, device)) {
+            at--;
+        }
+        if (at == most) {
+            continue;
+        }
+        count = count < most ? count + 1 : most;
+        memmove(&chosen[at + 1], &chosen[at], (count - 1 - at) * sizeof(chosen[0]));
+        chosen[at] = device;
+    }
+    return count;
+}
+
+static double total_merit(const struct placement_request *request, struct device_slot *const *chosen, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += merit(request, chosen[i]);
+    }
+    return sum;
+}
+
+/* The class that can do the job fastest; the job's own as long as it can do it at all. NULL: none has enough devices.
+ */
+static const char *choose_class(const struct core *core, const struct placement_request *request, size_t least,
+                                size_t most)
+{
+    const char *seen[CLASSES_MAX], *best = NULL;
+    size_t seen_count = 0;
+    double best_merit = -1;
+    for (size_t i = 0; i < core->candidate_count && seen_count < CLASSES_MAX; i++) {
+        const char *numeric_class = core->candidate[i]->device.numeric_class;
+        size_t known = 0;
+        while (known < seen_count && strcmp(seen[known], numeric_class) != 0) {
+            known++;
+        }
+        if (known < seen_count) {
+            continue;
+        }
+        seen[seen_count++] = numeric_class;
+        struct device_slot *chosen[STAGES_MAX];
+        size_t count = choose_best(core, request, numeric_class, most, chosen);
+        double sum = total_merit(request, chosen, count);
+        if (count < least) {
+            continue;
+        }
+        if (request->job && strcmp(request->job->job.numeric_class, numeric_class) == 0) {
+            return numeric_class;
+        }
+        if (sum > best_merit) {
+            best = numeric_class;
+            best_merit = sum;
+        }
+    }
+    return best;
+}
+
+/* The order of the stages is the order of ids. */
+static void set_devices(struct planning *planning, struct device_slot *const *chosen, size_t count)
+{
+    planning->device_count = count;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        while (at > 0 && strcmp(planning->device[at - 1]->device.id.text, chosen[i]->device.id.text) > 0) {
+            planning->device[at] = planning->device[at - 1];
+            at--;
+        }
+        planning->device[at] = chosen[i];
+    }
+}
+
+static void leave_out_smallest(struct planning *planning)
+{
+    size_t smallest = 0;
+    for (size_t i = 1; i < planning->device_count; i++) {
+        if (planning->device[i]->device.probe.free_memory_bytes <
+            planning->device[smallest]->device.probe.free_memory_bytes) {
+            smallest = i;
+        }
+    }
+    planning->device_count--;
+    memmove(&planning->device[smallest], &planning->device[smallest + 1],
+            (planning->device_count - smallest) * sizeof(planning->device[0]));
+}
+
+/* Every stage holds a unit at least: a device too small for any is in the way of all, so the smallest are left out
+ * until it fits. */
+static int solve_with_fewer(struct core *core, const struct placement_request *request, size_t least, struct err *err)
+{
+    struct planning *planning = core->planning;
+    int rc = problem_solve(core, request->job, NULL, err);
+    while (rc == ERR_MEMORY && planning->device_count > least) {
+        leave_out_smallest(planning);
+        struct err fewer = {0};
+        rc = problem_solve(core, request->job, NULL, &fewer);
+    }
+    return rc;
+}
+
+static int too_few(size_t wanted, size_t there, struct err *err)
+{
+    size_t missing = wanted - there;
+    return err_set(err, ERR_STATE, "waits for %zu more device%s: %zu of %zu are there and free", missing,
+                   missing == 1 ? "" : "s", there, wanted);
+}
+
+/* ---- wishes ---- */
+
+static int wished_devices(struct core *core, const struct placement_request *request, struct err *err)
+{
+    const struct replan_request *wish = request->wish;
+    struct planning *planning = core->planning;
+    planning->device_count = wish->device_count;
+    for (size_t i = 0; i < wish->device_count; i++) {
+        struct device_slot *device = device_find(core, wish->device[i].text);
+        if (!device) {
+            return err_set(err, ERR_INVALID, "no device '%s'", wish->device[i].text);
+        }
+        if (!is_candidate(core, request, device)) {
+            return err_set(err, ERR_STATE, "device '%s' is not free for this job", device->device.name);
+        }
+        planning->device[i] = device;
+    }
+    return 0;
+}
+
+static int place_wish(struct core *core, const struct placement_request *request, struct err *err)
+{
+    const struct replan_request *wish = request->wish;
+    struct planning *planning = core->planning;
+    size_t units = request->model->unit_count, count = wish->has_cuts ? wish->cut_count + 1 : wish->device_count;
+    size_t end[STAGES_MAX];
+    size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
+    if (count > units || count > STAGES_MAX) {
+        return err_set(err, ERR_INVALID, "%zu stages for the model's %zu units", count, units);
+    }
+    if (count < least || count > most) {
+        return err_set(err, ERR_INVALID, "%zu stages: the job asks for %zu to %zu devices", count, least, most);
+    }
+    if (wish->device_count > 0) {
+        int rc = wished_devices(core, request, err);
+        if (rc != 0) {
+            return rc;
+        }
+    } else {
+        const char *numeric_class = choose_class(core, request, count, count);
+        struct device_slot *chosen[STAGES_MAX];
+        size_t found = choose_best(core, request, numeric_class, count, chosen);
+        if (found < count) {
+            return too_few(count, found, err);
+        }
+        set_devices(planning, chosen, count);
+    }
+    if (!wish->has_cuts) {
+        return problem_solve(core, request->job, NULL, err);
+    }
+    for (size_t i = 0; i < wish->cut_count; i++) {
+        if (wish->cut[i] < 1 || wish->cut[i] >= (int64_t)units) {
+            return err_set(err, ERR_INVALID, "cut %zu at %" PRId64 ": expected 1 to %zu", i, wish->cut[i], units - 1);
+        }
+        end[i] = (size_t)wish->cut[i];
+    }
+    end[wish->cut_count] = units;
+    return problem_solve(core, request->job, end, err);
+}
+
+const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
+                                                  struct replan_request *out)
+{
+    if (spec->cut_count == 0 || generation > 0) {
+        return NULL;
+    }
+    memset(out, 0, sizeof(*out));
+    memcpy(out->cut, spec->cut, sizeof(out->cut));
+    out->cut_count = spec->cut_count;
+    out->has_cuts = true;
+    return out;
+}
+
+int placement_choose(struct core *core, const struct placement_request *request, struct err *err)
+{
+    struct planning *planning = core->planning;
+    planning->spec = request->spec;
+    planning->model = request->model;
+    size_t there = placement_count(core, request);
+    if (request->wish && (request->wish->has_cuts || request->wish->device_count > 0)) {
+        return place_wish(core, request, err);
+    }
+    size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
+    most = most < request->model->unit_count ? most : request->model->unit_count;
+    most = most < STAGES_MAX ? most : STAGES_MAX;
+    if (there < least) {
+        return too_few(least, there, err);
+    }
+    if (least > most) {
+        return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least, request->model->unit_count);
+    }
+    struct device_slot *chosen[STAGES_MAX];
+    const char *numeric_class =
+        request->candidates == CANDIDATES_KNOWN ? NULL : choose_class(core, request, least, most);
+    size_t count = choose_best(core, request, numeric_class, most, chosen);
+    set_devices(planning, chosen, count);
+    int rc = solve_with_fewer(core, request, least, err);
+    if (rc == ERR_MEMORY && numeric_class) {
+        /* One class is not enough: better inexact than not at all. */
+        struct err mixed = {0};
+        count = choose_best(core, request, NULL, most, chosen);
+        set_devices(planning, chosen, count);
+        rc = solve_with_fewer(core, request, least, &mixed);
+    }
+    return rc;
+}
+
+bool placement_one_class(const struct planning *planning)
+{
+    for (size_t i = 1; i < planning->device_count; i++) {
+        if (strcmp(planning->device[i]->device.numeric_class, planning->device[0]->device.numeric_class) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void placement_fill(const struct planning *planning, struct plan *plan)
+{
+    const struct partition_plan *found = &planning->plan;
+    size_t units = planning->model->unit_count, first = 0;
+    plan->stage_count = planning->device_count;
+    plan->predicted_step_seconds = found->step_seconds;
+    plan->predicted_efficiency = found->step_seconds > 0 ? found->bound_seconds / found->step_seconds : 0;
+    for (size_t d = 0; d < planning->device_count; d++) {
+        struct plan_stage *stage = &plan->stage[d];
+        *stage = (struct plan_stage){
+            .device = planning->device[d]->device.id,
+            .first = (int64_t)first,
+            .end = (int64_t)found->end[d],
+            .in_flight = (int64_t)found->in_flight[d],
+            .memory_bytes = (int64_t)found->memory_bytes[d],
+            .predicted_busy = found->busy[d],
+        };
+        for (size_t u = first; u < found->end[d]; u++) {
+            stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
+            stage->predicted_backward_seconds += planning->backward_seconds[d * units + u];
+        }
+        first = found->end[d];
+    }
+}

@@ -1,0 +1,100 @@
+/* A job on given devices as a problem of coordinator/plan: times, borders, links and memory. */
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+#include "libtrain/model/memory.h"
+
+/* What memory_of_stage says of units [first, end); UINT64_MAX: more than can be. */
+static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads)
+{
+    const struct job_spec *spec = planning->spec;
+    struct memory_bytes bytes;
+    const struct memory_request request = {.first = first,
+                                           .end = end,
+                                           .micro_batch = (size_t)(spec->batch / spec->micro_batches),
+                                           .in_flight = in_flight,
+                                           .threads = threads};
+    return memory_of_stage(planning->model, &spec->optimizer, &request, &bytes, NULL) == 0 ? bytes.total : UINT64_MAX;
+}
+
+/* Three questions a range: the planner asks for the same one many times, and the answer is linear in both numbers. */
+static const struct stage_bytes *range_bytes(struct planning *planning, size_t first, size_t end)
+{
+    struct stage_bytes *range = &planning->stage_bytes[first][end];
+    if (range->stamp != planning->stamp) {
+        range->stamp = planning->stamp;
+        range->base = ask_memory(planning, first, end, 1, 1);
+        uint64_t thread = ask_memory(planning, first, end, 1, 2);
+        uint64_t flight = ask_memory(planning, first, end, 2, 1);
+        bool known = range->base != UINT64_MAX && thread != UINT64_MAX && flight != UINT64_MAX;
+        range->base = known ? range->base : UINT64_MAX;
+        range->per_thread = known ? thread - range->base : 0;
+        range->per_micro_batch = known ? flight - range->base : 0;
+    }
+    return range;
+}
+
+static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
+{
+    struct planning *planning = arg;
+    const struct stage_bytes *range = range_bytes(planning, first, end);
+    int64_t threads = planning->device[device]->device.probe.threads;
+    uint64_t more_threads = threads < 1                             ? 0
+                            : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX - 1
+                                                                    : (uint64_t)threads - 1;
+    uint64_t by_thread, by_flight, bytes;
+    if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
+        __builtin_mul_overflow(range->per_micro_batch, in_flight - 1, &by_flight) ||
+        __builtin_add_overflow(range->base, by_thread, &bytes) || __builtin_add_overflow(bytes, by_flight, &bytes)) {
+        return UINT64_MAX;
+    }
+    return bytes;
+}
+
+static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)
+{
+    int64_t bytes = device->device.probe.free_memory_bytes;
+    for (size_t i = 0; job && i < job->cap_count; i++) {
+        bool same = strcmp(job->cap[i].device.text, device->device.id.text) == 0;
+        bytes = same && job->cap[i].bytes < bytes ? job->cap[i].bytes : bytes;
+    }
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+int problem_solve(struct core *core, const struct job_slot *job, const size_t *end, struct err *err)
+{
+    struct planning *planning = core->planning;
+    const struct model *model = planning->model;
+    uint64_t samples = (uint64_t)(planning->spec->batch / planning->spec->micro_batches);
+    planning->stamp++;
+    cost_count(model, planning->cost);
+    profile_times(planning, job);
+    for (size_t u = 0; u < model->unit_count; u++) {
+        planning->border_bytes[u] = planning->cost[u].output_bytes * samples;
+        planning->unit_name[u] = model->unit[u].name;
+    }
+    for (size_t d = 0; d < planning->device_count; d++) {
+        planning->cap_bytes[d] = cap_bytes(planning->device[d], job);
+        planning->device_name[d] = planning->device[d]->device.name;
+        if (d + 1 < planning->device_count) {
+            planning->link[d] = profile_link(planning->device[d], planning->device[d + 1]);
+        }
+    }
+    const struct partition_problem problem = {
+        .unit_count = model->unit_count,
+        .device_count = planning->device_count,
+        .forward_seconds = planning->forward_seconds,
+        .backward_seconds = planning->backward_seconds,
+        .update_seconds = planning->update_seconds,
+        .border_bytes = planning->border_bytes,
+        .link = planning->link,
+        .memory_cap_bytes = planning->cap_bytes,
+        .stage_memory = stage_memory,
+        .arg = planning,
+        .micro_batches = (size_t)planning->spec->micro_batches,
+        .unit_name = planning->unit_name,
+        .device_name = planning->device_name,
+    };
+    return end ? partition_evaluate(&problem, end, &planning->plan, err)
+               : partition_solve(&problem, &planning->plan, err);
+}

@@ -1,0 +1,204 @@
+/* What is known of the speed of devices and links: measured values, and predictions from the probe where there are
+ * none. Source: pipeline.md 2. */
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+#define LINK_LATENCY_SECONDS 0.0005 /* of a link never measured */
+#define LINK_BYTES_PER_SECOND 100e6
+#define LINK_BYTES_PER_SECOND_MAX 1e11
+#define UPDATE_PASSES 5 /* over the parameters: weight, gradient and momentum read, weight and momentum written */
+#define GFLOPS_MIN 1e-3 /* of a probe that says nothing */
+#define BYTES_PER_SECOND_MIN 1e6
+
+/* ---- what is reported ---- */
+
+static bool is_seconds(double value)
+{
+    return isfinite(value) && value > 0 && value < 1e6;
+}
+
+static void take_link(struct device_slot *device, const struct link_report *report)
+{
+    const double sums[] = {report->seconds_sum, report->bytes_sum, report->bytes_squared_sum,
+                           report->bytes_seconds_sum};
+    bool valid = report->count > 0 && report->count < 1000000000;
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+        valid = valid && isfinite(sums[i]) && sums[i] >= 0;
+    }
+    if (!valid) {
+        return;
+    }
+    size_t at = 0;
+    while (at < LINKS_MAX && strcmp(device->link[at].device.text, report->device.text) != 0) {
+        at++;
+    }
+    if (at == LINKS_MAX) {
+        at = device->next_link;
+        device->next_link = (device->next_link + 1) % LINKS_MAX;
+        device->link[at] = (struct link_sums){.device = report->device};
+    }
+    struct link_sums *link = &device->link[at];
+    link->count += (double)report->count;
+    link->seconds += report->seconds_sum;
+    link->bytes += report->bytes_sum;
+    link->bytes_squared += report->bytes_squared_sum;
+    link->bytes_seconds += report->bytes_seconds_sum;
+}
+
+static uint64_t parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end)
+{
+    uint64_t bytes = 0;
+    cost_count(job->model, core->planning->cost);
+    for (int64_t u = first; u < end; u++) {
+        bytes += core->planning->cost[u].parameter_bytes;
+    }
+    return bytes;
+}
+
+void profile_take(struct core *core, struct job_slot *job, struct device_slot *device,
+                  const struct heartbeat *heartbeat)
+{
+    static const struct device_profile none;
+    struct device_profile *profile = &device->profile;
+    struct plan_stage *stage = &job->plan.stage[device->stage];
+    if (strcmp(profile->job.text, job->job.id.text) != 0) {
+        *profile = none;
+        profile->job = job->job.id;
+    }
+    for (size_t i = 0; i < heartbeat->link_count; i++) {
+        take_link(device, &heartbeat->link[i]);
+    }
+    for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
+        const struct unit_seconds *seconds = &heartbeat->unit_seconds[i];
+        if (seconds->unit >= stage->first && seconds->unit < stage->end && is_seconds(seconds->forward_seconds) &&
+            is_seconds(seconds->backward_seconds)) {
+            profile->forward_seconds[seconds->unit] = seconds->forward_seconds;
+            profile->backward_seconds[seconds->unit] = seconds->backward_seconds;
+        }
+    }
+    if (heartbeat->unit_seconds_count > 0) {
+        stage->measured_forward_seconds = stage->measured_backward_seconds = 0;
+        for (int64_t u = stage->first; u < stage->end; u++) {
+            stage->measured_forward_seconds += profile->forward_seconds[u];
+            stage->measured_backward_seconds += profile->backward_seconds[u];
+        }
+    }
+    if (is_seconds(heartbeat->update_seconds)) {
+        uint64_t bytes = parameter_bytes(core, job, stage->first, stage->end);
+        profile->update_seconds_per_byte = bytes > 0 ? heartbeat->update_seconds / (double)bytes : 0;
+    }
+}
+
+/* ---- what is predicted ---- */
+
+/* The longer of computing and moving: whichever the device is short of. */
+static double predict(const struct device_probe *probe, double flops, double bytes, double samples)
+{
+    double rate = fmax(probe->gemm_gflops, GFLOPS_MIN) * 1e9;
+    double bandwidth = fmax(probe->memory_bytes_per_second, BYTES_PER_SECOND_MIN);
+    return samples * fmax(flops / rate, bytes / bandwidth);
+}
+
+struct ratio {
+    double measured, predicted;
+};
+
+static bool is_measured(const struct device_slot *device, const struct job_slot *job, size_t unit)
+{
+    return job && strcmp(device->profile.job.text, job->job.id.text) == 0 && device->profile.forward_seconds[unit] > 0;
+}
+
+/* Predictions everywhere first, and how measured values compare with them. */
+static void predict_device(struct planning *planning, const struct job_slot *job, size_t d, struct ratio *ratio)
+{
+    const struct device_slot *device = planning->device[d];
+    size_t units = planning->model->unit_count;
+    double samples = (double)(planning->spec->batch / planning->spec->micro_batches);
+    *ratio = (struct ratio){0, 0};
+    for (size_t u = 0; u < units; u++) {
+        const struct unit_cost *cost = &planning->cost[u];
+        const struct device_probe *probe = &device->device.probe;
+        double forward = predict(probe, cost->forward_flops, cost->forward_bytes, samples);
+        double backward = predict(probe, cost->backward_flops, cost->backward_bytes, samples);
+        planning->forward_seconds[d * units + u] = forward;
+        planning->backward_seconds[d * units + u] = backward;
+        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, UPDATE_PASSES);
+        if (is_measured(device, job, u)) {
+            ratio->measured += device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
+            ratio->predicted += forward + backward;
+        }
+    }
+}
+
+/* A measured unit takes its value; the others are scaled as the measured ones of this device were. */
+static void correct_device(struct planning *planning, const struct job_slot *job, size_t d, double scale)
+{
+    const struct device_slot *device = planning->device[d];
+    size_t units = planning->model->unit_count;
+    for (size_t u = 0; u < units; u++) {
+        double *forward = &planning->forward_seconds[d * units + u];
+        double *backward = &planning->backward_seconds[d * units + u];
+        double *update = &planning->update_seconds[d * units + u];
+        bool measured = is_measured(device, job, u);
+        *forward = measured ? device->profile.forward_seconds[u] : *forward * scale;
+        *backward = measured ? device->profile.backward_seconds[u] : *backward * scale;
+        bool known = job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
+                     device->profile.update_seconds_per_byte > 0;
+        *update = known ? device->profile.update_seconds_per_byte * (double)planning->cost[u].parameter_bytes
+                        : *update * scale;
+    }
+}
+
+void profile_times(struct planning *planning, const struct job_slot *job)
+{
+    struct ratio ratio[STAGES_MAX], all = {0, 0};
+    for (size_t d = 0; d < planning->device_count; d++) {
+        predict_device(planning, job, d, &ratio[d]);
+        all.measured += ratio[d].measured;
+        all.predicted += ratio[d].predicted;
+    }
+    for (size_t d = 0; d < planning->device_count; d++) {
+        const struct ratio *used = ratio[d].predicted > 0 ? &ratio[d] : &all;
+        correct_device(planning, job, d, used->predicted > 0 ? used->measured / used->predicted : 1);
+    }
+}
+
+static void add_sums(const struct device_slot *from, const struct device_slot *to, struct link_sums *sums)
+{
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        if (strcmp(from->link[i].device.text, to->device.id.text) == 0) {
+            sums->count += from->link[i].count;
+            sums->seconds += from->link[i].seconds;
+            sums->bytes += from->link[i].bytes;
+            sums->bytes_squared += from->link[i].bytes_squared;
+            sums->bytes_seconds += from->link[i].bytes_seconds;
+        }
+    }
+}
+
+/* Least squares over the real transfers in both directions. While all had the same size, a line cannot be fitted: then
+ * the latency is taken as usual and the rest is bandwidth. */
+struct partition_link profile_link(const struct device_slot *a, const struct device_slot *b)
+{
+    struct link_sums sums = {0};
+    add_sums(a, b, &sums);
+    add_sums(b, a, &sums);
+    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS, .bytes_per_second = LINK_BYTES_PER_SECOND};
+    if (sums.count < 2 || !(sums.bytes > 0) || !(sums.seconds > 0)) {
+        return link;
+    }
+    double spread = sums.count * sums.bytes_squared - sums.bytes * sums.bytes;
+    double slope = (sums.count * sums.bytes_seconds - sums.bytes * sums.seconds) / spread;
+    double mean_seconds = sums.seconds / sums.count, mean_bytes = sums.bytes / sums.count;
+    if (spread > 1e-6 * sums.count * sums.bytes_squared && isfinite(slope) && slope > 0) {
+        link.bytes_per_second = 1 / slope;
+        link.latency_seconds = fmax(mean_seconds - slope * mean_bytes, 0);
+    } else {
+        link.latency_seconds = fmin(LINK_LATENCY_SECONDS, mean_seconds / 2);
+        link.bytes_per_second = mean_bytes / (mean_seconds - link.latency_seconds);
+    }
+    link.bytes_per_second = fmin(link.bytes_per_second, LINK_BYTES_PER_SECOND_MAX);
+    return link;
+}

@@ -1,0 +1,119 @@
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+void progress_set_step(struct job_slot *job, int64_t step)
+{
+    struct job_progress *progress = &job->job.progress;
+    int64_t steps_per_epoch = job->job.data.train_samples / job->job.spec.batch;
+    progress->step = step;
+    progress->steps = job->total_steps;
+    progress->fraction = (double)step / (double)job->total_steps;
+    /* The epoch of the next step, or of the last one at the end. */
+    int64_t at = step < job->total_steps ? step : job->total_steps - 1;
+    progress->epoch = at / steps_per_epoch + 1;
+    double seconds = job->has_plan ? job->plan.measured_step_seconds : 0;
+    progress->samples_per_second = seconds > 0 ? (double)job->job.spec.batch / seconds : 0;
+    progress->eta_seconds = seconds > 0 ? (double)(job->total_steps - step) * seconds : 0;
+}
+
+void progress_restart(struct job_slot *job)
+{
+    int64_t version = job->plan.resume_version;
+    job->reached_step = version;
+    job->step_count = 0;
+    /* Steps that are done again are told again; an evaluation of the version itself may still be owed. */
+    for (size_t i = 0; i < METRIC_NAMES; i++) {
+        bool of_version = i == METRIC_TEST_LOSS || i == METRIC_TEST_ACCURACY;
+        int64_t last = of_version ? version - 1 : version;
+        job->metric_step[i] = job->metric_step[i] < last ? job->metric_step[i] : last;
+    }
+    job->loss_step = job->loss_step < version ? job->loss_step : version;
+    progress_set_step(job, version);
+}
+
+static double median(const double *value, size_t count)
+{
+    double sorted[STEP_WINDOW];
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        while (at > 0 && sorted[at - 1] > value[i]) {
+            sorted[at] = sorted[at - 1];
+            at--;
+        }
+        sorted[at] = value[i];
+    }
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+static void take_step_seconds(struct job_slot *job, double seconds)
+{
+    if (seconds <= 0) {
+        return;
+    }
+    job->step_seconds[job->step_count % STEP_WINDOW] = seconds;
+    job->step_count++;
+    job->plan.measured_steps++;
+    job->plan.measured_step_seconds =
+        median(job->step_seconds, job->step_count < STEP_WINDOW ? job->step_count : STEP_WINDOW);
+}
+
+static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric)
+{
+    struct job_progress *progress = &job->job.progress;
+    act_metric(core, job->job.id.text, metric);
+    job->progressed = true;
+    switch ((enum metric_name)metric->name) {
+    case METRIC_LOSS:
+        if (metric->step >= job->loss_step) {
+            job->loss_step = metric->step;
+            progress->loss = metric->value;
+            progress->has_loss = true;
+        }
+        break;
+    case METRIC_STEP_SECONDS: take_step_seconds(job, metric->value); break;
+    case METRIC_TEST_LOSS: break;
+    case METRIC_TEST_ACCURACY:
+        progress->accuracy = metric->value;
+        progress->has_accuracy = true;
+        break;
+    }
+}
+
+/* Metrics are repeated until they are acknowledged: those up to the last one told, by name, are old. */
+static void take_metrics(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
+{
+    int64_t last[METRIC_NAMES];
+    memcpy(last, job->metric_step, sizeof(last));
+    for (size_t i = 0; i < heartbeat->metric_count; i++) {
+        const struct metric *metric = &heartbeat->metric[i];
+        bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) && metric->step >= 0 &&
+                     metric->step <= job->total_steps;
+        if (!valid || metric->step <= job->metric_step[metric->name]) {
+            continue;
+        }
+        take_metric(core, job, metric);
+        last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];
+    }
+    memcpy(job->metric_step, last, sizeof(last));
+}
+
+void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
+                   const struct heartbeat *heartbeat)
+{
+    struct stage_report *report = &job->report[device->stage];
+    take_metrics(core, job, heartbeat);
+    bool valid = heartbeat->step >= job->plan.resume_version && heartbeat->step <= job->total_steps;
+    if (valid && heartbeat->step > report->step) {
+        report->step = heartbeat->step;
+        job->reached_step = heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
+        job->progressed = true;
+    }
+    if (job->progressed) {
+        if (device->stage == 0 && valid) {
+            progress_set_step(job, report->step > job->plan.resume_version ? report->step : job->plan.resume_version);
+        }
+        job_mark(core, job);
+    }
+}

@@ -1,0 +1,227 @@
+/* The rows of an earlier life become the state again. Leases restart full; what devices hold and measured is unknown
+ * until they tell. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+/* Revisions rise with progress without a row: more than can have been told since the last one. */
+#define REVISION_SKIP 1000
+
+static void restore_device(struct core *core, const struct device *row)
+{
+    struct device_slot *device = row->state == DEVICE_REMOVED ? NULL : table_add(&core->devices, row->id.text);
+    core_id_seen(core, row->id.text);
+    if (!device) {
+        return;
+    }
+    device->device = *row;
+    device->seen_ms = core->now_ms;
+    device->assignment_revision = core->revision_base;
+    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+}
+
+static void restore_job(struct core *core, const struct restored_job *row)
+{
+    struct job_slot *job = job_state_ended(row->job.state) ? NULL : table_add(&core->jobs, row->job.id.text);
+    core_id_seen(core, row->job.id.text);
+    if (!job) {
+        return;
+    }
+    job->job = row->job;
+    job->job.spec.model.description = NULL;
+    job->job.revision += REVISION_SKIP;
+    job->model = row->model;
+    job->unit_count = row->model->unit_count;
+    job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->waiting_reason = PLAN_DEVICE_LOST;
+    job->stop_reason = PLAN_REQUESTED;
+    job_changed(core, job);
+}
+
+/* Whether the stages cover the model's units one after the other. */
+static bool plan_fits(const struct plan *plan, size_t unit_count)
+{
+    int64_t first = 0;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        if (plan->stage[s].first != first || plan->stage[s].end <= first) {
+            return false;
+        }
+        first = plan->stage[s].end;
+    }
+    return first == (int64_t)unit_count;
+}
+
+static void restore_plan(struct core *core, const struct plan *row)
+{
+    struct job_slot *job = job_find(core, row->job.text);
+    core_id_seen(core, row->id.text);
+    if (job && plan_fits(row, job->unit_count) && (!job->has_plan || row->generation > job->plan.generation)) {
+        job->plan = *row;
+        job->has_plan = true;
+    }
+}
+
+/* Give the plan its devices; one that has brought its units into the center may have left. false: one is not there. */
+static bool take_devices(struct core *core, struct job_slot *job)
+{
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        bool works = device && strcmp(device->device.job, job->job.id.text) == 0;
+        if (job_phase(job) == PHASE_FINISHED && !works && !center_owes(job, s)) {
+            continue;
+        }
+        if (!device || device->job) {
+            return false;
+        }
+        device->job = job;
+        device->stage = s;
+    }
+    return true;
+}
+
+static void gather(struct core *core, struct job_slot *job)
+{
+    if (plan_active(job)) {
+        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, job->plan.resume_version);
+    }
+    bool on_devices = job->has_plan && job->plan.resume_version > job->job.version;
+    job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
+}
+
+/* What the running stages were once told of their sources does not matter any more. */
+static void guess_sources(struct job_slot *job)
+{
+    for (size_t u = 0; u < job->unit_count; u++) {
+        job->source[u].from = job->plan.resume_version == 0 ? SOURCE_SEED : SOURCE_SELF;
+    }
+}
+
+static void resume_prepare(struct core *core, struct job_slot *job)
+{
+    int64_t version = job->plan.resume_version;
+    if (version != 0 && version != center_whole(job)->version) {
+        gather(core, job); /* where the units are, only the devices can tell */
+        return;
+    }
+    int64_t moved = job->plan.bytes_moved;
+    int64_t bytes = sources_choose(core, job);
+    job->plan.bytes_moved = moved;
+    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job, bytes);
+}
+
+static void resume_finish(struct core *core, struct job_slot *job)
+{
+    int64_t bytes = 0;
+    cost_count(job->model, core->planning->cost);
+    for (size_t u = 0; u < job->unit_count; u++) {
+        bytes += (int64_t)core->planning->cost[u].parameter_bytes;
+    }
+    guess_sources(job);
+    if (center_whole(job)->version == job->plan.last_version) {
+        center_collect(core, job, job->plan.last_version);
+        return;
+    }
+    center_coming(job)->version = job->plan.last_version;
+    job->deadline_ms = core->now_ms + transfer_timeout_ms(4 * bytes);
+    center_advance(core, job);
+}
+
+static void resume_plan(struct core *core, struct job_slot *job)
+{
+    const struct job_progress told = job->job.progress;
+    job->decided_ms = core->now_ms;
+    progress_restart(job);
+    if (told.step >= job->plan.resume_version) {
+        job->job.progress = told;
+        job->reached_step = told.step;
+    }
+    switch (job_phase(job)) {
+    case PHASE_PREPARE: resume_prepare(core, job); break;
+    case PHASE_STOPPING:
+        guess_sources(job);
+        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
+        break;
+    case PHASE_FINISHED: resume_finish(core, job); break;
+    case PHASE_RUN: guess_sources(job); break;
+    case PHASE_IDLE:
+    case PHASE_READY:
+    case PHASE_STOPPED: break;
+    }
+}
+
+static void resume_job(struct core *core, struct job_slot *job)
+{
+    center_restored(core, job);
+    switch ((enum job_state)job->job.state) {
+    case JOB_QUEUED:
+    case JOB_PLANNING:
+    case JOB_PAUSED: break;
+    case JOB_PREPARING:
+    case JOB_RUNNING:
+    case JOB_REPLANNING:
+    case JOB_RECOVERING:
+    case JOB_PAUSING:
+    case JOB_WAITING_FOR_DEVICES:
+        if (plan_active(job) && take_devices(core, job)) {
+            resume_plan(core, job);
+        } else {
+            gather(core, job);
+        }
+        break;
+    case JOB_SUCCEEDED:
+    case JOB_FAILED:
+    case JOB_CANCELLED: break;
+    }
+}
+
+/* Rows of devices and plans are written in one transaction; should they differ all the same, the plans are right. */
+static void settle_devices(struct core *core)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        const char *job = device->job ? device->job->job.id.text : "";
+        if (strcmp(device->device.job, job) != 0) {
+            text_set(device->device.job, ID_SIZE, "%s", job);
+            device_changed(core, device);
+        }
+    }
+}
+
+void handle_restored(struct core *core, const struct event *event)
+{
+    const struct event_restored *rows = &event->restored;
+    core->seed = rows->seed;
+    core->revision_base = core->wall_ms > 0 ? core->wall_ms : 1;
+    for (size_t i = 0; i < rows->device_count; i++) {
+        restore_device(core, &rows->device[i]);
+    }
+    for (size_t i = 0; i < rows->dataset_count; i++) {
+        struct dataset *dataset = table_add(&core->datasets, rows->dataset[i].name);
+        ASSERT(dataset);
+        *dataset = rows->dataset[i];
+    }
+    for (size_t i = 0; i < rows->model_count; i++) {
+        struct model_row *model = table_add(&core->models, rows->model[i].name);
+        ASSERT(model);
+        *model = rows->model[i];
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        restore_job(core, &rows->job[i]);
+    }
+    for (size_t i = 0; i < rows->plan_count; i++) {
+        restore_plan(core, &rows->plan[i]);
+    }
+    for (size_t i = 0; i < rows->center_unit_count; i++) {
+        struct job_slot *job = job_find(core, rows->center_unit[i].job.text);
+        if (job) {
+            center_restore_unit(job, &rows->center_unit[i]);
+        }
+    }
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        resume_job(core, job_slot_at(core, i));
+    }
+    settle_devices(core);
+    core->schedule = true;
+}

@@ -1,0 +1,108 @@
+/* Which waiting job starts: by priority, then age. A job that waits for devices that exist but are busy keeps those
+ * that are free: younger jobs do not starve it. */
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. */
+#define PLANS_PER_STEP 16
+
+static bool waits(const struct job_slot *job)
+{
+    return !job->ended &&
+           (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES || job->gather_ms != NEVER);
+}
+
+static bool goes_before(const struct job_slot *a, const struct job_slot *b)
+{
+    if (a->job.spec.priority != b->job.spec.priority) {
+        return a->job.spec.priority > b->job.spec.priority;
+    }
+    if (a->job.created_ms != b->job.created_ms) {
+        return a->job.created_ms < b->job.created_ms;
+    }
+    return strcmp(a->job.id.text, b->job.id.text) < 0;
+}
+
+static size_t list_waiting(struct core *core)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = job_slot_at(core, i);
+        size_t at = count;
+        if (!waits(job)) {
+            continue;
+        }
+        while (at > 0 && goes_before(job, core->queue[at - 1])) {
+            core->queue[at] = core->queue[at - 1];
+            at--;
+        }
+        core->queue[at] = job;
+        count++;
+    }
+    return count;
+}
+
+/* After a restart a job whose state lies on its devices waits until they have told what they hold. */
+static bool still_gathering(const struct core *core, const struct job_slot *job)
+{
+    if (job->gather_ms == NEVER || core->now_ms >= job->gather_ms) {
+        return false;
+    }
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        if (device_reachable(device) && !device->holdings_known) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int reason_of(const struct job_slot *job)
+{
+    if (job->gather_ms != NEVER) {
+        return PLAN_RESTARTED;
+    }
+    if (job->job.state == JOB_WAITING_FOR_DEVICES) {
+        return job->waiting_reason;
+    }
+    return job->job.generation == 0 ? PLAN_FIRST : PLAN_RESUMED;
+}
+
+static void reserve(struct core *core, const struct job_slot *job)
+{
+    struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_ONLINE};
+    if (placement_count(core, &request) < (size_t)job->job.spec.devices_min) {
+        return; /* it waits for devices that do not exist */
+    }
+    request.candidates = CANDIDATES_FREE;
+    (void)placement_count(core, &request);
+    for (size_t i = 0; i < core->candidate_count; i++) {
+        core->candidate[i]->reserved = core->pass;
+    }
+}
+
+void scheduler_run(struct core *core)
+{
+    size_t count = list_waiting(core), plans = 0;
+    core->schedule = false;
+    core->in_pass = true;
+    core->pass++;
+    for (size_t i = 0; i < count; i++) {
+        struct job_slot *job = core->queue[i];
+        if (still_gathering(core, job)) {
+            reserve(core, job);
+            continue;
+        }
+        if (plans == PLANS_PER_STEP || core->actions->count > ACTIONS_MAX / 2) {
+            core->schedule = true;
+            break;
+        }
+        plans++;
+        if (!generation_begin(core, job, reason_of(job)) && waits(job)) {
+            reserve(core, job);
+        }
+    }
+    core->in_pass = false;
+}

@@ -1,0 +1,110 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+#define STATE_COUNT (JOB_CANCELLED + 1)
+#define VERB_COUNT (JOB_REPLAN + 1)
+
+/* Every verb in every state. Jobs that have ended are not in the core; their rows answer wrong_state for every verb. */
+static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
+    [JOB_QUEUED] = {[JOB_PAUSE] = EFFECT_PAUSE, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_PLANNING] = {[JOB_PAUSE] = EFFECT_PAUSE, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_PREPARING] = {[JOB_PAUSE] = EFFECT_PAUSE_LATER, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_RUNNING] = {[JOB_PAUSE] = EFFECT_STOP, [JOB_CANCEL] = EFFECT_CANCEL, [JOB_REPLAN] = EFFECT_STOP},
+    [JOB_REPLANNING] = {[JOB_PAUSE] = EFFECT_PAUSE_LATER, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_RECOVERING] = {[JOB_PAUSE] = EFFECT_PAUSE_LATER, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_PAUSING] = {[JOB_PAUSE] = EFFECT_NOTHING, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_PAUSED] = {[JOB_PAUSE] = EFFECT_NOTHING, [JOB_RESUME] = EFFECT_QUEUE, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_WAITING_FOR_DEVICES] = {[JOB_PAUSE] = EFFECT_PAUSE, [JOB_CANCEL] = EFFECT_CANCEL},
+    [JOB_SUCCEEDED] = {0},
+    [JOB_FAILED] = {0},
+    [JOB_CANCELLED] = {0},
+};
+
+#define TO(state) (1u << (state))
+#define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED))
+
+/* Where a state may lead. A job is planned within a step, so nobody ever sees `planning`. */
+static const unsigned changes[STATE_COUNT] = {
+    [JOB_QUEUED] = TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
+    [JOB_PLANNING] = 0,
+    [JOB_PREPARING] = TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
+    [JOB_RUNNING] = TO(JOB_REPLANNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) |
+                    TO(JOB_SUCCEEDED) | ENDS,
+    [JOB_REPLANNING] =
+        TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
+    [JOB_RECOVERING] = TO(JOB_RUNNING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
+    [JOB_PAUSING] = TO(JOB_PAUSED) | TO(JOB_SUCCEEDED) | ENDS,
+    [JOB_PAUSED] = TO(JOB_QUEUED) | TO(JOB_CANCELLED),
+    [JOB_WAITING_FOR_DEVICES] = TO(JOB_RECOVERING) | TO(JOB_PAUSED) | ENDS,
+    [JOB_SUCCEEDED] = 0,
+    [JOB_FAILED] = 0,
+    [JOB_CANCELLED] = 0,
+};
+
+/* The public event of entering a state. */
+static const char *const events[STATE_COUNT] = {
+    [JOB_QUEUED] = "job_queued",
+    [JOB_PLANNING] = "job_planning",
+    [JOB_PREPARING] = "job_preparing",
+    [JOB_RUNNING] = "job_running",
+    [JOB_REPLANNING] = "job_replanning",
+    [JOB_RECOVERING] = "job_recovering",
+    [JOB_PAUSING] = "job_pausing",
+    [JOB_PAUSED] = "job_paused",
+    [JOB_WAITING_FOR_DEVICES] = "job_waiting_for_devices",
+    [JOB_SUCCEEDED] = "job_succeeded",
+    [JOB_FAILED] = "job_failed",
+    [JOB_CANCELLED] = "job_cancelled",
+};
+
+enum verb_effect states_verb(int state, enum job_verb verb)
+{
+    ASSERT(state >= 0 && state < STATE_COUNT && verb < VERB_COUNT);
+    return effects[state][verb];
+}
+
+void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason, const char *format, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    memset(message, 0, sizeof(message));
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    bool same = job->job.state == state;
+    ASSERT(same || (changes[job->job.state] & TO(state)));
+    if (same && strcmp(job->job.state_reason, reason) == 0 && strcmp(job->job.message, message) == 0) {
+        return;
+    }
+    job->job.state = state;
+    text_set(job->job.state_reason, sizeof(job->job.state_reason), "%s", reason);
+    memcpy(job->job.message, message, sizeof(message));
+    job_changed(core, job);
+    if (!same) {
+        act_publish(core, events[state], job->job.id.text, "%s", message);
+    }
+}
+
+bool plan_active(const struct job_slot *job)
+{
+    return job->has_plan &&
+           (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING || job->plan.state == PLAN_STOPPING);
+}
+
+enum phase job_phase(const struct job_slot *job)
+{
+    if (!plan_active(job)) {
+        return PHASE_IDLE;
+    }
+    if (job->plan.state == PLAN_PREPARING) {
+        return PHASE_PREPARE;
+    }
+    if (job->plan.state == PLAN_RUNNING) {
+        return PHASE_RUN;
+    }
+    return job->plan.last_version > 0 ? PHASE_FINISHED : PHASE_STOPPING;
+}

@@ -1,0 +1,215 @@
+#include "coordinator/http/agent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/content.h"
+#include "coordinator/http/routes.h"
+#include "schema/wire.h"
+
+/* An agent of another protocol is told so before tables that are not its own judge the rest. */
+static bool check_protocol(struct http_exchange *exchange)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    struct err err = {0};
+    if (wire_check_protocol(body, size, &err) == 0) {
+        return true;
+    }
+    answer_problem(exchange, PROBLEM_PROTOCOL_VERSION, "%s", err.text);
+    return false;
+}
+
+void serve_enroll(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    struct enroll_request request = {0};
+    if (!answer_check_query(exchange, allowed) || !answer_check_json_type(exchange) || !check_protocol(exchange) ||
+        !answer_read_body(exchange, &enroll_request_record, false, &request)) {
+        return;
+    }
+    struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
+    turn_event(coordinator->turn, &event, exchange, NULL);
+}
+
+void serve_heartbeat(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    struct heartbeat *heartbeat = calloc(1, sizeof *heartbeat); /* too large for a stack */
+    if (!heartbeat) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return;
+    }
+    if (answer_check_query(exchange, allowed) && answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
+        struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
+        turn_event(coordinator->turn, &event, exchange, NULL);
+    }
+    free(heartbeat);
+}
+
+/* ---- the assignment, a long poll ---- */
+
+/* HMAC over job, generation and both ends: the same text on the caller's and on the called side. */
+static void ticket(const struct coordinator *coordinator, const char *job, int64_t generation, const char *from,
+                   const char *to, char out[TICKET_SIZE])
+{
+    char text[4 * ID_SIZE + 32];
+    snprintf(text, sizeof text, "%s|%" PRId64 "|%s|%s", job, generation, from, to);
+    hmac_text(coordinator->ticket_key, text, out);
+}
+
+static void fill_tickets(const struct coordinator *coordinator, const char *device, struct assignment *assignment)
+{
+    struct assignment_run *run = &assignment->run;
+    for (size_t index = 0; index < assignment->caller_count; index++) {
+        struct caller *caller = &assignment->caller[index];
+        ticket(coordinator, caller->job.text, caller->generation, caller->device.text, device, caller->ticket);
+    }
+    if (!assignment->has_run) {
+        return;
+    }
+    if (run->has_previous) {
+        ticket(coordinator, run->job.text, run->generation, device, run->previous.device.text, run->previous.ticket);
+    }
+    if (run->has_next) {
+        ticket(coordinator, run->job.text, run->generation, device, run->next.device.text, run->next.ticket);
+    }
+    for (size_t index = 0; index < run->source_count; index++) {
+        struct source *source = &run->source[index];
+        if (source->from == SOURCE_DEVICE) {
+            ticket(coordinator, run->job.text, run->generation, device, source->device.text, source->ticket);
+        }
+    }
+}
+
+static int complete_assignment(struct coordinator *coordinator, const char *device, struct assignment *assignment,
+                               struct err *err)
+{
+    fill_tickets(coordinator, device, assignment);
+    if (!assignment->has_run) {
+        return 0;
+    }
+    const struct catalog_entry *entry = NULL;
+    struct job_model *model = &assignment->run.job_spec.model;
+    int code = catalog_find(coordinator->catalog, model->sha256, &entry, err);
+    if (!code) {
+        model->description = entry->description; /* borrowed: only written */
+    }
+    return code;
+}
+
+static void answer_assignment(struct coordinator *coordinator, struct http_exchange *exchange, const char *device,
+                              struct assignment *assignment)
+{
+    BUF_AUTO struct buf body;
+    buf_init(&body, 2 * JSON_BODY_MAX);
+    struct err err = {0};
+    int code = complete_assignment(coordinator, device, assignment, &err);
+    code = code ? code : wire_write(&assignment_record, assignment, &body, &err);
+    if (code) {
+        answer_err(exchange, &err);
+    } else {
+        answer_object(exchange, 200, assignment->revision, &body);
+    }
+}
+
+static bool look_at_assignment(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+{
+    struct coordinator *coordinator = context;
+    const char *boot = http_query(exchange, "boot"); /* agent_device has seen to it */
+    int64_t revision = core_assignment_revision(coordinator->core, id);
+    if (revision > 0 && revision <= after && !last) {
+        return false;
+    }
+    struct assignment *assignment = calloc(1, sizeof *assignment);
+    if (!assignment) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return true;
+    }
+    if (!core_device(coordinator->core, id)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
+    } else if (!core_assignment(coordinator->core, id, boot, assignment)) {
+        answer_problem(exchange, PROBLEM_STALE_BOOT, "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
+    } else {
+        answer_assignment(coordinator, exchange, id, assignment);
+    }
+    free(assignment);
+    return true;
+}
+
+const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const char *id = http_query(exchange, "device");
+    const char *boot = http_query(exchange, "boot");
+    if (!id || !boot) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameters 'device' and 'boot' are needed");
+        return NULL;
+    }
+    const struct device *device = core_device(coordinator->core, id);
+    if (!device) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
+    } else if (strcmp(device->boot, boot) != 0) {
+        answer_problem(exchange, PROBLEM_STALE_BOOT, "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
+        device = NULL;
+    }
+    return device;
+}
+
+void serve_assignment(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"device", "boot", "after", "wait", NULL};
+    struct coordinator *coordinator = context;
+    int64_t after, wait_seconds;
+    if (!answer_check_query(exchange, allowed) || !answer_query_int(exchange, "after", 0, INT64_MAX, 0, &after) ||
+        !answer_query_int(exchange, "wait", 0, WAIT_SECONDS_MAX, 0, &wait_seconds)) {
+        return;
+    }
+    const struct device *device = agent_device(coordinator, exchange);
+    if (device) {
+        parked_wait(coordinator->parked, exchange, OBJECT_ASSIGNMENT, device->id.text, after,
+                    clock_now_ms() + wait_seconds * 1000, look_at_assignment);
+    }
+}
+
+/* ---- blobs and data sets for agents ---- */
+
+void serve_blob_get(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"device", "boot", NULL};
+    struct coordinator *coordinator = context;
+    const char *sha256 = http_param(exchange, "sha256");
+    const struct device *device = answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+    if (!device) {
+        return;
+    }
+    if (!core_may_read_blob(coordinator->core, device->id.text, sha256)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "the assignment of '%s' does not name blob %.70s",
+                       device->id.text, sha256);
+        return;
+    }
+    content_serve(coordinator, exchange, sha256, NULL);
+}
+
+void serve_agent_dataset(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"device", "boot", NULL};
+    struct coordinator *coordinator = context;
+    const char *sha256 = http_param(exchange, "sha256");
+    const struct device *device = answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+    if (!device) {
+        return;
+    }
+    const struct job *job = core_job(coordinator->core, device->job);
+    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 && strcmp(job->data.test_sha256, sha256) != 0)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "the job of '%s' does not use data set %.70s", device->id.text,
+                       sha256);
+        return;
+    }
+    content_serve(coordinator, exchange, sha256, NULL);
+}

@@ -1,0 +1,10 @@
+/* agent.h: who an agent is that asks for something: what its routes have in common. The loop's thread only. */
+#ifndef COORDINATOR_HTTP_AGENT_H
+#define COORDINATOR_HTTP_AGENT_H
+
+#include "coordinator/coordinator.h"
+
+/* The device of ?device=, whose present boot is ?boot=; NULL when the problem was answered. */
+const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,358 @@
+#include "coordinator/http/answer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/parse.h"
+#include "coordinator/objects.h"
+#include "schema/wire.h"
+
+static const char content_type_json[] = "application/json; charset=utf-8";
+
+void answer_object(struct http_exchange *exchange, int status, int64_t revision, const struct buf *body)
+{
+    if (revision > 0) {
+        char etag[32];
+        snprintf(etag, sizeof etag, "\"%" PRId64 "\"", revision);
+        http_reply_header(exchange, "ETag", etag);
+    }
+    http_reply(exchange, status, body->size ? content_type_json : NULL, body->data, body->size);
+}
+
+void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value)
+{
+    BUF_AUTO struct buf body;
+    buf_init(&body, 2 * JSON_BODY_MAX);
+    struct err err = {0};
+    if (wire_write(record, value, &body, &err)) {
+        answer_err(exchange, &err);
+        return;
+    }
+    answer_object(exchange, status, 0, &body);
+}
+
+void answer_kind(struct http_exchange *exchange, enum object_kind kind, const void *object)
+{
+    BUF_AUTO struct buf body;
+    buf_init(&body, 2 * JSON_BODY_MAX);
+    struct err err = {0};
+    if (object_write(kind, object, &body, &err)) {
+        answer_err(exchange, &err);
+        return;
+    }
+    struct object_row row;
+    object_describe(kind, object, &row);
+    answer_object(exchange, 200, row.revision, &body);
+}
+
+static void send_problem(struct http_exchange *exchange, enum problem_code code, const char *detail,
+                         const struct record_faults *faults)
+{
+    BUF_AUTO struct buf body;
+    buf_init(&body, JSON_BODY_MAX);
+    json_auto_t *problem = problem_write(code, detail, http_path(exchange), http_request_id(exchange), faults);
+    int status = problem_kinds[code].status;
+    if (status == 429 || status == 503 || status == 507) {
+        http_reply_header(exchange, "Retry-After", "1");
+    }
+    struct err err = {0};
+    if (!problem || json_write(problem, &body, &err)) {
+        http_reply(exchange, 500, NULL, NULL, 0);
+        return;
+    }
+    http_reply(exchange, status, "application/problem+json; charset=utf-8", body.data, body.size);
+}
+
+void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...)
+{
+    char detail[ERR_TEXT_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    send_problem(exchange, code, detail, NULL);
+}
+
+void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text)
+{
+    if (code != PROBLEM_INVALID_FIELDS) {
+        send_problem(exchange, code, text, NULL);
+        return;
+    }
+    struct record_faults faults = {0};
+    char pointer[RECORD_POINTER_MAX] = "";
+    const char *colon = text[0] == '/' ? strstr(text, ": ") : NULL;
+    if (colon && (size_t)(colon - text) < sizeof pointer) {
+        memcpy(pointer, text, (size_t)(colon - text));
+        record_fault(&faults, pointer, "%s", colon + 2);
+    } else {
+        record_fault(&faults, "", "%s", text);
+    }
+    answer_faults(exchange, &faults);
+}
+
+void answer_faults(struct http_exchange *exchange, const struct record_faults *faults)
+{
+    char detail[ERR_TEXT_MAX];
+    const char *pointer = faults->fault[0].pointer;
+    snprintf(detail, sizeof detail, "%s: %s", pointer[0] ? pointer : "the body", faults->fault[0].message);
+    send_problem(exchange, PROBLEM_INVALID_FIELDS, detail, faults);
+}
+
+void answer_err(struct http_exchange *exchange, const struct err *err)
+{
+    static const struct {
+        int code;
+        enum problem_code problem;
+    } table[] = {
+        {ERR_INVALID, PROBLEM_INVALID_PARAMETER}, {ERR_FORMAT, PROBLEM_INVALID_JSON},
+        {ERR_LIMIT, PROBLEM_BODY_TOO_LARGE},      {ERR_FULL, PROBLEM_DISK_FULL},
+        {ERR_STATE, PROBLEM_WRONG_STATE},
+    };
+    enum problem_code problem = PROBLEM_INTERNAL;
+    for (size_t index = 0; index < sizeof table / sizeof table[0]; index++) {
+        if (table[index].code == err->code) {
+            problem = table[index].problem;
+        }
+    }
+    send_problem(exchange, problem, err->text, NULL);
+}
+
+void answer_upload_err(struct http_exchange *exchange, const struct err *err)
+{
+    if (err->code == ERR_LIMIT) {
+        send_problem(exchange, PROBLEM_TOO_MANY, err->text, NULL);
+    } else {
+        answer_err(exchange, err);
+    }
+}
+
+struct query_check {
+    const char *const *allowed;
+    size_t count;
+    char unknown[64];
+};
+
+static void check_query(void *arg, const char *name, const char *value)
+{
+    (void)value;
+    struct query_check *check = arg;
+    for (size_t index = 0; index < check->count; index++) {
+        if (strcmp(name, check->allowed[index]) == 0) {
+            return;
+        }
+    }
+    snprintf(check->unknown, sizeof check->unknown, "%s", name);
+}
+
+bool answer_check_query(struct http_exchange *exchange, const char *const *allowed)
+{
+    struct query_check check = {.allowed = allowed};
+    while (allowed[check.count]) {
+        check.count++;
+    }
+    http_each_query(exchange, check_query, &check);
+    if (!check.unknown[0]) {
+        return true;
+    }
+    const char *nearest = parse_nearest(check.unknown, allowed, check.count);
+    if (nearest) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "unknown query parameter '%s'; did you mean '%s'?",
+                       check.unknown, nearest);
+    } else {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "unknown query parameter '%s'", check.unknown);
+    }
+    return false;
+}
+
+bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max, int64_t fallback,
+                      int64_t *out)
+{
+    const char *text = http_query(exchange, name);
+    struct err err = {0};
+    *out = fallback;
+    if (text && parse_i64(text, min, max, out, &err)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name, err.text);
+        return false;
+    }
+    return true;
+}
+
+static bool is_json(const char *content_type)
+{
+    static const char wanted[] = "application/json";
+    size_t length = sizeof wanted - 1;
+    return content_type && strncasecmp(content_type, wanted, length) == 0 &&
+           (content_type[length] == '\0' || content_type[length] == ';' || content_type[length] == ' ');
+}
+
+bool answer_check_json_type(struct http_exchange *exchange)
+{
+    if (is_json(http_header(exchange, "Content-Type"))) {
+        return true;
+    }
+    answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                   "this route takes JSON: send 'Content-Type: application/json'");
+    return false;
+}
+
+bool answer_check_upload_type(struct http_exchange *exchange)
+{
+    static const char *const simple_types[] = {"application/x-www-form-urlencoded", "multipart/form-data",
+                                               "text/plain"};
+    const char *type = http_header(exchange, "Content-Type");
+    for (size_t index = 0; type && index < sizeof simple_types / sizeof simple_types[0]; index++) {
+        if (strncasecmp(type, simple_types[index], strlen(simple_types[index])) == 0) {
+            answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send the file itself (curl -T FILE), not '%.60s'",
+                           type);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool answer_no_body(struct http_exchange *exchange)
+{
+    size_t size;
+    json_auto_t *body = NULL;
+    struct record_faults faults = {0};
+    (void)http_body(exchange, &size);
+    if (size == 0) {
+        return true;
+    }
+    if (!answer_read_json(exchange, &body)) {
+        return false;
+    }
+    if (!json_is_object(body) || json_object_size(body) > 0) {
+        record_fault(&faults, "", "this route takes no body");
+        answer_faults(exchange, &faults);
+        return false;
+    }
+    return true;
+}
+
+bool answer_read_json(struct http_exchange *exchange, json_t **out)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    struct err err = {0};
+    if (!answer_check_json_type(exchange)) {
+        return false;
+    }
+    if (json_parse(body, size, out, &err)) {
+        answer_err(exchange, &err);
+        return false;
+    }
+    return true;
+}
+
+bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty, void *out)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    if (size == 0 && allow_empty) {
+        body = "{}";
+        size = 2;
+    } else if (!answer_check_json_type(exchange)) {
+        return false;
+    }
+    struct record_faults faults = {0};
+    struct err err = {0};
+    int code = wire_read(record, body, size, out, &faults, &err);
+    if (code == ERR_INVALID && faults.count > 0) {
+        answer_faults(exchange, &faults);
+    } else if (code) {
+        answer_err(exchange, &err);
+    }
+    return !code;
+}
+
+bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
+{
+    *revision = 0;
+    const char *text = http_header(exchange, "If-Match");
+    if (!text || strcmp(text, "*") == 0) {
+        return true;
+    }
+    char digits[32];
+    size_t length = strlen(text);
+    struct err err = {0};
+    bool quoted = length >= 3 && length < sizeof digits && text[0] == '"' && text[length - 1] == '"';
+    if (quoted) {
+        memcpy(digits, text + 1, length - 2);
+        digits[length - 2] = '\0';
+    }
+    if (!quoted || parse_i64(digits, 1, INT64_MAX, revision, &err)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "If-Match: expected the ETag of the object, like \"7\", not %.40s", text);
+        return false;
+    }
+    return true;
+}
+
+bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after)
+{
+    int64_t limit;
+    *list = (struct answer_list){0};
+    if (!answer_query_int(exchange, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit)) {
+        return false;
+    }
+    const char *cursor = http_query(exchange, "cursor");
+    if (cursor && strlen(cursor) >= sizeof list->last) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter 'cursor': not one that a list gave");
+        return false;
+    }
+    *after = cursor ? cursor : "";
+    list->limit = (size_t)limit;
+    buf_init(&list->body, (size_t)LIST_LIMIT_MAX * 65536);
+    list->failed = buf_printf(&list->body, &list->err, "{\"items\":[") != 0;
+    return true;
+}
+
+/* Whether another item fits; notes that there is more where not. */
+static bool list_room(struct answer_list *list, const char *id)
+{
+    if (list->failed || list->count == list->limit) {
+        list->more = true;
+        return false;
+    }
+    list->failed = list->count > 0 && buf_append(&list->body, ",", 1, &list->err) != 0;
+    list->count++;
+    snprintf(list->last, sizeof list->last, "%s", id);
+    return !list->failed;
+}
+
+bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size)
+{
+    if (!list_room(list, id)) {
+        return false;
+    }
+    list->failed = buf_append(&list->body, text, size, &list->err) != 0;
+    return !list->failed;
+}
+
+bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind, const void *object)
+{
+    if (!list_room(list, id)) {
+        return false;
+    }
+    list->failed = object_write(kind, object, &list->body, &list->err) != 0;
+    return !list->failed;
+}
+
+void answer_list_end(struct http_exchange *exchange, struct answer_list *list)
+{
+    if (!list->failed) {
+        list->failed = list->more ? buf_printf(&list->body, &list->err, "],\"next_cursor\":\"%s\"}", list->last) != 0
+                                  : buf_printf(&list->body, &list->err, "],\"next_cursor\":null}") != 0;
+    }
+    if (list->failed) {
+        answer_err(exchange, &list->err);
+    } else {
+        answer_object(exchange, 200, 0, &list->body);
+    }
+    buf_done(&list->body);
+}

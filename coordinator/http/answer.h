@@ -1,0 +1,66 @@
+/* answer.h: how every route answers: JSON objects with ETag, lists with cursors, problems. The loop's thread only. */
+#ifndef COORDINATOR_HTTP_ANSWER_H
+#define COORDINATOR_HTTP_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "coordinator/core/action.h"
+#include "net/http_server.h"
+#include "schema/problem.h"
+
+/* The object's text; revision > 0 becomes the ETag. */
+void answer_object(struct http_exchange *exchange, int status, int64_t revision, const struct buf *body);
+/* Write the object and answer 200 with its revision as ETag. */
+void answer_kind(struct http_exchange *exchange, enum object_kind kind, const void *object);
+void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value);
+
+void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+/* The same with a text as the core makes it: one about a field begins with its JSON pointer ("/cuts: ..."). */
+void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text);
+/* invalid_fields with every fault. */
+void answer_faults(struct http_exchange *exchange, const struct record_faults *faults);
+/* The problem that fits a failure of ours (disk full, not found ...), with its text. */
+void answer_err(struct http_exchange *exchange, const struct err *err);
+/* The same where an upload could not begin: a limit then is one on their number. */
+void answer_upload_err(struct http_exchange *exchange, const struct err *err);
+
+/* Refuse query parameters that are not in `allowed` (NULL at its end): false when answered. */
+bool answer_check_query(struct http_exchange *exchange, const char *const *allowed);
+/* An integer parameter within [min, max], or fallback when it is absent: false when answered. */
+bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max, int64_t fallback,
+                      int64_t *out);
+/* Whether the body is announced as JSON: false when answered. */
+bool answer_check_json_type(struct http_exchange *exchange);
+/* Whether the body of an upload is none that a form of a web page could send: false when answered. */
+bool answer_check_upload_type(struct http_exchange *exchange);
+/* Verbs without arguments take no body, or {}: false when answered. */
+bool answer_no_body(struct http_exchange *exchange);
+/* A JSON body as a value, owned by the caller: false when answered. */
+bool answer_read_json(struct http_exchange *exchange, json_t **out);
+/* A JSON body into *out (which holds the defaults), strictly: false when answered. An empty body is read as {} where
+ * allow_empty. */
+bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty, void *out);
+/* The revision of If-Match, 0 when there is none: false when answered. */
+bool answer_if_match(struct http_exchange *exchange, int64_t *revision);
+
+/* A list under way: {"items": [...], "next_cursor": ...}. */
+struct answer_list {
+    struct buf body;
+    struct err err;
+    size_t count, limit;
+    char last[NAME_SIZE + 1]; /* key of the last item: an id, or a name with a letter in front */
+    bool more;
+    bool failed;
+};
+/* Read ?limit= and ?cursor= and start: false when answered. *after is the id to go on behind ("" from the start). */
+bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after);
+/* Add an item by its text or by its record. Returns false when the page is full: stop. */
+bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);
+bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind, const void *object);
+void answer_list_end(struct http_exchange *exchange, struct answer_list *list);
+
+#endif

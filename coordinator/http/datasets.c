@@ -1,0 +1,332 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/content.h"
+#include "coordinator/http/routes.h"
+#include "coordinator/spool.h"
+#include "libtrain/formats/dataset.h"
+
+#define ARCHIVE_ENTRIES_MAX 1000
+#define UPLOADS_MAX 64 /* data sets on their way at once: each holds two buffers and a file */
+
+/* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
+struct dataset_upload {
+    struct work_job job; /* first */
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL when the client is gone */
+    struct spool *spool;
+    struct blob_upload *blob;
+    struct dataset_info info;
+    struct dataset dataset;
+    bool refused; /* the data are to blame, not the coordinator */
+    int code;
+    struct err err;
+};
+
+static void upload_free(struct dataset_upload *upload)
+{
+    upload->coordinator->dataset_uploads--;
+    spool_free(&upload->spool);
+    free(upload);
+}
+
+static void upload_fail(struct dataset_upload *upload)
+{
+    struct http_exchange *exchange = upload->exchange;
+    if (exchange) {
+        http_on_end(exchange, NULL, NULL);
+        if (upload->refused) {
+            answer_problem(exchange, PROBLEM_INVALID_DATASET, "%s", upload->err.text);
+        } else {
+            answer_err(exchange, &upload->err);
+        }
+    }
+    upload_free(upload);
+}
+
+/* ---- conversion, on a worker ---- */
+
+static int convert_sink(void *arg, const void *data, size_t size, struct err *err)
+{
+    struct dataset_upload *upload = arg;
+    if (work_stopping(upload->coordinator->work)) {
+        return err_set(err, ERR_CANCELLED, "the program ends");
+    }
+    return blob_upload_write_all(upload->blob, data, size, err);
+}
+
+static void convert_run(struct work_job *job)
+{
+    struct dataset_upload *upload = (struct dataset_upload *)job;
+    struct coordinator *coordinator = upload->coordinator;
+    struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
+                                    .entries = ARCHIVE_ENTRIES_MAX};
+    int fd = spool_fd(upload->spool);
+    upload->code = blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
+    if (upload->code) {
+        return;
+    }
+    upload->code = dataset_convert(&fd, 1, &limits, convert_sink, upload, &upload->info, &upload->err);
+    if (upload->code) {
+        /* What is larger inside than allowed is a fault of the data as well. */
+        upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||
+                          upload->code == ERR_UNSUPPORTED || upload->code == ERR_LIMIT;
+        blob_upload_abort(upload->blob);
+    }
+}
+
+/* ---- the answer, on the loop's thread ---- */
+
+static bool is_stored(const struct coordinator *coordinator, const char *sha256)
+{
+    for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
+        if (strcmp(core_dataset_at(coordinator->core, index)->sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The blob is durable, or was refused. */
+static void stored_done(struct work_job *job)
+{
+    struct dataset_upload *upload = (struct dataset_upload *)job;
+    struct coordinator *coordinator = upload->coordinator;
+    if (upload->code) {
+        upload_fail(upload);
+        return;
+    }
+    if (upload->exchange) {
+        http_on_end(upload->exchange, NULL, NULL);
+    }
+    struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &upload->dataset}};
+    turn_event(coordinator->turn, &event, upload->exchange, NULL);
+    /* The core would not have it, the name being taken. Another upload may bring the same content: then the blob is
+     * left to the sweep of the next start. */
+    if (!is_stored(coordinator, upload->dataset.sha256) && coordinator->dataset_uploads == 1) {
+        blob_delete(coordinator->blobs, upload->dataset.sha256);
+    }
+    upload_free(upload);
+}
+
+/* The blob writer's thread. */
+static void on_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+{
+    struct dataset_upload *upload = arg;
+    const struct dataset_info *info = &upload->info;
+    struct dataset *dataset = &upload->dataset;
+    upload->code = code;
+    if (code) {
+        upload->err = *err;
+    } else {
+        snprintf(dataset->sha256, sizeof dataset->sha256, "%s", sha256);
+        snprintf(dataset->dtype, sizeof dataset->dtype, "%s", dtype_name(info->dtype));
+        dataset->bytes = (int64_t)size;
+        dataset->samples = (int64_t)info->count;
+        dataset->height = info->h;
+        dataset->width = info->w;
+        dataset->channels = info->c;
+        dataset->classes = info->classes;
+    }
+    upload->job.done = stored_done;
+    work_post(upload->coordinator->work, &upload->job);
+}
+
+static void convert_done(struct work_job *job)
+{
+    struct dataset_upload *upload = (struct dataset_upload *)job;
+    if (job->cancelled) {
+        upload->code = err_set(&upload->err, ERR_CANCELLED, "the program ends");
+    }
+    if (upload->code) {
+        upload_fail(upload);
+    } else {
+        blob_upload_finish(upload->blob, on_durable, upload);
+    }
+}
+
+static void on_spooled(void *arg, int code, const struct err *err)
+{
+    struct dataset_upload *upload = arg;
+    if (code) {
+        upload->code = code;
+        upload->err = *err;
+        upload_fail(upload);
+        return;
+    }
+    upload->job = (struct work_job){.run = convert_run, .done = convert_done};
+    work_submit(upload->coordinator->work, &upload->job);
+}
+
+/* ---- receiving ---- */
+
+static void on_room(void *arg)
+{
+    struct dataset_upload *upload = arg;
+    http_exchange_continue(upload->exchange);
+}
+
+static void on_client_gone(void *arg)
+{
+    struct dataset_upload *upload = arg;
+    upload->exchange = NULL;
+}
+
+/* What can be said with the headers alone. */
+static bool admit(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    const struct coordinator_config *config = coordinator->config;
+    const char *name = http_param(exchange, "name");
+    uint64_t free_bytes = 0;
+    struct err err = {0};
+    if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
+        return false;
+    }
+    if (!name_valid(name)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "data set name '%.60s': expected %s", name,
+                       name_form.expected);
+        return false;
+    }
+    int64_t length = http_content_length(exchange);
+    if (length > 0 && (uint64_t)length > config->dataset_max_bytes) {
+        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a data set has at most %" PRIu64 " bytes (--max-dataset)",
+                       config->dataset_max_bytes);
+        return false;
+    }
+    if (file_free_bytes(config->state_dir, &free_bytes, &err)) {
+        answer_err(exchange, &err);
+        return false;
+    }
+    if (free_bytes < config->min_free_bytes + (uint64_t)(length > 0 ? length : 0)) {
+        answer_problem(exchange, PROBLEM_DISK_FULL,
+                       "%" PRIu64 " bytes are free, %" PRIu64 " are to stay free (--min-free)", free_bytes,
+                       config->min_free_bytes);
+        return false;
+    }
+    return true;
+}
+
+static bool sink_open(void *context, struct http_exchange *exchange, void **state)
+{
+    struct coordinator *coordinator = context;
+    struct dataset_upload *upload = NULL;
+    struct err err = {0};
+    if (!admit(coordinator, exchange)) {
+        return false;
+    }
+    if (coordinator->dataset_uploads == UPLOADS_MAX) {
+        answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already", UPLOADS_MAX);
+        return false;
+    }
+    upload = calloc(1, sizeof *upload);
+    struct spool_config config = {.work = coordinator->work,
+                                  .directory = coordinator->config->state_dir,
+                                  .limit_bytes = coordinator->config->dataset_max_bytes,
+                                  .min_free_bytes = coordinator->config->min_free_bytes,
+                                  .on_room = on_room,
+                                  .arg = upload};
+    int code = upload ? spool_new(&config, &upload->spool, &err) : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    if (code) {
+        free(upload);
+        answer_err(exchange, &err);
+        return false;
+    }
+    upload->coordinator = coordinator;
+    upload->exchange = exchange;
+    snprintf(upload->dataset.name, sizeof upload->dataset.name, "%s", http_param(exchange, "name"));
+    coordinator->dataset_uploads++;
+    *state = upload;
+    return true;
+}
+
+/* A refusal is told at once; the server reads the rest of the body away and calls sink_abort. */
+static size_t sink_write(void *state, const void *data, size_t size)
+{
+    struct dataset_upload *upload = state;
+    struct err err = {0};
+    int64_t taken = spool_write(upload->spool, data, size, &err);
+    if (taken < 0) {
+        answer_err(upload->exchange, &err);
+        return size;
+    }
+    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
+    return (size_t)taken;
+}
+
+static void sink_finish(void *state)
+{
+    struct dataset_upload *upload = state;
+    if (spool_size(upload->spool) == 0) {
+        upload->refused = true;
+        upload->code = err_set(&upload->err, ERR_FORMAT,
+                               "the body is empty; send a tar, IDX, NPY, CIFAR or "
+                               "safetensors file (curl -T FILE)");
+        upload_fail(upload);
+        return;
+    }
+    http_on_end(upload->exchange, on_client_gone, upload);
+    spool_finish(upload->spool, on_spooled);
+}
+
+static void sink_abort(void *state)
+{
+    upload_free(state);
+}
+
+const struct http_sink dataset_sink = {
+    .open = sink_open, .write = sink_write, .finish = sink_finish, .abort = sink_abort};
+
+void serve_datasets(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    struct coordinator *coordinator = context;
+    struct answer_list list;
+    const char *after;
+    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+        return;
+    }
+    for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
+        const struct dataset *dataset = core_dataset_at(coordinator->core, index);
+        if (strcmp(dataset->name, after) > 0 && !answer_list_kind(&list, dataset->name, OBJECT_DATASET, dataset)) {
+            break;
+        }
+    }
+    answer_list_end(exchange, &list);
+}
+
+/* The data set of the path, or NULL when the problem was answered. */
+static const struct dataset *named_dataset(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const char *name = http_param(exchange, "name");
+    const struct dataset *dataset = core_dataset(coordinator->core, name);
+    if (!dataset) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", name);
+    }
+    return dataset;
+}
+
+void serve_dataset(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    if (dataset) {
+        answer_kind(exchange, OBJECT_DATASET, dataset);
+    }
+}
+
+void serve_dataset_content(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    if (dataset) {
+        char file_name[NAME_SIZE + 16];
+        snprintf(file_name, sizeof file_name, "%s.safetensors", dataset->name);
+        content_serve(context, exchange, dataset->sha256, file_name);
+    }
+}

@@ -1,0 +1,15 @@
+/* describe.h: models by name (the zoo, then what was posted) and what a data set asks of a model. The loop's thread
+ * only. */
+#ifndef COORDINATOR_HTTP_DESCRIBE_H
+#define COORDINATOR_HTTP_DESCRIBE_H
+
+#include "coordinator/coordinator.h"
+#include "libtrain/model/model.h"
+
+/* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists what there is. */
+NODISCARD int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err);
+
+/* Input shape, dtype and classes that a model needs for this data set. */
+struct model_fit describe_fit(const struct dataset *dataset);
+
+#endif

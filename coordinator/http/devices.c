@@ -1,0 +1,81 @@
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/replay.h"
+#include "coordinator/http/routes.h"
+#include "coordinator/http/wait.h"
+
+void serve_devices(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    struct coordinator *coordinator = context;
+    struct answer_list list;
+    const char *after;
+    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+        return;
+    }
+    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
+        const struct device *device = core_device_at(coordinator->core, index);
+        if (strcmp(device->id.text, after) > 0 && !answer_list_kind(&list, device->id.text, OBJECT_DEVICE, device)) {
+            break;
+        }
+    }
+    answer_list_end(exchange, &list);
+}
+
+static bool look_at_device(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+{
+    struct coordinator *coordinator = context;
+    const struct device *device = core_device(coordinator->core, id);
+    if (!device) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'", id);
+        return true;
+    }
+    if (device->revision <= after && !last) {
+        return false;
+    }
+    answer_kind(exchange, OBJECT_DEVICE, device);
+    return true;
+}
+
+void serve_device(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    wait_for_object(coordinator->parked, exchange, OBJECT_DEVICE, http_param(exchange, "id"), look_at_device);
+}
+
+static void device_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum device_verb verb)
+{
+    static const char *const allowed[] = {NULL};
+    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.verb = verb}};
+    struct turn_extra extra = {0};
+    struct device_id *id = &event.device_verb.device;
+    const char *text = http_param(exchange, "id");
+    if (!answer_check_query(exchange, allowed) || !answer_no_body(exchange) ||
+        !answer_if_match(exchange, &event.device_verb.if_revision) ||
+        (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra))) {
+        return;
+    }
+    if (!id_valid(text, "dev_")) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'", text);
+        return;
+    }
+    memcpy(id->text, text, strlen(text) + 1);
+    turn_event(coordinator->turn, &event, exchange, &extra);
+}
+
+void serve_device_delete(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_DELETE);
+}
+
+void serve_device_cordon(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_CORDON);
+}
+
+void serve_device_uncordon(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_UNCORDON);
+}

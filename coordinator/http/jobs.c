@@ -1,0 +1,311 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/describe.h"
+#include "coordinator/http/replay.h"
+#include "coordinator/http/routes.h"
+#include "coordinator/http/wait.h"
+#include "coordinator/objects.h"
+#include "schema/job.h"
+
+/* A job as it was posted and what its names stand for. */
+struct submission {
+    struct job_spec spec;
+    struct job_data data;
+    struct model_fit fit;
+    const struct catalog_entry *model;
+};
+
+static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name, const char *pointer,
+                                          struct record_faults *faults)
+{
+    const struct dataset *dataset = core_dataset(coordinator->core, name);
+    if (!dataset) {
+        record_fault(faults, pointer, "no data set '%s'; upload it with PUT /v1/datasets/%s", name, name);
+    }
+    return dataset;
+}
+
+static void resolve_data(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults)
+{
+    const struct job_spec *spec = &submission->spec;
+    const struct dataset *train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
+    const struct dataset *test = NULL;
+    if (spec->dataset_test[0]) {
+        test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
+    }
+    if (!train) {
+        return;
+    }
+    memcpy(submission->data.train_sha256, train->sha256, SHA256_SIZE);
+    submission->data.train_samples = train->samples;
+    submission->fit = describe_fit(train);
+    if (train->samples < spec->batch) {
+        record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'", (long long)spec->batch,
+                     (long long)train->samples, train->name);
+    }
+    if (!test) {
+        return;
+    }
+    memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
+    submission->data.test_samples = test->samples;
+    if (test->height != train->height || test->width != train->width || test->channels != train->channels ||
+        strcmp(test->dtype, train->dtype) != 0) {
+        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'", train->name);
+    }
+    if (test->classes > train->classes) {
+        record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
+                     (long long)test->classes - 1, train->name, (long long)train->classes - 1);
+    }
+}
+
+/* Turn the model's name or description into a catalog entry and check what depends on it. */
+static int resolve_model(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
+                         struct err *err)
+{
+    struct job_spec *spec = &submission->spec;
+    json_auto_t *named = NULL;
+    const json_t *description = spec->model.description;
+    if (!description) {
+        int code = describe_named(coordinator, spec->model.name, &named, err);
+        if (code == ERR_NOT_FOUND) {
+            record_fault(faults, "/model/name", "%s", err->text);
+            return ERR_INVALID;
+        }
+        if (code) {
+            return code;
+        }
+        description = named;
+    }
+    struct record_faults inner = {0};
+    int code = catalog_resolve(coordinator->catalog, description, &submission->fit, &submission->model, &inner, err);
+    for (size_t index = 0; index < inner.count; index++) {
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof pointer, "%.24s%.130s", named ? "/model/name" : "/model/description",
+                 named ? "" : inner.fault[index].pointer);
+        record_fault(faults, pointer, "%s", inner.fault[index].message);
+    }
+    if (code) {
+        return code;
+    }
+    const struct catalog_entry *entry = submission->model;
+    snprintf(spec->model.name, sizeof spec->model.name, "%s", entry->model->name);
+    memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
+    return job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
+}
+
+static int resolve(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
+                   struct err *err)
+{
+    int code = job_spec_check(&submission->spec, faults, err);
+    resolve_data(coordinator, submission, faults);
+    if (!submission->data.train_sha256[0]) {
+        return code ? code : ERR_INVALID; /* a model cannot be fitted to an unknown data set */
+    }
+    int model_code = resolve_model(coordinator, submission, faults, err);
+    code = code ? code : model_code;
+    return code || faults->count == 0 ? code : ERR_INVALID;
+}
+
+void serve_job_post(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"dry_run", NULL};
+    struct coordinator *coordinator = context;
+    struct submission submission = {.spec = job_spec_default};
+    struct turn_extra extra = {0};
+    const char *dry_run = http_query(exchange, "dry_run");
+    bool dry = dry_run && strcmp(dry_run, "true") == 0;
+    if (!answer_check_query(exchange, allowed)) {
+        return;
+    }
+    if (dry_run && !dry && strcmp(dry_run, "false") != 0) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "dry_run: expected true or false, not '%.40s'", dry_run);
+        return;
+    }
+    if ((!dry && !replay_check(coordinator, exchange, &extra)) ||
+        !answer_read_body(exchange, &job_spec_record, false, &submission.spec)) {
+        return;
+    }
+    struct record_faults faults = {0};
+    struct err err = {0};
+    int code = resolve(coordinator, &submission, &faults, &err);
+    record_done(&job_spec_record, &submission.spec); /* the core knows models by their hash */
+    if (faults.count > 0) {
+        answer_faults(exchange, &faults);
+        return;
+    }
+    if (code) {
+        answer_err(exchange, &err);
+        return;
+    }
+    extra.description = submission.model->text.data;
+    extra.description_size = submission.model->text.size;
+    memcpy(extra.description_sha256, submission.model->sha256, SHA256_SIZE);
+    struct event event = {
+        .type = EVENT_JOB_SUBMIT,
+        .job_submit = {
+            .spec = &submission.spec, .data = &submission.data, .model = submission.model->model, .dry_run = dry}};
+    turn_event(coordinator->turn, &event, exchange, &extra);
+}
+
+/* A list is read from the rows; a job that has not ended is shown as the core sees it, with its progress. */
+struct job_list {
+    struct coordinator *coordinator;
+    struct answer_list list;
+};
+
+static bool list_job(void *arg, const struct state_row *row)
+{
+    struct job_list *jobs = arg;
+    const struct job *live = core_job(jobs->coordinator->core, row->id);
+    return live ? answer_list_kind(&jobs->list, row->id, OBJECT_JOB, live)
+                : answer_list_text(&jobs->list, row->id, row->document, row->document_size);
+}
+
+void serve_jobs(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    struct job_list jobs = {.coordinator = context};
+    const char *after;
+    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &jobs.list, &after)) {
+        return;
+    }
+    struct err err = {0};
+    if (state_list(jobs.coordinator->state, STATE_JOBS, NULL, after, jobs.list.limit + 1, false, list_job, &jobs,
+                   &err)) {
+        buf_done(&jobs.list.body);
+        answer_err(exchange, &err);
+        return;
+    }
+    answer_list_end(exchange, &jobs.list);
+}
+
+struct row_copy {
+    struct buf text;
+    int64_t revision;
+    int code;
+    struct err err;
+};
+
+static bool copy_row(void *arg, const struct state_row *row)
+{
+    struct row_copy *copy = arg;
+    copy->revision = row->revision;
+    copy->code = buf_append(&copy->text, row->document, row->document_size, &copy->err);
+    return false;
+}
+
+static bool look_at_job(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+{
+    struct coordinator *coordinator = context;
+    const struct job *job = core_job(coordinator->core, id);
+    if (job) {
+        if (job->revision <= after && !last) {
+            return false;
+        }
+        answer_kind(exchange, OBJECT_JOB, job);
+        return true;
+    }
+    /* Ended: its row does not change any more, so there is nothing to wait for. */
+    struct row_copy copy = {0};
+    buf_init(&copy.text, JSON_BODY_MAX);
+    int code = state_get(coordinator->state, STATE_JOBS, id, copy_row, &copy, &copy.err);
+    code = code ? code : copy.code;
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &copy.err);
+    } else {
+        answer_object(exchange, 200, copy.revision, &copy.text);
+    }
+    buf_done(&copy.text);
+    return true;
+}
+
+void serve_job(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    wait_for_object(coordinator->parked, exchange, OBJECT_JOB, http_param(exchange, "id"), look_at_job);
+}
+
+/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. */
+static bool answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
+{
+    if (core_job(coordinator->core, id)) {
+        return false;
+    }
+    struct row_copy copy = {0};
+    buf_init(&copy.text, JSON_BODY_MAX);
+    int code = state_get(coordinator->state, STATE_JOBS, id, copy_row, &copy, &copy.err);
+    code = code ? code : copy.code;
+    buf_done(&copy.text);
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &copy.err);
+    } else {
+        answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' has ended", id);
+    }
+    return true;
+}
+
+/* What all verbs have in common; the body is read already. */
+static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb,
+                     const struct replan_request *replan)
+{
+    static const char *const allowed[] = {NULL};
+    const char *id = http_param(exchange, "id");
+    struct turn_extra extra = {0};
+    struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
+    if (!answer_check_query(exchange, allowed) || !answer_if_match(exchange, &event.job_verb.if_revision) ||
+        !replay_check(coordinator, exchange, &extra)) {
+        return;
+    }
+    if (!id_valid(id, "job_")) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+        return;
+    }
+    memcpy(event.job_verb.job.text, id, strlen(id) + 1);
+    if (!answer_ended(coordinator, exchange, id)) {
+        turn_event(coordinator->turn, &event, exchange, &extra);
+    }
+}
+
+static void plain_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb)
+{
+    if (answer_no_body(exchange)) {
+        job_verb(coordinator, exchange, verb, NULL);
+    }
+}
+
+void serve_job_pause(void *context, struct http_exchange *exchange)
+{
+    plain_verb(context, exchange, JOB_PAUSE);
+}
+
+void serve_job_resume(void *context, struct http_exchange *exchange)
+{
+    plain_verb(context, exchange, JOB_RESUME);
+}
+
+void serve_job_cancel(void *context, struct http_exchange *exchange)
+{
+    plain_verb(context, exchange, JOB_CANCEL);
+}
+
+void serve_job_replan(void *context, struct http_exchange *exchange)
+{
+    struct replan_request replan = {0};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    if (!answer_read_body(exchange, &replan_request_record, true, &replan)) {
+        return;
+    }
+    if (replan_request_check(&replan, &faults, &err)) {
+        answer_faults(exchange, &faults);
+        return;
+    }
+    job_verb(context, exchange, JOB_REPLAN, &replan);
+}

@@ -1,0 +1,240 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/describe.h"
+#include "coordinator/http/replay.h"
+#include "coordinator/http/routes.h"
+#include "schema/model_view.h"
+#include "schema/wire.h"
+
+#define ZOO_REVISION 1 /* a model of the zoo changes with the program only */
+
+static bool parse_description(void *arg, const struct state_row *row)
+{
+    json_t **out = arg;
+    struct err err = {0};
+    if (json_parse(row->document, row->document_size, out, &err)) {
+        *out = NULL;
+    }
+    return false;
+}
+
+/* "unknown model 'lenet'; there are lenet5, mlp, ..." */
+static int unknown_model(const struct coordinator *coordinator, const char *name, struct err *err)
+{
+    BUF_AUTO struct buf names;
+    buf_init(&names, 256);
+    int code = 0;
+    for (size_t index = 0; !code && model_zoo_name(index); index++) {
+        code = buf_printf(&names, err, "%s%s", index ? ", " : "", model_zoo_name(index));
+    }
+    for (size_t index = 0; !code && index < core_model_count(coordinator->core); index++) {
+        code = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, index)->name);
+    }
+    /* A list that does not fit is cut: the first names are help enough. */
+    return err_set(err, ERR_NOT_FOUND, "no model '%s'; there are %s%s", name, names.data, code ? " ..." : "");
+}
+
+int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err)
+{
+    const char *text = model_zoo_text(name);
+    if (text) {
+        return json_parse(text, strlen(text), out, err);
+    }
+    const struct model_row *row = core_model(coordinator->core, name);
+    if (!row) {
+        return unknown_model(coordinator, name, err);
+    }
+    json_t *description = NULL;
+    int code = state_get(coordinator->state, STATE_DESCRIPTIONS, row->sha256, parse_description, &description, err);
+    if (!code && !description) {
+        code = err_set(err, ERR_FORMAT, "the stored description of model '%s' is damaged", name);
+    }
+    if (!code) {
+        *out = description;
+    }
+    return code;
+}
+
+struct model_fit describe_fit(const struct dataset *dataset)
+{
+    return (struct model_fit){
+        .input = {(uint32_t)dataset->height, (uint32_t)dataset->width, (uint32_t)dataset->channels},
+        .dtype = strcmp(dataset->dtype, dtype_name(DTYPE_F32)) == 0 ? DTYPE_F32 : DTYPE_U8,
+        .classes = (uint32_t)dataset->classes};
+}
+
+/* The zoo first, in its own order, then posted models by name; a cursor is the last place in the zoo or name given,
+ * with its list's letter in front. */
+void serve_models(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    struct coordinator *coordinator = context;
+    struct answer_list list;
+    const char *after;
+    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+        return;
+    }
+    struct model_row zoo = {.revision = ZOO_REVISION};
+    bool room = true;
+    for (size_t index = 0; room && model_zoo_name(index); index++) {
+        snprintf(zoo.name, sizeof zoo.name, "%s", model_zoo_name(index));
+        const char *text = model_zoo_text(zoo.name);
+        sha256_text(text, strlen(text), zoo.sha256);
+        char key[NAME_SIZE + 1];
+        snprintf(key, sizeof key, "0%03zu", index);
+        room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
+    }
+    for (size_t index = 0; room && index < core_model_count(coordinator->core); index++) {
+        const struct model_row *row = core_model_at(coordinator->core, index);
+        char key[NAME_SIZE + 1];
+        snprintf(key, sizeof key, "1%s", row->name);
+        room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, row);
+    }
+    answer_list_end(exchange, &list);
+}
+
+/* Resolve for the view: with the named data set, else as it stands, else with the usual guess. */
+static int resolve_view(const json_t *description, const struct dataset *dataset, struct model **out, bool *assumed,
+                        struct record_faults *faults, struct err *err)
+{
+    *assumed = false;
+    if (dataset) {
+        struct model_fit fit = describe_fit(dataset);
+        return model_parse(description, &fit, out, faults, err);
+    }
+    struct record_faults closed = {0};
+    if (model_parse(description, NULL, out, &closed, err) == 0) {
+        return 0;
+    }
+    *assumed = true;
+    return model_parse(description, &model_view_fit, out, faults, err);
+}
+
+static void show_model(struct http_exchange *exchange, const json_t *description, const struct model_row *row,
+                       const struct dataset *dataset)
+{
+    struct record_faults faults = {0};
+    struct err err = {0};
+    struct model *model = NULL;
+    bool assumed = false;
+    if (resolve_view(description, dataset, &model, &assumed, &faults, &err)) {
+        if (faults.count > 0) {
+            answer_faults(exchange, &faults);
+        } else {
+            answer_err(exchange, &err);
+        }
+        return;
+    }
+    struct model_view *view = calloc(1, sizeof *view);
+    int code = view ? model_view_make(model, row, assumed, view, &err) : err_set(&err, ERR_MEMORY, "out of memory");
+    BUF_AUTO struct buf body;
+    buf_init(&body, 2 * JSON_BODY_MAX);
+    code = code ? code : wire_write(&model_view_record, view, &body, &err);
+    if (code) {
+        answer_err(exchange, &err);
+    } else {
+        answer_object(exchange, 200, row->revision, &body);
+    }
+    free(view);
+    model_free(&model);
+}
+
+void serve_model(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"dataset", NULL};
+    struct coordinator *coordinator = context;
+    const char *name = http_param(exchange, "name");
+    const char *dataset_name = http_query(exchange, "dataset");
+    const struct dataset *dataset = NULL;
+    struct err err = {0};
+    json_auto_t *description = NULL;
+    if (!answer_check_query(exchange, allowed)) {
+        return;
+    }
+    int code = describe_named(coordinator, name, &description, &err);
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_MODEL, "%s", err.text);
+        return;
+    }
+    if (code) {
+        answer_err(exchange, &err);
+        return;
+    }
+    if (dataset_name && !(dataset = core_dataset(coordinator->core, dataset_name))) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", dataset_name);
+        return;
+    }
+    struct model_row zoo = {.revision = ZOO_REVISION};
+    const struct model_row *row = core_model(coordinator->core, name);
+    const char *text = model_zoo_text(name);
+    if (text) {
+        snprintf(zoo.name, sizeof zoo.name, "%s", name);
+        sha256_text(text, strlen(text), zoo.sha256);
+        row = &zoo;
+    }
+    show_model(exchange, description, row, dataset);
+}
+
+/* A description that leaves its input open is checked with shapes that images usually have. */
+static int check_posted(const json_t *description, struct record_faults *faults, struct err *err)
+{
+    static const struct model_fit usual[] = {
+        {{28, 28, 1}, DTYPE_U8, 10}, {{32, 32, 3}, DTYPE_U8, 10}, {{224, 224, 3}, DTYPE_U8, 1000}};
+    struct model *model = NULL;
+    int code = model_parse(description, NULL, &model, faults, err);
+    if (code && !json_object_get(description, "input")) {
+        for (size_t index = 0; code && index < sizeof usual / sizeof usual[0]; index++) {
+            *faults = (struct record_faults){0};
+            code = model_parse(description, &usual[index], &model, faults, err);
+        }
+    }
+    model_free(&model);
+    return code;
+}
+
+void serve_model_post(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    struct turn_extra extra = {0};
+    json_auto_t *description = NULL;
+    if (!answer_check_query(exchange, allowed) || !replay_check(coordinator, exchange, &extra) ||
+        !answer_read_json(exchange, &description)) {
+        return;
+    }
+    struct model_row row = {0};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    const char *name = json_string_value(json_object_get(description, "name"));
+    if (!name || !name_valid(name)) {
+        record_fault(&faults, "/name", "a name of [a-z0-9][a-z0-9._-]*, at most %d characters", NAME_SIZE - 1);
+    } else if (model_zoo_text(name)) {
+        answer_problem(exchange, PROBLEM_NAME_TAKEN, "'%s' is a model of the zoo; take another name", name);
+        return;
+    } else {
+        snprintf(row.name, sizeof row.name, "%s", name);
+    }
+    int code = faults.count ? ERR_INVALID : check_posted(description, &faults, &err);
+    if (faults.count > 0) {
+        answer_faults(exchange, &faults);
+        return;
+    }
+    /* Kept unresolved, as it was posted, but compact. */
+    BUF_AUTO struct buf text;
+    buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
+    code = code ? code : json_write(description, &text, &err);
+    if (code) {
+        answer_err(exchange, &err);
+        return;
+    }
+    sha256_text(text.data, text.size, row.sha256);
+    extra.description = text.data;
+    extra.description_size = text.size;
+    memcpy(extra.description_sha256, row.sha256, SHA256_SIZE);
+    struct event event = {.type = EVENT_MODEL_STORED, .model_stored = {.model = &row}};
+    turn_event(coordinator->turn, &event, exchange, &extra);
+}

@@ -1,0 +1,213 @@
+#include "coordinator/http/parked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define PARKED_NONE SIZE_MAX
+
+struct entry {
+    struct http_exchange *exchange; /* NULL: free */
+    enum object_kind kind;
+    char id[ID_SIZE];
+    int64_t after, deadline_ms;
+    parked_look_fn look;
+    struct parked *owner;
+    size_t next; /* of the free list or of the bucket */
+    bool woken;
+};
+
+struct parked {
+    void *context;
+    struct entry *entry;
+    size_t capacity, count;
+    size_t fresh; /* entries from here on were never used: their memory is not touched */
+    size_t first_free;
+    size_t *bucket; /* [bucket_count]: heads of chains of entries by (kind, id) */
+    size_t bucket_count;
+    size_t *ready; /* entries that were woken, in order */
+    size_t ready_count;
+    int64_t deadline_ms; /* a lower bound of all deadlines */
+};
+
+static size_t bucket_of(const struct parked *parked, enum object_kind kind, const char *id)
+{
+    uint64_t hash = 14695981039346656037u ^ (uint64_t)kind; /* FNV-1a */
+    for (const char *byte = id; *byte; byte++) {
+        hash = (hash ^ (uint8_t)*byte) * 1099511628211u;
+    }
+    return (size_t)(hash % parked->bucket_count);
+}
+
+int parked_new(size_t capacity, void *context, struct parked **out, struct err *err)
+{
+    struct parked *parked = calloc(1, sizeof *parked);
+    if (parked) {
+        parked->entry = calloc(capacity, sizeof *parked->entry);
+        parked->bucket = calloc(capacity, sizeof *parked->bucket);
+        parked->ready = calloc(capacity, sizeof *parked->ready);
+    }
+    if (!parked || !parked->entry || !parked->bucket || !parked->ready) {
+        parked_free(&parked);
+        return err_set(err, ERR_MEMORY, "long polls: out of memory");
+    }
+    parked->context = context;
+    parked->capacity = capacity;
+    parked->bucket_count = capacity;
+    parked->deadline_ms = INT64_MAX;
+    parked->first_free = PARKED_NONE;
+    for (size_t index = 0; index < capacity; index++) {
+        parked->bucket[index] = PARKED_NONE;
+    }
+    *out = parked;
+    return 0;
+}
+
+void parked_free(struct parked **pointer)
+{
+    struct parked *parked = *pointer;
+    if (parked) {
+        free(parked->entry);
+        free(parked->bucket);
+        free(parked->ready);
+        free(parked);
+    }
+    *pointer = NULL;
+}
+
+static void reuse(struct parked *parked, size_t index)
+{
+    parked->entry[index].next = parked->first_free;
+    parked->first_free = index;
+}
+
+/* A woken entry stands in the ready list: its place is free only when parked_run has passed it. */
+static void release(struct parked *parked, struct entry *entry)
+{
+    size_t index = (size_t)(entry - parked->entry);
+    size_t *link = &parked->bucket[bucket_of(parked, entry->kind, entry->id)];
+    while (*link != index) {
+        ASSERT(*link != PARKED_NONE);
+        link = &parked->entry[*link].next;
+    }
+    *link = entry->next;
+    entry->exchange = NULL;
+    parked->count--;
+    if (!entry->woken) {
+        reuse(parked, index);
+    }
+}
+
+/* The client is gone. */
+static void on_end(void *arg)
+{
+    struct entry *entry = arg;
+    if (entry->exchange) {
+        release(entry->owner, entry);
+    }
+}
+
+void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind, const char *id,
+                 int64_t after, int64_t deadline_ms, parked_look_fn look)
+{
+    bool full = parked->first_free == PARKED_NONE && parked->fresh == parked->capacity;
+    if (look(parked->context, exchange, id, after, full)) {
+        return;
+    }
+    ASSERT(!full && strlen(id) < ID_SIZE);
+    size_t index = parked->first_free;
+    if (index == PARKED_NONE) {
+        index = parked->fresh++;
+    } else {
+        parked->first_free = parked->entry[index].next;
+    }
+    struct entry *entry = &parked->entry[index];
+    *entry = (struct entry){
+        .exchange = exchange, .kind = kind, .after = after, .deadline_ms = deadline_ms, .look = look, .owner = parked};
+    snprintf(entry->id, sizeof entry->id, "%s", id);
+    size_t bucket = bucket_of(parked, kind, entry->id);
+    entry->next = parked->bucket[bucket];
+    parked->bucket[bucket] = index;
+    parked->count++;
+    if (deadline_ms < parked->deadline_ms) {
+        parked->deadline_ms = deadline_ms;
+    }
+    http_on_end(exchange, on_end, entry);
+}
+
+void parked_wake(struct parked *parked, enum object_kind kind, const char *id)
+{
+    for (size_t index = parked->bucket[bucket_of(parked, kind, id)]; index != PARKED_NONE;
+         index = parked->entry[index].next) {
+        struct entry *entry = &parked->entry[index];
+        if (entry->kind == kind && strcmp(entry->id, id) == 0 && !entry->woken) {
+            entry->woken = true;
+            parked->ready[parked->ready_count++] = index;
+        }
+    }
+}
+
+static void look(struct parked *parked, struct entry *entry, bool last)
+{
+    struct http_exchange *exchange = entry->exchange;
+    http_on_end(exchange, NULL, NULL);
+    if (entry->look(parked->context, exchange, entry->id, entry->after, last)) {
+        release(parked, entry);
+    } else {
+        http_on_end(exchange, on_end, entry);
+    }
+}
+
+static void run_woken(struct parked *parked)
+{
+    for (size_t position = 0; position < parked->ready_count; position++) {
+        struct entry *entry = &parked->entry[parked->ready[position]];
+        entry->woken = false;
+        if (entry->exchange) {
+            look(parked, entry, false);
+        } else {
+            reuse(parked, parked->ready[position]);
+        }
+    }
+    parked->ready_count = 0;
+}
+
+static void run_due(struct parked *parked, int64_t now_ms)
+{
+    parked->deadline_ms = INT64_MAX;
+    for (size_t index = 0; index < parked->fresh; index++) {
+        struct entry *entry = &parked->entry[index];
+        if (entry->exchange && entry->deadline_ms <= now_ms) {
+            look(parked, entry, true);
+        }
+        if (entry->exchange && entry->deadline_ms < parked->deadline_ms) {
+            parked->deadline_ms = entry->deadline_ms;
+        }
+    }
+}
+
+void parked_run(struct parked *parked, int64_t now_ms)
+{
+    run_woken(parked);
+    if (now_ms >= parked->deadline_ms) {
+        run_due(parked, now_ms);
+    }
+}
+
+void parked_end(struct parked *parked)
+{
+    run_woken(parked);
+    run_due(parked, INT64_MAX);
+}
+
+int64_t parked_deadline_ms(const struct parked *parked)
+{
+    return parked->deadline_ms;
+}
+
+size_t parked_count(const struct parked *parked)
+{
+    return parked->count;
+}

@@ -1,0 +1,284 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/content.h"
+#include "coordinator/http/routes.h"
+#include "schema/wire.h"
+
+#define METRICS_LIMIT_DEFAULT 1000
+#define METRICS_LIMIT_MAX 10000
+
+static bool note_row(void *arg, const struct state_row *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return false;
+}
+
+/* Whether the job of the path exists, living or ended; answers the problem where not. */
+static bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const char *id = http_param(exchange, "id");
+    struct err err = {0};
+    bool found = core_job(coordinator->core, id) != NULL;
+    int code = found ? 0 : state_get(coordinator->state, STATE_JOBS, id, note_row, &found, &err);
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &err);
+    }
+    return !code;
+}
+
+/* ---- children of a job, read from the rows ---- */
+
+struct child_list {
+    struct coordinator *coordinator;
+    struct answer_list list;
+    const struct plan *live; /* the newest plan, as the core sees it */
+};
+
+static bool list_child(void *arg, const struct state_row *row)
+{
+    struct child_list *children = arg;
+    if (children->live && strcmp(children->live->id.text, row->id) == 0) {
+        return answer_list_kind(&children->list, row->id, OBJECT_PLAN, children->live);
+    }
+    return answer_list_text(&children->list, row->id, row->document, row->document_size);
+}
+
+static void list_children(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table)
+{
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    struct child_list children = {.coordinator = coordinator};
+    const char *after;
+    struct err err = {0};
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange) ||
+        !answer_list_begin(exchange, &children.list, &after)) {
+        return;
+    }
+    const char *id = http_param(exchange, "id");
+    if (table == STATE_PLANS) {
+        children.live = core_job_plan(coordinator->core, id);
+    }
+    if (state_list(coordinator->state, table, id, after, children.list.limit + 1, false, list_child, &children, &err)) {
+        buf_done(&children.list.body);
+        answer_err(exchange, &err);
+        return;
+    }
+    answer_list_end(exchange, &children.list);
+}
+
+void serve_plans(void *context, struct http_exchange *exchange)
+{
+    list_children(context, exchange, STATE_PLANS);
+}
+
+void serve_checkpoints(void *context, struct http_exchange *exchange)
+{
+    list_children(context, exchange, STATE_CHECKPOINTS);
+}
+
+/* Look for one generation among the rows of a job's plans. */
+struct plan_search {
+    int64_t generation;
+    struct plan plan;
+    bool found;
+    int code;
+    struct err err;
+};
+
+static bool match_plan(void *arg, const struct state_row *row)
+{
+    struct plan_search *search = arg;
+    struct record_faults faults = {0};
+    search->plan = (struct plan){0};
+    search->code = wire_read(&plan_record, row->document, row->document_size, &search->plan, &faults, &search->err);
+    search->found = !search->code && search->plan.generation == search->generation;
+    return !search->code && !search->found;
+}
+
+void serve_plan(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    const char *id = http_param(exchange, "id");
+    struct plan_search search = {0};
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange)) {
+        return;
+    }
+    if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation, &search.err)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "generation %s", search.err.text);
+        return;
+    }
+    const struct plan *live = core_job_plan(coordinator->core, id);
+    if (live && live->generation == search.generation) {
+        answer_kind(exchange, OBJECT_PLAN, live);
+        return;
+    }
+    int code = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan, &search, &search.err);
+    if (code || search.code) {
+        answer_err(exchange, &search.err);
+    } else if (!search.found) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id, search.generation);
+    } else {
+        answer_kind(exchange, OBJECT_PLAN, &search.plan);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+struct checkpoint_row {
+    struct checkpoint checkpoint;
+    int code;
+    struct err err;
+};
+
+static bool read_checkpoint(void *arg, const struct state_row *row)
+{
+    struct checkpoint_row *out = arg;
+    struct record_faults faults = {0};
+    out->code = wire_read(&checkpoint_record, row->document, row->document_size, &out->checkpoint, &faults, &out->err);
+    return false;
+}
+
+static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange, struct checkpoint *out)
+{
+    static const char *const allowed[] = {NULL};
+    const char *id = http_param(exchange, "id");
+    struct checkpoint_row row = {0};
+    if (!answer_check_query(exchange, allowed)) {
+        return false;
+    }
+    int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, &row.err);
+    code = code ? code : row.code;
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_CHECKPOINT, "no checkpoint '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &row.err);
+    }
+    *out = row.checkpoint;
+    return !code;
+}
+
+void serve_checkpoint(void *context, struct http_exchange *exchange)
+{
+    struct checkpoint checkpoint;
+    if (find_checkpoint(context, exchange, &checkpoint)) {
+        answer_kind(exchange, OBJECT_CHECKPOINT, &checkpoint);
+    }
+}
+
+void serve_checkpoint_content(void *context, struct http_exchange *exchange)
+{
+    struct checkpoint checkpoint;
+    if (find_checkpoint(context, exchange, &checkpoint)) {
+        char file_name[ID_SIZE + 16];
+        snprintf(file_name, sizeof file_name, "%s.safetensors", checkpoint.id.text);
+        content_serve(context, exchange, checkpoint.sha256, file_name);
+    }
+}
+
+/* ---- metrics ---- */
+
+/* A page holds whole steps, so that `since` can go on behind its last one. */
+struct metric_list {
+    struct buf body;
+    size_t count, limit;
+    int64_t last_step;
+    size_t whole_size, whole_count; /* of the body up to the step before the last one */
+    int code;
+    struct err err;
+};
+
+#define METRICS_OF_STEP_MAX 8 /* names there may be of one step */
+
+static bool list_metric(void *arg, int64_t step, const char *name, double value)
+{
+    struct metric_list *metrics = arg;
+    if (metrics->count > 0 && step != metrics->last_step) {
+        metrics->whole_size = metrics->body.size;
+        metrics->whole_count = metrics->count;
+        if (metrics->count >= metrics->limit) {
+            return false;
+        }
+    }
+    metrics->code =
+        buf_printf(&metrics->body, &metrics->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%.17g}",
+                   metrics->count ? "," : "", step, name, value);
+    metrics->count++;
+    metrics->last_step = step;
+    return !metrics->code;
+}
+
+/* More than the limit: the last step goes to the next page, unless it is the only one. */
+static void cut_page(struct metric_list *metrics)
+{
+    if (metrics->count > metrics->limit && metrics->whole_count > 0) {
+        metrics->body.size = metrics->whole_size;
+    }
+}
+
+static bool known_metric(const char *name)
+{
+    for (size_t index = 0; metric_name_names[index]; index++) {
+        if (strcmp(metric_name_names[index], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int write_metrics(struct coordinator *coordinator, struct http_exchange *exchange, int64_t since,
+                         struct metric_list *metrics)
+{
+    const char *name = http_query(exchange, "name");
+    struct err *err = &metrics->err;
+    int code = state_flush(coordinator->state, err); /* what was reported so far is seen */
+    code = code ? code : buf_printf(&metrics->body, err, "{\"items\":[");
+    code = code ? code
+                : state_metrics(coordinator->state, http_param(exchange, "id"), name, since,
+                                metrics->limit + METRICS_OF_STEP_MAX, list_metric, metrics, err);
+    code = code ? code : metrics->code;
+    if (code) {
+        return code;
+    }
+    cut_page(metrics);
+    return buf_printf(&metrics->body, err, "]}");
+}
+
+void serve_metrics(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"name", "since", "limit", NULL};
+    struct coordinator *coordinator = context;
+    const char *name = http_query(exchange, "name");
+    struct metric_list metrics = {0};
+    int64_t since, limit;
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange) ||
+        !answer_query_int(exchange, "since", 0, INT64_MAX, -1, &since) ||
+        !answer_query_int(exchange, "limit", 1, METRICS_LIMIT_MAX, METRICS_LIMIT_DEFAULT, &limit)) {
+        return;
+    }
+    if (name && !known_metric(name)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "no metric '%.40s'; there are loss, step_seconds, test_loss and test_accuracy", name);
+        return;
+    }
+    if (!turn_settle(coordinator->turn)) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+        return;
+    }
+    metrics.limit = (size_t)limit;
+    buf_init(&metrics.body, 4u << 20);
+    if (write_metrics(coordinator, exchange, since, &metrics)) {
+        answer_err(exchange, &metrics.err);
+    } else {
+        answer_object(exchange, 200, 0, &metrics.body);
+    }
+    buf_done(&metrics.body);
+}

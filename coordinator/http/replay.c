@@ -1,0 +1,141 @@
+#include "coordinator/http/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "coordinator/http/answer.h"
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+#define STATUS_AT SHA256_SIZE /* "<64 digits> <3 digits> <19 digits> " in front of the body */
+#define REVISION_AT (STATUS_AT + 3 + 1)
+#define BODY_AT (REVISION_AT + 19 + 1)
+
+struct stored {
+    int64_t now_ms;
+    bool found;
+    int64_t status, revision;
+    char request_sha256[SHA256_SIZE];
+    struct buf body;
+    struct err err;
+    int code;
+};
+
+void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *key)
+{
+    snprintf(out, REPLAY_ROW_ID_SIZE, "%08" PRId64 "/%s", wall_ms / DAY_MS, key);
+}
+
+int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision, const struct buf *body,
+                 struct err *err)
+{
+    int code = buf_printf(out, err, "%s %03d %019" PRId64 " ", request_sha256, status, revision);
+    return code || body->size == 0 ? code : buf_append(out, body->data, body->size, err);
+}
+
+static int read_number(const char *from, size_t size, int64_t *out, struct err *err)
+{
+    char digits[24] = "";
+    memcpy(digits, from, size);
+    return parse_i64(digits, 0, INT64_MAX, out, err);
+}
+
+static bool take_stored(void *arg, const struct state_row *row)
+{
+    struct stored *stored = arg;
+    if (stored->now_ms - row->created_ms > DAY_MS) {
+        return false;
+    }
+    stored->found = true;
+    if (row->document_size < BODY_AT) {
+        stored->code = err_set(&stored->err, ERR_IO, "the stored answer of '%s' is damaged", row->id);
+        return false;
+    }
+    memcpy(stored->request_sha256, row->document, SHA256_SIZE - 1);
+    stored->code = read_number(row->document + STATUS_AT, 3, &stored->status, &stored->err);
+    if (!stored->code) {
+        stored->code = read_number(row->document + REVISION_AT, 19, &stored->revision, &stored->err);
+    }
+    if (!stored->code) {
+        stored->code = buf_append(&stored->body, row->document + BODY_AT, row->document_size - BODY_AT, &stored->err);
+    }
+    return false;
+}
+
+/* The key was used today or yesterday. */
+static int find_stored(struct coordinator *coordinator, const char *key, struct stored *stored)
+{
+    int code = 0;
+    stored->now_ms = clock_wall_ms();
+    for (int64_t day = 0; !code && !stored->found && day <= 1; day++) {
+        char id[REPLAY_ROW_ID_SIZE];
+        replay_row_id(id, stored->now_ms - day * DAY_MS, key);
+        code = state_get(coordinator->state, STATE_REPLAYS, id, take_stored, stored, &stored->err);
+        code = code == ERR_NOT_FOUND ? 0 : code;
+    }
+    return code ? code : stored->code;
+}
+
+/* What makes two requests the same: method, path, body. */
+static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE], struct err *err)
+{
+    struct sha256 *hash = NULL;
+    int code = sha256_new(&hash, err);
+    if (code) {
+        return code;
+    }
+    sha256_update(hash, http_method(exchange), strlen(http_method(exchange)) + 1);
+    sha256_update(hash, http_path(exchange), strlen(http_path(exchange)) + 1);
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    sha256_update(hash, body, size);
+    sha256_finish_text(hash, out);
+    sha256_free(&hash);
+    return 0;
+}
+
+static void answer_stored(struct http_exchange *exchange, const struct turn_extra *extra, const struct stored *stored)
+{
+    if (strcmp(stored->request_sha256, extra->request_sha256) != 0) {
+        answer_problem(exchange, PROBLEM_IDEMPOTENCY_MISMATCH,
+                       "Idempotency-Key '%.60s' was used for another request; take a new key", extra->replay_key);
+    } else {
+        http_reply_header(exchange, "Idempotent-Replay", "true");
+        answer_object(exchange, (int)stored->status, stored->revision, &stored->body);
+    }
+}
+
+bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange, struct turn_extra *extra)
+{
+    const char *key = http_header(exchange, "Idempotency-Key");
+    extra->replay_key[0] = '\0';
+    if (!key) {
+        return true;
+    }
+    size_t length = strlen(key);
+    if (length == 0 || length >= sizeof extra->replay_key) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "Idempotency-Key: 1 to %zu characters",
+                       sizeof extra->replay_key - 1);
+        return false;
+    }
+    if (!turn_settle(coordinator->turn)) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+        return false;
+    }
+    memcpy(extra->replay_key, key, length + 1);
+    struct stored stored = {0};
+    buf_init(&stored.body, 2 * JSON_BODY_MAX);
+    int code = hash_request(exchange, extra->request_sha256, &stored.err);
+    if (!code) {
+        code = find_stored(coordinator, key, &stored);
+    }
+    if (code) {
+        answer_err(exchange, &stored.err);
+    } else if (stored.found) {
+        answer_stored(exchange, extra, &stored);
+    }
+    buf_done(&stored.body);
+    return !code && !stored.found;
+}

@@ -1,0 +1,158 @@
+#include "coordinator/http/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+
+#define IDLE_TIMEOUT_MS 120000
+
+static const struct http_route routes[] = {
+    {"GET", "/healthz", serve_health, NULL, 0},
+    {"GET", "/readyz", serve_ready, NULL, 0},
+    {"GET", "/version", serve_version, NULL, 0},
+    {"GET", "/openapi.json", serve_openapi, NULL, 0},
+    {"GET", "/metrics", serve_prometheus, NULL, 0},
+    {"GET", "/v1/events", serve_events, NULL, 0},
+
+    {"GET", "/v1/devices", serve_devices, NULL, 0},
+    {"GET", "/v1/devices/{id}", serve_device, NULL, 0},
+    {"DELETE", "/v1/devices/{id}", serve_device_delete, NULL, 0},
+    {"POST", "/v1/devices/{id}/cordon", serve_device_cordon, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/devices/{id}/uncordon", serve_device_uncordon, NULL, JSON_BODY_MAX},
+
+    {"GET", "/v1/models", serve_models, NULL, 0},
+    {"POST", "/v1/models", serve_model_post, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/models/{name}", serve_model, NULL, 0},
+
+    {"GET", "/v1/datasets", serve_datasets, NULL, 0},
+    {"PUT", "/v1/datasets/{name}", NULL, &dataset_sink, 0},
+    {"GET", "/v1/datasets/{name}", serve_dataset, NULL, 0},
+    {"GET", "/v1/datasets/{name}/content", serve_dataset_content, NULL, 0},
+
+    {"POST", "/v1/jobs", serve_job_post, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/jobs", serve_jobs, NULL, 0},
+    {"GET", "/v1/jobs/{id}", serve_job, NULL, 0},
+    {"GET", "/v1/jobs/{id}/plans", serve_plans, NULL, 0},
+    {"GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, NULL, 0},
+    {"GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, NULL, 0},
+    {"GET", "/v1/jobs/{id}/metrics", serve_metrics, NULL, 0},
+    {"POST", "/v1/jobs/{id}/pause", serve_job_pause, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/jobs/{id}/resume", serve_job_resume, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/jobs/{id}/cancel", serve_job_cancel, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/jobs/{id}/replan", serve_job_replan, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/checkpoints/{id}", serve_checkpoint, NULL, 0},
+    {"GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, NULL, 0},
+
+    {"POST", "/v1/agent/enroll", serve_enroll, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/agent/heartbeat", serve_heartbeat, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/agent/assignment", serve_assignment, NULL, 0},
+    {"GET", "/v1/agent/blobs/{sha256}", serve_blob_get, NULL, 0},
+    {"PUT", "/v1/agent/blobs/{sha256}", NULL, &blob_sink, 0},
+    {"GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, NULL, 0},
+};
+
+static void fallback_not_found(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    answer_problem(exchange, PROBLEM_NOT_FOUND, "no route '%.200s'; GET /openapi.json lists them", http_path(exchange));
+}
+
+static void fallback_method(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED, "'%.16s' is not a method of '%.200s'", http_method(exchange),
+                   http_path(exchange));
+}
+
+static void fallback_too_large(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "the body is larger than this route takes (JSON: %u bytes)",
+                   JSON_BODY_MAX);
+}
+
+static void fallback_bad_request(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    const char *fault = http_fault(exchange);
+    answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "%s", fault ? fault : "the request line is malformed");
+}
+
+/* Whether "host[:port]" names this machine's loopback: "localhost", 127.x.y.z or [::1]. A name that only begins like an
+ * address may lead anywhere. */
+static bool is_loopback_name(const char *host)
+{
+    size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    if (host[0] == '[') {
+        return strncmp(host, "[::1]", length) == 0 && length == 5 && (host[5] == '\0' || host[5] == ':');
+    }
+    return (length == 9 && strncasecmp(host, "localhost", 9) == 0) ||
+           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == length);
+}
+
+/* Without tokens, a web page in a browser on this machine must not be able to drive the API: the Host must be
+ * loopback's (DNS rebinding), an Origin our own. */
+static bool is_foreign(const struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const char *host = http_header(exchange, "Host");
+    const char *origin = http_header(exchange, "Origin");
+    if (address_is_loopback(&coordinator->config->address) && (!host || !is_loopback_name(host))) {
+        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN, "Host '%.100s' is not a loopback name", host ? host : "");
+        return true;
+    }
+    const char *origin_host = origin ? strstr(origin, "://") : NULL;
+    if (origin && (!origin_host || !host || strcasecmp(origin_host + 3, host) != 0)) {
+        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN, "requests from the web page '%.100s' are not taken", origin);
+        return true;
+    }
+    return false;
+}
+
+/* First of all for every request, with its headers there. */
+static void guard(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    coordinator->requests_open++;
+    if (is_foreign(coordinator, exchange)) {
+        return;
+    }
+    if (coordinator->stopping && strcmp(http_path(exchange), "/healthz") != 0) {
+        answer_problem(exchange, PROBLEM_STOPPING, "the coordinator is shutting down");
+        return;
+    }
+    /* What a reader is shown must be in the store: other requests of this pass may not be committed yet. */
+    bool reads = strcmp(http_method(exchange), "GET") == 0 || strcmp(http_method(exchange), "HEAD") == 0;
+    if (reads && !turn_settle(coordinator->turn)) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    }
+}
+
+static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
+{
+    struct coordinator *coordinator = context;
+    coordinator->requests_open--;
+    coordinator->statistics.requests++;
+    coordinator->statistics.errors += status >= 500;
+    log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f", http_request_id(exchange),
+              http_method(exchange), log_quote(http_path(exchange)).text, status, seconds);
+}
+
+int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err)
+{
+    struct http_server_config config = {
+        .listen = coordinator->config->address,
+        .routes = routes,
+        .route_count = sizeof routes / sizeof routes[0],
+        .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request},
+        .guard = guard,
+        .finished = finished,
+        .context = coordinator,
+        .connections_max = (size_t)coordinator->config->connections_max,
+        .idle_timeout_ms = IDLE_TIMEOUT_MS,
+    };
+    return http_server_open(&config, out, err);
+}

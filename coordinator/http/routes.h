@@ -1,0 +1,64 @@
+/* routes.h: the one table of the API's routes, and the handlers by resource. Every handler has the coordinator as its
+ * context and runs on the loop's thread. */
+#ifndef COORDINATOR_HTTP_ROUTES_H
+#define COORDINATOR_HTTP_ROUTES_H
+
+#include "base/err.h"
+#include "net/http_server.h"
+
+struct coordinator;
+
+/* Listen with all routes. */
+NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err);
+
+#define HANDLER(name) void name(void *context, struct http_exchange *exchange)
+
+/* service.c */
+HANDLER(serve_health);
+HANDLER(serve_ready);
+HANDLER(serve_version);
+HANDLER(serve_openapi);
+HANDLER(serve_prometheus);
+HANDLER(serve_events);
+/* devices.c */
+HANDLER(serve_devices);
+HANDLER(serve_device);
+HANDLER(serve_device_delete);
+HANDLER(serve_device_cordon);
+HANDLER(serve_device_uncordon);
+/* models.c */
+HANDLER(serve_models);
+HANDLER(serve_model);
+HANDLER(serve_model_post);
+/* datasets.c */
+HANDLER(serve_datasets);
+HANDLER(serve_dataset);
+HANDLER(serve_dataset_content);
+extern const struct http_sink dataset_sink;
+/* jobs.c */
+HANDLER(serve_job_post);
+HANDLER(serve_jobs);
+HANDLER(serve_job);
+HANDLER(serve_job_pause);
+HANDLER(serve_job_resume);
+HANDLER(serve_job_cancel);
+HANDLER(serve_job_replan);
+/* records.c: what a job leaves behind */
+HANDLER(serve_plans);
+HANDLER(serve_plan);
+HANDLER(serve_checkpoints);
+HANDLER(serve_checkpoint);
+HANDLER(serve_checkpoint_content);
+HANDLER(serve_metrics);
+/* agent.c */
+HANDLER(serve_enroll);
+HANDLER(serve_heartbeat);
+HANDLER(serve_assignment);
+HANDLER(serve_blob_get);
+HANDLER(serve_agent_dataset);
+/* unit_upload.c */
+extern const struct http_sink blob_sink;
+
+#undef HANDLER
+
+#endif

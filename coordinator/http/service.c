@@ -1,0 +1,173 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/routes.h"
+#include "schema/openapi.h"
+#include "schema/service.h"
+
+static const char *const no_query[] = {NULL};
+
+void serve_health(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    struct service_status status = {.status = "ok"};
+    answer_record(exchange, 200, &service_status_record, &status);
+}
+
+void serve_ready(void *context, struct http_exchange *exchange)
+{
+    const struct coordinator *coordinator = context;
+    ASSERT(coordinator->ready); /* the guard refuses requests while it stops */
+    struct service_status status = {.status = "ready"};
+    answer_record(exchange, 200, &service_status_record, &status);
+}
+
+void serve_version(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    struct service_version version = {.name = "paceline-coordinator",
+                                      .version = PACELINE_VERSION,
+                                      .protocol = PROTOCOL_VERSION,
+                                      .protocol_min = PROTOCOL_VERSION_MIN};
+    answer_record(exchange, 200, &service_version_record, &version);
+}
+
+void serve_openapi(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    size_t size;
+    const char *text = openapi_json(&size);
+    http_reply_borrowed(exchange, 200, "application/json; charset=utf-8", text, size, NULL, NULL);
+}
+
+void serve_events(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    const char *last = http_header(exchange, "Last-Event-ID");
+    if (!answer_check_query(exchange, no_query)) {
+        return;
+    }
+    if (last && last[0] && !id_valid(last, "evt_")) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "Last-Event-ID: expected the id of an event, not '%.40s'",
+                       last);
+        return;
+    }
+    event_stream_serve(coordinator->stream, exchange, last);
+}
+
+/* One line of Prometheus' text format, with its HELP and TYPE. */
+struct sample {
+    const char *name, *type, *help;
+    double value;
+};
+
+static int write_states(struct buf *out, const struct coordinator *coordinator, struct err *err)
+{
+    size_t devices[DEVICE_REMOVED + 1] = {0};
+    size_t jobs[JOB_CANCELLED + 1] = {0};
+    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
+        devices[core_device_at(coordinator->core, index)->state]++;
+    }
+    for (size_t index = 0; index < core_job_count(coordinator->core); index++) {
+        jobs[core_job_at(coordinator->core, index)->state]++;
+    }
+    int code =
+        buf_printf(out, err, "# HELP paceline_devices Enrolled devices by state.\n# TYPE paceline_devices gauge\n");
+    for (int state = 0; !code && state <= DEVICE_REMOVED; state++) {
+        code = buf_printf(out, err, "paceline_devices{state=\"%s\"} %zu\n", device_state_names[state], devices[state]);
+    }
+    if (!code) {
+        code = buf_printf(out, err,
+                          "# HELP paceline_jobs Jobs that have not ended, by state.\n# TYPE paceline_jobs gauge\n");
+    }
+    for (int state = 0; !code && state < JOB_SUCCEEDED; state++) {
+        code = buf_printf(out, err, "paceline_jobs{state=\"%s\"} %zu\n", job_state_names[state], jobs[state]);
+    }
+    return code;
+}
+
+static double job_step(const struct job *job)
+{
+    return (double)job->progress.step;
+}
+
+static double job_loss(const struct job *job)
+{
+    return job->progress.loss;
+}
+
+static double job_speed(const struct job *job)
+{
+    return job->progress.samples_per_second;
+}
+
+static int write_jobs(struct buf *out, const struct coordinator *coordinator, struct err *err)
+{
+    static const struct {
+        const char *name, *help;
+        double (*value)(const struct job *job);
+    } gauges[] = {
+        {"paceline_job_step", "Last step applied by every stage.", job_step},
+        {"paceline_job_loss", "Loss of the last step.", job_loss},
+        {"paceline_job_samples_per_second", "Training speed.", job_speed},
+    };
+    int code = 0;
+    for (size_t gauge = 0; !code && gauge < sizeof gauges / sizeof gauges[0]; gauge++) {
+        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name, gauges[gauge].help,
+                          gauges[gauge].name);
+        for (size_t index = 0; !code && index < core_job_count(coordinator->core); index++) {
+            const struct job *job = core_job_at(coordinator->core, index);
+            code = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
+                              gauges[gauge].value(job));
+        }
+    }
+    return code;
+}
+
+void serve_prometheus(void *context, struct http_exchange *exchange)
+{
+    const struct coordinator *coordinator = context;
+    const struct coordinator_statistics *statistics = &coordinator->statistics;
+    struct blob_statistics blobs;
+    blob_statistics(coordinator->blobs, &blobs);
+    const struct sample samples[] = {
+        {"paceline_http_requests_total", "counter", "Requests answered.", (double)statistics->requests},
+        {"paceline_http_errors_total", "counter", "Requests answered with a status of 500 or more.",
+         (double)statistics->errors},
+        {"paceline_received_bytes_total", "counter", "Bytes of uploads received.", (double)statistics->bytes_received},
+        {"paceline_sent_bytes_total", "counter", "Bytes of downloads sent.", (double)statistics->bytes_sent},
+        {"paceline_events_total", "counter", "Events the core has decided on.", (double)statistics->events},
+        {"paceline_commits_total", "counter", "Transactions of state.db.", (double)statistics->turns},
+        {"paceline_turn_seconds_max", "gauge", "Longest decision since start.", statistics->turn_seconds_max},
+        {"paceline_long_polls", "gauge", "Requests that wait for a change.", (double)parked_count(coordinator->parked)},
+        {"paceline_event_readers", "gauge", "Open event streams.", (double)event_stream_readers(coordinator->stream)},
+        {"paceline_blobs", "gauge", "Blobs in the center.", (double)blobs.blobs},
+        {"paceline_blob_bytes", "gauge", "Bytes of the blobs in the center.", (double)blobs.bytes},
+        {"paceline_blob_written_bytes_total", "counter", "Bytes of blobs written since start.",
+         (double)blobs.bytes_written},
+        {"paceline_disk_free_bytes", "gauge", "Free space of the state directory.", (double)blobs.free_bytes},
+        {"paceline_uptime_seconds", "gauge", "Seconds since start.",
+         (double)(clock_wall_ms() - coordinator->started_ms) / 1000.0},
+    };
+    BUF_AUTO struct buf body;
+    buf_init(&body, 8u << 20);
+    struct err err = {0};
+    int code = 0;
+    for (size_t index = 0; !code && index < sizeof samples / sizeof samples[0]; index++) {
+        const struct sample *sample = &samples[index];
+        code = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name, sample->help,
+                          sample->name, sample->type, sample->name, sample->value);
+    }
+    code = code ? code : write_states(&body, coordinator, &err);
+    code = code ? code : write_jobs(&body, coordinator, &err);
+    if (code) {
+        answer_err(exchange, &err);
+        return;
+    }
+    http_reply(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", body.data, body.size);
+}

@@ -1,0 +1,280 @@
+#include "coordinator/loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/routes.h"
+#include "coordinator/restore.h"
+
+#define FLUSH_MS 1000    /* telemetry is written this often */
+#define WORKER_THREADS 4 /* blocking work: disks */
+#define BLOB_QUEUE_BYTES (64u << 20)
+#define STOP_GRACE_MS 5000   /* for requests that are under way when a signal comes */
+#define DESCRIPTORS_EXTRA 64 /* beside connections: stores, spools, worker threads */
+
+static int open_stores(struct coordinator *coordinator, struct err *err)
+{
+    const struct coordinator_config *config = coordinator->config;
+    int code = file_make_directory(config->state_dir, 0700, err);
+    if (!code) {
+        code = state_open(config->state_dir, &coordinator->state, err);
+    }
+    if (!code) {
+        struct blob_config blobs = {
+            .directory = config->state_dir, .min_free_bytes = config->min_free_bytes, .queue_bytes = BLOB_QUEUE_BYTES};
+        code = blob_open(&blobs, &coordinator->blobs, err);
+    }
+    return code ? err_wrap(err, "--state-dir '%s'", config->state_dir) : 0;
+}
+
+struct key_row {
+    uint8_t *key;
+    bool found;
+};
+
+static bool read_key(void *arg, const struct state_row *row)
+{
+    struct key_row *out = arg;
+    struct err err = {0};
+    out->found = parse_hex(row->document, out->key, HASH_SIZE, &err) == 0;
+    return false;
+}
+
+/* The key of tickets outlives restarts: agents keep working with the tickets they have. */
+static int load_ticket_key(struct coordinator *coordinator, struct err *err)
+{
+    struct key_row row = {.key = coordinator->ticket_key};
+    int code = state_get(coordinator->state, STATE_META, "ticket_key", read_key, &row, err);
+    if (code && code != ERR_NOT_FOUND) {
+        return code;
+    }
+    if (row.found) {
+        return 0;
+    }
+    char text[HASH_TEXT_SIZE];
+    code = random_bytes(coordinator->ticket_key, HASH_SIZE, err);
+    if (code) {
+        return code;
+    }
+    parse_to_hex(coordinator->ticket_key, HASH_SIZE, text);
+    struct state_row put = {"ticket_key", "", 1, clock_wall_ms(), text, HASH_SIZE * 2};
+    code = state_begin(coordinator->state, err);
+    if (!code) {
+        code = state_put(coordinator->state, STATE_META, &put, err);
+    }
+    return code ? code : state_commit(coordinator->state, err);
+}
+
+static int open_all(struct coordinator *coordinator, struct err *err)
+{
+    const struct coordinator_config *config = coordinator->config;
+    struct core_config core = core_config_default;
+    core.heartbeat_ms = config->heartbeat_ms;
+    core.lease_ms = config->lease_ms;
+    uint64_t seed = 0;
+    coordinator->started_ms = clock_wall_ms();
+    int code = open_stores(coordinator, err);
+    code = code ? code : load_ticket_key(coordinator, err);
+    code = code ? code : random_bytes(&seed, sizeof seed, err);
+    code = code ? code : core_new(&core, &coordinator->core, err);
+    code = code ? code : work_new(WORKER_THREADS, &coordinator->work, err);
+    code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
+    code = code ? code : parked_new((size_t)config->connections_max, coordinator, &coordinator->parked, err);
+    code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
+    code = code ? code : turn_new(coordinator, &coordinator->turn, err);
+    code = code ? code : restore_all(coordinator, seed, err);
+    code = code ? code : routes_open(coordinator, &coordinator->server, err);
+    return code;
+}
+
+/* Requests end first, then the workers, then the writer of blobs, whose last reports are told to the core and
+ * committed; then what they all used. Each part may be missing: opening it failed. */
+static void close_all(struct coordinator *coordinator)
+{
+    struct err err = {0};
+    coordinator->stopping = true;
+    http_server_close(&coordinator->server);
+    if (coordinator->work) {
+        work_stop(coordinator->work);
+    }
+    if (coordinator->blobs) {
+        blob_close(&coordinator->blobs);
+    }
+    work_free(&coordinator->work);
+    if (coordinator->turn && turn_commit(coordinator->turn, &err)) {
+        log_error("last_commit_failed", "error=%s", log_quote(err.text).text);
+    }
+    turn_free(&coordinator->turn);
+    event_stream_free(&coordinator->stream);
+    parked_free(&coordinator->parked);
+    catalog_free(&coordinator->catalog);
+    core_free(&coordinator->core);
+    state_close(&coordinator->state); /* flushes telemetry */
+}
+
+/* ---- turning ---- */
+
+static bool model_in_use(const void *arg, const char *sha256)
+{
+    const struct core *core = arg;
+    for (size_t index = 0; index < core_job_count(core); index++) {
+        if (strcmp(core_job_at(core, index)->spec.model.sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the loop has to do by the clock. */
+struct timers {
+    int64_t flush_ms, ping_ms;
+    int64_t stop_ms; /* while stopping: requests that are still open then are broken off; else INT64_MAX */
+};
+
+static int timeout_ms(const struct coordinator *coordinator, const struct timers *timers)
+{
+    const int64_t due_ms[] = {timers->flush_ms, timers->ping_ms, timers->stop_ms, core_deadline_ms(coordinator->core),
+                              parked_deadline_ms(coordinator->parked)};
+    int64_t now_ms = clock_now_ms();
+    int64_t next_ms = INT64_MAX;
+    for (size_t index = 0; index < sizeof due_ms / sizeof due_ms[0]; index++) {
+        next_ms = due_ms[index] < next_ms ? due_ms[index] : next_ms;
+    }
+    int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    int server_ms = http_server_timeout_ms(coordinator->server);
+    if (server_ms >= 0 && server_ms < wait_ms) {
+        wait_ms = server_ms;
+    }
+    return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
+}
+
+/* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost. */
+static int pass(struct coordinator *coordinator, struct timers *timers, struct err *err)
+{
+    http_server_run(coordinator->server);
+    work_collect(coordinator->work);
+    int64_t now_ms = clock_now_ms();
+    if (now_ms >= core_deadline_ms(coordinator->core)) {
+        struct event tick = {.type = EVENT_TICK};
+        turn_event(coordinator->turn, &tick, NULL, NULL);
+    }
+    int code = turn_commit(coordinator->turn, err);
+    if (code) {
+        return err_wrap(err, "commit");
+    }
+    timers->ping_ms = event_stream_ping(coordinator->stream, now_ms);
+    if (now_ms >= timers->flush_ms) {
+        struct err flush_err = {0};
+        if (state_flush(coordinator->state, &flush_err)) {
+            log_warn("telemetry_lost", "error=%s", log_quote(flush_err.text).text);
+        }
+        catalog_trim(coordinator->catalog, model_in_use, coordinator->core);
+        timers->flush_ms = now_ms + FLUSH_MS;
+    }
+    return 0;
+}
+
+/* Long polls are answered, streams end, uploads and downloads get a little time; new requests are refused. */
+static void begin_stop(struct coordinator *coordinator, struct timers *timers)
+{
+    coordinator->stopping = true;
+    coordinator->ready = false;
+    timers->stop_ms = clock_now_ms() + STOP_GRACE_MS;
+    parked_end(coordinator->parked);
+    event_stream_end(coordinator->stream);
+    log_info("stopping", "uptime_seconds=%" PRId64 " requests=%zu", (clock_wall_ms() - coordinator->started_ms) / 1000,
+             coordinator->requests_open);
+}
+
+/* Turn until a signal asks to stop and the requests under way are answered; a second signal does not wait for them. */
+static int turns(struct coordinator *coordinator, int signals, struct err *err)
+{
+    struct timers timers = {.flush_ms = clock_now_ms() + FLUSH_MS, .ping_ms = INT64_MAX, .stop_ms = INT64_MAX};
+    struct pollfd polled[] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = http_server_fd(coordinator->server), .events = POLLIN},
+        {.fd = work_fd(coordinator->work), .events = POLLIN},
+    };
+    for (;;) {
+        int ready = poll(polled, 3, timeout_ms(coordinator, &timers));
+        if (ready < 0 && errno != EINTR) {
+            return err_set(err, ERR_IO, "poll: %s", strerror(errno));
+        }
+        struct signalfd_siginfo signal_info;
+        bool signalled =
+            ready > 0 && polled[0].revents && read(signals, &signal_info, sizeof signal_info) == sizeof signal_info;
+        if (signalled && coordinator->stopping) {
+            return 0;
+        }
+        if (signalled) {
+            begin_stop(coordinator, &timers);
+        }
+        int code = pass(coordinator, &timers, err);
+        if (code) {
+            return code;
+        }
+        if (coordinator->stopping && (coordinator->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
+            return 0;
+        }
+    }
+}
+
+/* Every connection is a descriptor; the usual bound of 1024 is for interactive programs. */
+static void raise_descriptors(const struct coordinator_config *config)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)config->connections_max + DESCRIPTORS_EXTRA;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted) {
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < wanted) {
+        log_warn("few_descriptors", "open_files=%llu connections=%" PRId64, (unsigned long long)limit.rlim_cur,
+                 config->connections_max);
+    }
+}
+
+static int block_signals(int *out, struct err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL)) {
+        return err_set(err, ERR_IO, "block signals: %s", strerror(errno));
+    }
+    *out = signalfd(-1, &set, SFD_CLOEXEC);
+    return *out < 0 ? err_set(err, ERR_IO, "signalfd: %s", strerror(errno)) : 0;
+}
+
+int loop_run(const struct coordinator_config *config, struct err *err)
+{
+    struct coordinator coordinator = {.config = config};
+    FD_AUTO int signals = -1;
+    int code = block_signals(&signals, err);
+    if (!code) {
+        raise_descriptors(config);
+        code = open_all(&coordinator, err);
+    }
+    if (!code) {
+        coordinator.ready = true;
+        log_info("listening", "address=%s state_dir=%s version=" PACELINE_VERSION,
+                 http_server_address(coordinator.server)->text, config->state_dir);
+        code = turns(&coordinator, signals, err);
+    }
+    close_all(&coordinator);
+    return code;
+}

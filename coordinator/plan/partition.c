@@ -1,0 +1,482 @@
+#include "coordinator/plan/partition.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/plan/timeline.h"
+
+/* Below this relative difference two plans are equally fast: rounding, not speed. */
+#define EQUAL 1e-12
+/* Share of the work that may go into improving the first plan before the exact search begins. */
+#define LOCAL_SHARE 0.5
+
+struct sums {
+    double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1], update[PARTITION_UNITS_MAX + 1];
+};
+
+struct search {
+    const struct partition_problem *problem;
+    struct sums sums[PARTITION_DEVICES_MAX];                           /* of the units before u, by device */
+    uint16_t fits_end[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
+    /* The least any cut of the units from u on over the devices from k on adds to a step, counted from the moment the
+     * first micro-batch arrives at k until its last gradient has left; INFINITY: does not fit. */
+    double rest[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1];
+    struct partition_plan best; /* step_seconds INFINITY before the first */
+    double work;
+};
+
+/* ---- figures of stages ---- */
+
+static double range_sum(const double *sum, size_t first, size_t end)
+{
+    return fmax(sum[end] - sum[first], 0);
+}
+
+static double work_seconds(const struct search *search, size_t device, size_t first, size_t end)
+{
+    const struct sums *sums = &search->sums[device];
+    return range_sum(sums->forward, first, end) + range_sum(sums->backward, first, end);
+}
+
+static double send_seconds(const struct search *search, size_t device, size_t end)
+{
+    const struct partition_problem *problem = search->problem;
+    return (double)problem->border_bytes[end - 1] / problem->link[device].bytes_per_second;
+}
+
+static uint64_t stage_memory(const struct search *search, size_t device, size_t first, size_t end, size_t in_flight)
+{
+    const struct partition_problem *problem = search->problem;
+    return problem->stage_memory(problem->arg, device, first, end, in_flight);
+}
+
+static int check_problem(const struct partition_problem *problem, struct err *err)
+{
+    if (problem->unit_count < 1 || problem->unit_count > PARTITION_UNITS_MAX) {
+        return err_set(err, ERR_INVALID, "%zu units: expected 1 to %d", problem->unit_count, PARTITION_UNITS_MAX);
+    }
+    if (problem->device_count < 1 || problem->device_count > PARTITION_DEVICES_MAX) {
+        return err_set(err, ERR_INVALID, "%zu devices: expected 1 to %d", problem->device_count, PARTITION_DEVICES_MAX);
+    }
+    if (problem->device_count > problem->unit_count) {
+        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each needs at least one", problem->device_count,
+                       problem->unit_count);
+    }
+    if (problem->micro_batches < 1) {
+        return err_set(err, ERR_INVALID, "no micro-batches");
+    }
+    return 0;
+}
+
+static void prepare_sums(struct search *search)
+{
+    const struct partition_problem *problem = search->problem;
+    size_t units = problem->unit_count;
+    for (size_t d = 0; d < problem->device_count; d++) {
+        struct sums *sums = &search->sums[d];
+        sums->forward[0] = sums->backward[0] = sums->update[0] = 0;
+        for (size_t u = 0; u < units; u++) {
+            sums->forward[u + 1] = sums->forward[u] + problem->forward_seconds[d * units + u];
+            sums->backward[u + 1] = sums->backward[u] + problem->backward_seconds[d * units + u];
+            sums->update[u + 1] = sums->update[u] + problem->update_seconds[d * units + u];
+        }
+    }
+}
+
+static void prepare_fits(struct search *search)
+{
+    const struct partition_problem *problem = search->problem;
+    for (size_t d = 0; d < problem->device_count; d++) {
+        uint64_t cap = problem->memory_cap_bytes[d];
+        for (size_t first = 0; first < problem->unit_count; first++) {
+            size_t fits = first, beyond = problem->unit_count + 1;
+            if (cap == UINT64_MAX) {
+                fits = problem->unit_count;
+            }
+            while (fits + 1 < beyond) {
+                size_t end = fits + (beyond - fits) / 2;
+                if (stage_memory(search, d, first, end, 1) <= cap) {
+                    fits = end;
+                } else {
+                    beyond = end;
+                }
+            }
+            search->fits_end[d][first] = (uint16_t)fits;
+        }
+    }
+}
+
+/* ---- the bound ----
+ * Within a step, stage i starts once the first micro-batch has passed the stages and links before it, works on all of
+ * them, and its last gradient passes them back: a step is never shorter than what lies before (once forth and back)
+ * plus micro_batches times the stage's own work; a link likewise. What lies before is a sum over the stages, so the
+ * best cut by this bound follows from the recurrence over (first unit, device), last device first. */
+
+struct bound {
+    double before; /* what lies before the next stage */
+    double most;   /* the longest stage or link so far */
+};
+
+static struct bound bound_add(const struct search *search, struct bound bound, size_t device, size_t first, size_t end)
+{
+    double count = (double)search->problem->micro_batches;
+    double work = work_seconds(search, device, first, end);
+    double most = count * work;
+    double through = work;
+    if (device + 1 < search->problem->device_count) {
+        double send = send_seconds(search, device, end);
+        double latency = search->problem->link[device].latency_seconds;
+        most = fmax(most, work + 2 * latency + (count + 1) * send);
+        through = work + 2 * latency + 2 * send;
+    }
+    return (struct bound){.before = bound.before + through, .most = fmax(bound.most, bound.before + most)};
+}
+
+/* Last unit border that leaves one unit for each later device. */
+static size_t last_end(const struct search *search, size_t device, size_t first)
+{
+    size_t end = search->problem->unit_count - (search->problem->device_count - 1 - device);
+    return search->fits_end[device][first] < end ? search->fits_end[device][first] : end;
+}
+
+static void prepare_rest(struct search *search)
+{
+    const struct partition_problem *problem = search->problem;
+    size_t units = problem->unit_count, last = problem->device_count - 1;
+    const struct bound none = {0, 0};
+    for (size_t first = 0; first <= units; first++) {
+        bool fits = first < units && search->fits_end[last][first] == units;
+        search->rest[last][first] = fits ? bound_add(search, none, last, first, units).most : INFINITY;
+    }
+    for (size_t d = last; d-- > 0;) {
+        for (size_t first = 0; first <= units; first++) {
+            double best = INFINITY;
+            for (size_t end = first + 1; first < units && end <= last_end(search, d, first); end++) {
+                struct bound bound = bound_add(search, none, d, first, end);
+                best = fmin(best, fmax(bound.most, bound.before + search->rest[d + 1][end]));
+            }
+            search->rest[d][first] = best;
+        }
+    }
+}
+
+/* ---- one plan ---- */
+
+static void fill_stages(const struct search *search, const size_t *end, struct timeline_stage *stage)
+{
+    size_t first = 0;
+    for (size_t d = 0; d < search->problem->device_count; d++) {
+        const struct sums *sums = &search->sums[d];
+        stage[d] = (struct timeline_stage){
+            .forward_seconds = range_sum(sums->forward, first, end[d]),
+            .backward_seconds = range_sum(sums->backward, first, end[d]),
+            .update_seconds = range_sum(sums->update, first, end[d]),
+        };
+        if (d + 1 < search->problem->device_count) {
+            stage[d].send_forward_seconds = stage[d].send_backward_seconds = send_seconds(search, d, end[d]);
+            stage[d].latency_seconds = search->problem->link[d].latency_seconds;
+        }
+        first = end[d];
+    }
+}
+
+/* As many micro-batches as travel behind the stage while the slowest stage or link works on one. */
+static void fill_in_flight(const struct search *search, struct timeline_stage *stage, bool hide_links)
+{
+    size_t count = search->problem->device_count;
+    double slowest = 0;
+    for (size_t i = 0; i < count; i++) {
+        slowest = fmax(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
+        slowest = fmax(slowest, stage[i].send_forward_seconds);
+    }
+    size_t limit = search->problem->micro_batches;
+    limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
+    double travel = 0;
+    for (size_t i = count; i-- > 0;) {
+        travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds + 2 * stage[i].latency_seconds;
+        size_t in_flight = count - i;
+        if (hide_links && slowest > 0) {
+            double wanted = 1 + ceil(travel / slowest - 1e-9);
+            in_flight = wanted > (double)in_flight ? (size_t)fmin(wanted, TIMELINE_IN_FLIGHT_MAX) : in_flight;
+        }
+        stage[i].in_flight = in_flight < limit ? in_flight : limit;
+        travel += stage[i].forward_seconds + stage[i].backward_seconds;
+    }
+}
+
+/* Lower the in-flight limits to what the memory allows. false: some stage does not fit at all. */
+static bool fit_memory(const struct search *search, const size_t *end, struct timeline_stage *stage,
+                       struct partition_plan *plan)
+{
+    size_t first = 0;
+    for (size_t d = 0; d < search->problem->device_count; d++) {
+        uint64_t cap = search->problem->memory_cap_bytes[d];
+        uint64_t bytes = stage_memory(search, d, first, end[d], stage[d].in_flight);
+        while (bytes > cap && stage[d].in_flight > 1) {
+            stage[d].in_flight--;
+            bytes = stage_memory(search, d, first, end[d], stage[d].in_flight);
+        }
+        if (bytes > cap) {
+            return false;
+        }
+        plan->end[d] = end[d];
+        plan->in_flight[d] = stage[d].in_flight;
+        plan->memory_bytes[d] = bytes;
+        first = end[d];
+    }
+    return true;
+}
+
+static double fluid_bound(const struct search *search)
+{
+    double capacity = 0;
+    for (size_t d = 0; d < search->problem->device_count; d++) {
+        capacity += 1 / work_seconds(search, d, 0, search->problem->unit_count);
+    }
+    return (double)search->problem->micro_batches / capacity;
+}
+
+/* Play the cuts, with the usual in-flight limits and with those that hide the links; the better one counts, the former
+ * when they are equally fast: it takes less memory. false: does not fit. */
+static bool play_cuts(struct search *search, const size_t *end, struct partition_plan *out)
+{
+    size_t count = search->problem->device_count, micro_batches = search->problem->micro_batches;
+    struct timeline_stage stage[PARTITION_DEVICES_MAX];
+    fill_stages(search, end, stage);
+    out->step_seconds = INFINITY;
+    for (int hide_links = 0; hide_links <= 1; hide_links++) {
+        struct partition_plan plan = {.bound_seconds = fluid_bound(search)};
+        struct timeline_result result;
+        fill_in_flight(search, stage, hide_links == 1);
+        if (!fit_memory(search, end, stage, &plan)) {
+            return false;
+        }
+        if (hide_links == 1 && memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
+            break;
+        }
+        timeline_play(stage, count, micro_batches, &result);
+        search->work += TIMELINE_STEPS * (double)count * fmin((double)micro_batches, TIMELINE_MICRO_BATCHES_MAX);
+        if (result.step_seconds < out->step_seconds * (1 - EQUAL)) {
+            plan.step_seconds = result.step_seconds;
+            memcpy(plan.busy, result.busy, sizeof(plan.busy));
+            *out = plan;
+        }
+    }
+    return true;
+}
+
+static bool try_cuts(struct search *search, const size_t *end)
+{
+    struct partition_plan plan;
+    if (!play_cuts(search, end, &plan) || !(plan.step_seconds < search->best.step_seconds * (1 - EQUAL))) {
+        return false;
+    }
+    search->best = plan;
+    return true;
+}
+
+/* ---- the search ---- */
+
+struct child {
+    double bound;
+    size_t end;
+};
+
+/* By bound, then by end: insertion, since qsort may allocate. */
+static void child_insert(struct child *child, size_t count, struct child new_child)
+{
+    size_t at = count;
+    while (at > 0 && child[at - 1].bound > new_child.bound) {
+        child[at] = child[at - 1];
+        at--;
+    }
+    child[at] = new_child;
+}
+
+/* The ends of a stage that can still be better than the best plan, most promising first. */
+static size_t list_children(const struct search *search, struct bound bound, double update, size_t device, size_t first,
+                            struct child *child)
+{
+    size_t count = 0;
+    for (size_t end = first + 1; end <= last_end(search, device, first); end++) {
+        double first_update = device == 0 ? range_sum(search->sums[0].update, 0, end) : update;
+        struct bound next = bound_add(search, bound, device, first, end);
+        double least = fmax(next.most, next.before + search->rest[device + 1][end]) + first_update;
+        if (isfinite(least) && least < search->best.step_seconds * (1 - EQUAL)) {
+            child_insert(child, count++, (struct child){.bound = least, .end = end});
+        }
+    }
+    return count;
+}
+
+/* Cut device after device, depth first; end[] is filled as it goes. The depth is the number of devices. only_first: the
+ * most promising child alone. */
+static void descend(struct search *search, struct bound bound, double update, size_t device, size_t *end,
+                    bool only_first)
+{
+    size_t first = device == 0 ? 0 : end[device - 1];
+    if (device + 1 == search->problem->device_count) {
+        end[device] = search->problem->unit_count;
+        (void)try_cuts(search, end);
+        return;
+    }
+    struct child child[PARTITION_UNITS_MAX];
+    size_t count = list_children(search, bound, update, device, first, child);
+    search->work += (double)count;
+    for (size_t i = 0; i < count && search->work < PARTITION_WORK_MAX; i++) {
+        if (!(child[i].bound < search->best.step_seconds * (1 - EQUAL))) {
+            break;
+        }
+        end[device] = child[i].end;
+        double first_update = device == 0 ? range_sum(search->sums[0].update, 0, end[0]) : update;
+        descend(search, bound_add(search, bound, device, first, end[device]), first_update, device + 1, end,
+                only_first);
+        if (only_first) {
+            break;
+        }
+    }
+}
+
+/* Try the best plan with one border moved by `by` units up or down. */
+static bool move_border(struct search *search, size_t border, size_t by, bool up)
+{
+    size_t end[PARTITION_DEVICES_MAX];
+    memcpy(end, search->best.end, sizeof(end));
+    size_t below = border == 0 ? 0 : end[border - 1];
+    if (up ? end[border] + by >= end[border + 1] : end[border] <= below + by) {
+        return false;
+    }
+    end[border] = up ? end[border] + by : end[border] - by;
+    return try_cuts(search, end);
+}
+
+/* Move the borders of the best plan one at a time, as long as that helps. */
+static void improve(struct search *search)
+{
+    size_t borders = search->problem->device_count - 1;
+    bool better = isfinite(search->best.step_seconds);
+    while (better) {
+        better = false;
+        for (size_t i = 0; i < borders; i++) {
+            for (size_t by = 1; by < search->problem->unit_count; by *= 2) {
+                if (search->work >= LOCAL_SHARE * PARTITION_WORK_MAX) {
+                    return;
+                }
+                better = move_border(search, i, by, false) || better;
+                better = move_border(search, i, by, true) || better;
+            }
+        }
+    }
+}
+
+/* ---- what does not fit ---- */
+
+static int misfit(const struct search *search, size_t device, size_t first, size_t unit, struct err *err)
+{
+    const struct partition_problem *problem = search->problem;
+    char unit_name[80], first_name[80], device_name[80];
+    const struct {
+        char *text;
+        const char *const *names;
+        size_t index;
+        const char *word;
+    } name[] = {
+        {unit_name, problem->unit_name, unit, "unit"},
+        {first_name, problem->unit_name, first, "unit"},
+        {device_name, problem->device_name, device, "device"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        if (name[i].names) {
+            (void)snprintf(name[i].text, 80, "%s '%s'", name[i].word, name[i].names[name[i].index]);
+        } else {
+            (void)snprintf(name[i].text, 80, "%s %zu", name[i].word, name[i].index);
+        }
+    }
+    uint64_t bytes = stage_memory(search, device, first, unit + 1, 1), cap = problem->memory_cap_bytes[device];
+    uint64_t missing = bytes > cap ? bytes - cap : 0;
+    if (first == unit) {
+        return err_set(err, ERR_MEMORY,
+                       "%s does not fit on %s: it needs %" PRIu64 " bytes of the %" PRIu64 " there (%" PRIu64
+                       " too many)",
+                       unit_name, device_name, bytes, cap, missing);
+    }
+    return err_set(err, ERR_MEMORY,
+                   "%s does not fit on %s beside %zu units from %s on: they need %" PRIu64 " bytes of the %" PRIu64
+                   " there (%" PRIu64 " too many)",
+                   unit_name, device_name, unit - first, first_name, bytes, cap, missing);
+}
+
+/* Fill device after device as far as possible and say where that ends. */
+static int explain(const struct search *search, struct err *err)
+{
+    const struct partition_problem *problem = search->problem;
+    size_t first = 0;
+    for (size_t d = 0; d < problem->device_count; d++) {
+        size_t limit = problem->unit_count - (problem->device_count - 1 - d);
+        size_t end = last_end(search, d, first);
+        if (end == first || (d + 1 == problem->device_count && end < limit)) {
+            return misfit(search, d, first, end, err);
+        }
+        first = end;
+    }
+    return err_set(err, ERR_MEMORY, "no cut of the %zu units fits the %zu devices' memory", problem->unit_count,
+                   problem->device_count);
+}
+
+int partition_solve(const struct partition_problem *problem, struct partition_plan *out, struct err *err)
+{
+    int rc = check_problem(problem, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct search search = {.problem = problem, .best = {.step_seconds = INFINITY}};
+    const struct bound none = {0, 0};
+    size_t end[PARTITION_DEVICES_MAX] = {0};
+    prepare_sums(&search);
+    prepare_fits(&search);
+    prepare_rest(&search);
+    descend(&search, none, 0, 0, end, true);
+    improve(&search);
+    descend(&search, none, 0, 0, end, false);
+    if (!isfinite(search.best.step_seconds)) {
+        return explain(&search, err);
+    }
+    *out = search.best;
+    return 0;
+}
+
+int partition_evaluate(const struct partition_problem *problem, const size_t *end, struct partition_plan *out,
+                       struct err *err)
+{
+    int rc = check_problem(problem, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct search search = {.problem = problem};
+    size_t first = 0;
+    for (size_t d = 0; d < problem->device_count; d++) {
+        bool last = d + 1 == problem->device_count;
+        if (end[d] <= first || end[d] > problem->unit_count || (last && end[d] != problem->unit_count)) {
+            return err_set(err, ERR_INVALID, "stage %zu ends at unit %zu: borders must rise to %zu", d, end[d],
+                           problem->unit_count);
+        }
+        first = end[d];
+    }
+    prepare_sums(&search);
+    struct partition_plan plan;
+    if (play_cuts(&search, end, &plan)) {
+        *out = plan;
+        return 0;
+    }
+    first = 0;
+    for (size_t d = 0; d < problem->device_count; first = end[d], d++) {
+        if (stage_memory(&search, d, first, end[d], 1) > problem->memory_cap_bytes[d]) {
+            return misfit(&search, d, first, end[d] - 1, err);
+        }
+    }
+    return err_set(err, ERR_MEMORY, "the cuts do not fit the devices' memory");
+}

@@ -1,0 +1,175 @@
+#include "coordinator/plan/timeline.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "libtrain/model/schedule.h"
+
+/* Arrival times of the tensors on their way to a stage, oldest first. A stage is never more than its in-flight limit
+ * ahead of the next one, so the ring cannot overflow. */
+struct ring {
+    double at[TIMELINE_IN_FLIGHT_MAX];
+    size_t taken, put;
+};
+
+/* A stage while it is played. All counts are of the step it is in. */
+struct player {
+    struct ring input, gradient;
+    size_t inputs, gradients; /* taken from the rings: what had arrived when the stage last looked */
+    size_t forwards, backwards;
+    bool waiting;                 /* it looked and had nothing to do: it looks again when a tensor arrives */
+    double free_at;               /* end of its last work */
+    double forward_link_free_at;  /* to the next stage */
+    double backward_link_free_at; /* to the previous stage */
+};
+
+struct game {
+    const struct timeline_stage *stage;
+    size_t stage_count, micro_batches;
+    struct player player[PARTITION_DEVICES_MAX];
+};
+
+static void ring_put(struct ring *ring, double at)
+{
+    ASSERT(ring->put - ring->taken < TIMELINE_IN_FLIGHT_MAX);
+    ring->at[ring->put++ % TIMELINE_IN_FLIGHT_MAX] = at;
+}
+
+static double ring_next(const struct ring *ring)
+{
+    return ring->taken < ring->put ? ring->at[ring->taken % TIMELINE_IN_FLIGHT_MAX] : INFINITY;
+}
+
+/* Take what has arrived by `now`; what belongs to the next step stays in the ring. */
+static void ring_take(struct ring *ring, size_t *count, size_t limit, double now)
+{
+    while (*count < limit && ring_next(ring) <= now) {
+        ring->taken++;
+        (*count)++;
+    }
+}
+
+/* When the stage looks for work next. */
+static double look_at(const struct game *game, const struct player *player)
+{
+    if (!player->waiting) {
+        return player->free_at;
+    }
+    double input = player->inputs < game->micro_batches ? ring_next(&player->input) : INFINITY;
+    double gradient = player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
+    return fmin(input, gradient);
+}
+
+static enum schedule_work next_work(struct game *game, size_t index, double now)
+{
+    struct player *player = &game->player[index];
+    bool first = index == 0, last = index + 1 == game->stage_count;
+    ring_take(&player->input, &player->inputs, game->micro_batches, now);
+    ring_take(&player->gradient, &player->gradients, game->micro_batches, now);
+    const struct schedule_progress progress = {
+        .micro_batches = game->micro_batches,
+        .in_flight = game->stage[index].in_flight,
+        .inputs = first ? game->micro_batches : player->inputs,
+        .gradients = last ? player->forwards : player->gradients,
+        .forwards = player->forwards,
+        .backwards = player->backwards,
+    };
+    return schedule_next(&progress);
+}
+
+/* A tensor leaves when both its work and the tensor before it on the link are done. */
+static double send(double *link_free_at, double ready_at, double send_seconds, double latency_seconds)
+{
+    *link_free_at = fmax(*link_free_at, ready_at) + send_seconds;
+    return *link_free_at + latency_seconds;
+}
+
+static void work_forward(struct game *game, size_t index, double now)
+{
+    const struct timeline_stage *stage = &game->stage[index];
+    struct player *player = &game->player[index];
+    player->free_at = now + stage->forward_seconds;
+    player->forwards++;
+    if (index + 1 < game->stage_count) {
+        ring_put(&game->player[index + 1].input, send(&player->forward_link_free_at, player->free_at,
+                                                      stage->send_forward_seconds, stage->latency_seconds));
+    }
+}
+
+static void work_backward(struct game *game, size_t index, double now)
+{
+    struct player *player = &game->player[index];
+    player->free_at = now + game->stage[index].backward_seconds;
+    player->backwards++;
+    if (index > 0) {
+        const struct timeline_stage *previous = &game->stage[index - 1];
+        ring_put(&game->player[index - 1].gradient, send(&player->backward_link_free_at, player->free_at,
+                                                         previous->send_backward_seconds, previous->latency_seconds));
+    }
+}
+
+static void work_update(struct game *game, size_t index, double now)
+{
+    struct player *player = &game->player[index];
+    player->free_at = now + game->stage[index].update_seconds;
+    player->forwards = player->backwards = player->inputs = player->gradients = 0;
+}
+
+/* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks is known by then. */
+static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches)
+{
+    struct game game = {.stage = stage, .stage_count = stage_count, .micro_batches = micro_batches};
+    double warm_at = 0;
+    size_t steps = 0;
+    while (steps < TIMELINE_STEPS) {
+        size_t next = 0;
+        double now = look_at(&game, &game.player[0]);
+        for (size_t i = 1; i < stage_count; i++) {
+            double at = look_at(&game, &game.player[i]);
+            if (at < now) {
+                next = i;
+                now = at;
+            }
+        }
+        ASSERT(isfinite(now));
+        enum schedule_work work = next_work(&game, next, now);
+        game.player[next].waiting = work == SCHEDULE_WAIT;
+        switch (work) {
+        case SCHEDULE_WAIT: break;
+        case SCHEDULE_FORWARD: work_forward(&game, next, now); break;
+        case SCHEDULE_BACKWARD: work_backward(&game, next, now); break;
+        case SCHEDULE_UPDATE:
+            work_update(&game, next, now);
+            /* The first stage ends every step: the last gradient is its. */
+            steps += next == 0;
+            if (next == 0 && steps == TIMELINE_WARMUP_STEPS) {
+                warm_at = game.player[0].free_at;
+            }
+            break;
+        }
+    }
+    return (game.player[0].free_at - warm_at) / (TIMELINE_STEPS - TIMELINE_WARMUP_STEPS);
+}
+
+void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
+                   struct timeline_result *out)
+{
+    ASSERT(stage_count >= 1 && stage_count <= PARTITION_DEVICES_MAX && micro_batches >= 1);
+    size_t played = micro_batches < TIMELINE_MICRO_BATCHES_MAX ? micro_batches : TIMELINE_MICRO_BATCHES_MAX;
+    for (size_t i = 0; i < stage_count; i++) {
+        ASSERT(stage[i].in_flight >= 1 && stage[i].in_flight <= TIMELINE_IN_FLIGHT_MAX);
+    }
+    double seconds = play(stage, stage_count, played);
+    if (played < micro_batches) {
+        size_t half = TIMELINE_MICRO_BATCHES_MAX / 2;
+        double each = (seconds - play(stage, stage_count, half)) / (double)(played - half);
+        seconds += each * (double)(micro_batches - played);
+    }
+    *out = (struct timeline_result){.step_seconds = seconds};
+    for (size_t i = 0; i < stage_count; i++) {
+        double work = (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches;
+        out->busy[i] = seconds > 0 ? (work + stage[i].update_seconds) / seconds : 0;
+    }
+}

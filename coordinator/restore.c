@@ -1,0 +1,247 @@
+#include "coordinator/restore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/objects.h"
+#include "schema/wire.h"
+
+/* Rows of one kind read into an array. */
+struct table {
+    enum object_kind kind;
+    size_t element_size;
+    bool live_only; /* jobs: those that have not ended */
+    void *item;
+    size_t count, capacity;
+    int code;
+    struct err *err;
+};
+
+static bool grow(struct table *table)
+{
+    if (table->count < table->capacity) {
+        return true;
+    }
+    size_t capacity = table->capacity ? table->capacity * 2 : 16;
+    void *item = realloc(table->item, capacity * table->element_size);
+    if (!item) {
+        table->code = err_set(table->err, ERR_MEMORY, "out of memory");
+        return false;
+    }
+    table->item = item;
+    table->capacity = capacity;
+    return true;
+}
+
+static bool read_row(void *arg, const struct state_row *row)
+{
+    struct table *table = arg;
+    if (!grow(table)) {
+        return false;
+    }
+    void *item = (char *)table->item + table->count * table->element_size;
+    memset(item, 0, table->element_size);
+    struct record_faults faults = {0};
+    const struct record *record = object_facts(table->kind)->record;
+    table->code = wire_read(record, row->document, row->document_size, item, &faults, table->err);
+    if (table->code) {
+        table->code = err_wrap(table->err, "state.db: %s '%s'", record->name, row->id);
+        return false;
+    }
+    if (!table->live_only || !job_state_ended(((const struct job *)item)->state)) {
+        table->count++;
+    }
+    return true;
+}
+
+static int read_table(struct coordinator *coordinator, struct table *table, struct err *err)
+{
+    table->err = err;
+    int code = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX, false, read_row,
+                          table, err);
+    return code ? code : table->code;
+}
+
+/* Only the newest plan of each live job goes to the core. */
+static bool newest_plan(void *arg, const struct state_row *row)
+{
+    read_row(arg, row);
+    return false;
+}
+
+static int read_plans(struct coordinator *coordinator, const struct table *jobs, struct table *plans, struct err *err)
+{
+    plans->err = err;
+    int code = 0;
+    for (size_t index = 0; !code && index < jobs->count; index++) {
+        const struct job *job = (const struct job *)jobs->item + index;
+        code = state_list(coordinator->state, STATE_PLANS, job->id.text, "", 1, true, newest_plan, plans, err);
+        code = code ? code : plans->code;
+    }
+    return code;
+}
+
+static int attach_models(struct coordinator *coordinator, const struct table *jobs, struct restored_job *out,
+                         struct err *err)
+{
+    for (size_t index = 0; index < jobs->count; index++) {
+        const struct job *job = (const struct job *)jobs->item + index;
+        const struct catalog_entry *entry;
+        int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
+        if (code) {
+            return err_wrap(err, "job '%s'", job->id.text);
+        }
+        out[index].job = *job;
+        out[index].model = entry->model;
+    }
+    return 0;
+}
+
+/* What the blob sweep compares with: every hash that a row names. */
+struct references {
+    char (*sha256)[SHA256_SIZE];
+    bool *seen;
+    size_t count, capacity;
+    bool failed;
+};
+
+static void refer(struct references *references, const char *sha256)
+{
+    if (!sha256[0] || references->failed) {
+        return;
+    }
+    if (references->count == references->capacity) {
+        size_t capacity = references->capacity ? references->capacity * 2 : 256;
+        void *grown = realloc(references->sha256, capacity * sizeof *references->sha256);
+        if (!grown) {
+            references->failed = true;
+            return;
+        }
+        references->sha256 = grown;
+        references->capacity = capacity;
+    }
+    snprintf(references->sha256[references->count++], SHA256_SIZE, "%s", sha256);
+}
+
+static bool refer_checkpoint(void *arg, const struct state_row *row)
+{
+    struct checkpoint checkpoint = {0};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    struct references *references = arg;
+    if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults, &err)) {
+        references->failed = true; /* better keep every blob than lose one that a damaged row names */
+        log_error("checkpoint_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
+    }
+    refer(references, checkpoint.sha256);
+    return true;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static bool keep_blob(void *arg, const char *sha256, uint64_t size)
+{
+    const struct references *references = arg;
+    const char(*found)[SHA256_SIZE] =
+        bsearch(sha256, references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    if (!found) {
+        log_warn("orphan_blob_removed", "sha256=%s size_bytes=%llu", sha256, (unsigned long long)size);
+        return false;
+    }
+    references->seen[found - (const char(*)[SHA256_SIZE])references->sha256] = true;
+    return true;
+}
+
+static int reconcile(struct coordinator *coordinator, struct references *references, struct err *err)
+{
+    int code =
+        state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, refer_checkpoint, references, err);
+    if (code || references->failed) {
+        return code;
+    }
+    qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    references->seen = calloc(references->count + 1, sizeof *references->seen);
+    if (!references->seen) {
+        return err_set(err, ERR_MEMORY, "out of memory");
+    }
+    code = blob_sweep(coordinator->blobs, keep_blob, references, err);
+    for (size_t index = 0; !code && index < references->count; index++) {
+        bool repeated = index > 0 && strcmp(references->sha256[index], references->sha256[index - 1]) == 0;
+        if (!references->seen[index] && !repeated) {
+            log_error("blob_missing", "sha256=%s", references->sha256[index]);
+        }
+    }
+    return code;
+}
+
+int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
+{
+    struct table devices = {.kind = OBJECT_DEVICE, .element_size = sizeof(struct device)};
+    struct table jobs = {.kind = OBJECT_JOB, .element_size = sizeof(struct job), .live_only = true};
+    struct table plans = {.kind = OBJECT_PLAN, .element_size = sizeof(struct plan)};
+    struct table datasets = {.kind = OBJECT_DATASET, .element_size = sizeof(struct dataset)};
+    struct table models = {.kind = OBJECT_MODEL, .element_size = sizeof(struct model_row)};
+    struct table units = {.kind = OBJECT_CENTER_UNIT, .element_size = sizeof(struct center_unit)};
+    struct references references = {0};
+    struct restored_job *restored = NULL;
+    struct table *all[] = {&devices, &jobs, &datasets, &models, &units};
+    int code = 0;
+    for (size_t index = 0; !code && index < sizeof all / sizeof all[0]; index++) {
+        code = read_table(coordinator, all[index], err);
+    }
+    if (!code) {
+        code = read_plans(coordinator, &jobs, &plans, err);
+    }
+    if (!code) {
+        restored = calloc(jobs.count + 1, sizeof *restored);
+        code = restored ? attach_models(coordinator, &jobs, restored, err) : err_set(err, ERR_MEMORY, "out of memory");
+    }
+    for (size_t index = 0; index < datasets.count; index++) {
+        refer(&references, ((const struct dataset *)datasets.item)[index].sha256);
+    }
+    for (size_t index = 0; index < jobs.count; index++) {
+        refer(&references, ((const struct job *)jobs.item)[index].data.train_sha256);
+        refer(&references, ((const struct job *)jobs.item)[index].data.test_sha256);
+    }
+    for (size_t index = 0; index < units.count; index++) {
+        refer(&references, ((const struct center_unit *)units.item)[index].sha256);
+    }
+    if (!code) {
+        code = reconcile(coordinator, &references, err);
+    }
+    if (!code) {
+        struct event event = {.type = EVENT_RESTORED,
+                              .restored = {.seed = seed,
+                                           .device = (const struct device *)devices.item,
+                                           .device_count = devices.count,
+                                           .job = restored,
+                                           .job_count = jobs.count,
+                                           .plan = (const struct plan *)plans.item,
+                                           .plan_count = plans.count,
+                                           .dataset = (const struct dataset *)datasets.item,
+                                           .dataset_count = datasets.count,
+                                           .model = (const struct model_row *)models.item,
+                                           .model_count = models.count,
+                                           .center_unit = (const struct center_unit *)units.item,
+                                           .center_unit_count = units.count}};
+        turn_event(coordinator->turn, &event, NULL, NULL);
+        code = turn_commit(coordinator->turn, err);
+    }
+    if (!code) {
+        log_info("restored", "devices=%zu jobs=%zu datasets=%zu", devices.count, jobs.count, datasets.count);
+    }
+    free(restored);
+    free(references.sha256);
+    free(references.seen);
+    for (size_t index = 0; index < sizeof all / sizeof all[0]; index++) {
+        free(all[index]->item);
+    }
+    free(plans.item);
+    return code;
+}

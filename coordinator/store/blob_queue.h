@@ -1,0 +1,112 @@
+/* blob_queue.h: what travels from the threads that feed uploads to the writer: one queue, in order, with one lock that
+ * is never held while the disk works. It bounds the memory of chunks on their way, knows which uploads are alive, and
+ * tells paused ones when there is room. Private to coordinator/store; knows nothing of SQL. */
+#ifndef COORDINATOR_STORE_BLOB_QUEUE_H
+#define COORDINATOR_STORE_BLOB_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "coordinator/store/blobs.h"
+
+/* Uploads that are open or not yet written. Each may hold one unfinished chunk beside the queue. */
+#define BLOB_UPLOADS_MAX 256
+#define BLOB_BATCH_BYTES (8u << 20)
+#define BLOB_BATCH_ITEMS 1024
+#define BLOB_BATCH_WAIT_MS 100
+#define BLOB_DELETES_MAX 65536
+
+enum blob_item_kind { BLOB_ITEM_CHUNK, BLOB_ITEM_END, BLOB_ITEM_DELETE };
+
+struct blob_item {
+    struct blob_item *next;
+    enum blob_item_kind kind;
+    bool dropped;               /* CHUNK: its upload was aborted or has failed; set when the writer takes it */
+    struct blob_upload *upload; /* CHUNK, END */
+    char *data;                 /* CHUNK: [BLOB_CHUNK_BYTES], pages of its own */
+    size_t size;
+    uint32_t index;
+    char sha256[BLOB_SHA256_SIZE]; /* DELETE */
+};
+
+struct blob_upload {
+    struct blob_store *store;
+    int64_t id; /* of its row */
+
+    /* The feeding thread's until the end is queued, then the writer's. */
+    struct sha256 *hash;
+    struct blob_item *partial; /* the chunk being filled */
+    uint32_t chunks;           /* handed over */
+    uint64_t size, size_limit;
+    char expected[BLOB_SHA256_SIZE]; /* or "" */
+    char sha256[BLOB_SHA256_SIZE];
+    blob_done_fn done;
+    void *done_arg;
+    struct blob_item end;
+
+    /* Under the queue's lock; failure is written by the writer alone. */
+    struct blob_upload *previous, *next;
+    struct err failure;
+    size_t queued_bytes;
+    void (*on_room)(void *arg);
+    void *on_room_arg;
+    bool waiting;  /* was told that there is no room */
+    bool calling;  /* on_room is running */
+    bool ended;    /* finished or aborted */
+    bool finished; /* not aborted */
+};
+
+struct blob_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for the writer: something came */
+    pthread_cond_t room; /* for feeders: the writer took something, or a callback has returned */
+    pthread_cond_t idle; /* for blob_drain */
+    size_t limit_bytes;
+    struct blob_item *head, **tail;
+    size_t queued_bytes;  /* until written */
+    size_t waiting_bytes; /* not yet taken by the writer */
+    size_t deletes;
+    int64_t first_ms; /* when the queue stopped being empty */
+    struct blob_upload *first_upload, *last_upload;
+    size_t uploads, open_uploads;
+    int64_t next_id;  /* set before the first upload */
+    pthread_t writer; /* and this, once it runs */
+    bool is_idle, stopping;
+    bool room_wanted; /* somebody waits for the writer to take something */
+};
+
+NODISCARD int blob_queue_init(struct blob_queue *queue, size_t limit_bytes, struct err *err);
+void blob_queue_done(struct blob_queue *queue);
+
+/* ---- feeding threads ---- */
+/* Give the upload its id and count it. ERR_LIMIT. */
+NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upload, struct err *err);
+/* Hand over upload->partial. 1: taken; 0: no room now (never when `wait`); negative: the upload has failed. */
+int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait, struct err *err);
+/* Hand over what is left and the end. Returns when on_room cannot run any more; the upload is the writer's then. */
+void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished);
+/* false: no memory, or too many wait already. */
+bool blob_queue_delete(struct blob_queue *queue, const char *sha256);
+/* Wait until the writer has nothing left to do. */
+void blob_queue_drain(struct blob_queue *queue);
+/* Drop the uploads that are still open and let the writer end when the queue is empty. */
+void blob_queue_stop(struct blob_queue *queue);
+
+/* ---- the writer ---- */
+/* The next batch, as a list in order. NULL: there is nothing; waits for something unless the caller has other work.
+ * *stopped: nothing will come any more. */
+struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped);
+/* From now on the upload's feeder is told why. */
+void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload, const struct err *failure);
+/* Whether rows of this id belong to an upload that goes on. */
+bool blob_queue_owns(struct blob_queue *queue, int64_t id);
+/* A batch was dealt with: free it and the uploads that ended in it, wake who waits for room. */
+void blob_queue_settle(struct blob_queue *queue, struct blob_item *items);
+
+NODISCARD int blob_chunk_new(struct blob_upload *upload, struct blob_item **out, struct err *err);
+void blob_item_free(struct blob_item *item);
+
+#endif

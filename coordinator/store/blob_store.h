@@ -1,0 +1,65 @@
+/* blob_store.h: what the files behind blobs.h share. Private to coordinator/store. */
+#ifndef COORDINATOR_STORE_BLOB_STORE_H
+#define COORDINATOR_STORE_BLOB_STORE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/store/blob_queue.h"
+#include "coordinator/store/blobs.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+#define BLOB_PAGE_BYTES 65536
+/* How checkpoints.db keeps a commit through a power cut (docs/adr/0201). */
+#define BLOB_DURABILITY "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL"
+/* The chunks of a blob are the rows from id << 20 on: 1 TiB a blob. */
+#define BLOB_INDEX_BITS 20
+#define BLOB_SIZE_MAX ((uint64_t)BLOB_CHUNK_BYTES << BLOB_INDEX_BITS)
+
+/* As blob_open with other PRAGMAs, to measure what they lose. */
+NODISCARD int blob_open_with(const struct blob_config *config, const char *durability, struct blob_store **out,
+                             struct err *err);
+
+/* ---- blob_writer.c: the one connection that writes; used by its thread alone once that runs ---- */
+struct blob_writer;
+/* Opens the database, migrates it and removes what a crash left half written. *next_id: the first id not in use. */
+NODISCARD int blob_writer_open(struct blob_store *store, const char *durability, struct blob_writer **out,
+                               int64_t *next_id, struct err *err);
+void blob_writer_close(struct blob_writer **writer);
+/* The thread: returns when the queue was stopped and is empty. arg: struct blob_writer. */
+void *blob_writer_run(void *arg);
+
+/* ---- blob_reader.c: a few connections, each lent to one thread for one chunk ---- */
+#define BLOB_READERS 4
+struct blob_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
+    struct blob_connection *connection[BLOB_READERS]; /* opened at first use */
+    bool lent[BLOB_READERS];
+    size_t open_readers;
+};
+NODISCARD int blob_pool_init(struct blob_pool *pool, struct err *err);
+void blob_pool_done(struct blob_pool *pool);
+
+struct blob_store {
+    char directory[PATH_MAX];
+    char path[PATH_MAX];
+    uint64_t min_free_bytes;
+    int owner; /* lock file */
+    struct blob_queue queue;
+    struct blob_pool pool;
+    struct blob_writer *writer;
+    pthread_t thread;
+    bool has_queue, has_pool, has_thread, has_commit_lock;
+    /* Readers hold it shared for one chunk, the writer alone for one commit: nobody meets a locked file and polls. */
+    pthread_rwlock_t commit_lock;
+    _Atomic uint64_t blobs, bytes, bytes_written;
+    _Atomic uint64_t reusable_bytes; /* free pages inside the file */
+};
+
+#endif

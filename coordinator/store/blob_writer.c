@@ -1,0 +1,257 @@
+/* The writer: batches of the queue become transactions; between them it gives the rows of deleted, failed and abandoned
+ * blobs back, a few at a time, so that no upload waits long for that. */
+#include <sqlite3.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "coordinator/store/blob_store.h"
+#include "coordinator/store/blob_writer.h"
+#include "coordinator/store/migrate.h"
+#include "coordinator/store/sql.h"
+#include "net/hash.h"
+
+/* Changes of the statistics, counted when their transaction is committed. */
+struct tally {
+    int64_t blobs, bytes;
+    uint64_t written;
+};
+
+static int begin(struct blob_writer *writer, struct err *err)
+{
+    return sql_exec(writer->db, "BEGIN IMMEDIATE", err);
+}
+
+/* Commit, or roll back when something failed before; no reader is inside the file meanwhile. */
+int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
+{
+    int locked = pthread_rwlock_wrlock(&writer->store->commit_lock);
+    ASSERT(locked == 0);
+    if (rc == 0) {
+        rc = sql_exec(writer->db, "COMMIT", err);
+    }
+    if (rc) {
+        if (!sqlite3_get_autocommit(writer->db)) {
+            (void)sqlite3_exec(writer->db, "ROLLBACK", NULL, NULL, NULL);
+        }
+        /* A commit that failed half way leaves its journal to the next one who looks: let that be us, while no reader
+         * can meet it. What is wrong with the disk shows at the next batch. */
+        (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    (void)pthread_rwlock_unlock(&writer->store->commit_lock);
+    return rc;
+}
+
+static int bind_failed(struct blob_writer *writer, struct err *err)
+{
+    return sql_fail(writer->db, "bind", err);
+}
+
+static int put_chunk(struct blob_writer *writer, const struct blob_item *item, struct tally *tally, struct err *err)
+{
+    int64_t id = item->upload->id;
+    sqlite3_stmt *row = writer->statement[WRITER_ADD_ROW];
+    sqlite3_stmt *chunk = writer->statement[WRITER_ADD_CHUNK];
+    if (sqlite3_bind_int64(row, 1, id) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    int rc = sql_run(writer->db, row, err);
+    if (rc) {
+        return rc;
+    }
+    if (sqlite3_bind_int64(chunk, 1, (id << BLOB_INDEX_BITS) + item->index) != SQLITE_OK ||
+        sqlite3_bind_blob64(chunk, 2, item->data, item->size, SQLITE_STATIC) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    rc = sql_run(writer->db, chunk, err);
+    tally->written += item->size;
+    return rc;
+}
+
+/* All rows are there: from this transaction on the blob exists. The same content may exist already; then this copy's
+ * rows are space to reclaim. */
+static int publish(struct blob_writer *writer, const struct blob_upload *upload, struct tally *tally, struct err *err)
+{
+    sqlite3_stmt *find = writer->statement[WRITER_FIND];
+    bool exists = false;
+    if (sqlite3_bind_text(find, 1, upload->sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    int rc = sql_step(writer->db, find, &exists, err);
+    if (rc || exists) {
+        (void)sqlite3_reset(find);
+        writer->has_garbage = writer->has_garbage || exists;
+        return rc;
+    }
+    sqlite3_stmt *statement = writer->statement[WRITER_PUBLISH];
+    if (sqlite3_bind_int64(statement, 1, upload->id) != SQLITE_OK ||
+        sqlite3_bind_text(statement, 2, upload->sha256, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_int64(statement, 3, (int64_t)upload->size) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    tally->blobs++;
+    tally->bytes += (int64_t)upload->size;
+    return sql_run(writer->db, statement, err);
+}
+
+static int withdraw(struct blob_writer *writer, const char *sha256, struct tally *tally, struct err *err)
+{
+    sqlite3_stmt *statement = writer->statement[WRITER_WITHDRAW];
+    bool there = false;
+    if (sqlite3_bind_text(statement, 1, sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    int rc = sql_step(writer->db, statement, &there, err);
+    if (rc == 0 && there) {
+        tally->blobs--;
+        tally->bytes -= sqlite3_column_int64(statement, 0);
+        writer->has_garbage = true;
+        /* The change is complete only when the statement is done. */
+        rc = sql_run(writer->db, statement, err);
+    }
+    return rc;
+}
+
+static bool is_publishable(const struct blob_upload *upload)
+{
+    return upload->finished && !upload->failure.code &&
+           (!upload->expected[0] || hash_text_equal(upload->expected, upload->sha256));
+}
+
+static int apply(struct blob_writer *writer, const struct blob_item *item, struct tally *tally, struct err *err)
+{
+    switch (item->kind) {
+    case BLOB_ITEM_CHUNK: return item->dropped || item->upload->failure.code ? 0 : put_chunk(writer, item, tally, err);
+    case BLOB_ITEM_END: return is_publishable(item->upload) ? publish(writer, item->upload, tally, err) : 0;
+    case BLOB_ITEM_DELETE: return withdraw(writer, item->sha256, tally, err);
+    }
+    return 0;
+}
+
+static void count(struct blob_store *store, const struct tally *tally)
+{
+    atomic_fetch_add(&store->blobs, (uint64_t)tally->blobs);
+    atomic_fetch_add(&store->bytes, (uint64_t)tally->bytes);
+    atomic_fetch_add(&store->bytes_written, tally->written);
+}
+
+/* One transaction around `first` and what follows it, or around it alone. */
+static int commit_items(struct blob_writer *writer, const struct blob_item *first, bool alone, struct err *err)
+{
+    struct tally tally = {0};
+    int rc = begin(writer, err);
+    for (const struct blob_item *item = first; item && rc == 0; item = alone ? NULL : item->next) {
+        rc = apply(writer, item, &tally, err);
+    }
+    rc = blob_writer_end(writer, rc, err);
+    if (rc == 0) {
+        count(writer->store, &tally);
+    }
+    return rc;
+}
+
+static void fail_upload(struct blob_writer *writer, struct blob_upload *upload, const struct err *failure)
+{
+    blob_queue_fail(&writer->store->queue, upload, failure);
+    /* At once: the space may be what the other uploads of the batch need. */
+    struct err err = {0};
+    if (blob_reclaim_one(writer, upload->id, &err)) {
+        log_warn("blob_reclaim_failed", "error=%s", log_quote(err.text).text);
+    }
+    writer->has_garbage = true;
+}
+
+/* The batch as a whole did not fit or failed: item by item, in order, only those that fail themselves are refused. */
+static void commit_each(struct blob_writer *writer, struct blob_item *items)
+{
+    for (struct blob_item *item = items; item; item = item->next) {
+        struct err err = {0};
+        if (commit_items(writer, item, true, &err) == 0) {
+            continue;
+        }
+        if (item->kind == BLOB_ITEM_DELETE) {
+            log_warn("blob_delete_failed", "sha256=%s error=%s", item->sha256, log_quote(err.text).text);
+        } else {
+            fail_upload(writer, item->upload, &err);
+        }
+    }
+}
+
+/* New uploads are refused below min_free_bytes, those that had begun below half of it. */
+static int check_space(const struct blob_store *store, struct err *err)
+{
+    uint64_t free_bytes = 0;
+    int rc = file_free_bytes(store->directory, &free_bytes, err);
+    if (rc || free_bytes + atomic_load(&store->reusable_bytes) >= store->min_free_bytes / 2) {
+        return rc;
+    }
+    return err_set(err, ERR_FULL, "'%s' has %llu bytes free", store->directory, (unsigned long long)free_bytes);
+}
+
+static void refuse_when_full(struct blob_writer *writer, struct blob_item *items)
+{
+    struct err err = {0};
+    int rc = check_space(writer->store, &err);
+    if (rc && rc != ERR_FULL) {
+        log_warn("free_space_unknown", "error=%s", log_quote(err.text).text);
+    }
+    for (struct blob_item *item = items; item && rc == ERR_FULL; item = item->next) {
+        if (item->kind == BLOB_ITEM_CHUNK && !item->dropped && !item->upload->failure.code) {
+            fail_upload(writer, item->upload, &err);
+        }
+    }
+}
+
+/* Tell the outcome of what was finished; everything is on the disk now. */
+static void report(struct blob_writer *writer, struct blob_item *items)
+{
+    for (struct blob_item *item = items; item; item = item->next) {
+        if (item->kind != BLOB_ITEM_END) {
+            continue;
+        }
+        struct blob_upload *upload = item->upload;
+        struct err err = upload->failure;
+        int code = err.code;
+        if (upload->finished && code == 0 && !is_publishable(upload)) {
+            code =
+                err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s", upload->sha256, upload->expected);
+        }
+        writer->has_garbage = writer->has_garbage || !upload->finished || code;
+        if (upload->finished) {
+            upload->done(upload->done_arg, code, upload->sha256, upload->size, &err);
+        }
+    }
+}
+
+static void write_batch(struct blob_writer *writer, struct blob_item *items)
+{
+    struct err err = {0};
+    refuse_when_full(writer, items);
+    if (commit_items(writer, items, false, &err)) {
+        log_warn("blob_batch_failed", "error=%s", log_quote(err.text).text);
+        commit_each(writer, items);
+    }
+    blob_update_reusable(writer);
+    report(writer, items);
+    blob_queue_settle(&writer->store->queue, items);
+}
+
+void *blob_writer_run(void *arg)
+{
+    struct blob_writer *writer = arg;
+    bool stopped = false;
+    while (!stopped) {
+        struct blob_item *items = blob_queue_take(&writer->store->queue, writer->has_garbage, &stopped);
+        if (items) {
+            write_batch(writer, items);
+        }
+        if (writer->has_garbage && !stopped) {
+            writer->has_garbage = blob_reclaim_step(writer);
+        }
+        if (!writer->has_garbage) {
+            /* The pages of the last batch are of no use to the next. */
+            (void)sqlite3_db_release_memory(writer->db);
+        }
+    }
+    return NULL;
+}

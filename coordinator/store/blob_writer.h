@@ -1,0 +1,44 @@
+/* blob_writer.h: what the two halves of the writer share: writing (blob_writer.c) and giving space back
+ * (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
+#ifndef COORDINATOR_STORE_BLOB_WRITER_H
+#define COORDINATOR_STORE_BLOB_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/store/blob_store.h"
+
+enum writer_statement {
+    WRITER_ADD_ROW,
+    WRITER_ADD_CHUNK,
+    WRITER_FIND,
+    WRITER_PUBLISH,
+    WRITER_WITHDRAW,
+    WRITER_NEXT_GARBAGE,
+    WRITER_REMOVE_CHUNKS,
+    WRITER_REMOVE_ROW,
+    WRITER_FREE_PAGES,
+    WRITER_PAGES,
+    WRITER_STATEMENTS,
+};
+
+struct blob_writer {
+    struct blob_store *store;
+    struct sqlite3 *db;
+    struct sqlite3_stmt *statement[WRITER_STATEMENTS];
+    bool has_garbage; /* there may be rows without an owner, or more free pages than are kept */
+};
+
+/* COMMIT when rc is 0, else ROLLBACK. Returns rc, or why the commit failed. */
+NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *err);
+
+/* Remove all rows of one blob that does not exist (any more). */
+NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
+/* Remove all rows of all blobs that nobody owns. */
+NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
+/* A bounded piece of that, then of giving free pages back to the file system; false: nothing is left to do, or it
+ * failed and waits for better times. */
+bool blob_reclaim_step(struct blob_writer *writer);
+void blob_update_reusable(struct blob_writer *writer);
+
+#endif

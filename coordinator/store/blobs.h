@@ -1,0 +1,81 @@
+/* blobs.h: the center: content-addressed blobs in checkpoints.db (rows of 1 MiB, 64 KiB pages, rollback journal, each
+ * byte written once). A blob exists only after its last row is committed; its sha256 is computed while it is received.
+ *
+ * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100 ms). Uploads may be
+ * fed from any one thread each and never block: a full queue says so. Readers are for worker threads (each call may
+ * read the disk). Only this room sees sqlite3.h. */
+#ifndef COORDINATOR_STORE_BLOBS_H
+#define COORDINATOR_STORE_BLOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define BLOB_CHUNK_BYTES (1u << 20)
+#define BLOB_SHA256_SIZE 65
+
+struct blob_store;
+struct blob_upload;
+struct blob_reader;
+
+struct blob_config {
+    const char *directory;   /* DIR/checkpoints.db */
+    uint64_t min_free_bytes; /* below it new blobs are refused: ERR_FULL */
+    uint64_t queue_bytes;    /* memory for chunks on their way, of all uploads: 64 MiB */
+};
+
+/* Opens, removes what a crash left half written, starts the writer. */
+NODISCARD int blob_open(const struct blob_config *config, struct blob_store **out, struct err *err);
+/* Waits for what was finished; drops open uploads, whose feeding threads must have stopped. No reader is open. */
+void blob_close(struct blob_store **store);
+
+/* Begin an upload. expected_sha256 may be NULL; size_limit bounds it. Besides the queue each upload holds at most one
+ * chunk that is not full yet, so a slow client costs 1 MiB and blocks nobody; 256 may be open or unwritten at a time.
+ * ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
+NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint64_t size_limit,
+                               struct blob_upload **out, struct err *err);
+/* Called from the writer thread when a paused upload may go on (or has failed: the next write says why). Set before the
+ * first write. Never called again once finish or abort has returned: those wait for a call that is under way, so do not
+ * hold a lock that fn takes while ending an upload. */
+void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg);
+/* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a negative ERR_ code:
+ * ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give this upload up. After an error only finish
+ * (done then says the same) or abort are left. */
+int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size, struct err *err);
+/* The same, waiting for room: for worker threads. */
+NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size, struct err *err);
+/* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0) or was refused
+ * (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the upload. Content that is there
+ * already is stored once. */
+typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size, const struct err *err);
+void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
+/* Give up: its rows are removed. Ends the upload. */
+void blob_upload_abort(struct blob_upload *upload);
+
+/* ERR_NOT_FOUND. */
+NODISCARD int blob_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
+NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
+                               struct err *err);
+void blob_reader_close(struct blob_reader **reader);
+/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT when a row is missing. */
+NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size, size_t *out_size,
+                        struct err *err);
+/* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next chunk). */
+void blob_delete(struct blob_store *store, const char *sha256);
+/* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For tests and tools;
+ * not from a callback, and not while others keep writing. */
+void blob_drain(struct blob_store *store);
+/* At start, before listening: visit every blob; false: delete it (nothing refers to it). */
+NODISCARD int blob_sweep(struct blob_store *store, bool (*keep)(void *arg, const char *sha256, uint64_t size),
+                         void *arg, struct err *err);
+
+struct blob_statistics {
+    uint64_t blobs, bytes;  /* stored */
+    uint64_t bytes_written; /* since open */
+    uint64_t free_bytes;    /* of the file system */
+};
+void blob_statistics(struct blob_store *store, struct blob_statistics *out);
+
+#endif

@@ -1,0 +1,247 @@
+#include "coordinator/store/state.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "coordinator/store/migrate.h"
+#include "coordinator/store/owner.h"
+#include "coordinator/store/reserve.h"
+#include "coordinator/store/sql.h"
+#include "coordinator/store/state_store.h"
+
+#define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
+
+static int prepare_database(sqlite3 *db, const char *path, const char *durability, struct err *err)
+{
+    char backup[PATH_MAX];
+    int length = snprintf(backup, sizeof(backup), "%s.before-upgrade", path);
+    if (length < 0 || (size_t)length >= sizeof(backup)) {
+        return err_set(err, ERR_INVALID, "path '%s' is too long", path);
+    }
+    /* The lock of EXCLUSIVE is never let go, and with it WAL needs no shared memory beside the file. It has to come
+     * before the first access. Sorting never goes to a file: the disk may be full. */
+    int rc = sql_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY", err);
+    if (rc == 0) {
+        rc = sql_exec(db, durability, err);
+    }
+    if (rc == 0) {
+        rc = sql_exec(db, "PRAGMA journal_size_limit = 16777216", err);
+    }
+    return rc ? rc : migrate_run(db, state_migrations, STATE_APPLICATION_ID, backup, err);
+}
+
+static int open_parts(struct state_store *store, const char *directory, const char *durability, struct err *err)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/state.db", directory);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        return err_set(err, ERR_INVALID, "path '%s/state.db' is too long", directory);
+    }
+    int rc = file_make_directory(directory, 0700, err);
+    if (rc == 0) {
+        rc = owner_take(directory, "state.lock", &store->owner, err);
+    }
+    if (rc == 0) {
+        rc = sql_open(path, &store->db, err);
+    }
+    if (rc == 0) {
+        rc = prepare_database(store->db, path, durability, err) ? err_wrap(err, "%s", path) : 0;
+    }
+    if (rc == 0) {
+        store->rows.db = store->db;
+        rc = reserve_open(directory, "state.reserve", &store->reserve, err);
+    }
+    return rc ? rc : telemetry_new(store->db, &store->telemetry, err);
+}
+
+int state_open_with(const char *directory, const char *durability, struct state_store **out, struct err *err)
+{
+    struct state_store *store = calloc(1, sizeof(*store));
+    if (!store) {
+        return err_set(err, ERR_MEMORY, "state store: out of memory");
+    }
+    store->owner = -1;
+    buf_init(&store->log, CHANGE_LOG_BYTES_MAX);
+    int rc = open_parts(store, directory, durability, err);
+    if (rc) {
+        state_close(&store);
+        return rc;
+    }
+    /* A coordinator that finds its disk full must start all the same: only it can delete what fills the disk. */
+    struct err reserve_err = {0};
+    if (reserve_fill(store->reserve, &reserve_err)) {
+        log_warn("state_reserve_missing", "error=%s", log_quote(reserve_err.text).text);
+    }
+    *out = store;
+    return 0;
+}
+
+int state_open(const char *directory, struct state_store **out, struct err *err)
+{
+    return state_open_with(directory, STATE_DURABILITY, out, err);
+}
+
+void state_close(struct state_store **place)
+{
+    struct state_store *store = *place;
+    if (!store) {
+        return;
+    }
+    if (store->in_transaction) {
+        state_rollback(store);
+    }
+    struct err err = {0};
+    if (store->telemetry && state_flush(store, &err)) {
+        log_warn("telemetry_lost", "error=%s", log_quote(err.text).text);
+    }
+    telemetry_free(&store->telemetry);
+    rows_done(&store->rows);
+    if (store->db) {
+        sql_close(&store->db);
+    }
+    reserve_close(&store->reserve);
+    buf_done(&store->log);
+    file_close(&store->owner);
+    free(store);
+    *place = NULL;
+}
+
+static void undo(struct state_store *store)
+{
+    /* SQLite may have rolled back by itself when a write failed. */
+    if (!sqlite3_get_autocommit(store->db)) {
+        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+}
+
+/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it stays when there is no
+ * reserve left. */
+static int retry_on_reserve(struct state_store *store, struct err *err)
+{
+    undo(store);
+    if (!reserve_release(store->reserve)) {
+        return ERR_FULL;
+    }
+    log_warn("state_reserve_used", "freed_bytes=%u", RESERVE_BYTES);
+    int rc = sql_exec(store->db, "BEGIN IMMEDIATE", err);
+    struct change change;
+    size_t offset = 0;
+    while (rc == 0 && change_log_next(&store->log, &offset, &change)) {
+        rc = rows_apply(&store->rows, &change, err);
+    }
+    return rc;
+}
+
+int state_begin(struct state_store *store, struct err *err)
+{
+    ASSERT(!store->in_transaction);
+    buf_clear(&store->log);
+    store->failed = 0;
+    struct err inner = {0};
+    int rc = sql_exec(store->db, "BEGIN IMMEDIATE", &inner);
+    if (rc == ERR_FULL) {
+        rc = retry_on_reserve(store, &inner);
+    }
+    if (rc) {
+        undo(store);
+        return err_set(err, rc, "%s", inner.text);
+    }
+    store->in_transaction = true;
+    return 0;
+}
+
+int state_commit(struct state_store *store, struct err *err)
+{
+    ASSERT(store->in_transaction);
+    if (store->failed) {
+        int code = store->failed;
+        state_rollback(store);
+        return err_set(err, code, "commit: an earlier change of this turn failed");
+    }
+    struct err inner = {0};
+    int rc = sql_exec(store->db, "COMMIT", &inner);
+    if (rc == ERR_FULL) {
+        rc = retry_on_reserve(store, &inner);
+        rc = rc ? rc : sql_exec(store->db, "COMMIT", &inner);
+    }
+    if (rc) {
+        undo(store);
+    }
+    store->in_transaction = false;
+    buf_clear(&store->log);
+    return rc ? err_set(err, rc, "%s", inner.text) : 0;
+}
+
+void state_rollback(struct state_store *store)
+{
+    ASSERT(store->in_transaction);
+    undo(store);
+    store->in_transaction = false;
+    store->failed = 0;
+    buf_clear(&store->log);
+}
+
+bool state_in_transaction(const struct state_store *store)
+{
+    return store->in_transaction;
+}
+
+static int make_change(struct state_store *store, const struct change *change, struct err *err)
+{
+    ASSERT(store->in_transaction);
+    if (store->failed) {
+        return err_set(err, store->failed, "an earlier change of this turn failed");
+    }
+    struct err inner = {0};
+    int rc = change_log_append(&store->log, change, &inner);
+    if (rc == 0) {
+        rc = rows_apply(&store->rows, change, &inner);
+    }
+    if (rc == ERR_FULL) {
+        rc = retry_on_reserve(store, &inner);
+    }
+    store->failed = rc;
+    return rc ? err_set(err, rc, "%s", inner.text) : 0;
+}
+
+int state_put(struct state_store *store, enum state_table table, const struct state_row *row, struct err *err)
+{
+    ASSERT(row->id && row->id[0] && row->document);
+    struct change change = {.kind = CHANGE_PUT, .table = table, .row = *row};
+    change.row.parent = row->parent ? row->parent : "";
+    return make_change(store, &change, err);
+}
+
+int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err)
+{
+    struct change change = {.kind = CHANGE_DELETE, .table = table, .row = {.id = id, .parent = "", .document = ""}};
+    int rc = make_change(store, &change, err);
+    if (rc == 0 && table == STATE_JOBS) {
+        telemetry_forget(store->telemetry, id);
+    }
+    return rc;
+}
+
+int state_delete_children(struct state_store *store, enum state_table table, const char *parent, const char *below_id,
+                          struct err *err)
+{
+    struct change change = {
+        .kind = below_id ? CHANGE_DELETE_CHILDREN_BELOW : CHANGE_DELETE_CHILDREN,
+        .table = table,
+        .row = {.id = below_id ? below_id : "", .parent = parent, .document = ""},
+    };
+    return make_change(store, &change, err);
+}
+
+int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err)
+{
+    struct change change = {
+        .kind = CHANGE_TRIM, .table = table, .row = {.id = "", .parent = "", .document = ""}, .keep = keep};
+    return make_change(store, &change, err);
+}

@@ -1,0 +1,80 @@
+/* state.h: the coordinator's durable objects and telemetry: state.db (SQLite, WAL, synchronous=FULL). Objects are rows
+ * of their kind's table with id, parent, revision and the document (JSON); telemetry has columns. Only the loop's
+ * thread uses a state store. Only this room sees sqlite3.h. */
+#ifndef COORDINATOR_STORE_STATE_H
+#define COORDINATOR_STORE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum state_table {
+    STATE_DEVICES,
+    STATE_JOBS,
+    STATE_PLANS, /* parent: job */
+    STATE_DATASETS,
+    STATE_MODELS,
+    STATE_CHECKPOINTS,  /* parent: job */
+    STATE_CENTER_UNITS, /* id: job/version/unit; parent: job */
+    STATE_DESCRIPTIONS, /* id: sha256 of a resolved model description; document: its text */
+    STATE_REPLAYS,      /* id: idempotency key; document: request hash, status and answer */
+    STATE_EVENTS,       /* id: sortable event id */
+    STATE_META,         /* id: name; document: value (ticket key, schema facts) */
+    STATE_TABLES,
+};
+
+struct state_store;
+
+/* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the first), preallocate the
+ * reserve. ERR_FULL, ERR_IO, ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
+NODISCARD int state_open(const char *directory, struct state_store **out, struct err *err);
+void state_close(struct state_store **store);
+
+/* One transaction around all puts and deletes of a turn. Nothing is visible after a power cut unless commit returned 0.
+ */
+NODISCARD int state_begin(struct state_store *store, struct err *err);
+NODISCARD int state_commit(struct state_store *store, struct err *err);
+void state_rollback(struct state_store *store);
+bool state_in_transaction(const struct state_store *store);
+
+struct state_row {
+    const char *id;
+    const char *parent; /* "" when the table has none */
+    int64_t revision;
+    int64_t created_ms;
+    const char *document;
+    size_t document_size;
+};
+NODISCARD int state_put(struct state_store *store, enum state_table table, const struct state_row *row,
+                        struct err *err);
+NODISCARD int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err);
+/* All rows of a parent whose id is below `below_id` (NULL: all of the parent). */
+NODISCARD int state_delete_children(struct state_store *store, enum state_table table, const char *parent,
+                                    const char *below_id, struct err *err);
+/* Keep the newest `keep` rows by id (events, replays). */
+NODISCARD int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err);
+
+/* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at most `limit`. visit
+ * returns false to stop. Texts are borrowed for the call. */
+typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
+NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
+                         size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err);
+/* ERR_NOT_FOUND. */
+NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id, state_visit_fn visit,
+                        void *arg, struct err *err);
+
+/* Telemetry is batched: written by state_flush (the loop calls it about once a second) in one transaction; a crash may
+ * lose the last second of it. */
+NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
+                           struct err *err); /* upserted by (job, name, step) */
+NODISCARD int state_measurement(struct state_store *store, int64_t wall_ms, const char *device, const char *job,
+                                int64_t unit, double forward_seconds, double backward_seconds, struct err *err);
+NODISCARD int state_flush(struct state_store *store, struct err *err);
+typedef bool (*state_metric_fn)(void *arg, int64_t step, const char *name, double value);
+/* name NULL: all. Steps > since, ascending, at most limit. */
+NODISCARD int state_metrics(struct state_store *store, const char *job, const char *name, int64_t since, size_t limit,
+                            state_metric_fn visit, void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* state_store.h: what the files behind state.h share. Private to coordinator/store. One thread: the loop's. */
+#ifndef COORDINATOR_STORE_STATE_STORE_H
+#define COORDINATOR_STORE_STATE_STORE_H
+
+#include "base/buf.h"
+#include "coordinator/store/change.h"
+#include "coordinator/store/state.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+struct reserve;
+struct telemetry;
+
+/* How state.db keeps a commit through a power cut (docs/adr/0201). */
+#define STATE_DURABILITY "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
+
+/* As state_open with other PRAGMAs, to measure what they lose. */
+NODISCARD int state_open_with(const char *directory, const char *durability, struct state_store **out, struct err *err);
+
+/* ---- rows.c: rows as SQL; statements are prepared at first use and kept ---- */
+enum row_query {
+    ROW_GET = CHANGE_KINDS, /* behind the kinds of changes: one index for all statements of a table */
+    ROW_LIST,
+    ROW_LIST_NEWEST,
+    ROW_LIST_CHILDREN,
+    ROW_LIST_CHILDREN_NEWEST,
+    ROW_STATEMENTS,
+};
+
+struct rows {
+    struct sqlite3 *db; /* borrowed */
+    struct sqlite3_stmt *statement[STATE_TABLES][ROW_STATEMENTS];
+};
+
+NODISCARD int rows_apply(struct rows *rows, const struct change *change, struct err *err);
+void rows_done(struct rows *rows);
+
+/* ---- telemetry.c ---- */
+NODISCARD int telemetry_new(struct sqlite3 *db, struct telemetry **out, struct err *err);
+void telemetry_free(struct telemetry **telemetry);
+/* Points that wait for the next flush and belong to a job that was just deleted are dropped. */
+void telemetry_forget(struct telemetry *telemetry, const char *job);
+
+struct state_store {
+    struct sqlite3 *db;
+    int owner; /* lock file */
+    struct reserve *reserve;
+    struct rows rows;
+    struct telemetry *telemetry;
+    struct buf log; /* changes of the open transaction */
+    bool in_transaction;
+    int failed; /* the first failure of the open transaction: it can only be rolled back */
+};
+
+#endif

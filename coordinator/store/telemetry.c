@@ -1,0 +1,256 @@
+/* Telemetry waits in memory and is written in one transaction a flush: it comes with every heartbeat and is not worth a
+ * synchronous commit each. */
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/store/reserve.h"
+#include "coordinator/store/sql.h"
+#include "coordinator/store/state_store.h"
+
+#define TEXT_SIZE 64
+#define POINTS_FIRST 256
+#define POINTS_MAX 16384         /* waiting; then the next one flushes by itself */
+#define MEASUREMENTS_MAX 100000u /* rows kept */
+
+enum telemetry_statement { METRIC_PUT, METRIC_LIST, METRIC_LIST_NAMED, MEASUREMENT_PUT, MEASUREMENT_TRIM, STATEMENTS };
+
+static const char *const texts[STATEMENTS] = {
+    [METRIC_PUT] = "INSERT INTO metrics (job, name, step, value) VALUES (?1, ?2, ?3, ?4) "
+                   "ON CONFLICT (job, name, step) DO UPDATE SET value = ?4",
+    [METRIC_LIST] = "SELECT step, name, value FROM metrics WHERE job = ?1 AND step > ?2 "
+                    "ORDER BY step, name LIMIT ?3",
+    [METRIC_LIST_NAMED] = "SELECT step, name, value FROM metrics WHERE job = ?1 AND name = ?4 AND step > ?2 "
+                          "ORDER BY step LIMIT ?3",
+    [MEASUREMENT_PUT] = "INSERT INTO measurements (wall_ms, device, job, unit, forward_seconds, backward_seconds) "
+                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [MEASUREMENT_TRIM] = "DELETE FROM measurements WHERE id <= (SELECT max(id) FROM measurements) - ?1",
+};
+
+/* A metric, or a measurement when it has a device. */
+struct point {
+    char job[TEXT_SIZE];
+    char text[TEXT_SIZE]; /* the metric's name, or the device */
+    bool is_measurement;
+    int64_t number; /* step, or unit */
+    int64_t wall_ms;
+    double value[2]; /* value; or forward and backward seconds */
+};
+
+struct telemetry {
+    sqlite3 *db; /* borrowed */
+    sqlite3_stmt *statement[STATEMENTS];
+    struct point *point;
+    size_t count, capacity;
+};
+
+int telemetry_new(sqlite3 *db, struct telemetry **out, struct err *err)
+{
+    struct telemetry *telemetry = calloc(1, sizeof(*telemetry));
+    if (!telemetry) {
+        return err_set(err, ERR_MEMORY, "telemetry: out of memory");
+    }
+    telemetry->db = db;
+    for (int i = 0; i < STATEMENTS; i++) {
+        int rc = sql_prepare(db, texts[i], &telemetry->statement[i], err);
+        if (rc) {
+            telemetry_free(&telemetry);
+            return rc;
+        }
+    }
+    *out = telemetry;
+    return 0;
+}
+
+void telemetry_free(struct telemetry **place)
+{
+    struct telemetry *telemetry = *place;
+    if (!telemetry) {
+        return;
+    }
+    for (int i = 0; i < STATEMENTS; i++) {
+        sql_finalize(&telemetry->statement[i]);
+    }
+    free(telemetry->point);
+    free(telemetry);
+    *place = NULL;
+}
+
+void telemetry_forget(struct telemetry *telemetry, const char *job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < telemetry->count; i++) {
+        const struct point *point = &telemetry->point[i];
+        if (point->is_measurement || strcmp(point->job, job) != 0) {
+            telemetry->point[kept++] = *point;
+        }
+    }
+    telemetry->count = kept;
+}
+
+static int copy_text(char out[TEXT_SIZE], const char *text, const char *what, struct err *err)
+{
+    size_t size = strlen(text);
+    if (size >= TEXT_SIZE) {
+        return err_set(err, ERR_LIMIT, "telemetry: %s '%.80s' is longer than %d bytes", what, text, TEXT_SIZE - 1);
+    }
+    memcpy(out, text, size + 1);
+    return 0;
+}
+
+/* Room for one more point, flushed if need be. */
+static int make_room(struct state_store *store, struct err *err)
+{
+    struct telemetry *telemetry = store->telemetry;
+    if (telemetry->count < telemetry->capacity) {
+        return 0;
+    }
+    if (telemetry->capacity == POINTS_MAX) {
+        if (store->in_transaction) {
+            return err_set(err, ERR_LIMIT, "telemetry: %d points wait and a turn is open", POINTS_MAX);
+        }
+        return state_flush(store, err);
+    }
+    size_t capacity = telemetry->capacity ? telemetry->capacity * 2 : POINTS_FIRST;
+    struct point *larger = realloc(telemetry->point, capacity * sizeof(*larger));
+    if (!larger) {
+        return err_set(err, ERR_MEMORY, "telemetry: out of memory");
+    }
+    telemetry->point = larger;
+    telemetry->capacity = capacity;
+    return 0;
+}
+
+static int add_point(struct state_store *store, const struct point *point, struct err *err)
+{
+    int rc = make_room(store, err);
+    if (rc == 0) {
+        store->telemetry->point[store->telemetry->count++] = *point;
+    }
+    return rc;
+}
+
+int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
+                 struct err *err)
+{
+    struct point point = {.number = step, .value = {value}};
+    int rc = copy_text(point.job, job, "job", err);
+    rc = rc ? rc : copy_text(point.text, name, "metric", err);
+    return rc ? rc : add_point(store, &point, err);
+}
+
+int state_measurement(struct state_store *store, int64_t wall_ms, const char *device, const char *job, int64_t unit,
+                      double forward_seconds, double backward_seconds, struct err *err)
+{
+    struct point point = {
+        .is_measurement = true, .number = unit, .wall_ms = wall_ms, .value = {forward_seconds, backward_seconds}};
+    int rc = copy_text(point.job, job, "job", err);
+    rc = rc ? rc : copy_text(point.text, device, "device", err);
+    return rc ? rc : add_point(store, &point, err);
+}
+
+/* SQLite stores "not a number" as NULL by itself. */
+static int put_point(struct telemetry *telemetry, const struct point *point, struct err *err)
+{
+    sqlite3_stmt *statement = telemetry->statement[point->is_measurement ? MEASUREMENT_PUT : METRIC_PUT];
+    bool ok;
+    if (point->is_measurement) {
+        ok = sqlite3_bind_int64(statement, 1, point->wall_ms) == SQLITE_OK &&
+             sqlite3_bind_text(statement, 2, point->text, -1, SQLITE_STATIC) == SQLITE_OK &&
+             sqlite3_bind_text(statement, 3, point->job, -1, SQLITE_STATIC) == SQLITE_OK &&
+             sqlite3_bind_int64(statement, 4, point->number) == SQLITE_OK &&
+             sqlite3_bind_double(statement, 5, point->value[0]) == SQLITE_OK &&
+             sqlite3_bind_double(statement, 6, point->value[1]) == SQLITE_OK;
+    } else {
+        ok = sqlite3_bind_text(statement, 1, point->job, -1, SQLITE_STATIC) == SQLITE_OK &&
+             sqlite3_bind_text(statement, 2, point->text, -1, SQLITE_STATIC) == SQLITE_OK &&
+             sqlite3_bind_int64(statement, 3, point->number) == SQLITE_OK &&
+             sqlite3_bind_double(statement, 4, point->value[0]) == SQLITE_OK;
+    }
+    return ok ? sql_run(telemetry->db, statement, err) : sql_fail(telemetry->db, "bind", err);
+}
+
+static int trim_measurements(struct telemetry *telemetry, struct err *err)
+{
+    sqlite3_stmt *statement = telemetry->statement[MEASUREMENT_TRIM];
+    if (sqlite3_bind_int64(statement, 1, MEASUREMENTS_MAX) != SQLITE_OK) {
+        return sql_fail(telemetry->db, "bind", err);
+    }
+    return sql_run(telemetry->db, statement, err);
+}
+
+static int write_points(struct telemetry *telemetry, struct err *err)
+{
+    bool measured = false;
+    int rc = sql_exec(telemetry->db, "BEGIN IMMEDIATE", err);
+    for (size_t i = 0; rc == 0 && i < telemetry->count; i++) {
+        measured = measured || telemetry->point[i].is_measurement;
+        rc = put_point(telemetry, &telemetry->point[i], err);
+    }
+    if (rc == 0 && measured) {
+        rc = trim_measurements(telemetry, err);
+    }
+    if (rc == 0) {
+        rc = sql_exec(telemetry->db, "COMMIT", err);
+    }
+    if (rc && !sqlite3_get_autocommit(telemetry->db)) {
+        (void)sqlite3_exec(telemetry->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+int state_flush(struct state_store *store, struct err *err)
+{
+    ASSERT(!store->in_transaction);
+    struct telemetry *telemetry = store->telemetry;
+    /* Tried at every flush until the disk has room again; the warning was given when the reserve went. */
+    (void)reserve_refill(store->reserve);
+    if (telemetry->count == 0) {
+        return 0;
+    }
+    struct err inner = {0};
+    int rc = write_points(telemetry, &inner);
+    if (rc) {
+        /* Telemetry never takes the reserve: the points stay until the disk has room, as far as memory is given. */
+        return err_set(err, rc, "telemetry: %s", inner.text);
+    }
+    telemetry->count = 0;
+    return 0;
+}
+
+static int bind_query(struct telemetry *telemetry, sqlite3_stmt *statement, const char *job, const char *name,
+                      int64_t since, size_t limit, struct err *err)
+{
+    int64_t most = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
+    bool ok = sqlite3_bind_text(statement, 1, job, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_bind_int64(statement, 2, since) == SQLITE_OK &&
+              sqlite3_bind_int64(statement, 3, most) == SQLITE_OK &&
+              (!name || sqlite3_bind_text(statement, 4, name, -1, SQLITE_STATIC) == SQLITE_OK);
+    return ok ? 0 : sql_fail(telemetry->db, "bind", err);
+}
+
+int state_metrics(struct state_store *store, const char *job, const char *name, int64_t since, size_t limit,
+                  state_metric_fn visit, void *arg, struct err *err)
+{
+    struct telemetry *telemetry = store->telemetry;
+    sqlite3_stmt *statement = telemetry->statement[name ? METRIC_LIST_NAMED : METRIC_LIST];
+    ASSERT(!sqlite3_stmt_busy(statement));
+    int rc = bind_query(telemetry, statement, job, name, since, limit, err);
+    while (rc == 0) {
+        bool there = false;
+        rc = sql_step(telemetry->db, statement, &there, err);
+        if (rc || !there) {
+            break;
+        }
+        bool number = sqlite3_column_type(statement, 2) != SQLITE_NULL;
+        if (!visit(arg, sqlite3_column_int64(statement, 0), (const char *)sqlite3_column_text(statement, 1),
+                   number ? sqlite3_column_double(statement, 2) : (double)NAN)) {
+            (void)sqlite3_reset(statement);
+            (void)sqlite3_clear_bindings(statement);
+            break;
+        }
+    }
+    return rc;
+}

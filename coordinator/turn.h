@@ -1,0 +1,40 @@
+/* turn.h: one turn of the coordinator: events go into the core, its rows into one transaction, and only after the
+ * commit do replies, wake-ups and public events leave (persist before reply). Several events of one pass of the loop
+ * share a commit. The loop's thread only. */
+#ifndef COORDINATOR_TURN_H
+#define COORDINATOR_TURN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "coordinator/core/event.h"
+#include "net/http_server.h"
+#include "schema/limits.h"
+
+struct coordinator;
+struct turn;
+
+NODISCARD int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err);
+void turn_free(struct turn **turn);
+
+/* What goes into the store together with the event's effect. */
+struct turn_extra {
+    const char *description; /* canonical text of a model that the event's job or model row names; NULL: none */
+    size_t description_size;
+    char description_sha256[SHA256_SIZE];
+    char replay_key[IDEMPOTENCY_KEY_SIZE]; /* Idempotency-Key; "": none */
+    char request_sha256[SHA256_SIZE];
+};
+
+/* Feed one event (times are filled in) and collect what it asks for. exchange: who is answered; NULL: nobody. extra may
+ * be NULL. */
+void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra);
+/* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program; a restart is the
+ * normal start. */
+NODISCARD int turn_commit(struct turn *turn, struct err *err);
+/* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget. false: the store has
+ * failed; the next turn_commit says how. */
+NODISCARD bool turn_settle(struct turn *turn);
+
+#endif

@@ -1,0 +1,50 @@
+"""Agents on emulated devices: network namespaces with CPU shares and shaped links, made by the tool `fleet` beside this file.
+
+A driver runs inside, on the device `coord`, so that it reaches the others:
+
+    if "FLEET_NAME" not in os.environ:
+        sys.exit(run_on(DEVICES, [sys.executable, __file__]))   # brings the devices up, runs this again on coord, takes them down
+    with NamespaceFleet() as fleet:
+        fleet.start_coordinator()
+        fleet.start_device("board1")
+
+DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the machine cannot do it, run_on returns 77 and the tool has
+said why. Python's standard library only.
+"""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from paceline import Fleet, Process
+
+TOOL = pathlib.Path(__file__).resolve().with_name("fleet")
+
+
+def run_on(devices, command):
+    """The exit status of the command, run on the device coord of a fleet of its own; 77 where there can be none."""
+    environment = {"FLEET_ID": f"paceline{os.getpid()}", "FLEET_WEIGHT": "10000", **os.environ}
+    with tempfile.NamedTemporaryFile("w", suffix=".fleet") as file:
+        file.write(devices)
+        file.flush()
+        return subprocess.run([str(TOOL), "run", file.name, "--", str(TOOL), "exec", "coord", "--", *map(str, command)], check=False,
+                              env=environment).returncode
+
+
+class NamespaceFleet(Fleet):
+    """As Fleet, with each program on its device. The addresses are not loopback, and nobody else is on this network: --insecure."""
+
+    def start_coordinator(self, *arguments, listen=None):
+        return super().start_coordinator("--insecure", *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0")
+
+    def start_device(self, name, *arguments):
+        """An agent on the device `name`."""
+        address = subprocess.run([str(TOOL), "ip", name], check=True, capture_output=True, text=True).stdout.strip()
+        agent = Process(
+            "paceline-agent",
+            ["--coordinator", f"http://{self.coordinator.address}", "--listen", f"{address}:0", "--insecure", "--state-dir",
+             self.path / name, "--name", name, "--threads", 1, *arguments],
+            self.path / f"{name}.log", prefix=[str(TOOL), "exec", name, "--"])
+        self.agents.append(agent)
+        return agent

@@ -1,0 +1,149 @@
+/* Whole nets against PyTorch in float64: one step of SGD with momentum, each unit a stage of its own, so that the
+ * tensors at every border are seen; initial weights, gradients, updated parameters and running statistics by way of
+ * snapshots. Limits: make_fixtures.py. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/stage/stage.h"
+#include "tests/golden/fixture.h"
+#include "tests/unit/libtrain/pipeline.h"
+
+#define SEED 7
+#define RATE 0.05
+
+/* Compare a whole tensor with the elements that the fixture holds of it. */
+static void expect(const struct fixture *fixture, const char *kind, const char *name, const float *actual, size_t count)
+{
+    char key[SAFETENSORS_NAME_MAX];
+    size_t samples = 0;
+    size_t limit_count = 0;
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    const float *expected = fixture_data(fixture, key, DTYPE_F32, &samples);
+    (void)snprintf(key, sizeof(key), "limits/%s/%s", kind, name);
+    const double *limits = fixture_data(fixture, key, DTYPE_F64, &limit_count);
+    if (!expected || !limits || samples == 0 || samples > count) {
+        fail_msg("the fixture has no %s/%s of %zu elements", kind, name, count);
+        return;
+    }
+    double largest = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)actual[i]));
+    }
+    double worst = fabs(largest - limits[0]);
+    for (size_t i = 0; i < samples; i++) {
+        worst = fmax(worst, fabs((double)actual[i * count / samples] - (double)expected[i]));
+        assert_true(isfinite(actual[i * count / samples]));
+    }
+    if (!(worst <= limits[1])) {
+        fail_msg("%s of %s: off by %.3g, allowed %.3g (largest value %.3g)", kind, name, worst, limits[1], limits[0]);
+    }
+}
+
+/* Parameters, buffers and, in the momentum of a first step, gradients. */
+static void expect_state(const struct fixture *fixture, const struct pipeline *pipeline)
+{
+    for (size_t unit = 0; unit < pipeline->recipe.model->unit_count; unit++) {
+        struct train_stage *stage = pipeline->stage[unit];
+        const struct state_layout *layout = stage->layout[0];
+        unsigned char *blob = malloc(train_unit_bytes(stage, unit));
+        assert_non_null(blob);
+        train_unit_save(stage, unit, blob);
+        for (size_t i = 0; i < layout->header.tensor_count; i++) {
+            static const char *const kinds[] = {
+                [STATE_PARAMETER] = "parameter", [STATE_BUFFER] = "buffer", [STATE_MOMENTUM] = "gradient"};
+            const struct safetensors_tensor *tensor = &layout->header.tensor[i];
+            char name[SAFETENSORS_NAME_MAX];
+            int length = (int)strlen(tensor->name);
+            length -= layout->source[i].kind == STATE_MOMENTUM ? (int)strlen(".momentum") : 0;
+            (void)snprintf(name, sizeof(name), "%.*s", length, tensor->name);
+            expect(fixture, kinds[layout->source[i].kind], name,
+                   (const float *)(blob + layout->header.data_offset + tensor->begin),
+                   (size_t)(tensor->end - tensor->begin) / sizeof(float));
+        }
+        free(blob);
+    }
+}
+
+static void expect_borders(const struct fixture *fixture, const struct pipeline *pipeline, size_t batch)
+{
+    const struct model *model = pipeline->recipe.model;
+    for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
+        size_t count = batch * shape_elements(model->unit[unit].out);
+        expect(fixture, "activation", model->unit[unit].name, pipeline->activation[unit], count);
+        expect(fixture, "activation_gradient", model->unit[unit].name, pipeline->gradient[unit], count);
+    }
+}
+
+static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c)
+{
+    const struct kernel_pools *pools = *state;
+    struct fixture fixture;
+    struct draws draws = draws_new(1);
+    fixture_open(&fixture, name);
+    size_t batch = 0;
+    size_t bytes = 0;
+    const unsigned char *inputs = fixture_data(&fixture, "inputs", DTYPE_U8, &bytes);
+    const int32_t *labels = fixture_data(&fixture, "labels", DTYPE_I32, &batch);
+    assert_non_null(inputs);
+    assert_non_null(labels);
+    struct model *model = test_model_zoo(name, h, w, c);
+    assert_int_equal(bytes, batch * shape_elements(model->input));
+    const struct pipeline_recipe recipe = {.model = model,
+                                           .batch = batch,
+                                           .micro_batches = 1,
+                                           .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
+                                           .learning_rate = RATE,
+                                           .seed = SEED};
+    size_t end[PIPELINE_STAGES_MAX];
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        end[unit] = unit + 1;
+    }
+    struct pipeline *pipeline = pipeline_new(&recipe, end, model->unit_count, pools->pool[1]);
+    pipeline_initialise(pipeline);
+    pipeline_step(pipeline, 1, inputs, labels, &draws);
+    float loss = (float)pipeline->last_loss;
+    expect(&fixture, "loss", "sum", &loss, 1);
+    expect_borders(&fixture, pipeline, batch);
+    expect_state(&fixture, pipeline);
+    double evaluation = 0.0;
+    uint64_t correct = 0;
+    pipeline_evaluate(pipeline, batch, inputs, labels, &evaluation, &correct);
+    loss = (float)evaluation;
+    expect(&fixture, "loss", "evaluation", &loss, 1);
+    pipeline_free(pipeline);
+    model_free(&model);
+    fixture_close(&fixture);
+}
+
+static void a_step_of_mlp_is_the_one_pytorch_takes(void **state)
+{
+    check_net(state, "mlp", 28, 28, 1);
+}
+
+static void a_step_of_lenet5_is_the_one_pytorch_takes(void **state)
+{
+    check_net(state, "lenet5", 28, 28, 1);
+}
+
+static void a_step_of_resnet8_is_the_one_pytorch_takes(void **state)
+{
+    check_net(state, "resnet8", 32, 32, 3);
+}
+
+static void a_step_of_mobilenetv2_is_the_one_pytorch_takes(void **state)
+{
+    check_net(state, "mobilenetv2", 16, 16, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_of_mlp_is_the_one_pytorch_takes),
+        cmocka_unit_test(a_step_of_lenet5_is_the_one_pytorch_takes),
+        cmocka_unit_test(a_step_of_resnet8_is_the_one_pytorch_takes),
+        cmocka_unit_test(a_step_of_mobilenetv2_is_the_one_pytorch_takes),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}

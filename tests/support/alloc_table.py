@@ -1,0 +1,131 @@
+"""Allocations of the agents' threads per step and per message, counted by alloc_count.c in the real programs.
+
+    with Fleet() as fleet:
+        ... coordinator, data set fashion-train ...
+        start_counted_agents(fleet, 3)
+        for agent in measure(fleet): print(agent.device, agent.per_message("peer", "library"))
+
+The same job runs with three different numbers of steps; what two runs differ by is what the steps between cost. The first run, which
+fetches the data, is not counted. A thread that has allocated nothing has no row, so the threads' names are looked up in the running
+agents too.
+"""
+
+import pathlib
+import struct
+import time
+
+from paceline import BIN, Failure
+
+LIBRARY = BIN.parent / "tests/alloc_count.so"
+ROW = struct.Struct("<16sQQ")
+ORIGINS = ("ours", "library")
+MICRO_BATCHES = 4
+CUTS = [2, 4]
+# All steps that count have three digits: how often libcurl's buffers grow depends on the length of a message's address.
+STEPS = (120, 220, 320)
+
+
+def read_table(path):
+    """{thread name: {"ours": count, "library": count}}"""
+    table = {}
+    for name, *counts in ROW.iter_unpack(path.read_bytes()):
+        if name[0]:
+            table[name.rstrip(b"\0").decode()] = dict(zip(ORIGINS, counts))
+    return table
+
+
+def start_counted_agents(fleet, count):
+    for index in range(count):
+        name = f"agent{index}"
+        fleet.start_agent(name, wait=False,
+                          environment={"LD_PRELOAD": str(LIBRARY), "ALLOC_COUNT_FILE": str(fleet.path / f"{name}.count")})
+    for agent in fleet.agents:
+        agent.wait_for_address()
+    fleet.wait_for_devices(count)
+
+
+def counts_of(fleet):
+    """One table an agent, in the order of the agents."""
+    return [read_table(fleet.path / f"agent{index}.count.{agent.process.pid}") for index, agent in enumerate(fleet.agents)]
+
+
+def difference(after, before):
+    return {name: {origin: after[name][origin] - before.get(name, {}).get(origin, 0) for origin in ORIGINS} for name in after}
+
+
+class AgentCounts:
+    """What one agent's threads allocated in each of the runs of STEPS. messages: what it sent or received a step, by thread."""
+
+    def __init__(self, device, stage, stages):
+        self.device, self.stage = device, stage
+        inner = (stage > 0) + (stage < stages - 1)
+        self.messages = {"compute": 0, "peer": inner * MICRO_BATCHES, "send-next": (stage < stages - 1) * MICRO_BATCHES,
+                         "send-prev": (stage > 0) * MICRO_BATCHES}
+        self.runs = []
+        self.seen = set()  # names of its threads while it trained
+
+    def threads(self):
+        """The threads that take part in a step at this stage."""
+        return [name for name, count in self.messages.items() if count or name == "compute"]
+
+    def extra(self, thread, origin, run):
+        """What run number `run` allocated beyond the first one."""
+        if thread not in self.seen:
+            raise Failure(f"{self.device} has no thread '{thread}', only {sorted(self.seen)}")
+        zero = dict.fromkeys(ORIGINS, 0)
+        return self.runs[run].get(thread, zero)[origin] - self.runs[0].get(thread, zero)[origin]
+
+    def per_step(self, thread, origin, run=2):
+        return self.extra(thread, origin, run) / (STEPS[run] - STEPS[0])
+
+    def per_message(self, thread, origin, run=2):
+        return self.per_step(thread, origin, run) / self.messages[thread]
+
+
+def thread_names(agent):
+    return {path.read_text().strip() for path in pathlib.Path(f"/proc/{agent.process.pid}/task").glob("*/comm")}
+
+
+def run_job(fleet, steps, while_running=None):
+    job = fleet.submit({
+        "name": "allocations", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train"}, "batch": 8,
+        "micro_batches": MICRO_BATCHES, "steps": steps, "epochs": 50, "evaluate": {"every_epochs": 0}, "cuts": CUTS,
+        "devices": {"min": len(CUTS) + 1, "max": len(CUTS) + 1}, "learning_rate": {"type": "constant", "value": 0.02}})
+    if while_running:
+        while_running()
+    fleet.wait(job, "succeeded")
+    wait_until_free(fleet)
+    return job
+
+
+def wait_until_free(fleet):
+    """The agents have let the job go: their threads of it are gone."""
+    deadline = time.monotonic() + 30
+    while any(device["job"] for device in fleet.get("/v1/devices?limit=500")["items"]):
+        if time.monotonic() > deadline:
+            raise Failure("the devices are not free again")
+        time.sleep(0.05)
+
+
+def measure(fleet):
+    """[AgentCounts] in the order of the stages, from agents started by start_counted_agents."""
+    names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
+    job = run_job(fleet, STEPS[0])
+    stages = fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"]
+    agents = [AgentCounts(names[stage["device"]], index, len(stages)) for index, stage in enumerate(stages)]
+
+    def look():
+        deadline = time.monotonic() + 30
+        while not all(agent.seen.issuperset(agent.threads()) for agent in agents) and time.monotonic() < deadline:
+            for agent in agents:
+                agent.seen |= thread_names(fleet.agents[int(agent.device.removeprefix("agent"))])
+
+    before = counts_of(fleet)
+    for steps in STEPS:
+        run_job(fleet, steps, look)
+        after = counts_of(fleet)
+        for agent in agents:
+            number = int(agent.device.removeprefix("agent"))
+            agent.runs.append(difference(after[number], before[number]))
+        before = after
+    return agents

@@ -1,0 +1,290 @@
+"""A coordinator and its agents on loopback, for tests that run the real programs.
+
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        fleet.start_agents(3)
+        fleet.upload("digits-train", "digits", "train")
+        job = fleet.submit({...})
+        fleet.wait(job, "succeeded")
+
+Everything lives in a temporary directory; only processes started here are ended, by their pid. PACELINE_BIN names the directory
+of the programs. Every wait has a bound. Python's standard library only.
+"""
+
+import hashlib
+import http.client
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("PACELINE_BIN", ROOT / "build/dev/bin"))
+DATA = ROOT / "examples/data"
+WAIT_SECONDS = float(os.environ.get("PACELINE_TEST_WAIT", "120"))
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+class Failure(AssertionError):
+    """What was expected did not happen; the text says what did."""
+
+
+class Answer:
+    """One HTTP answer: status, headers, bytes; .json parses the body."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        """The problem's code, or None."""
+        if "problem+json" not in (self.headers.get("Content-Type") or ""):
+            return None
+        return self.json["code"]
+
+
+class Process:
+    """A program that says on stderr where it listens. prefix: words before it, of a tool that becomes the program."""
+
+    def __init__(self, program, arguments, log, environment=None, prefix=()):
+        self.log = log
+        self.program = program
+        self.process = subprocess.Popen(
+            [*prefix, str(BIN / program), *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=open(log, "ab"),
+            stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
+        self.address = None
+
+    def wait_for_address(self):
+        deadline = time.monotonic() + 30
+        start = self.log_text().rfind("event=listening")
+        while time.monotonic() < deadline:
+            for line in self.log_text().splitlines():
+                if "event=listening" in line:
+                    self.address = line.split("address=")[1].split()[0]
+            if self.address:
+                return self
+            if self.process.poll() is not None:
+                raise Failure(f"{self.program} ended with {self.process.returncode}: {self.log_text()[-2000:]}")
+            time.sleep(0.02)
+        raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]} {start}")
+
+    def log_text(self):
+        return pathlib.Path(self.log).read_text(errors="replace")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """SIGTERM; the exit status. Fails when it does not end within 20 s."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise Failure(f"{self.program} did not end on SIGTERM: {self.log_text()[-2000:]}") from None
+        return self.process.returncode
+
+    def private_dirty_bytes(self):
+        with open(f"/proc/{self.process.pid}/smaps_rollup", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("Private_Dirty:"):
+                    return int(line.split()[1]) * 1024
+        raise Failure("no Private_Dirty in smaps_rollup")
+
+
+def request(address, method, path, body=None, headers=None, timeout=60):
+    """One request. A dict body is sent as JSON; bytes as they are."""
+    headers = dict(headers or {})
+    if isinstance(body, (dict, list)):
+        body = json.dumps(body).encode()
+        headers.setdefault("Content-Type", "application/json")
+    host, port = address.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    try:
+        connection.request(method, path, body=body, headers=headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())
+    finally:
+        connection.close()
+
+
+def tar_of(*paths):
+    """The files as a tar, in memory."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for path in paths:
+            archive.add(path, arcname=pathlib.Path(path).name)
+    return out.getvalue()
+
+
+def data_files(folder, part):
+    """Images and labels of 'train' or 'test' of a data set in examples/data."""
+    prefix = {"train": "train", "test": "t10k"}[part]
+    return [DATA / folder / f"{prefix}-images-idx3-ubyte.gz", DATA / folder / f"{prefix}-labels-idx1-ubyte.gz"]
+
+
+class Fleet:
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="paceline-test-")
+        self.path = pathlib.Path(self.directory.name)
+        self.coordinator = None
+        self.agents = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        statuses = []
+        try:
+            for process in [*self.agents, self.coordinator]:
+                if process:
+                    statuses.append((process.program, process.stop(), process.log_text()[-3000:]))
+            for program, status, log in statuses:
+                if status not in (0, -signal.SIGKILL) and kind is None:
+                    raise Failure(f"{program} ended with {status}: {log}")
+        finally:
+            if kind is not None:
+                for process in [self.coordinator, *self.agents]:
+                    if process:
+                        print(f"--- {process.log}\n{process.log_text()[-4000:]}")
+            for process in [*self.agents, self.coordinator]:
+                if process and process.process.poll() is None:
+                    process.kill()
+            self.directory.cleanup()
+
+    # ---- programs ----
+
+    def start_coordinator(self, *arguments, listen="127.0.0.1:0"):
+        self.coordinator = Process(
+            "paceline-coordinator",
+            ["--listen", listen, "--state-dir", self.path / "coordinator", "--min-free", "16M", *arguments],
+            self.path / "coordinator.log").wait_for_address()
+        return self.coordinator
+
+    def restart_coordinator(self, *arguments):
+        """The same place again, on the same port."""
+        address = self.coordinator.address
+        (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
+        return self.start_coordinator(*arguments, listen=address)
+
+    def start_agent(self, name=None, *arguments, wait=True, environment=None):
+        name = name or f"agent{len(self.agents)}"
+        agent = Process(
+            "paceline-agent",
+            ["--coordinator", f"http://{self.coordinator.address}", "--listen", "127.0.0.1:0", "--state-dir",
+             self.path / name, "--name", name, "--threads", 1, *arguments],
+            self.path / f"{name}.log", environment)
+        self.agents.append(agent)
+        if wait:
+            agent.wait_for_address()
+        return agent
+
+    def start_agents(self, count, *arguments):
+        for _ in range(count):
+            self.start_agent(None, *arguments, wait=False)
+        for agent in self.agents:
+            agent.wait_for_address()
+        self.wait_for_devices(len(self.agents))
+
+    # ---- the API ----
+
+    def request(self, method, path, body=None, headers=None, expect=None, timeout=60):
+        answer = request(self.coordinator.address, method, path, body, headers, timeout)
+        if expect is not None and answer.status != expect:
+            raise Failure(f"{method} {path}: {answer.status}, not {expect}: {answer.body[:1000]!r}")
+        return answer
+
+    def get(self, path, expect=200):
+        return self.request("GET", path, expect=expect).json
+
+    def upload(self, name, folder, part):
+        return self.request("PUT", f"/v1/datasets/{name}", tar_of(*data_files(folder, part)),
+                            {"Content-Type": "application/x-tar"}, expect=201).json
+
+    def submit(self, job, expect=201):
+        return self.request("POST", "/v1/jobs", job, expect=expect).json
+
+    def verb(self, job, verb, body=None, expect=202):
+        return self.request("POST", f"/v1/jobs/{job['id']}/{verb}", body, expect=expect).json
+
+    def job(self, job):
+        return self.get(f"/v1/jobs/{job['id']}")
+
+    def wait_for_devices(self, count, state="online"):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline:
+            devices = self.get("/v1/devices?limit=500")["items"]
+            if sum(device["state"] == state for device in devices) >= count:
+                return devices
+            time.sleep(0.05)
+        raise Failure(f"{count} devices {state}: {devices}")
+
+    def wait_until(self, job, condition, what, seconds=None):
+        """Long-poll the job until condition(job) holds."""
+        deadline = time.monotonic() + (seconds or WAIT_SECONDS)
+        after = 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Failure(f"{what}: {json.dumps(seen)[:3000]}")
+            query = urllib.parse.urlencode({"after": after, "wait": max(1, min(10, int(left)))})
+            seen = self.get(f"/v1/jobs/{job['id']}?{query}")
+            if condition(seen):
+                return seen
+            if seen["state"] in ENDED:
+                raise Failure(f"{what}: the job has ended: {json.dumps(seen)[:3000]}")
+            after = seen["revision"]
+
+    def wait(self, job, state, seconds=None):
+        return self.wait_until(job, lambda seen: seen["state"] == state, f"state {state}", seconds)
+
+    def wait_for_step(self, job, step, seconds=None):
+        return self.wait_until(job, lambda seen: seen["progress"]["step"] >= step, f"step {step}", seconds)
+
+    def checkpoint(self, job):
+        """The final model's bytes."""
+        done = self.job(job)
+        answer = self.request("GET", f"/v1/checkpoints/{done['checkpoint']}/content", expect=200)
+        return answer.body
+
+    def checkpoint_sha256(self, job):
+        body = self.checkpoint(job)
+        sha256 = hashlib.sha256(body).hexdigest()
+        stated = self.get(f"/v1/checkpoints/{self.job(job)['checkpoint']}")["sha256"]
+        if sha256 != stated:
+            raise Failure(f"the checkpoint's bytes have sha256 {sha256}, its record says {stated}")
+        return sha256
+
+
+def train(job, datasets, threads=1, arguments=(), environment=None):
+    """`paceline-agent train`: the reference. datasets: {name: [paths]}. Returns (sha256, its output)."""
+    with tempfile.TemporaryDirectory(prefix="paceline-train-") as directory:
+        job_file = pathlib.Path(directory) / "job.json"
+        output = pathlib.Path(directory) / "model.safetensors"
+        job_file.write_text(json.dumps(job))
+        command = [str(BIN / "paceline-agent"), "train", str(job_file), "--output", str(output), "--threads",
+                   str(threads), *arguments]
+        for name, paths in datasets.items():
+            command += ["--dataset", f"{name}={','.join(map(str, paths))}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
+                              env={**os.environ, **(environment or {})})
+        if done.returncode:
+            raise Failure(f"{' '.join(command)}: {done.returncode}: {done.stdout} {done.stderr}")
+        return hashlib.sha256(output.read_bytes()).hexdigest(), done.stdout + done.stderr

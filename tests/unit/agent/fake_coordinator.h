@@ -1,0 +1,43 @@
+/* fake_coordinator.h: as much of a coordinator as agents need, on net/http_server: enrolment, heartbeats, assignments,
+ * data, blobs. It follows a script: a list of generations, each with its cuts and what ends it, and stops when the job
+ * is over and nothing of it is held any more. Its own thread; the test waits for its end. */
+#ifndef TESTS_UNIT_AGENT_FAKE_COORDINATOR_H
+#define TESTS_UNIT_AGENT_FAKE_COORDINATOR_H
+
+#include "tests/unit/agent/tiny.h"
+
+#define FAKE_AGENTS_MAX 5
+
+enum fake_end {
+    FAKE_TO_THE_END, /* of the job */
+    FAKE_REPLAN,     /* stop, and go on with the next generation from where it stopped */
+    FAKE_PAUSE,      /* the same through the center */
+};
+
+struct fake_generation {
+    size_t end[FAKE_AGENTS_MAX]; /* of each stage */
+    size_t stage_count;
+    size_t device[FAKE_AGENTS_MAX]; /* which agent has which stage */
+    enum fake_end how;
+    int64_t stop_step; /* asked to stop when stage 0 has done this step */
+};
+
+struct fake_script {
+    size_t agent_count;
+    struct fake_generation generation[8];
+    size_t generation_count;
+};
+
+struct fake_coordinator;
+struct fake_coordinator *fake_start(const struct fake_script *script, const struct tiny_data *train,
+                                    const struct tiny_data *test);
+const char *fake_url(const struct fake_coordinator *fake);
+/* Wait for the end of the script (a minute at most). NULL, or what went wrong. */
+const char *fake_wait(struct fake_coordinator *fake);
+/* What came of it; after fake_wait. */
+const struct tiny_result *fake_result(const struct fake_coordinator *fake);
+/* Versions at which the generations but the last stopped. */
+int64_t fake_stopped_at(const struct fake_coordinator *fake, size_t generation);
+void fake_free(struct fake_coordinator **fake);
+
+#endif

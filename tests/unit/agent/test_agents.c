@@ -1,0 +1,180 @@
+/* Whole agents in one process, over loopback, under a coordinator that follows a script: whatever the partition and
+ * however often it is planned anew, the job comes to the bits of one device. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "agent/loop.h"
+#include "base/log.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/fake_coordinator.h"
+#include "tests/unit/agent/tiny.h"
+
+static struct tiny_data train_data, test_data;
+static struct tiny_result expected;
+
+struct agent {
+    struct config config;
+    struct identity identity;
+    struct loop *loop;
+    pthread_t thread;
+    int leave_fd;
+    int rc;
+    struct err err;
+};
+
+static void *run_agent(void *arg)
+{
+    struct agent *agent = arg;
+    agent->rc = loop_run(agent->loop, agent->leave_fd, &agent->err);
+    return NULL;
+}
+
+static void start_agent(struct agent *agent, const char *directory, size_t index, const char *coordinator,
+                        double slowdown, int64_t threads)
+{
+    const struct device_probe probe = {
+        .gemm_gflops = 10, .memory_bytes_per_second = 1e10, .free_memory_bytes = 1 << 30, .threads = 1};
+    struct err err = {0};
+    memset(agent, 0, sizeof(*agent));
+    (void)snprintf(agent->config.coordinator, URL_SIZE, "%s", coordinator);
+    (void)snprintf(agent->config.name, NAME_SIZE, "agent%zu", index);
+    (void)snprintf(agent->config.state_directory, CONFIG_PATH_MAX, "%s/agent%zu", directory, index);
+    agent->config.threads = threads;
+    agent->config.slowdown = slowdown;
+    assert_ok(address_parse("127.0.0.1:0", &agent->config.listen, &err), &err);
+    assert_ok(identity_open(agent->config.state_directory, &agent->identity, &err), &err);
+    assert_ok(loop_open(&agent->config, &agent->identity, &probe, &agent->loop, &err), &err);
+    agent->leave_fd = eventfd(0, EFD_CLOEXEC);
+    assert_int_equal(pthread_create(&agent->thread, NULL, run_agent, agent), 0);
+}
+
+static void end_agent(struct agent *agent)
+{
+    (void)eventfd_write(agent->leave_fd, 1);
+    assert_int_equal(pthread_join(agent->thread, NULL), 0);
+    assert_ok(agent->rc, &agent->err);
+    assert_true(loop_close(&agent->loop));
+    identity_done(&agent->identity);
+    (void)close(agent->leave_fd);
+}
+
+static void same_numbers(const double *actual, const double *wanted)
+{
+    for (size_t i = 0; i <= TINY_STEPS; i++) {
+        assert_int_equal(isnan(actual[i]), isnan(wanted[i]));
+        if (!isnan(wanted[i])) {
+            assert_memory_equal(&actual[i], &wanted[i], sizeof(double));
+        }
+    }
+}
+
+/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop comes in time. */
+static void play(const char *directory, const struct fake_script *script, double slowdown, int64_t threads)
+{
+    struct agent agent[FAKE_AGENTS_MAX];
+    struct fake_coordinator *fake = fake_start(script, &train_data, &test_data);
+    for (size_t i = 0; i < script->agent_count; i++) {
+        const double factor = slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
+        start_agent(&agent[i], directory, i, fake_url(fake), factor, threads);
+    }
+    const char *problem = fake_wait(fake);
+    if (problem) {
+        print_error("%s\n", problem);
+    }
+    for (size_t i = 0; i < script->agent_count; i++) {
+        end_agent(&agent[i]);
+    }
+    assert_null(problem);
+    const struct tiny_result *result = fake_result(fake);
+    for (size_t unit = 0; unit < TINY_UNITS; unit++) {
+        assert_string_equal(result->unit_sha256[unit], expected.unit_sha256[unit]);
+    }
+    same_numbers(result->loss, expected.loss);
+    same_numbers(result->test_loss, expected.test_loss);
+    same_numbers(result->test_accuracy, expected.test_accuracy);
+    int64_t version = 0;
+    for (size_t i = 0; i < script->generation_count; i++) {
+        assert_true(fake_stopped_at(fake, i) >= version);
+        version = fake_stopped_at(fake, i);
+    }
+    assert_int_equal(version, TINY_STEPS);
+    fake_free(&fake);
+}
+
+static void one_agent_trains_as_one_process(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 1, .generation_count = 1, .generation = {{.end = {6}, .stage_count = 1}}};
+    play(*state, &script, 1, 2);
+}
+
+static void two_agents_come_to_the_same_bits(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 2,
+        .generation_count = 1,
+        .generation = {{.end = {2, 6}, .stage_count = 2, .device = {0, 1}}},
+    };
+    play(*state, &script, 3, 1);
+}
+
+static void three_agents_come_to_the_same_bits(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 3,
+        .generation_count = 1,
+        .generation = {{.end = {1, 3, 6}, .stage_count = 3, .device = {2, 0, 1}}},
+    };
+    play(*state, &script, 2, 1);
+}
+
+static void five_agents_come_to_the_same_bits(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 5,
+        .generation_count = 1,
+        .generation = {{.end = {1, 2, 3, 5, 6}, .stage_count = 5, .device = {0, 1, 2, 3, 4}}},
+    };
+    play(*state, &script, 1, 1);
+}
+
+static void three_replans_and_a_pause_change_no_bit(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 3,
+        .generation_count = 5,
+        .generation = {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
+                       {.end = {2, 6}, .stage_count = 2, .device = {0, 1}, .how = FAKE_REPLAN},
+                       {.end = {6}, .stage_count = 1, .device = {2}, .how = FAKE_PAUSE},
+                       {.end = {1, 5, 6}, .stage_count = 3, .device = {1, 0, 2}, .how = FAKE_REPLAN},
+                       {.end = {4, 6}, .stage_count = 2, .device = {2, 1}}},
+    };
+    play(*state, &script, 0, 1);
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    log_set_level(LOG_LEVEL_ERROR);
+    tiny_make_data(&train_data, TINY_SAMPLES, 1);
+    tiny_make_data(&test_data, TINY_TESTS, 2);
+    tiny_reference(&train_data, &test_data, &expected);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(one_agent_trains_as_one_process),
+        test_with_directory(two_agents_come_to_the_same_bits),
+        test_with_directory(three_agents_come_to_the_same_bits),
+        test_with_directory(five_agents_come_to_the_same_bits),
+        test_with_directory(three_replans_and_a_pause_change_no_bit),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}

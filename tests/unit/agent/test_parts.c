@@ -1,0 +1,318 @@
+/* The small parts of an agent: messages, measurements, identity, options, reports, cancellation. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "agent/identity.h"
+#include "agent/peer/message.h"
+#include "agent/reports.h"
+#include "agent/runtime/cancel.h"
+#include "agent/runtime/inventory.h"
+#include "agent/runtime/timing.h"
+#include "base/file.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/tiny.h"
+
+/* ---- messages ---- */
+
+static const struct stage_tensor tensor = {.samples = 3, .shape = {.h = 4, .w = 5, .c = 6}};
+
+static void a_header_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    char text[MESSAGE_HEADER_MAX];
+    bool last = true;
+    struct err err = {0};
+    size_t size = message_write_header(&tensor, false, text);
+    assert_ok(message_read_header(text, size, &tensor, &last, &err), &err);
+    assert_false(last);
+    assert_int_equal(message_data_bytes(&tensor), 3 * 4 * 5 * 6 * 4);
+}
+
+static void the_stop_mark_is_an_empty_tensor(void **state)
+{
+    (void)state;
+    const struct stage_tensor empty = {.samples = 0, .shape = tensor.shape};
+    char text[MESSAGE_HEADER_MAX];
+    bool last = false;
+    struct err err = {0};
+    size_t size = message_write_header(&empty, true, text);
+    assert_ok(message_read_header(text, size, &empty, &last, &err), &err);
+    assert_true(last);
+    assert_int_equal(message_data_bytes(&empty), 0);
+}
+
+static void a_header_of_another_tensor_is_refused(void **state)
+{
+    (void)state;
+    char text[MESSAGE_HEADER_MAX];
+    bool last;
+    struct err err = {0};
+    struct stage_tensor other = tensor;
+    other.samples = 2;
+    size_t size = message_write_header(&other, false, text);
+    assert_int_equal(message_read_header(text, size, &tensor, &last, &err), ERR_FORMAT);
+    assert_holds(err.text, "[3, 4, 5, 6]");
+    memset(text + 8, '{', 8);
+    assert_int_equal(message_read_header(text, size, &tensor, &last, &err), ERR_FORMAT);
+}
+
+static void paths_name_every_part_of_the_key(void **state)
+{
+    (void)state;
+    const struct job_id job = {"job_x"};
+    const struct transfer transfer = {TRANSFER_GRADIENT, 12, 3};
+    assert_string_equal(message_tensor_path("http://h:1", &job, 7, &transfer, 5).text,
+                        "http://h:1/peer/v1/job_x/7/12/3/5/gradient");
+    assert_string_equal(message_snapshot_path("http://h:1", &job, 7, 40, 2).text,
+                        "http://h:1/peer/v1/job_x/7/snapshots/40/2");
+    assert_string_equal(message_ping_path("http://h:1", &job, 7).text, "http://h:1/peer/v1/job_x/7/ping");
+}
+
+/* ---- measurements ---- */
+
+static void outliers_do_not_move_the_mean(void **state)
+{
+    (void)state;
+    struct timing timing = {0};
+    assert_true(timing_mean(&timing, TIMING_FORWARD) == 0);
+    timing_add(&timing, TIMING_FORWARD, 2);
+    assert_true(timing_mean(&timing, TIMING_FORWARD) == 2);
+    for (int i = 0; i < 100; i++) {
+        timing_add(&timing, TIMING_FORWARD, i % 8 == 0 ? 1000 : 1);
+    }
+    assert_true(timing_mean(&timing, TIMING_FORWARD) == 1);
+    assert_true(timing_mean(&timing, TIMING_BACKWARD) == 0);
+}
+
+static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
+{
+    (void)state;
+    struct model *model AUTO(model_free) = tiny_model();
+    struct timing_share share[TINY_UNITS];
+    struct err err = {0};
+    const struct device_probe probes[] = {{0}, {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(timing_shares(model, 1, TINY_UNITS, &probes[i], share, &err), &err);
+        double forward = 0;
+        double backward = 0;
+        for (size_t unit = 0; unit + 1 < TINY_UNITS; unit++) {
+            assert_true(share[unit].forward > 0 && share[unit].backward > 0);
+            forward += share[unit].forward;
+            backward += share[unit].backward;
+        }
+        assert_close(&forward, &(double){1}, 1, 1e-12);
+        assert_close(&backward, &(double){1}, 1, 1e-12);
+    }
+    /* A convolution is more work than dropout. */
+    assert_true(share[0].forward > share[3].forward);
+}
+
+static void the_machine_says_something_of_itself(void **state)
+{
+    (void)state;
+    struct device_inventory inventory;
+    inventory_read(&inventory);
+    assert_true(inventory.cores >= 1);
+    assert_true(inventory.memory_bytes > 0);
+    assert_true(inventory.architecture[0] != '\0' && inventory.cpu[0] != '\0');
+    assert_true(inventory_free_memory() > 0);
+    assert_true(inventory_resident() > 0);
+}
+
+/* ---- identity ---- */
+
+static void an_identity_is_made_once_and_kept(void **state)
+{
+    struct identity first = {.lock = -1};
+    struct identity second = {.lock = -1};
+    struct err err = {0};
+    struct test_path directory = test_path_in(*state, "agent");
+    assert_ok(identity_open(directory.text, &first, &err), &err);
+    identity_done(&first);
+    assert_ok(identity_open(directory.text, &second, &err), &err);
+    identity_done(&second);
+    assert_int_equal(strlen(first.public_key), 64);
+    assert_string_equal(first.public_key, second.public_key);
+    assert_string_not_equal(first.boot, second.boot);
+    struct stat status;
+    assert_int_equal(stat(test_path_in(directory.text, "identity").text, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+}
+
+static void two_agents_do_not_share_a_directory(void **state)
+{
+    struct identity first = {.lock = -1};
+    struct identity second = {.lock = -1};
+    struct err err = {0};
+    assert_ok(identity_open(*state, &first, &err), &err);
+    assert_int_equal(identity_open(*state, &second, &err), ERR_STATE);
+    assert_holds(err.text, "--state-dir");
+    identity_done(&first);
+    assert_ok(identity_open(*state, &second, &err), &err);
+    identity_done(&second);
+}
+
+static void a_damaged_identity_is_not_replaced_in_silence(void **state)
+{
+    struct identity identity = {.lock = -1};
+    struct err err = {0};
+    const char *const texts[] = {"", "short\n", "zz4e5bd1d0dbd3c1a9f5ad6d0d2a5c7bb2d16e1c6a9d2e02b6f9c0e4d3a1b2c3\n"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_ok(file_write_atomic(test_path_in(*state, "identity").text, texts[i], strlen(texts[i]), 0600, &err),
+                  &err);
+        assert_int_equal(identity_open(*state, &identity, &err), ERR_FORMAT);
+        assert_holds(err.text, "not an identity");
+    }
+}
+
+/* ---- options ---- */
+
+static int read_options(struct config *config, struct err *err, const char *const *words)
+{
+    char *argv[16] = {NULL};
+    int argc = 0;
+    for (; words[argc]; argc++) {
+        argv[argc] = strdup(words[argc]);
+    }
+    bool done = false;
+    int rc = config_read(argc, argv, config, &done, err);
+    for (int i = 0; i < argc; i++) {
+        free(argv[i]);
+    }
+    return rc;
+}
+
+#define OPTIONS(...) ((const char *const[]){"paceline-agent", __VA_ARGS__, NULL})
+
+static void options_have_defaults(void **state)
+{
+    (void)state;
+    struct config config;
+    struct err err = {0};
+    assert_ok(read_options(&config, &err, OPTIONS("--state-dir", "/tmp/x")), &err);
+    assert_string_equal(config.coordinator, "http://127.0.0.1:7410");
+    assert_int_equal(config.listen.port, 7411);
+    assert_true(config.threads >= 1);
+    assert_true(config.slowdown == 1);
+    assert_true(config.name[0] != '\0');
+    config_done(&config);
+}
+
+static void options_are_read(void **state)
+{
+    (void)state;
+    struct config config;
+    struct err err = {0};
+    assert_ok(
+        read_options(&config, &err,
+                     OPTIONS("--coordinator=http://c:1/", "--listen=127.0.0.1:0", "--label=gpu=no", "--label=room=2",
+                             "--threads=3", "--slowdown=2.5", "--name=anna", "--state-dir=/tmp/x")),
+        &err);
+    assert_string_equal(config.coordinator, "http://c:1");
+    assert_int_equal(config.threads, 3);
+    assert_int_equal(config.label_count, 2);
+    assert_string_equal(config.label[1].key, "room");
+    assert_string_equal(config.label[1].value, "2");
+    config_done(&config);
+}
+
+static void wrong_options_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *option, *part;
+    } wrong[] = {
+        {"--listen=10.0.0.5:7411", "--insecure"},
+        {"--label=nothing", "KEY=VALUE"},
+        {"--label=A b=c", "a-z"},
+        {"--slowdown=0.5", "slowdown"},
+        {"--threads=0", "threads"},
+        {"--coordinator=ftp://x", "http"},
+        {"--advertise=somewhere", "--advertise"},
+        {"--name=A B", "--name"},
+        {"--log-level=loud", "loud"},
+        {"--colour=red", "colour"},
+        {"--listen=nowhere", "nowhere"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct config config;
+        struct err err = {0};
+        assert_int_not_equal(read_options(&config, &err, OPTIONS(wrong[i].option)), 0);
+        assert_holds(err.text, wrong[i].part);
+        config_done(&config);
+    }
+}
+
+/* ---- reports and cancellation ---- */
+
+static bool is_readable(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) == 1;
+}
+
+static void reports_come_in_order_and_wake(void **state)
+{
+    (void)state;
+    struct reports *reports AUTO(reports_free) = NULL;
+    struct report_batch *batch = calloc(1, sizeof(*batch));
+    struct err err = {0};
+    assert_non_null(batch);
+    assert_ok(reports_new(&reports, &err), &err);
+    assert_false(is_readable(reports_fd(reports)));
+    for (int64_t step = 1; step <= REPORTS_METRICS_MAX + 2; step++) {
+        reports_metric(reports, 5, &(struct metric){.step = step});
+    }
+    reports_event(reports, &(struct session_event){.type = SESSION_STOPPED, .version = 9});
+    assert_true(is_readable(reports_fd(reports)));
+    reports_take(reports, batch);
+    assert_false(is_readable(reports_fd(reports)));
+    assert_int_equal(batch->metric_count, REPORTS_METRICS_MAX);
+    assert_int_equal(batch->metric[0].metric.step, 1);
+    assert_int_equal(batch->metric[0].serial, 5);
+    assert_int_equal(batch->lost, 2);
+    assert_int_equal(batch->event_count, 1);
+    assert_int_equal(batch->event[0].version, 9);
+    reports_take(reports, batch);
+    assert_int_equal(batch->metric_count + batch->event_count + batch->lost, 0);
+    free(batch);
+}
+
+static void a_cancelled_wait_returns_at_once(void **state)
+{
+    (void)state;
+    struct cancel cancel;
+    struct err err = {0};
+    assert_ok(cancel_init(&cancel, &err), &err);
+    assert_false(cancel_wait(&cancel, 1));
+    cancel_set(&cancel);
+    assert_true(cancel_wait(&cancel, INT64_C(3600000000000)));
+    cancel_done(&cancel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_header_is_read_as_it_was_written),
+        cmocka_unit_test(the_stop_mark_is_an_empty_tensor),
+        cmocka_unit_test(a_header_of_another_tensor_is_refused),
+        cmocka_unit_test(paths_name_every_part_of_the_key),
+        cmocka_unit_test(outliers_do_not_move_the_mean),
+        cmocka_unit_test(shares_of_a_stage_sum_to_one_and_follow_the_work),
+        cmocka_unit_test(the_machine_says_something_of_itself),
+        test_with_directory(an_identity_is_made_once_and_kept),
+        test_with_directory(two_agents_do_not_share_a_directory),
+        test_with_directory(a_damaged_identity_is_not_replaced_in_silence),
+        cmocka_unit_test(options_have_defaults),
+        cmocka_unit_test(options_are_read),
+        cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(reports_come_in_order_and_wake),
+        cmocka_unit_test(a_cancelled_wait_returns_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,346 @@
+#include "cli/command.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/support/test.h"
+#include "tests/unit/net/serve.h"
+
+#define ID "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
+
+/* A coordinator that tells what it was given to tell. Its answers are the examples of schema/. */
+struct fixture {
+    struct serve serve;
+    struct buf running, ended, plan, device, problem, posted;
+    _Atomic(const char *) end_state; /* of the second answer about the job */
+    atomic_bool refuses;
+    atomic_bool rubbish;
+    atomic_int gets;   /* of the job */
+    atomic_int starts; /* of calls that carried an Idempotency-Key and the right type */
+    char *out, *complaints;
+    size_t out_size, complaints_size;
+};
+
+static void answer(struct http_exchange *exchange, int status, const char *type, const struct buf *body)
+{
+    http_reply(exchange, status, type, body->data, body->size);
+}
+
+static void post_job(void *context, struct http_exchange *exchange)
+{
+    struct fixture *f = context;
+    const char *key = http_header(exchange, "Idempotency-Key");
+    const char *type = http_header(exchange, "Content-Type");
+    f->starts += key && strlen(key) == 32 && type && strcmp(type, "application/json") == 0;
+    size_t size = 0;
+    const char *body = http_body(exchange, &size);
+    buf_clear(&f->posted);
+    ASSERT(buf_append(&f->posted, body, size, NULL) == 0);
+    if (f->refuses) {
+        answer(exchange, 422, "application/problem+json", &f->problem);
+    } else {
+        answer(exchange, 201, "application/json", &f->running);
+    }
+}
+
+/* First the running job, then, once asked for news of revision 31, the ended one. */
+static void get_job(void *context, struct http_exchange *exchange)
+{
+    struct fixture *f = context;
+    const char *after = http_query(exchange, "after");
+    const char *wait = http_query(exchange, "wait");
+    f->gets++;
+    if (f->rubbish) {
+        http_reply(exchange, 200, "text/html", "<html>", 6);
+    } else if (!after) {
+        answer(exchange, 200, "application/json", &f->running);
+    } else {
+        ASSERT(strcmp(after, "31") == 0 && wait && strcmp(wait, "30") == 0);
+        json_t *job = NULL;
+        ASSERT(json_parse(f->ended.data, f->ended.size, &job, NULL) == 0);
+        ASSERT(json_object_set_new(job, "state", json_string(f->end_state)) == 0);
+        char *text = json_dumps(job, 0);
+        ASSERT(text);
+        http_reply(exchange, 200, "application/json", text, strlen(text));
+        free(text);
+        json_decref(job);
+    }
+}
+
+static void get_plan(void *context, struct http_exchange *exchange)
+{
+    struct fixture *f = context;
+    ASSERT(strcmp(http_param(exchange, "generation"), "1") == 0);
+    answer(exchange, 200, "application/json", &f->plan);
+}
+
+/* The second device of the plan is one that was forgotten. */
+static void get_device(void *context, struct http_exchange *exchange)
+{
+    struct fixture *f = context;
+    if (strcmp(http_param(exchange, "id"), "dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E") == 0) {
+        answer(exchange, 200, "application/json", &f->device);
+    } else {
+        static const char text[] = "{\"code\":\"unknown_device\",\"detail\":\"no such device\"}";
+        http_reply(exchange, 404, "application/problem+json", text, sizeof(text) - 1);
+    }
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST", .pattern = "/v1/jobs", .handle = post_job, .body_max = 1 << 20},
+    {.method = "GET", .pattern = "/v1/jobs/{id}", .handle = get_job},
+    {.method = "GET", .pattern = "/v1/jobs/{id}/plans/{generation}", .handle = get_plan},
+    {.method = "GET", .pattern = "/v1/devices/{id}", .handle = get_device},
+};
+
+static void load(struct buf *out, const char *name)
+{
+    struct err err = {0};
+    char path[200];
+    (void)snprintf(path, sizeof(path), "schema/examples/valid/%s", name);
+    buf_init(out, 1 << 20);
+    assert_ok(file_read(test_data_path(path).text, out, &err), &err);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    load(&f->running, "job.running.json");
+    load(&f->ended, "job.succeeded.json");
+    load(&f->plan, "plan.running.json");
+    load(&f->device, "device.online.json");
+    load(&f->problem, "problem.fields.json");
+    buf_init(&f->posted, 1 << 20);
+    f->end_state = "succeeded";
+    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), f);
+    serve_start(&f->serve, &config);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    serve_stop(&f->serve);
+    struct buf *bufs[] = {&f->running, &f->ended, &f->plan, &f->device, &f->problem, &f->posted};
+    for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
+        buf_done(bufs[i]);
+    }
+    free(f->out);
+    free(f->complaints);
+    free(f);
+    return 0;
+}
+
+/* Run `paceline WORD...` (NULL ends) against the server of the fixture; out NULL: into f->out. */
+static int run(struct fixture *f, FILE *out, const char *const *words)
+{
+    char copy[8][512];
+    char *argv[9] = {0};
+    int argc = 1;
+    (void)snprintf(copy[0], sizeof(copy[0]), "paceline");
+    argv[0] = copy[0];
+    for (; words[argc - 1]; argc++) {
+        assert_true(argc < 8);
+        (void)snprintf(copy[argc], sizeof(copy[argc]), "%s", words[argc - 1]);
+        argv[argc] = copy[argc];
+    }
+    free(f->out);
+    free(f->complaints);
+    f->out = NULL;
+    FILE *text = out ? NULL : open_memstream(&f->out, &f->out_size);
+    FILE *complaints = open_memstream(&f->complaints, &f->complaints_size);
+    assert_non_null(complaints);
+    int status = command_run(argc, argv, f->serve.url, out ? out : text, complaints);
+    if (text) {
+        assert_int_equal(fclose(text), 0);
+    }
+    assert_int_equal(fclose(complaints), 0);
+    return status;
+}
+
+#define RUN(f, ...) run((f), NULL, (const char *const[]){__VA_ARGS__, NULL})
+
+static void a_job_is_submitted_from_a_file(void **state)
+{
+    struct fixture *f = *state;
+    struct test_path path = test_data_path("schema/examples/valid/job_spec.minimal.json");
+    assert_int_equal(RUN(f, "job", "submit", path.text), COMMAND_OK);
+    assert_string_equal(f->out, ID "\n");
+    assert_string_equal(f->complaints, "");
+    assert_int_equal(f->starts, 1);
+    BUF_AUTO struct buf file;
+    buf_init(&file, 1 << 20);
+    struct err err = {0};
+    assert_ok(file_read(path.text, &file, &err), &err);
+    assert_string_equal(f->posted.data, file.data);
+    assert_int_equal(f->gets, 0);
+}
+
+static void submit_and_wait_ends_with_the_job(void **state)
+{
+    struct fixture *f = *state;
+    struct test_path path = test_data_path("schema/examples/valid/job_spec.minimal.json");
+    assert_int_equal(RUN(f, "job", "submit", "--wait", path.text), COMMAND_OK);
+    assert_holds(f->out, ID "\nrunning  step 46/93");
+    assert_holds(f->out, "\nsucceeded: ");
+}
+
+static void every_fault_of_a_refused_job_is_a_line(void **state)
+{
+    struct fixture *f = *state;
+    f->refuses = true;
+    struct test_path path = test_data_path("schema/examples/valid/job_spec.minimal.json");
+    assert_int_equal(RUN(f, "job", "submit", path.text), COMMAND_FAILED);
+    assert_string_equal(f->out, "");
+    char expected[TEST_PATH_MAX + 200];
+    (void)snprintf(expected, sizeof(expected),
+                   "paceline: %s: /optimizer/momentun: unknown field; did you mean 'momentum'?\n", path.text);
+    assert_string_equal(f->complaints, expected);
+}
+
+static void a_file_that_is_not_there_is_named(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(RUN(f, "job", "submit", "/nonexistent/job.json"), COMMAND_FAILED);
+    assert_holds(f->complaints, "/nonexistent/job.json");
+    assert_int_equal(RUN(f, "job", "submit", "/dev/null"), COMMAND_FAILED);
+    assert_string_equal(f->complaints, "paceline: /dev/null is empty; expected the description of a job\n");
+    assert_int_equal(f->starts, 0);
+}
+
+static void get_writes_the_job_as_json(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(RUN(f, "job", "get", ID), COMMAND_OK);
+    json_auto_t *printed = NULL;
+    json_auto_t *expected = NULL;
+    struct err err = {0};
+    assert_ok(json_parse(f->out, f->out_size, &printed, &err), &err);
+    assert_ok(json_parse(f->running.data, f->running.size, &expected, &err), &err);
+    assert_true(json_equal(printed, expected));
+}
+
+static void watch_shows_who_does_what_until_the_end(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_OK);
+    assert_holds(f->out, "running  step 46/93  epoch 1  loss 0.8200  512 samples/s  ETA 0:03  units kitchen 2/5, "
+                         "dev_01JD6Y3M0Q7R2S4T6V8W0X2Y4Z 3/5\nsucceeded: ");
+    assert_int_equal(f->gets, 2);
+}
+
+static void a_job_that_did_not_succeed_is_a_status_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    f->end_state = "failed";
+    assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_NOT_SUCCEEDED);
+    assert_holds(f->out, "\nfailed");
+    f->end_state = "cancelled";
+    assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_NOT_SUCCEEDED);
+    assert_holds(f->out, "\ncancelled");
+}
+
+static void on_a_terminal_the_line_is_written_over(void **state)
+{
+    struct fixture *f = *state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    struct winsize window = {.ws_col = 30, .ws_row = 24};
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &window), 0);
+    char name[100];
+    assert_int_equal(ptsname_r(master, name, sizeof(name)), 0);
+    int slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    FILE *out = fdopen(slave, "w");
+    assert_non_null(out);
+    assert_int_equal(run(f, out, (const char *const[]){"job", "watch", ID, NULL}), COMMAND_OK);
+    char text[2000];
+    ssize_t size = read(master, text, sizeof(text) - 1);
+    assert_true(size > 0);
+    text[size] = '\0';
+    /* 29 columns of it: the cursor needs one. */
+    assert_holds(text, "\r\033[Krunning  step 46/93  epoch 1 \r\033[Ksucceeded: ");
+    fclose(out);
+    close(master);
+}
+
+static void answers_that_no_coordinator_gives_are_told(void **state)
+{
+    struct fixture *f = *state;
+    f->rubbish = true;
+    assert_int_equal(RUN(f, "job", "get", ID), COMMAND_FAILED);
+    assert_holds(f->complaints, "answered what is no JSON");
+    assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_FAILED);
+    assert_holds(f->complaints, "answered a job that this version does not understand");
+    /* A plain 404, as any web server would answer. */
+    char server[100];
+    (void)snprintf(server, sizeof(server), "%s/elsewhere", f->serve.url);
+    assert_int_equal(RUN(f, "--server", server, "job", "get", ID), COMMAND_FAILED);
+    assert_holds(f->complaints, "is not a server; expected a URL such as http://127.0.0.1:7410");
+}
+
+static void an_unknown_route_is_no_coordinator(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct http_server_config config = serve_config(routes, 1, &f);
+    serve_start(&f.serve, &config);
+    assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);
+    assert_holds(f.complaints, "answered 404 without saying why; is it a Paceline coordinator?");
+    serve_stop(&f.serve);
+    /* And nobody at all, once it has stopped. */
+    assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);
+    assert_holds(f.complaints, "paceline: no coordinator answers at http://127.0.0.1:");
+    assert_holds(f.complaints, "check that paceline-coordinator runs there");
+    free(f.out);
+    free(f.complaints);
+}
+
+static void a_wrong_command_line_is_told_before_anything_is_called(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(RUN(f, "job", "get"), COMMAND_USAGE);
+    assert_int_equal(RUN(f, "job", "fetch", ID), COMMAND_USAGE);
+    assert_holds(f->complaints, "unknown command 'job fetch'; expected job submit FILE.json");
+    assert_int_equal(RUN(f, "job", "get", ID, "--wait"), COMMAND_USAGE);
+    assert_holds(f->complaints, "--wait goes with job submit only");
+    assert_int_equal(RUN(f, "--sever", "x", "job", "get", ID), COMMAND_USAGE);
+    assert_holds(f->complaints, "did you mean 'server'?");
+    assert_int_equal(RUN(f, "job", "get", "../devices"), COMMAND_FAILED);
+    assert_holds(f->complaints, "'../devices' is not the id of a job");
+    static const char *const servers[] = {"ftp://127.0.0.1", "http://", "127.0.0.1:7410", "http://a/b", "http://u@h"};
+    for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+        assert_int_equal(RUN(f, "--server", servers[i], "job", "get", ID), COMMAND_FAILED);
+        assert_holds(f->complaints, "is not a server");
+    }
+    assert_int_equal(f->gets, 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_is_submitted_from_a_file),
+        TEST(submit_and_wait_ends_with_the_job),
+        TEST(every_fault_of_a_refused_job_is_a_line),
+        TEST(a_file_that_is_not_there_is_named),
+        TEST(get_writes_the_job_as_json),
+        TEST(watch_shows_who_does_what_until_the_end),
+        TEST(a_job_that_did_not_succeed_is_a_status_of_its_own),
+        TEST(on_a_terminal_the_line_is_written_over),
+        TEST(answers_that_no_coordinator_gives_are_told),
+        cmocka_unit_test(an_unknown_route_is_no_coordinator),
+        TEST(a_wrong_command_line_is_told_before_anything_is_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

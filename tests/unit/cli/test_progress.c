@@ -1,0 +1,96 @@
+#include "cli/progress.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static const struct progress_shares shares = {
+    .generation = 1, .count = 2, .device = {{.name = "kitchen", .units = 2}, {.name = "board1", .units = 3}}};
+
+static void a_running_job_shows_all_that_is_known(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_RUNNING,
+                      .message = "not shown while it runs",
+                      .progress = {.step = 46,
+                                   .steps = 93,
+                                   .epoch = 1,
+                                   .loss = 0.42134,
+                                   .has_loss = true,
+                                   .samples_per_second = 1234.4,
+                                   .eta_seconds = 71.6}};
+    char line[256];
+    progress_line(&job, &shares, line, sizeof(line));
+    assert_string_equal(line, "running  step 46/93  epoch 1  loss 0.4213  1234 samples/s  ETA 1:12  units kitchen 2/5, "
+                              "board1 3/5");
+    job.progress.has_accuracy = true;
+    job.progress.accuracy = 0.85119;
+    job.progress.samples_per_second = 9.87;
+    job.progress.eta_seconds = 7325;
+    progress_line(&job, &shares, line, sizeof(line));
+    assert_holds(line, "  accuracy 0.8512  9.9 samples/s  ETA 2:02:05  ");
+}
+
+static void what_is_not_known_is_left_out(void **state)
+{
+    (void)state;
+    struct progress_shares none = {0};
+    struct job job = {.state = JOB_WAITING_FOR_DEVICES, .message = "2 devices; 1 is free"};
+    char line[256];
+    progress_line(&job, &none, line, sizeof(line));
+    assert_string_equal(line, "waiting_for_devices  (2 devices; 1 is free)");
+    job = (struct job){.state = JOB_QUEUED};
+    progress_line(&job, &none, line, sizeof(line));
+    assert_string_equal(line, "queued");
+}
+
+static void a_line_that_does_not_fit_is_cut(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_RUNNING, .progress = {.step = 46, .steps = 93}};
+    char line[24];
+    progress_line(&job, &shares, line, sizeof(line));
+    assert_string_equal(line, "running  step 46/93 ...");
+}
+
+static void nothing_of_the_server_steers_a_terminal(void **state)
+{
+    (void)state;
+    struct progress_shares odd = {.generation = 1, .count = 1, .device = {{.name = "a\033[2Jb", .units = 1}}};
+    struct job job = {.state = JOB_PREPARING, .message = "line\nbreak"};
+    char line[256];
+    progress_line(&job, &odd, line, sizeof(line));
+    assert_string_equal(line, "preparing  units a?[2Jb 1/1  (line?break)");
+}
+
+static void the_end_says_how_and_where(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_SUCCEEDED,
+                      .state_reason = "succeeded",
+                      .message = "trained 93 steps",
+                      .checkpoint = {"ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K"},
+                      .progress = {.has_accuracy = true, .accuracy = 0.9}};
+    char line[256];
+    progress_end(&job, line, sizeof(line));
+    assert_string_equal(line,
+                        "succeeded: trained 93 steps, accuracy 0.9000, checkpoint ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K");
+    job = (struct job){.state = JOB_FAILED, .state_reason = "diverged", .message = "the loss of step 7 is not finite"};
+    progress_end(&job, line, sizeof(line));
+    assert_string_equal(line, "failed (diverged): the loss of step 7 is not finite");
+    job = (struct job){.state = JOB_CANCELLED, .progress = {.step = 3, .steps = 93}};
+    progress_end(&job, line, sizeof(line));
+    assert_string_equal(line, "cancelled: 3 of 93 steps");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_running_job_shows_all_that_is_known),
+        cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(a_line_that_does_not_fit_is_cut),
+        cmocka_unit_test(nothing_of_the_server_steers_a_terminal),
+        cmocka_unit_test(the_end_says_how_and_where),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#include "tests/unit/coordinator_core/story.h"
+
+#include <string.h>
+
+int story_setup(void **state)
+{
+    *state = world_new();
+    return 0;
+}
+
+int story_teardown(void **state)
+{
+    world_free(*state);
+    return 0;
+}
+
+void story_devices(struct world *world)
+{
+    (void)world_agent(world, "a", 10);
+    (void)world_agent(world, "b", 10);
+    (void)world_agent(world, "c", 10);
+}
+
+void assert_state(const struct world *world, const char *job, enum job_state state)
+{
+    assert_string_equal(job_state_names[world_job(world, job)->state], job_state_names[state]);
+}
+
+void assert_trace(struct world *world, const char *expected)
+{
+    assert_string_equal(world->trace.data ? world->trace.data : "", expected);
+    world_clear(world);
+}
+
+void story_submit(struct world *world, char id[ID_SIZE], const struct job_spec *spec)
+{
+    world_submit(world, spec);
+    assert_int_equal(world->status, 201);
+    memcpy(id, world->job.id.text, ID_SIZE);
+}
+
+void story_run(struct world *world, char id[ID_SIZE], int64_t steps)
+{
+    struct job_spec spec = world_spec("j", steps);
+    spec.cut[0] = 1;
+    spec.cut[1] = 2;
+    spec.cut_count = 2;
+    story_submit(world, id, &spec);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    world_clear(world);
+}
+
+void story_finish(struct world *world, const char *id)
+{
+    size_t exports = world->exports;
+    for (int round = 0; round < 50 && world->exports == exports; round++) {
+        world_train(world, 20);
+        world_live(world, 1000);
+    }
+    assert_int_equal(world->exports, exports + 1);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+    world_settle(world);
+}

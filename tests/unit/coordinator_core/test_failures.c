@@ -1,0 +1,575 @@
+/* Whatever fails, the job goes on by a new generation, or says why it cannot. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+/* The device dies without a word; its lease runs out. */
+static void lose(struct world *world, struct agent *agent)
+{
+    agent->up = false;
+    world_live(world, 6000);
+    assert_int_equal(core_device(world->core, agent->id.text)->state, DEVICE_LOST);
+}
+
+static void a_silent_device_is_suspect_then_lost_then_online_again(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    world_pass(world, 2400);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_ONLINE);
+    world_pass(world, 200);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_SUSPECT);
+    agent_beat(world, a);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_ONLINE);
+    world_pass(world, 4999);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_SUSPECT);
+    world_pass(world, 1);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_LOST);
+    assert_true(core_deadline_ms(world->core) == INT64_MAX);
+    agent_beat(world, a);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_ONLINE);
+}
+
+static void a_late_turn_extends_the_leases(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    int64_t due = core_deadline_ms(world->core);
+    world->now_ms = due + 60000; /* the machine slept */
+    struct event event = {.type = EVENT_TICK};
+    world_send(world, &event);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_SUSPECT);
+    assert_in_range(core_deadline_ms(world->core) - world->now_ms, 2000, 3000);
+    world_pass(world, 1900);
+    agent_beat(world, a);
+    assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_ONLINE);
+}
+
+static void a_device_lost_while_running_is_left_out(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    lose(world, &world->agent[1]);
+    assert_state(world, id, JOB_RECOVERING);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->reason, PLAN_DEVICE_LOST);
+    assert_int_equal(plan->stage_count, 2);
+    assert_int_equal(plan->resume_version, 0); /* nothing newer was kept */
+    assert_int_equal(world_plan(world, id, 1)->state, PLAN_DONE);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+static void after_a_pause_a_loss_costs_the_steps_since(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    int64_t version = world_job(world, id)->version;
+    world_verb(world, id, JOB_RESUME);
+    world_settle(world);
+    world_train(world, 10);
+    lose(world, &world->agent[0]);
+    assert_int_equal(world_plan(world, id, 3)->resume_version, version);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+static void the_version_of_the_last_replan_is_a_start_while_it_is_held(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    static const struct replan_request none = {0};
+    world_replan(world, id, &none);
+    world_settle(world);
+    int64_t version = world_plan(world, id, 2)->resume_version;
+    assert_true(version > 0);
+    world_train(world, 5);
+    agent_fail(&world->agent[2], "data");
+    agent_beat(world, &world->agent[2]);
+    assert_int_equal(world_plan(world, id, 3)->resume_version, version);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+static void a_device_lost_while_preparing_is_left_out(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    agent_follow(world, &world->agent[0]);
+    agent_beat(world, &world->agent[0]);
+    lose(world, &world->agent[2]);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(world_plan(world, id, 1)->state, PLAN_DISCARDED);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void a_device_lost_while_stopping_discards_the_replan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    const struct replan_request request = {.cut = {2, 3}, .cut_count = 2, .has_cuts = true};
+    world_replan(world, id, &request);
+    lose(world, &world->agent[2]);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(world_plan(world, id, 2)->stage_count, 2);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void a_device_lost_while_pausing_does_not_undo_the_pause(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    world_verb(world, id, JOB_PAUSE);
+    lose(world, &world->agent[2]);
+    assert_state(world, id, JOB_PAUSING);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+}
+
+static void a_device_that_has_stored_its_units_is_not_missed(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 3);
+    for (int i = 0; i < 5; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    agent_follow(world, &world->agent[0]);
+    assert_true(agent_upload(world, &world->agent[0]));
+    lose(world, &world->agent[0]);
+    world_settle(world);
+    assert_int_equal(world->exports, 1);
+    assert_int_equal(world_job(world, id)->generation, 1);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void a_device_lost_before_it_stored_its_units_costs_a_generation(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 3);
+    for (int i = 0; i < 5; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    agent_follow(world, &world->agent[0]);
+    assert_true(agent_upload(world, &world->agent[0]));
+    assert_int_equal(world_units(world, id), 1);
+    lose(world, &world->agent[1]);
+    assert_int_equal(world_units(world, id), 0);
+    assert_int_equal(world->deleted, 1);
+    assert_state(world, id, JOB_RECOVERING);
+    story_finish(world, id);
+}
+
+static void a_new_boot_in_a_plan_is_a_new_generation(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    agent_restart(world, &world->agent[1]);
+    assert_int_equal(world->status, 200);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
+    assert_int_equal(world_plan(world, id, 2)->stage_count, 3);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+static void the_same_boot_may_enrol_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    struct device_id before = world->agent[1].id;
+    agent_enroll(world, &world->agent[1]);
+    assert_string_equal(world->agent[1].id.text, before.text);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void an_older_boot_is_fenced(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    struct agent zombie = *a;
+    agent_restart(world, a);
+    agent_beat(world, &zombie);
+    assert_int_equal(world->problem, PROBLEM_STALE_BOOT);
+    static struct assignment assignment;
+    assert_false(core_assignment(world->core, a->id.text, zombie.boot, &assignment));
+    assert_true(core_assignment(world->core, a->id.text, a->boot, &assignment));
+}
+
+static void an_unknown_device_enrols_again(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    struct device_id before = a->id;
+    world_device_verb(world, a, DEVICE_DELETE);
+    assert_int_equal(world->status, 204);
+    agent_beat(world, a);
+    assert_string_not_equal(a->id.text, before.text);
+    assert_non_null(core_device(world->core, a->id.text));
+}
+
+static void three_failures_in_prepare_end_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (int generation = 1; generation <= 3; generation++) {
+        assert_int_equal(world_job(world, id)->generation, generation);
+        agent_follow(world, &world->agent[0]);
+        agent_fail(&world->agent[0], "data");
+        agent_beat(world, &world->agent[0]);
+    }
+    assert_state(world, id, JOB_FAILED);
+    assert_string_equal(world_job(world, id)->state_reason, "no_progress");
+    assert_string_equal(world_job(world, id)->message, "device 'a': data: it went wrong");
+    world_settle(world);
+    assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, "");
+}
+
+static void a_prepare_that_takes_too_long_fails(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    world->agent[1].stuck = true;
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world_live(world, 59000);
+    assert_int_equal(world_job(world, id)->generation, 1);
+    world_live(world, 2000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_PREPARE_FAILED);
+    world->agent[1].stuck = false;
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void a_stop_that_takes_too_long_fails(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    world_train(world, 4);
+    world_verb(world, id, JOB_PAUSE);
+    world_live(world, 29000); /* nobody follows */
+    assert_int_equal(world_job(world, id)->generation, 1);
+    world_live(world, 2000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_state(world, id, JOB_PAUSING);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+}
+
+static void an_error_at_the_same_step_every_time_ends_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    for (int i = 0; i < 4; i++) {
+        world_settle(world);
+        assert_state(world, id, JOB_RUNNING);
+        world_train(world, 30);
+        assert_true(world->agent[0].step > 20);
+        for (size_t k = 0; k < 3; k++) {
+            world->agent[k].step = world->agent[k].step > 20 ? 20 : world->agent[k].step;
+        }
+        agent_fail(&world->agent[2], "internal");
+        agent_beat(world, &world->agent[2]);
+    }
+    assert_state(world, id, JOB_FAILED);
+}
+
+static void losses_with_progress_in_between_never_end_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    for (int i = 0; i < 10; i++) {
+        world_train(world, 10);
+        agent_restart(world, &world->agent[i % 3]);
+        world_settle(world);
+        assert_state(world, id, JOB_RUNNING);
+    }
+    story_finish(world, id);
+}
+
+static void a_job_that_diverges_fails_at_once(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    world_train(world, 5);
+    agent_fail(&world->agent[2], "diverged");
+    agent_beat(world, &world->agent[2]);
+    assert_state(world, id, JOB_FAILED);
+    assert_string_equal(world_job(world, id)->state_reason, "diverged");
+    world_settle(world);
+    assert_int_equal(world->agent[2].phase, PHASE_IDLE);
+}
+
+static void a_device_out_of_memory_gets_less(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    int64_t before = world_plan(world, id, 1)->stage[2].memory_bytes;
+    agent_fail(&world->agent[2], "memory");
+    agent_beat(world, &world->agent[2]);
+    const struct plan *plan = world_plan(world, id, 2);
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        if (strcmp(plan->stage[s].device.text, world->agent[2].id.text) == 0) {
+            assert_true(plan->stage[s].memory_bytes < before);
+        }
+    }
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* A killed neighbour is told of at once by its peers; the job must not fail before the lease says who it was. */
+static void an_error_with_a_peer_waits_for_the_lease(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    world_train(world, 5);
+    world->agent[1].up = false;
+    agent_fail(&world->agent[0], "peer");
+    agent_fail(&world->agent[2], "peer");
+    world_live(world, 4000);
+    assert_int_equal(world_job(world, id)->generation, 1);
+    world_live(world, 2000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_LOST);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void an_error_with_a_peer_that_lives_is_the_links(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    world_train(world, 5);
+    agent_fail(&world->agent[0], "peer");
+    agent_beat(world, &world->agent[0]);
+    world->agent[0].error[0] = '\0'; /* it goes again */
+    world_live(world, 7000);
+    assert_int_equal(world_job(world, id)->generation, 1);
+    agent_fail(&world->agent[0], "peer");
+    world_live(world, 7000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
+}
+
+static void too_few_devices_are_waited_for(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 100);
+    spec.devices_min = 3;
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world_train(world, 5);
+    struct agent *b = &world->agent[1];
+    b->up = false;
+    world_live(world, 6000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "waiting_for_devices");
+    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 2 of 3 are there and free");
+    agent_restart(world, b);
+    assert_state(world, id, JOB_RECOVERING);
+    story_finish(world, id);
+}
+
+static void reports_of_an_older_generation_decide_nothing(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    static struct agent old;
+    old = world->agent[0];
+    agent_restart(world, &world->agent[1]);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    agent_fail(&old, "data");
+    agent_beat(world, &old); /* generation 1 */
+    old.error[0] = '\0';
+    old.phase = PHASE_READY;
+    agent_beat(world, &old);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_state(world, id, JOB_RECOVERING);
+    struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = old.id}};
+    event.blob_stored.unit = (struct center_unit){.version = 5, .generation = 1};
+    memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_STALE_GENERATION);
+    assert_int_equal(world_units(world, id), 0);
+}
+
+static void a_device_that_has_seen_a_later_generation_is_overtaken(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world->agent[0].highest = 41;
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(world_job(world, id)->generation, 42);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    world->agent[0].highest = INT64_MAX; /* nobody believes that */
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(world_job(world, id)->generation, 42);
+}
+
+static void devices_that_stopped_without_their_coordinator_go_on(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    struct agent *a = &world->agent[0];
+    a->phase = PHASE_STOPPING; /* autonomy_seconds are over */
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_true(world_plan(world, id, 2)->resume_version >= 4);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
+}
+
+static void every_report_may_come_twice(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 12);
+    story_submit(world, id, &spec);
+    for (int round = 0; round < 200 && world->exports == 0; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            agent_follow(world, &world->agent[i]);
+            (void)agent_step(world, &world->agent[i]);
+            (void)agent_upload(world, &world->agent[i]);
+            agent_beat(world, &world->agent[i]);
+            agent_beat_again(world, &world->agent[i]);
+            agent_enroll(world, &world->agent[i]);
+        }
+    }
+    assert_int_equal(world->exports, 1);
+    world_exported(world, false);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void an_address_that_changes_reaches_the_neighbours(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    struct agent *b = &world->agent[1];
+    int64_t revision = core_assignment_revision(world->core, world->agent[0].id.text);
+    (void)snprintf(b->heartbeat.address, URL_SIZE, "http://10.0.0.9:7411");
+    agent_beat_again(world, b);
+    assert_true(core_assignment_revision(world->core, world->agent[0].id.text) > revision);
+    agent_follow(world, &world->agent[0]);
+    assert_string_equal(world->agent[0].assignment.run.next.url, "http://10.0.0.9:7411");
+    assert_state(world, id, JOB_RUNNING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_silent_device_is_suspect_then_lost_then_online_again),
+        STORY(a_late_turn_extends_the_leases),
+        STORY(a_device_lost_while_running_is_left_out),
+        STORY(after_a_pause_a_loss_costs_the_steps_since),
+        STORY(the_version_of_the_last_replan_is_a_start_while_it_is_held),
+        STORY(a_device_lost_while_preparing_is_left_out),
+        STORY(a_device_lost_while_stopping_discards_the_replan),
+        STORY(a_device_lost_while_pausing_does_not_undo_the_pause),
+        STORY(a_device_that_has_stored_its_units_is_not_missed),
+        STORY(a_device_lost_before_it_stored_its_units_costs_a_generation),
+        STORY(a_new_boot_in_a_plan_is_a_new_generation),
+        STORY(the_same_boot_may_enrol_again),
+        STORY(an_older_boot_is_fenced),
+        STORY(an_unknown_device_enrols_again),
+        STORY(three_failures_in_prepare_end_the_job),
+        STORY(a_prepare_that_takes_too_long_fails),
+        STORY(a_stop_that_takes_too_long_fails),
+        STORY(an_error_at_the_same_step_every_time_ends_the_job),
+        STORY(losses_with_progress_in_between_never_end_the_job),
+        STORY(a_job_that_diverges_fails_at_once),
+        STORY(a_device_out_of_memory_gets_less),
+        STORY(an_error_with_a_peer_waits_for_the_lease),
+        STORY(an_error_with_a_peer_that_lives_is_the_links),
+        STORY(too_few_devices_are_waited_for),
+        STORY(reports_of_an_older_generation_decide_nothing),
+        STORY(a_device_that_has_seen_a_later_generation_is_overtaken),
+        STORY(devices_that_stopped_without_their_coordinator_go_on),
+        STORY(every_report_may_come_twice),
+        STORY(an_address_that_changes_reaches_the_neighbours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,516 @@
+/* The life of a job: events in, actions out. */
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+static void a_device_enrols(void **state)
+{
+    struct world *world = *state;
+    (void)world_agent(world, "a", 10);
+    assert_trace(world, "publish device_enrolled\n"
+                        "reply 201 enroll_reply\n"
+                        "persist device a online\n"
+                        "wake assignment of a\n"
+                        "reply 200 heartbeat_reply\n");
+}
+
+/* Enrol three devices, submit, ready, run, end, export, succeeded. */
+static void a_job_lives_from_submission_to_success(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    world_clear(world);
+    struct job_spec spec = world_spec("j", 2);
+    spec.cut[0] = 1;
+    spec.cut[1] = 2;
+    spec.cut_count = 2;
+    world_submit(world, &spec);
+    char id[ID_SIZE];
+    memcpy(id, world->job.id.text, ID_SIZE);
+    assert_trace(world, "publish job_queued\n"
+                        "reply 201 job\n"
+                        "publish job_preparing\n"
+                        "publish plan_made\n"
+                        "persist device a online in a job\n"
+                        "wake assignment of a\n"
+                        "persist device b online in a job\n"
+                        "wake assignment of b\n"
+                        "persist device c online in a job\n"
+                        "wake assignment of c\n"
+                        "persist plan g1 preparing first from 0: a[0,1) b[1,2) c[2,5)\n"
+                        "persist job j preparing\n");
+    struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
+    agent_follow(world, a);
+    agent_follow(world, b);
+    agent_follow(world, c);
+    agent_beat(world, a);
+    agent_beat(world, b);
+    assert_trace(world, "reply 200 heartbeat_reply\n"
+                        "reply 200 heartbeat_reply\n");
+    agent_beat(world, c);
+    assert_trace(world, "publish job_running\n"
+                        "reply 200 heartbeat_reply\n"
+                        "wake assignment of a\n"
+                        "wake assignment of b\n"
+                        "wake assignment of c\n"
+                        "persist plan g1 running first from 0: a[0,1) b[1,2) c[2,5)\n"
+                        "persist job j running\n");
+    for (int step = 0; step < 3; step++) {
+        for (size_t i = 0; i < 3; i++) {
+            agent_follow(world, &world->agent[i]);
+            (void)agent_step(world, &world->agent[i]);
+        }
+    }
+    agent_beat(world, a);
+    agent_beat(world, b);
+    world_clear(world);
+    agent_beat(world, c);
+    assert_trace(world, "reply 200 heartbeat_reply\n"
+                        "wake assignment of a\n"
+                        "wake assignment of b\n"
+                        "wake assignment of c\n"
+                        "persist plan g1 stopping first from 0: a[0,1) b[1,2) c[2,5)\n"
+                        "persist job j running\n");
+    assert_int_equal(world_job(world, id)->progress.step, 2);
+    agent_follow(world, a);
+    assert_true(agent_upload(world, a));
+    assert_trace(world, "persist center_unit\n"
+                        "reply 204 nothing\n");
+    assert_int_equal(world->exports, 0);
+    world_settle(world);
+    assert_int_equal(world->exports, 1);
+    assert_int_equal(world->export_version, 2);
+    assert_int_equal(world_units(world, id), 5);
+    world_clear(world);
+    world_exported(world, false);
+    assert_trace(world, "persist checkpoint\n"
+                        "publish checkpoint_stored\n"
+                        "forget center_unit of j\n"
+                        "delete blob state-2-of\n"
+                        "delete blob state-2-of\n"
+                        "delete blob state-2-of\n"
+                        "delete blob state-2-of\n"
+                        "delete blob state-2-of\n"
+                        "publish job_succeeded\n"
+                        "persist device a online\n"
+                        "wake assignment of a\n"
+                        "persist device b online\n"
+                        "wake assignment of b\n"
+                        "persist device c online\n"
+                        "wake assignment of c\n"
+                        "persist plan g1 done first from 0: a[0,1) b[1,2) c[2,5)\n"
+                        "persist job j succeeded\n");
+    assert_null(core_job(world->core, id));
+    const struct job *row = world_job(world, id);
+    assert_int_equal(row->version, 2);
+    assert_string_equal(row->checkpoint.text, world->rows.checkpoint[0].id.text);
+    assert_true(row->progress.fraction == 1);
+    world_settle(world);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(world->agent[i].held_count, 0); /* dropped */
+        assert_int_equal(world->agent[i].phase, PHASE_IDLE);
+    }
+    world_clear(world);
+    world_exported(world, false); /* told twice */
+    assert_trace(world, "");
+    assert_int_equal(world->rows.checkpoint_count, 1);
+}
+
+static void progress_is_told_but_rows_are_written_seldom(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 1000);
+    int64_t revision = world_job(world, id)->revision;
+    size_t stored = 0, shown = 0;
+    for (int second = 0; second < 20; second++) {
+        world_train(world, 3);
+        world_live(world, 1000);
+        int64_t now = core_job(world->core, id)->revision;
+        shown += now > revision;
+        assert_true(now <= revision + 2);
+        revision = now;
+        assert_int_equal(core_job(world->core, id)->progress.step, world->agent[0].step);
+    }
+    for (const char *at = world->trace.data; (at = strstr(at, "persist job")) != NULL; at++) {
+        stored++;
+    }
+    assert_in_range(stored, 2, 6);
+    assert_in_range(shown, 15, 20);
+    assert_true(world->metrics >= 40);
+    assert_true(core_job(world->core, id)->progress.has_loss);
+}
+
+static void metrics_are_told_once(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 3);
+    size_t metrics = world->metrics;
+    agent_beat_again(world, &world->agent[0]);
+    agent_beat_again(world, &world->agent[2]);
+    assert_int_equal(world->metrics, metrics);
+}
+
+static void replan(struct world *world, const char *id, int64_t first, int64_t second)
+{
+    const struct replan_request request = {.cut = {first, second}, .cut_count = 2, .has_cuts = true};
+    world_replan(world, id, &request);
+}
+
+static void a_replan_moves_only_units_that_change_hands(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    replan(world, id, 2, 3);
+    assert_int_equal(world->status, 202);
+    assert_int_equal(world->job.state, JOB_REPLANNING);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    const struct plan *old = world_plan(world, id, 1), *new = world_plan(world, id, 2);
+    assert_int_equal(old->state, PLAN_DONE);
+    assert_int_equal(old->last_version, world->agent[0].step);
+    assert_int_equal(new->reason, PLAN_REQUESTED);
+    assert_int_equal(new->resume_version, old->last_version);
+    assert_int_equal(new->stage[0].end, 2);
+    assert_int_equal(new->stage[1].end, 3);
+    /* a[0,1) b[1,2) c[2,5) -> a[0,2) b[2,3) c[3,5): units 1 and 2 */
+    assert_int_equal(new->bytes_moved, 2000);
+    world_settle(world);
+    assert_int_equal(world->agent[0].held_count, 2); /* from where it resumed, as long as it runs */
+    world_train(world, 200);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void a_replan_without_cuts_is_a_new_generation_all_the_same(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 4);
+    const struct replan_request none = {0};
+    for (int64_t generation = 2; generation <= 3; generation++) {
+        world_replan(world, id, &none);
+        world_settle(world);
+        assert_state(world, id, JOB_RUNNING);
+        assert_int_equal(world_job(world, id)->generation, generation);
+    }
+    assert_int_equal(world_plan(world, id, 3)->bytes_moved, 0);
+}
+
+static void a_replan_can_name_its_devices_in_order(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 4);
+    struct replan_request request = {.cut = {4}, .cut_count = 1, .has_cuts = true, .device_count = 2};
+    request.device[0] = world->agent[2].id;
+    request.device[1] = world->agent[0].id;
+    world_replan(world, id, &request);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->stage_count, 2);
+    assert_string_equal(plan->stage[0].device.text, world->agent[2].id.text);
+    assert_int_equal(plan->stage[0].end, 4);
+    assert_string_equal(core_device(world->core, world->agent[1].id.text)->job, "");
+    world_settle(world);
+    assert_int_equal(world->agent[1].held_count, 0);
+}
+
+static void impossible_replans_are_refused(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 100);
+    world_submit(world, &spec);
+    memcpy(id, world->job.id.text, ID_SIZE);
+    replan(world, id, 2, 3);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    world_settle(world);
+    replan(world, id, 2, 5);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    const struct replan_request four = {.cut = {1, 2, 3}, .cut_count = 3, .has_cuts = true};
+    world_replan(world, id, &four);
+    assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
+    struct replan_request unknown = {.device_count = 1, .device = {{"dev_nobody"}}};
+    world_replan(world, id, &unknown);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void a_pause_brings_the_state_into_the_center_and_a_resume_takes_it_from_there(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    world_verb(world, id, JOB_PAUSE);
+    assert_int_equal(world->status, 202);
+    assert_state(world, id, JOB_PAUSING);
+    world_verb(world, id, JOB_PAUSE); /* once more: it is so already */
+    assert_int_equal(world->status, 202);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+    int64_t version = world_job(world, id)->version;
+    assert_true(version >= 8);
+    assert_int_equal(world_units(world, id), 5);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(core_device(world->core, world->agent[i].id.text)->job, "");
+        assert_int_equal(world->agent[i].held_count, 0);
+    }
+    world_verb(world, id, JOB_RESUME);
+    assert_int_equal(world->status, 202);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESUMED);
+    assert_int_equal(world_plan(world, id, 2)->resume_version, version);
+    world_train(world, 10);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    assert_true(world_job(world, id)->version > version);
+    assert_int_equal(world_units(world, id), 5); /* the older version is forgotten */
+    assert_int_equal(world->deleted, 5);
+    world_verb(world, id, JOB_RESUME);
+    world_train(world, 200);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void a_pause_before_the_first_step_needs_no_center(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+    assert_int_equal(world_job(world, id)->version, 0);
+    assert_int_equal(world_units(world, id), 0);
+    world_verb(world, id, JOB_RESUME);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void a_pause_while_preparing_is_remembered(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 100);
+    world_submit(world, &spec);
+    char id[ID_SIZE];
+    memcpy(id, world->job.id.text, ID_SIZE);
+    world_verb(world, id, JOB_PAUSE);
+    assert_int_equal(world->status, 202);
+    assert_state(world, id, JOB_PAUSING);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+    assert_int_equal(world_plan(world, id, 1)->state, PLAN_DONE);
+}
+
+static void a_pause_overtakes_a_replan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    replan(world, id, 2, 3);
+    world_verb(world, id, JOB_PAUSE);
+    assert_int_equal(world->status, 202);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void the_end_overtakes_a_pause(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 4);
+    while (agent_step(world, &world->agent[0])) {
+    }
+    world_verb(world, id, JOB_PAUSE); /* stage 0 has begun the last step already */
+    world_train(world, 10);
+    assert_int_equal(world->exports, 1);
+    world_verb(world, id, JOB_REPLAN);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void resume_is_for_paused_jobs_only(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_verb(world, id, JOB_RESUME);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    world_verb(world, "job_nobody", JOB_RESUME);
+    assert_int_equal(world->problem, PROBLEM_UNKNOWN_JOB);
+    struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = JOB_PAUSE, .if_revision = 1}};
+    memcpy(event.job_verb.job.text, id, ID_SIZE);
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_REVISION_MISMATCH);
+}
+
+/* Bring a fresh job into the state. */
+static void reach(struct world *world, char id[ID_SIZE], enum job_state state)
+{
+    static const struct replan_request none = {0};
+    struct job_spec spec = world_spec("j", 100);
+    spec.devices_min = state == JOB_QUEUED ? 4 : 1;
+    world_submit(world, &spec);
+    memcpy(id, world->job.id.text, ID_SIZE);
+    if (state == JOB_QUEUED || state == JOB_PREPARING) {
+        return;
+    }
+    world_settle(world);
+    world_train(world, 3);
+    if (state == JOB_PAUSING || state == JOB_PAUSED) {
+        world_verb(world, id, JOB_PAUSE);
+    }
+    if (state == JOB_PAUSED) {
+        world_settle(world);
+    }
+    if (state == JOB_REPLANNING) {
+        world_replan(world, id, &none);
+    }
+    if (state == JOB_RECOVERING) {
+        agent_restart(world, &world->agent[1]);
+    }
+    if (state == JOB_WAITING_FOR_DEVICES) {
+        for (size_t i = 0; i < 3; i++) {
+            world_device_verb(world, &world->agent[i], DEVICE_CORDON);
+        }
+        agent_restart(world, &world->agent[1]);
+    }
+}
+
+static void a_job_can_be_cancelled_in_every_state(void **state)
+{
+    (void)state;
+    static const enum job_state states[] = {JOB_QUEUED,     JOB_PREPARING, JOB_RUNNING, JOB_REPLANNING,
+                                            JOB_RECOVERING, JOB_PAUSING,   JOB_PAUSED,  JOB_WAITING_FOR_DEVICES};
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        struct world *world = world_new();
+        char id[ID_SIZE];
+        story_devices(world);
+        reach(world, id, states[i]);
+        assert_state(world, id, states[i]);
+        world_verb(world, id, JOB_CANCEL);
+        assert_int_equal(world->status, 202);
+        assert_state(world, id, JOB_CANCELLED);
+        assert_null(core_job(world->core, id));
+        assert_int_equal(world_units(world, id), 0);
+        world_settle(world);
+        for (size_t k = 0; k < 3; k++) {
+            assert_string_equal(core_device(world->core, world->agent[k].id.text)->job, "");
+            assert_int_equal(world->agent[k].held_count, 0);
+            assert_int_equal(world->agent[k].phase, PHASE_IDLE);
+        }
+        world_free(world);
+    }
+}
+
+static void every_verb_has_an_answer_in_every_state(void **state)
+{
+    (void)state;
+    static const struct {
+        enum job_state state;
+        int pause, resume, replan; /* statuses; cancel is 202 everywhere */
+    } table[] = {
+        {JOB_QUEUED, 202, 409, 409},     {JOB_PREPARING, 202, 409, 409},           {JOB_RUNNING, 202, 409, 202},
+        {JOB_REPLANNING, 202, 409, 409}, {JOB_RECOVERING, 202, 409, 409},          {JOB_PAUSING, 202, 409, 409},
+        {JOB_PAUSED, 202, 202, 409},     {JOB_WAITING_FOR_DEVICES, 202, 409, 409},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const int expected[] = {
+            [JOB_PAUSE] = table[i].pause, [JOB_RESUME] = table[i].resume, [JOB_REPLAN] = table[i].replan};
+        static const enum job_verb verbs[] = {JOB_PAUSE, JOB_RESUME, JOB_REPLAN};
+        for (size_t v = 0; v < 3; v++) {
+            struct world *world = world_new();
+            char id[ID_SIZE];
+            story_devices(world);
+            reach(world, id, table[i].state);
+            assert_state(world, id, table[i].state);
+            world_verb(world, id, verbs[v]);
+            assert_int_equal(world->status, expected[verbs[v]]);
+            world_free(world);
+        }
+    }
+}
+
+static void an_export_that_fails_is_tried_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 3);
+    world_train(world, 6);
+    assert_int_equal(world->exports, 1);
+    world_exported(world, true);
+    assert_state(world, id, JOB_RUNNING);
+    world_exported(world, true); /* told twice: one attempt */
+    world_live(world, 11000);
+    assert_int_equal(world->exports, 2);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void an_export_that_never_works_fails_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 3);
+    world_train(world, 6);
+    for (int i = 0; i < 5; i++) {
+        world_exported(world, true);
+        world_live(world, 11000);
+    }
+    assert_state(world, id, JOB_FAILED);
+    assert_string_equal(world_job(world, id)->state_reason, "export_failed");
+    assert_int_equal(world_units(world, id), 5); /* its state is kept */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_device_enrols),
+        STORY(a_job_lives_from_submission_to_success),
+        STORY(progress_is_told_but_rows_are_written_seldom),
+        STORY(metrics_are_told_once),
+        STORY(a_replan_moves_only_units_that_change_hands),
+        STORY(a_replan_without_cuts_is_a_new_generation_all_the_same),
+        STORY(a_replan_can_name_its_devices_in_order),
+        STORY(impossible_replans_are_refused),
+        STORY(a_pause_brings_the_state_into_the_center_and_a_resume_takes_it_from_there),
+        STORY(a_pause_before_the_first_step_needs_no_center),
+        STORY(a_pause_while_preparing_is_remembered),
+        STORY(a_pause_overtakes_a_replan),
+        STORY(the_end_overtakes_a_pause),
+        STORY(resume_is_for_paused_jobs_only),
+        cmocka_unit_test(a_job_can_be_cancelled_in_every_state),
+        cmocka_unit_test(every_verb_has_an_answer_in_every_state),
+        STORY(an_export_that_fails_is_tried_again),
+        STORY(an_export_that_never_works_fails_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

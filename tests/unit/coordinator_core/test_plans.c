@@ -1,0 +1,358 @@
+/* What a plan promises and on what it rests, and what devices are told of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "libtrain/model/memory.h"
+#include "tests/unit/coordinator_core/story.h"
+
+static void a_dry_run_shows_the_plan_and_leaves_nothing(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    world_clear(world);
+    struct job_spec spec = world_spec("j", 40);
+    world_dry_run(world, &spec);
+    assert_trace(world, "reply 200 job_preview\n");
+    const struct job_preview *preview = world->preview;
+    assert_int_equal(preview->stage_count, 3);
+    assert_int_equal(preview->steps, 40);
+    assert_string_equal(preview->waiting_for, "");
+    assert_int_equal(preview->stage[0].first, 0);
+    assert_string_equal(preview->stage[0].unit[0], "conv1");
+    assert_int_equal(preview->stage[2].end, 5);
+    assert_true(preview->predicted_step_seconds > 0);
+    assert_close(&preview->predicted_total_seconds, &(double){40 * preview->predicted_step_seconds}, 1, 1e-12);
+    assert_true(preview->predicted_efficiency > 0 && preview->predicted_efficiency <= 1);
+    assert_true(preview->stage[0].memory_bytes > 0);
+    assert_int_equal(core_job_count(world->core), 0);
+}
+
+static void a_dry_run_says_what_would_be_waited_for(void **state)
+{
+    struct world *world = *state;
+    struct job_spec spec = world_spec("j", 40);
+    spec.devices_min = 2;
+    (void)world_agent(world, "a", 10);
+    world_dry_run(world, &spec);
+    assert_int_equal(world->preview->stage_count, 0);
+    assert_string_equal(world->preview->waiting_for, "waits for 1 more device: 1 of 2 are there and free");
+}
+
+static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    story_devices(world);
+    story_run(world, id, 10);
+    const struct plan *plan = world_plan(world, id, 1);
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stage[s];
+        struct memory_bytes bytes;
+        const struct memory_request request = {.first = (size_t)stage->first,
+                                               .end = (size_t)stage->end,
+                                               .micro_batch = 5,
+                                               .in_flight = (size_t)stage->in_flight,
+                                               .threads = 1};
+        assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &request, &bytes, &err), &err);
+        assert_int_equal(stage->memory_bytes, bytes.total);
+    }
+}
+
+static void a_model_that_never_fits_is_refused(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < 2; i++) {
+        struct agent *agent = world_agent(world, i == 0 ? "a" : "b", 10);
+        agent->memory_bytes = 1000;
+        agent_enroll(world, agent);
+    }
+    struct job_spec spec = world_spec("j", 40);
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
+    assert_holds(world->text, "does not fit on device 'a'");
+    assert_holds(world->text, "unit '");
+    assert_int_equal(core_job_count(world->core), 0);
+    world->agent[0].memory_bytes = 1 << 30;
+    agent_enroll(world, &world->agent[0]);
+    world_submit(world, &spec);
+    assert_int_equal(world->status, 201);
+    assert_int_equal(world_plan(world, world->job.id.text, 1)->stage_count, 1); /* b is too small for any unit */
+}
+
+static void a_job_that_asks_too_much_is_refused(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 40);
+    spec.devices_min = 6;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    spec = world_spec("j", 40);
+    spec.cut[0] = 5;
+    spec.cut_count = 1;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    spec = world_spec("j", 40);
+    spec.cut[0] = 2;
+    spec.cut_count = 1;
+    spec.devices_min = 3;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    spec = world_spec("j", 40);
+    spec.batch = 2000;
+    spec.micro_batches = 1;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
+    assert_int_equal(world->rows.job_count, 0);
+}
+
+static void first_cuts_need_their_number_of_devices(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    (void)world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 40);
+    spec.cut[0] = 2;
+    spec.cut_count = 1;
+    story_submit(world, id, &spec);
+    assert_state(world, id, JOB_QUEUED);
+    (void)world_agent(world, "b", 10);
+    assert_state(world, id, JOB_PREPARING);
+    assert_int_equal(world_plan(world, id, 1)->stage[0].end, 2);
+}
+
+/* Report that the units of a device's stage take `seconds` each, forward and backward. */
+static void measure(struct world *world, struct agent *agent, double seconds)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    agent_beat(world, agent);
+    for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
+        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] =
+            (struct unit_seconds){.unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
+    }
+    agent_beat_again(world, agent);
+}
+
+static void measured_times_win_over_predicted_ones(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    static const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    /* conv1 and conv2 are slow on a and b; c, with three units, is fast. */
+    measure(world, &world->agent[0], 1);
+    measure(world, &world->agent[1], 1);
+    measure(world, &world->agent[2], 0.001);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_close(&plan->stage[0].measured_forward_seconds, &(double){1}, 1, 1e-12);
+    assert_close(&plan->stage[2].measured_forward_seconds, &(double){0.003}, 1, 1e-9);
+    world_replan(world, id, &none);
+    world_settle(world);
+    plan = world_plan(world, id, 2);
+    assert_close(&plan->stage[0].predicted_forward_seconds, &(double){1}, 1, 1e-12); /* conv1 on a, as measured */
+    assert_true(plan->stage[2].end - plan->stage[2].first >= 3);
+    assert_true(plan->predicted_step_seconds > 4 * 2);
+}
+
+/* Report transfers of the same size to another device. */
+static void report_link(struct world *world, struct agent *from, const struct agent *to, double seconds)
+{
+    struct heartbeat *heartbeat = &from->heartbeat;
+    agent_beat(world, from);
+    heartbeat->link_count = 1;
+    heartbeat->link[0] = (struct link_report){.device = to->id,
+                                              .count = 10,
+                                              .seconds_sum = 10 * seconds,
+                                              .bytes_sum = 10 * 1000,
+                                              .bytes_squared_sum = 10 * 1e6,
+                                              .bytes_seconds_sum = 10 * 1000 * seconds};
+    agent_beat_again(world, from);
+}
+
+static void slow_links_are_known_after_they_were_measured(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    static const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    double before = world_plan(world, id, 1)->predicted_step_seconds;
+    report_link(world, &world->agent[0], &world->agent[1], 0.5);
+    world_replan(world, id, &none);
+    world_settle(world);
+    assert_true(world_plan(world, id, 2)->predicted_step_seconds > 10 * before);
+}
+
+static void nonsense_measurements_are_ignored(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    struct heartbeat *heartbeat = &world->agent[0].heartbeat;
+    world_train(world, 2);
+    heartbeat->unit_seconds_count = 3;
+    heartbeat->unit_seconds[0] = (struct unit_seconds){.unit = 4, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[1] = (struct unit_seconds){.unit = -1, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[2] = (struct unit_seconds){.unit = 0, .forward_seconds = -1, .backward_seconds = 1e300};
+    heartbeat->link_count = 1;
+    heartbeat->link[0] = (struct link_report){.device = world->agent[1].id, .count = 5, .seconds_sum = -3};
+    heartbeat->metric_count = 3;
+    heartbeat->metric[0] = (struct metric){.step = 101, .name = METRIC_LOSS, .value = 1};
+    heartbeat->metric[1] = (struct metric){.step = 3, .name = 77, .value = 1};
+    heartbeat->metric[2] = (struct metric){.step = 3, .name = METRIC_LOSS, .value = 1.0 / 0.0};
+    heartbeat->step = 5000;
+    heartbeat->holding_count = 1;
+    heartbeat->all_holdings = true;
+    heartbeat->holding[0].unit = 9999;
+    size_t metrics = world->metrics;
+    agent_beat_again(world, &world->agent[0]);
+    assert_int_equal(world->metrics, metrics);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_true(plan->stage[0].measured_forward_seconds == 0);
+    assert_in_range(core_job(world->core, id)->progress.step, 0, 100);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+static void step_times_are_told_as_their_median(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 10);
+    struct heartbeat *heartbeat = &world->agent[0].heartbeat;
+    agent_beat(world, &world->agent[0]);
+    heartbeat->metric_count = 5;
+    for (int i = 0; i < 5; i++) {
+        heartbeat->metric[i] =
+            (struct metric){.step = i + 1, .name = METRIC_STEP_SECONDS, .value = i == 2 ? 1000 : 0.5};
+    }
+    agent_beat_again(world, &world->agent[0]);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->measured_steps, 5);
+    assert_close(&plan->measured_step_seconds, &(double){0.5}, 1, 1e-12);
+    const struct job_progress *progress = &core_job(world->core, id)->progress;
+    assert_close(&progress->samples_per_second, &(double){40}, 1, 1e-12);
+    assert_close(&progress->eta_seconds, &(double){0.5 * (double)(100 - progress->step)}, 1, 1e-12);
+}
+
+static void an_assignment_says_everything_a_stage_needs(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    static struct assignment told;
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 100);
+    spec.cut[0] = 1;
+    spec.cut[1] = 2;
+    spec.cut_count = 2;
+    story_submit(world, id, &spec);
+    struct agent *b = &world->agent[1];
+    assert_true(core_assignment(world->core, b->id.text, b->boot, &told));
+    assert_true(told.has_run);
+    assert_int_equal(told.revision, core_assignment_revision(world->core, b->id.text));
+    assert_int_equal(told.interval_ms, 1000);
+    const struct assignment_run *run = &told.run;
+    assert_string_equal(run->job.text, id);
+    assert_int_equal(run->generation, 1);
+    assert_int_equal(run->phase, PHASE_PREPARE);
+    assert_int_equal(run->stage_index, 1);
+    assert_int_equal(run->stage_count, 3);
+    assert_int_equal(run->first, 1);
+    assert_int_equal(run->end, 2);
+    assert_int_equal(run->source_count, 1);
+    assert_int_equal(run->source[0].unit, 1);
+    assert_int_equal(run->source[0].from, SOURCE_SEED);
+    assert_true(run->has_previous && run->has_next);
+    assert_string_equal(run->previous.device.text, world->agent[0].id.text);
+    assert_string_equal(run->previous.url, "http://a:7411");
+    assert_string_equal(run->next.device.text, world->agent[2].id.text);
+    assert_string_equal(run->next.codec, "none");
+    assert_int_equal(run->previous_in_flight, world_plan(world, id, 1)->stage[0].in_flight);
+    assert_int_equal(run->total_steps, 100);
+    assert_string_equal(run->data.train_sha256, "train");
+    assert_string_equal(run->job_spec.name, "j");
+    assert_true(run->step_ms >= 2000 && run->peer_ms >= 500 && run->lease_ms == 5000);
+    assert_int_equal(told.caller_count, 2);
+    assert_string_equal(told.caller[0].device.text, world->agent[0].id.text);
+    assert_int_equal(told.caller[0].generation, 1);
+    assert_int_equal(told.drop_count, 0);
+    assert_false(core_assignment(world->core, "dev_nobody", b->boot, &told));
+    assert_int_equal(core_assignment_revision(world->core, "dev_nobody"), 0);
+}
+
+static void blobs_are_for_those_whose_assignment_names_them(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE], sha256[SHA256_SIZE];
+    story_devices(world);
+    struct agent *d = world_agent(world, "d", 1);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    unit_sha256(sha256, world_job(world, id)->version, 0);
+    struct agent *a = &world->agent[0];
+    assert_false(core_may_read_blob(world->core, a->id.text, sha256));
+    world_device_verb(world, d, DEVICE_CORDON);
+    world_verb(world, id, JOB_RESUME);
+    assert_true(core_may_read_blob(world->core, a->id.text, sha256));
+    assert_false(core_may_read_blob(world->core, a->id.text, "another"));
+    assert_false(core_may_read_blob(world->core, d->id.text, sha256));
+    assert_false(core_may_read_blob(world->core, "dev_nobody", sha256));
+    world_settle(world);
+    assert_false(core_may_read_blob(world->core, a->id.text, sha256)); /* it runs */
+}
+
+static void a_unit_with_another_hash_than_reported_is_refused(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 3);
+    for (int i = 0; i < 6; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = world->agent[0].id}};
+    event.blob_stored.unit = (struct center_unit){.version = 3, .generation = 1, .sha256 = "forged"};
+    memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
+    assert_true(core_may_store_unit(world->core, world->agent[0].id.text, &event.blob_stored.unit));
+    assert_false(core_may_store_unit(world->core, world->agent[1].id.text, &event.blob_stored.unit));
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_INVALID_BLOB);
+    unit_sha256(event.blob_stored.unit.sha256, 3, 0);
+    world_send(world, &event);
+    assert_int_equal(world->status, 204);
+    world_send(world, &event); /* twice */
+    assert_int_equal(world->status, 204);
+    assert_int_equal(world_units(world, id), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_dry_run_shows_the_plan_and_leaves_nothing),
+        STORY(a_dry_run_says_what_would_be_waited_for),
+        STORY(a_plan_promises_the_memory_that_the_stage_will_plan),
+        STORY(a_model_that_never_fits_is_refused),
+        STORY(a_job_that_asks_too_much_is_refused),
+        STORY(first_cuts_need_their_number_of_devices),
+        STORY(measured_times_win_over_predicted_ones),
+        STORY(slow_links_are_known_after_they_were_measured),
+        STORY(nonsense_measurements_are_ignored),
+        STORY(step_times_are_told_as_their_median),
+        STORY(an_assignment_says_everything_a_stage_needs),
+        STORY(blobs_are_for_those_whose_assignment_names_them),
+        STORY(a_unit_with_another_hash_than_reported_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

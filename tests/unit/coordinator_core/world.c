@@ -1,0 +1,554 @@
+#include "tests/unit/coordinator_core/world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+
+#define START_MS 1000000
+#define START_WALL_MS 1700000000000
+#define MODEL "lenet5"
+
+/* ---- names ---- */
+
+static const char *name_of(const struct world *world, const char *id)
+{
+    for (size_t i = 0; i < world->rows.device_count; i++) {
+        if (strcmp(world->rows.device[i].id.text, id) == 0) {
+            return world->rows.device[i].name;
+        }
+    }
+    for (size_t i = 0; i < world->rows.job_count; i++) {
+        if (strcmp(world->rows.job[i].id.text, id) == 0) {
+            return world->rows.job[i].spec.name;
+        }
+    }
+    return strncmp(id, "plan_", 5) == 0 ? "plan" : strncmp(id, "ckpt_", 5) == 0 ? "checkpoint" : id;
+}
+
+static void PRINTF_LIKE(2, 3) note(struct world *world, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    struct err err = {0};
+    if (world->traced) {
+        assert_ok(buf_printf(&world->trace, &err, "%s\n", line), &err);
+    }
+}
+
+static const char *const kinds[] = {
+    [OBJECT_DEVICE] = "device",
+    [OBJECT_JOB] = "job",
+    [OBJECT_PLAN] = "plan",
+    [OBJECT_DATASET] = "dataset",
+    [OBJECT_MODEL] = "model",
+    [OBJECT_CHECKPOINT] = "checkpoint",
+    [OBJECT_CENTER_UNIT] = "center_unit",
+    [OBJECT_ASSIGNMENT] = "assignment",
+    [OBJECT_ENROLL_REPLY] = "enroll_reply",
+    [OBJECT_HEARTBEAT_REPLY] = "heartbeat_reply",
+    [OBJECT_JOB_PREVIEW] = "job_preview",
+    [OBJECT_NOTHING] = "nothing",
+};
+
+static void note_plan(struct world *world, const struct plan *plan)
+{
+    char stages[512] = "";
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        size_t used = strlen(stages);
+        (void)snprintf(stages + used, sizeof(stages) - used, " %s[%" PRId64 ",%" PRId64 ")",
+                       name_of(world, plan->stage[s].device.text), plan->stage[s].first, plan->stage[s].end);
+    }
+    note(world, "persist plan g%" PRId64 " %s %s from %" PRId64 ":%s", plan->generation, plan_state_names[plan->state],
+         plan_reason_names[plan->reason], plan->resume_version, stages);
+}
+
+/* ---- the store ---- */
+
+/* Replace the row for which the key's text is equal, or append. */
+#define ROW_PUT(rows, list, row, key)                                                                                  \
+    do {                                                                                                               \
+        size_t at = 0;                                                                                                 \
+        while (at < (rows)->list##_count && strcmp((rows)->list[at].key, (row)->key) != 0) {                           \
+            at++;                                                                                                      \
+        }                                                                                                              \
+        assert_true(at < sizeof((rows)->list) / sizeof((rows)->list[0]));                                              \
+        assert_true(at == (rows)->list##_count || (rows)->list[at].revision < (row)->revision);                        \
+        (rows)->list[at] = *(row);                                                                                     \
+        (rows)->list##_count += at == (rows)->list##_count;                                                            \
+    } while (0)
+
+static void put_unit(struct rows *rows, const struct center_unit *unit)
+{
+    size_t at = 0;
+    while (at < rows->unit_count && !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
+                                      rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
+        at++;
+    }
+    assert_true(at < WORLD_ROWS);
+    rows->unit[at] = *unit;
+    rows->unit_count += at == rows->unit_count;
+}
+
+static void persist(struct world *world, const struct action *action)
+{
+    struct rows *rows = &world->rows;
+    switch (action->kind) {
+    case OBJECT_DEVICE: {
+        const struct device *device = action->object;
+        ROW_PUT(rows, device, device, id.text);
+        note(world, "persist device %s %s%s", device->name, device_state_names[device->state],
+             device->job[0] ? " in a job" : "");
+        return;
+    }
+    case OBJECT_JOB: {
+        const struct job *job = action->object;
+        ROW_PUT(rows, job, job, id.text);
+        note(world, "persist job %s %s", job->spec.name, job_state_names[job->state]);
+        return;
+    }
+    case OBJECT_PLAN: {
+        const struct plan *plan = action->object;
+        ROW_PUT(rows, plan, plan, id.text);
+        note_plan(world, plan);
+        return;
+    }
+    case OBJECT_DATASET: ROW_PUT(rows, dataset, (const struct dataset *)action->object, name); break;
+    case OBJECT_MODEL: ROW_PUT(rows, model, (const struct model_row *)action->object, name); break;
+    case OBJECT_CHECKPOINT: ROW_PUT(rows, checkpoint, (const struct checkpoint *)action->object, id.text); break;
+    case OBJECT_CENTER_UNIT: put_unit(rows, action->object); break;
+    case OBJECT_ASSIGNMENT:
+    case OBJECT_ENROLL_REPLY:
+    case OBJECT_HEARTBEAT_REPLY:
+    case OBJECT_JOB_PREVIEW:
+    case OBJECT_NOTHING: fail_msg("%s is never stored", kinds[action->kind]); break;
+    }
+    note(world, "persist %s", kinds[action->kind]);
+}
+
+static void forget(struct world *world, const struct action *action)
+{
+    struct rows *rows = &world->rows;
+    note(world, "forget %s of %s", kinds[action->kind], name_of(world, action->id));
+    if (action->kind == OBJECT_DEVICE) {
+        for (size_t i = 0; i < rows->device_count; i++) {
+            if (strcmp(rows->device[i].id.text, action->id) == 0) {
+                rows->device[i] = rows->device[--rows->device_count];
+            }
+        }
+        return;
+    }
+    assert_int_equal(action->kind, OBJECT_CENTER_UNIT);
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->unit_count; i++) {
+        bool goes = strcmp(rows->unit[i].job.text, action->id) == 0 && rows->unit[i].version < action->version;
+        if (!goes) {
+            rows->unit[kept++] = rows->unit[i];
+        }
+    }
+    rows->unit_count = kept;
+}
+
+static void take_reply(struct world *world, const struct action *action)
+{
+    note(world, "reply %d %s", action->status, kinds[action->kind]);
+    assert_int_equal(world->status, 0); /* one answer to a request */
+    world->status = action->status;
+    if (action->kind == OBJECT_JOB) {
+        world->job = *(const struct job *)action->object;
+    } else if (action->kind == OBJECT_HEARTBEAT_REPLY) {
+        world->heartbeat_reply = *(const struct heartbeat_reply *)action->object;
+    } else if (action->kind == OBJECT_ENROLL_REPLY) {
+        world->enroll_reply = *(const struct enroll_reply *)action->object;
+    } else if (action->kind == OBJECT_JOB_PREVIEW) {
+        world->preview = action->object;
+    }
+}
+
+static void carry_out(struct world *world, const struct action *action)
+{
+    switch (action->type) {
+    case ACTION_PERSIST: persist(world, action); break;
+    case ACTION_FORGET: forget(world, action); break;
+    case ACTION_REPLY: take_reply(world, action); break;
+    case ACTION_PROBLEM:
+        assert_int_equal(world->status, 0);
+        world->problem = action->problem;
+        world->status = problem_kinds[action->problem].status;
+        memcpy(world->text, action->text, sizeof(world->text));
+        note(world, "problem %s", problem_kinds[action->problem].code);
+        break;
+    case ACTION_WAKE:
+        if (action->kind == OBJECT_ASSIGNMENT) {
+            note(world, "wake assignment of %s", name_of(world, action->id));
+        }
+        break;
+    case ACTION_EXPORT:
+        world->exports++;
+        memcpy(world->export_job, action->id, ID_SIZE);
+        world->export_version = action->version;
+        assert_true(world->pending_count < WORLD_EXPORTS);
+        memcpy(world->pending[world->pending_count], action->id, ID_SIZE);
+        world->pending_version[world->pending_count++] = action->version;
+        note(world, "export %s at %" PRId64, name_of(world, action->id), action->version);
+        break;
+    case ACTION_DELETE_BLOB:
+        world->deleted++;
+        for (size_t i = 0; i < world->rows.unit_count; i++) {
+            assert_string_not_equal(world->rows.unit[i].sha256, action->sha256);
+        }
+        note(world, "delete blob %.10s", action->sha256);
+        break;
+    case ACTION_METRIC: world->metrics++; break;
+    case ACTION_PUBLISH: note(world, "publish %s", action->event); break;
+    }
+}
+
+/* ---- what always holds ---- */
+
+static const struct agent *agent_of(const struct world *world, const char *id)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        if (strcmp(world->agent[i].id.text, id) == 0) {
+            return &world->agent[i];
+        }
+    }
+    return NULL;
+}
+
+static bool active(const struct plan *plan)
+{
+    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
+}
+
+/* A device works in one plan at most, and its row says in which. */
+static void check_device(const struct world *world, const struct device *device)
+{
+    int works = 0;
+    for (size_t j = 0; j < core_job_count(world->core); j++) {
+        const struct job *job = core_job_at(world->core, j);
+        const struct plan *plan = core_job_plan(world->core, job->id.text);
+        for (size_t s = 0; active(plan) && s < plan->stage_count; s++) {
+            /* One whose units are all in the center may have left. */
+            bool left =
+                plan->state == PLAN_STOPPING && plan->last_version > 0 && strcmp(device->job, job->id.text) != 0;
+            if (strcmp(plan->stage[s].device.text, device->id.text) == 0 && !left) {
+                works++;
+                assert_string_equal(device->job, job->id.text);
+            }
+        }
+    }
+    assert_int_equal(works, device->job[0] != '\0');
+}
+
+/* Rows are the durable state: they equal what is alive, but for what is volatile. */
+static void check_rows(const struct world *world)
+{
+    const struct rows *rows = &world->rows;
+    assert_int_equal(rows->device_count, core_device_count(world->core));
+    for (size_t i = 0; i < rows->device_count; i++) {
+        const struct device *row = &rows->device[i], *live = core_device(world->core, row->id.text);
+        assert_non_null(live);
+        assert_int_equal(row->state, live->state);
+        assert_int_equal(row->revision, live->revision);
+        assert_int_equal(row->cordoned, live->cordoned);
+        assert_string_equal(row->job, live->job);
+        assert_string_equal(row->boot, live->boot);
+        assert_string_equal(row->address, live->address);
+        check_device(world, live);
+    }
+    size_t alive = 0;
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job *row = &rows->job[i], *live = core_job(world->core, row->id.text);
+        assert_int_equal(live == NULL, job_state_ended(row->state));
+        if (!live) {
+            continue;
+        }
+        alive++;
+        assert_int_equal(row->state, live->state);
+        assert_string_equal(row->state_reason, live->state_reason);
+        assert_string_equal(row->message, live->message);
+        assert_int_equal(row->generation, live->generation);
+        assert_int_equal(row->version, live->version);
+        assert_int_equal(row->exact, live->exact);
+        assert_string_equal(row->numeric_class, live->numeric_class);
+        assert_true(row->revision <= live->revision);
+        const struct plan *plan = core_job_plan(world->core, row->id.text);
+        const struct plan *stored = plan ? world_plan(world, row->id.text, plan->generation) : NULL;
+        assert_int_equal(plan != NULL, row->generation > 0);
+        if (plan) {
+            assert_non_null(stored);
+            assert_int_equal(plan->state, stored->state);
+            assert_int_equal(plan->resume_version, stored->resume_version);
+            assert_int_equal(plan->last_version, stored->last_version);
+            assert_int_equal(plan->generation, row->generation);
+            assert_int_equal(plan->stage_count, stored->stage_count);
+        }
+    }
+    assert_int_equal(alive, core_job_count(world->core));
+}
+
+/* Nobody runs before all are ready: a plan that runs was reported ready by every stage. */
+static void check_ready(const struct world *world, const struct action *action)
+{
+    const struct plan *plan = action->object;
+    if (action->type != ACTION_PERSIST || action->kind != OBJECT_PLAN || plan->state != PLAN_RUNNING) {
+        return;
+    }
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        const struct agent *agent = agent_of(world, plan->stage[s].device.text);
+        assert_non_null(agent);
+        assert_true(agent->heartbeat.generation == plan->generation && agent->heartbeat.phase >= PHASE_READY);
+    }
+}
+
+/* ---- events ---- */
+
+void world_send(struct world *world, struct event *event)
+{
+    event->now_ms = world->now_ms;
+    event->wall_ms = world->wall_ms;
+    event->request =
+        event->type == EVENT_TICK || event->type == EVENT_RESTORED || event->type == EVENT_EXPORTED ? 0 : 7;
+    world->status = 0;
+    world->problem = PROBLEM_NONE;
+    world->text[0] = '\0';
+    world->actions.count = 0;
+    core_step(world->core, event, &world->actions);
+    for (size_t i = 0; i < world->actions.count; i++) {
+        check_ready(world, &world->actions.item[i]);
+        carry_out(world, &world->actions.item[i]);
+    }
+    assert_int_equal(world->status != 0, event->request != 0);
+    check_rows(world);
+}
+
+void world_pass(struct world *world, int64_t ms)
+{
+    int64_t until = world->now_ms + ms;
+    while (core_deadline_ms(world->core) <= until) {
+        int64_t at = core_deadline_ms(world->core);
+        world->wall_ms += at > world->now_ms ? at - world->now_ms : 0;
+        world->now_ms = at > world->now_ms ? at : world->now_ms;
+        struct event event = {.type = EVENT_TICK};
+        world_send(world, &event);
+    }
+    world->wall_ms += until - world->now_ms;
+    world->now_ms = until;
+}
+
+void world_live(struct world *world, int64_t ms)
+{
+    for (; ms > 0; ms -= 500) {
+        world_pass(world, 500);
+        for (size_t i = 0; i < world->agent_count; i++) {
+            if (world->agent[i].up) {
+                agent_beat(world, &world->agent[i]);
+            }
+        }
+    }
+}
+
+static void start(struct world *world)
+{
+    static struct restored_job jobs[256];
+    static struct plan plans[WORLD_ROWS];
+    struct rows *rows = &world->rows;
+    struct err err = {0};
+    size_t job_count = 0, plan_count = 0;
+    assert_ok(core_new(&world->config, &world->core, &err), &err);
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct plan *newest = NULL;
+        if (job_state_ended(rows->job[i].state)) {
+            continue;
+        }
+        jobs[job_count++] = (struct restored_job){.job = rows->job[i], .model = world->model};
+        for (size_t k = 0; k < rows->plan_count; k++) {
+            bool same = strcmp(rows->plan[k].job.text, rows->job[i].id.text) == 0;
+            newest = same && (!newest || strcmp(rows->plan[k].id.text, newest->id.text) > 0) ? &rows->plan[k] : newest;
+        }
+        if (newest) {
+            plans[plan_count++] = *newest;
+        }
+    }
+    struct event event = {.type = EVENT_RESTORED,
+                          .restored = {.seed = 1 + world->lives++,
+                                       .device = rows->device,
+                                       .device_count = rows->device_count,
+                                       .job = jobs,
+                                       .job_count = job_count,
+                                       .plan = plans,
+                                       .plan_count = plan_count,
+                                       .dataset = rows->dataset,
+                                       .dataset_count = rows->dataset_count,
+                                       .model = rows->model,
+                                       .model_count = rows->model_count,
+                                       .center_unit = rows->unit,
+                                       .center_unit_count = rows->unit_count}};
+    world_send(world, &event);
+}
+
+void world_restart(struct world *world)
+{
+    core_free(&world->core);
+    world->pending_count = 0; /* what it had asked for died with it */
+    world->now_ms += 50;
+    world->wall_ms += 50;
+    start(world);
+}
+
+void world_clear(struct world *world)
+{
+    buf_clear(&world->trace);
+}
+
+static void store_dataset(struct world *world, const char *name, int64_t samples)
+{
+    struct dataset dataset = {
+        .bytes = 28 * 28 * samples, .samples = samples, .height = 28, .width = 28, .channels = 1, .classes = 10};
+    (void)snprintf(dataset.name, sizeof(dataset.name), "%s", name);
+    (void)snprintf(dataset.sha256, sizeof(dataset.sha256), "%s", name);
+    (void)snprintf(dataset.dtype, sizeof(dataset.dtype), "U8");
+    struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &dataset}};
+    world_send(world, &event);
+}
+
+struct world *world_new(void)
+{
+    struct world *world = calloc(1, sizeof(*world));
+    assert_non_null(world);
+    world->actions.item = calloc(ACTIONS_MAX, sizeof(world->actions.item[0]));
+    assert_non_null(world->actions.item);
+    world->config = core_config_default;
+    world->config.devices_max = 64;
+    world->config.jobs_max = 64;
+    world->now_ms = START_MS;
+    world->wall_ms = START_WALL_MS;
+    world->traced = true;
+    buf_init(&world->trace, 1 << 24);
+    struct err err = {0};
+    const char *text = model_zoo_text(MODEL);
+    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
+    json_auto_t *description = NULL;
+    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
+    assert_ok(model_parse(description, &fit, &world->model, NULL, &err), &err);
+    start(world);
+    store_dataset(world, "train", 1000);
+    store_dataset(world, "test", 100);
+    world_clear(world);
+    return world;
+}
+
+void world_free(struct world *world)
+{
+    core_free(&world->core);
+    model_free(&world->model);
+    buf_done(&world->trace);
+    free(world->actions.item);
+    free(world);
+}
+
+/* ---- users ---- */
+
+struct job_spec world_spec(const char *name, int64_t steps)
+{
+    struct job_spec spec = job_spec_default;
+    (void)snprintf(spec.name, sizeof(spec.name), "%s", name);
+    (void)snprintf(spec.model.name, sizeof(spec.model.name), MODEL);
+    (void)snprintf(spec.dataset_train, sizeof(spec.dataset_train), "train");
+    (void)snprintf(spec.dataset_test, sizeof(spec.dataset_test), "test");
+    spec.batch = 20;
+    spec.micro_batches = 4;
+    spec.epochs = 1000;
+    spec.steps = steps;
+    return spec;
+}
+
+static void submit(struct world *world, const struct job_spec *spec, bool dry_run)
+{
+    const struct job_data data = {
+        .train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100};
+    struct event event = {.type = EVENT_JOB_SUBMIT,
+                          .job_submit = {.spec = spec, .data = &data, .model = world->model, .dry_run = dry_run}};
+    world_send(world, &event);
+}
+
+void world_submit(struct world *world, const struct job_spec *spec)
+{
+    submit(world, spec, false);
+}
+
+void world_dry_run(struct world *world, const struct job_spec *spec)
+{
+    submit(world, spec, true);
+}
+
+static void send_verb(struct world *world, const char *job, enum job_verb verb, const struct replan_request *replan)
+{
+    struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
+    (void)snprintf(event.job_verb.job.text, ID_SIZE, "%s", job);
+    world_send(world, &event);
+}
+
+void world_verb(struct world *world, const char *job, enum job_verb verb)
+{
+    const struct replan_request none = {0};
+    send_verb(world, job, verb, &none);
+}
+
+void world_replan(struct world *world, const char *job, const struct replan_request *request)
+{
+    send_verb(world, job, JOB_REPLAN, request);
+}
+
+void world_device_verb(struct world *world, const struct agent *agent, enum device_verb verb)
+{
+    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.device = agent->id, .verb = verb}};
+    world_send(world, &event);
+}
+
+const struct job *world_job(const struct world *world, const char *id)
+{
+    const struct job *live = core_job(world->core, id);
+    for (size_t i = 0; !live && i < world->rows.job_count; i++) {
+        live = strcmp(world->rows.job[i].id.text, id) == 0 ? &world->rows.job[i] : NULL;
+    }
+    assert_non_null(live);
+    return live;
+}
+
+const struct plan *world_plan(const struct world *world, const char *job, int64_t generation)
+{
+    for (size_t i = 0; i < world->rows.plan_count; i++) {
+        const struct plan *plan = &world->rows.plan[i];
+        if (plan->generation == generation && strcmp(plan->job.text, job) == 0) {
+            return plan;
+        }
+    }
+    return NULL;
+}
+
+size_t world_units(const struct world *world, const char *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world->rows.unit_count; i++) {
+        count += strcmp(world->rows.unit[i].job.text, job) == 0;
+    }
+    return count;
+}
+
+void world_exported(struct world *world, bool failed)
+{
+    struct event event = {.type = EVENT_EXPORTED,
+                          .exported = {.version = world->export_version, .failed = failed, .bytes = 1000}};
+    memcpy(event.exported.job.text, world->export_job, ID_SIZE);
+    (void)snprintf(event.exported.message, MESSAGE_SIZE, "the disk is full");
+    (void)snprintf(event.exported.sha256, SHA256_SIZE, "export-%s", world->export_job);
+    world_send(world, &event);
+}

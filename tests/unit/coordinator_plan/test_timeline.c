@@ -1,0 +1,293 @@
+#include "coordinator/plan/timeline.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "libtrain/model/schedule.h"
+#include "tests/support/test.h"
+
+static struct timeline_stage stage_of(double forward, double backward, size_t in_flight)
+{
+    return (struct timeline_stage){.forward_seconds = forward, .backward_seconds = backward, .in_flight = in_flight};
+}
+
+static double step_of(const struct timeline_stage *stage, size_t count, size_t micro_batches)
+{
+    struct timeline_result result;
+    timeline_play(stage, count, micro_batches, &result);
+    return result.step_seconds;
+}
+
+static void assert_seconds(double actual, double expected)
+{
+    assert_close(&actual, &expected, 1, 1e-12);
+}
+
+/* ---- played by hand ---- */
+
+static void one_stage_takes_the_sum_of_its_work(void **state)
+{
+    (void)state;
+    struct timeline_stage stage = stage_of(2, 3, 1);
+    stage.update_seconds = 0.5;
+    assert_seconds(step_of(&stage, 1, 4), 20.5);
+    assert_seconds(step_of(&stage, 1, 1), 5.5);
+}
+
+/* Two equal stages, four micro-batches of f = b = 1:
+ *     0: F0 F1 .. B0 F2 B1 F3 B2 .. B3      1F1B: (M + N - 1) (f + b) = 10
+ *     1:    F0 B0 F1 B1 F2 B2 F3 B3 */
+static void two_equal_stages_take_m_plus_one_rounds(void **state)
+{
+    (void)state;
+    const struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(1, 1, 1)};
+    assert_seconds(step_of(stage, 2, 4), 10);
+}
+
+static void equal_stages_have_the_bubble_of_the_field(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 6; count++) {
+        for (size_t micro_batches = 1; micro_batches <= 8; micro_batches++) {
+            struct timeline_stage stage[6];
+            for (size_t i = 0; i < count; i++) {
+                stage[i] = stage_of(1, 2, schedule_in_flight(i, count, micro_batches));
+            }
+            assert_seconds(step_of(stage, count, micro_batches), 3.0 * (double)(micro_batches + count - 1));
+        }
+    }
+}
+
+/* With one micro-batch in flight every one of them goes all the way forth and back: 4 x (1 + 1 + 1 + 1). */
+static void one_micro_batch_in_flight_does_not_overlap(void **state)
+{
+    (void)state;
+    const struct timeline_stage stage[] = {stage_of(1, 1, 1), stage_of(1, 1, 1)};
+    assert_seconds(step_of(stage, 2, 4), 16);
+}
+
+/* One micro-batch: there 1 + send 2 + latency 3, F 1 B 1 there, back 2 + 3, B 1. */
+static void a_link_adds_its_sending_time_and_latency_both_ways(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(1, 1, 1), stage_of(1, 1, 1)};
+    stage[0].send_forward_seconds = 2;
+    stage[0].send_backward_seconds = 2;
+    stage[0].latency_seconds = 3;
+    assert_seconds(step_of(stage, 2, 1), 14);
+}
+
+/* Stage 1 and the way there take no time: the forward link carries one tensor at a time, 5 s each: 1 + 3 x 5, then F 0
+ * B 0, back 0, B 1. */
+static void a_link_carries_one_tensor_at_a_time(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(1, 1, 3), stage_of(0, 0, 1)};
+    stage[0].send_forward_seconds = 5;
+    assert_seconds(step_of(stage, 2, 3), 17);
+}
+
+/* The second stage's update of 10 s lies between its last gradient and the next step's first activation: in the
+ * meantime the first one does B 1, update 0 and F 1 only. */
+static void an_update_of_a_later_stage_delays_the_next_step(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(1, 1, 1), stage_of(1, 1, 1)};
+    stage[1].update_seconds = 10;
+    assert_seconds(step_of(stage, 2, 1), 12);
+}
+
+static void busy_shares_are_work_over_step(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(2, 2, 1)};
+    stage[0].update_seconds = 1;
+    struct timeline_result result;
+    timeline_play(stage, 2, 4, &result);
+    assert_seconds(result.busy[0], 9 / result.step_seconds);
+    assert_seconds(result.busy[1], 16 / result.step_seconds);
+}
+
+/* More in flight hides a slow link: three equal stages whose links are as slow as a stage. */
+static void more_in_flight_hides_slow_links(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[3];
+    for (size_t i = 0; i < 3; i++) {
+        stage[i] = stage_of(1, 1, 3 - i);
+        stage[i].send_forward_seconds = stage[i].send_backward_seconds = 1;
+    }
+    double usual = step_of(stage, 3, 32);
+    stage[0].in_flight = 5;
+    stage[1].in_flight = 3;
+    double more = step_of(stage, 3, 32);
+    assert_true(more < usual * 0.8);
+}
+
+static void many_micro_batches_are_extrapolated(void **state)
+{
+    (void)state;
+    const struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(1, 1, 1)};
+    assert_seconds(step_of(stage, 2, 1000), 2002);
+}
+
+/* ---- against a naive simulation: integer time, tick by tick ---- */
+
+#define NAIVE_MICRO_BATCHES 12
+#define NAIVE_STAGES 5
+
+struct naive_link {
+    int queue[NAIVE_MICRO_BATCHES * TIMELINE_STEPS]; /* time at which each tensor was handed over */
+    int arrival[NAIVE_MICRO_BATCHES * TIMELINE_STEPS];
+    int queued, sent;
+    int busy_until;
+};
+
+struct naive_stage {
+    int forward, backward, update, in_flight, send_forward, send_backward, latency;
+    int step, forwards, backwards;
+    int busy_until;
+    enum schedule_work doing; /* until busy_until */
+    struct naive_link to_next, to_previous;
+};
+
+static int naive_arrived(const struct naive_link *link, int step, int micro_batches, int now)
+{
+    int count = 0;
+    for (int i = step * micro_batches; i < link->sent && i < (step + 1) * micro_batches; i++) {
+        count += link->arrival[i] <= now;
+    }
+    return count;
+}
+
+static void naive_send(struct naive_link *link, int send, int latency, int now)
+{
+    while (link->sent < link->queued && link->busy_until <= now) {
+        link->busy_until = now + send;
+        link->arrival[link->sent++] = now + send + latency;
+    }
+}
+
+static void naive_finish(struct naive_stage *stage, int index, int count, int now)
+{
+    if (stage->doing == SCHEDULE_FORWARD && index + 1 < count) {
+        stage->to_next.queue[stage->to_next.queued++] = now;
+    }
+    if (stage->doing == SCHEDULE_BACKWARD && index > 0) {
+        stage->to_previous.queue[stage->to_previous.queued++] = now;
+    }
+    if (stage->doing == SCHEDULE_UPDATE) {
+        stage->step++;
+        stage->forwards = stage->backwards = 0;
+    }
+    stage->doing = SCHEDULE_WAIT;
+}
+
+/* Backward before forward, as pipeline.md 1 says; written anew on purpose. */
+static void naive_start(struct naive_stage *all, int index, int count, int micro_batches, int now)
+{
+    struct naive_stage *stage = &all[index];
+    int inputs = micro_batches, gradients = stage->forwards;
+    if (index > 0) {
+        inputs = naive_arrived(&all[index - 1].to_next, stage->step, micro_batches, now);
+    }
+    if (index + 1 < count) {
+        gradients = naive_arrived(&all[index + 1].to_previous, stage->step, micro_batches, now);
+    }
+    if (stage->backwards == micro_batches) {
+        stage->doing = SCHEDULE_UPDATE;
+        stage->busy_until = now + stage->update;
+    } else if (gradients > stage->backwards && stage->forwards > stage->backwards) {
+        stage->doing = SCHEDULE_BACKWARD;
+        stage->backwards++;
+        stage->busy_until = now + stage->backward;
+    } else if (stage->forwards < micro_batches && inputs > stage->forwards &&
+               stage->forwards - stage->backwards < stage->in_flight) {
+        stage->doing = SCHEDULE_FORWARD;
+        stage->forwards++;
+        stage->busy_until = now + stage->forward;
+    }
+}
+
+static double naive_play(struct naive_stage *stage, int count, int micro_batches)
+{
+    int warm = 0;
+    for (int now = 0;; now++) {
+        for (int i = 0; i < count; i++) {
+            if (stage[i].doing != SCHEDULE_WAIT && stage[i].busy_until == now) {
+                bool update = i == 0 && stage[i].doing == SCHEDULE_UPDATE;
+                naive_finish(&stage[i], i, count, now);
+                warm = update && stage[0].step == TIMELINE_WARMUP_STEPS ? now : warm;
+                if (update && stage[0].step == TIMELINE_STEPS) {
+                    return (double)(now - warm) / (TIMELINE_STEPS - TIMELINE_WARMUP_STEPS);
+                }
+            }
+        }
+        for (int i = 0; i + 1 < count; i++) {
+            naive_send(&stage[i].to_next, stage[i].send_forward, stage[i].latency, now);
+            naive_send(&stage[i + 1].to_previous, stage[i].send_backward, stage[i].latency, now);
+        }
+        for (int i = 0; i < count; i++) {
+            if (stage[i].doing == SCHEDULE_WAIT) {
+                naive_start(stage, i, count, micro_batches, now);
+            }
+        }
+    }
+}
+
+static int draw(const struct rng_stream *stream, uint64_t *index, int low, int high)
+{
+    return low + (int)rng_below(stream, (*index)++, (uint64_t)(high - low + 1));
+}
+
+static void the_timeline_equals_a_naive_simulation(void **state)
+{
+    (void)state;
+    struct rng_stream stream = rng_stream(1, RNG_SIMULATION, 10, 0);
+    uint64_t index = 0;
+    for (int trial = 0; trial < 3000; trial++) {
+        int count = draw(&stream, &index, 1, NAIVE_STAGES);
+        int micro_batches = draw(&stream, &index, 1, NAIVE_MICRO_BATCHES);
+        static struct naive_stage naive[NAIVE_STAGES];
+        memset(naive, 0, sizeof(naive));
+        struct timeline_stage stage[NAIVE_STAGES];
+        for (int i = 0; i < count; i++) {
+            naive[i].forward = draw(&stream, &index, 1, 6);
+            naive[i].backward = draw(&stream, &index, 1, 9);
+            naive[i].update = draw(&stream, &index, 1, 4);
+            naive[i].in_flight = draw(&stream, &index, 1, 7);
+            naive[i].send_forward = draw(&stream, &index, 1, 6);
+            naive[i].send_backward = draw(&stream, &index, 1, 6);
+            naive[i].latency = draw(&stream, &index, 0, 5);
+            stage[i] = (struct timeline_stage){
+                .forward_seconds = naive[i].forward,
+                .backward_seconds = naive[i].backward,
+                .update_seconds = naive[i].update,
+                .in_flight = (size_t)naive[i].in_flight,
+                .send_forward_seconds = naive[i].send_forward,
+                .send_backward_seconds = naive[i].send_backward,
+                .latency_seconds = naive[i].latency,
+            };
+        }
+        assert_seconds(step_of(stage, (size_t)count, (size_t)micro_batches), naive_play(naive, count, micro_batches));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_stage_takes_the_sum_of_its_work),
+        cmocka_unit_test(two_equal_stages_take_m_plus_one_rounds),
+        cmocka_unit_test(equal_stages_have_the_bubble_of_the_field),
+        cmocka_unit_test(one_micro_batch_in_flight_does_not_overlap),
+        cmocka_unit_test(a_link_adds_its_sending_time_and_latency_both_ways),
+        cmocka_unit_test(a_link_carries_one_tensor_at_a_time),
+        cmocka_unit_test(an_update_of_a_later_stage_delays_the_next_step),
+        cmocka_unit_test(busy_shares_are_work_over_step),
+        cmocka_unit_test(more_in_flight_hides_slow_links),
+        cmocka_unit_test(many_micro_batches_are_extrapolated),
+        cmocka_unit_test(the_timeline_equals_a_naive_simulation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

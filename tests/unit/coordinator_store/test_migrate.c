@@ -1,0 +1,143 @@
+#include "tests/support/test.h"
+
+#include <sqlite3.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coordinator/store/migrate.h"
+#include "coordinator/store/sql.h"
+#include "coordinator/store/state.h"
+
+#define OURS 0x1234
+
+static const struct migration first_only[] = {
+    {1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"}, {0, NULL, NULL}};
+static const struct migration two[] = {{1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"},
+                                       {2, "second", "CREATE TABLE b (x INTEGER) STRICT; UPDATE a SET x = 8;"},
+                                       {0, NULL, NULL}};
+static const struct migration broken[] = {{1, "first", "CREATE TABLE a (x INTEGER) STRICT;"},
+                                          {2, "second", "UPDATE a SET x = 9; CREATE TABLE a (x INTEGER);"},
+                                          {0, NULL, NULL}};
+
+static sqlite3 *open_database(const char *directory, const char *name)
+{
+    sqlite3 *db = NULL;
+    struct err err = {0};
+    assert_ok(sql_open(test_path_in(directory, name).text, &db, &err), &err);
+    return db;
+}
+
+static int64_t integer(sqlite3 *db, const char *text)
+{
+    int64_t value = 0;
+    struct err err = {0};
+    assert_ok(sql_integer(db, text, &value, &err), &err);
+    return value;
+}
+
+static void an_empty_file_gets_every_migration_and_no_backup(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    struct test_path backup = test_path_in(*state, "backup");
+    assert_ok(migrate_run(db, two, OURS, backup.text, &err), &err);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 2);
+    assert_int_equal(integer(db, "PRAGMA application_id"), OURS);
+    assert_int_equal(integer(db, "SELECT x FROM a"), 8);
+    assert_int_not_equal(access(backup.text, F_OK), 0);
+    assert_ok(migrate_run(db, two, OURS, backup.text, &err), &err);
+    assert_int_not_equal(access(backup.text, F_OK), 0);
+    sql_close(&db);
+}
+
+static void an_older_schema_is_backed_up_and_brought_forward(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    struct test_path backup = test_path_in(*state, "backup");
+    assert_ok(migrate_run(db, first_only, OURS, backup.text, &err), &err);
+    assert_ok(migrate_run(db, two, OURS, backup.text, &err), &err);
+    assert_int_equal(integer(db, "SELECT x FROM a"), 8);
+    assert_int_equal(integer(db, "SELECT count(*) FROM b"), 0);
+    sql_close(&db);
+    db = open_database(*state, "backup");
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(integer(db, "SELECT x FROM a"), 7);
+    sql_close(&db);
+}
+
+static void a_migration_that_fails_changes_nothing(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    assert_ok(migrate_run(db, first_only, OURS, NULL, &err), &err);
+    assert_true(migrate_run(db, broken, OURS, NULL, &err) < 0);
+    assert_holds(err.text, "migration 0002_second");
+    assert_holds(err.text, "already exists");
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(integer(db, "SELECT x FROM a"), 7);
+    sql_close(&db);
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    assert_ok(migrate_run(db, two, OURS, NULL, &err), &err);
+    assert_int_equal(migrate_run(db, first_only, OURS, NULL, &err), ERR_UNSUPPORTED);
+    assert_holds(err.text, "schema 2 was made by a newer version");
+    sql_close(&db);
+}
+
+static void the_database_of_another_program_is_refused(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    assert_ok(sql_exec(db, "CREATE TABLE theirs (x)", &err), &err);
+    assert_int_equal(migrate_run(db, two, OURS, NULL, &err), ERR_FORMAT);
+    assert_ok(sql_exec(db, "DROP TABLE theirs; PRAGMA application_id = 99", &err), &err);
+    assert_int_equal(migrate_run(db, two, OURS, NULL, &err), ERR_FORMAT);
+    assert_holds(err.text, "not one of Paceline's");
+    sql_close(&db);
+}
+
+static void a_state_file_of_a_newer_version_is_refused_with_its_path(void **state)
+{
+    struct state_store *store = NULL;
+    struct err err = {0};
+    assert_ok(state_open(*state, &store, &err), &err);
+    state_close(&store);
+    sqlite3 *db = open_database(*state, "state.db");
+    assert_ok(sql_exec(db, "PRAGMA user_version = 9999", &err), &err);
+    sql_close(&db);
+    assert_int_equal(state_open(*state, &store, &err), ERR_UNSUPPORTED);
+    assert_holds(err.text, "state.db: schema 9999");
+}
+
+static void the_shipped_migrations_are_numbered_without_gaps(void **state)
+{
+    (void)state;
+    const struct migration *const lists[] = {state_migrations, checkpoint_migrations};
+    for (size_t list = 0; list < 2; list++) {
+        int count = 0;
+        for (const struct migration *each = lists[list]; each->text; each++) {
+            assert_int_equal(each->number, ++count);
+            assert_true(strlen(each->name) > 0);
+        }
+        assert_true(count > 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(an_empty_file_gets_every_migration_and_no_backup),
+        test_with_directory(an_older_schema_is_backed_up_and_brought_forward),
+        test_with_directory(a_migration_that_fails_changes_nothing),
+        test_with_directory(a_newer_schema_is_refused),
+        test_with_directory(the_database_of_another_program_is_refused),
+        test_with_directory(a_state_file_of_a_newer_version_is_refused_with_its_path),
+        cmocka_unit_test(the_shipped_migrations_are_numbered_without_gaps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "net/http_client.h"
+#include "tests/support/test.h"
+#include "tests/unit/net/serve.h"
+
+/* Exchanges that wait for their reply, and the bounds on connections. What handlers and tests share: */
+struct desk {
+    struct gate parked;   /* item: the exchange */
+    struct gate ended;    /* http_on_end */
+    struct gate released; /* of borrowed bodies */
+    struct gate finished; /* exchanges */
+    int last_status;      /* of finished; read after gate_wait */
+    pthread_t replier;
+    bool has_replier;
+};
+
+static void reply_text(struct http_exchange *exchange, int status, const char *text)
+{
+    http_reply(exchange, status, "text/plain", text, strlen(text));
+}
+
+static void empty(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    http_reply(exchange, 204, NULL, NULL, 0);
+}
+
+static void on_end(void *arg)
+{
+    struct desk *desk = arg;
+    gate_pass(&desk->ended, NULL);
+}
+
+static void park(void *context, struct http_exchange *exchange)
+{
+    struct desk *desk = context;
+    http_on_end(exchange, on_end, desk);
+    gate_pass(&desk->parked, exchange);
+}
+
+static void *reply_from_thread(void *arg)
+{
+    http_reply(arg, 204, NULL, NULL, 0);
+    return NULL;
+}
+
+/* The reply comes from another thread, perhaps before this function returns. */
+static void race(void *context, struct http_exchange *exchange)
+{
+    struct desk *desk = context;
+    if (desk->has_replier) {
+        pthread_join(desk->replier, NULL);
+    }
+    ASSERT(pthread_create(&desk->replier, NULL, reply_from_thread, exchange) == 0);
+    desk->has_replier = true;
+}
+
+static void release(void *arg)
+{
+    struct desk *desk = arg;
+    gate_pass(&desk->released, NULL);
+}
+
+static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
+{
+    (void)exchange;
+    (void)seconds;
+    struct desk *desk = context;
+    desk->last_status = status;
+    gate_pass(&desk->finished, NULL);
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/empty", .handle = empty},
+    {.method = "GET", .pattern = "/park", .handle = park},
+    {.method = "GET", .pattern = "/race", .handle = race},
+};
+
+struct fixture {
+    struct desk desk;
+    struct serve serve;
+    struct http_client *client;
+};
+
+static int open_with(void **state, size_t connections_max, size_t per_address_max, int64_t idle_timeout_ms)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    gate_init(&f->desk.parked);
+    gate_init(&f->desk.ended);
+    gate_init(&f->desk.released);
+    gate_init(&f->desk.finished);
+    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
+    config.finished = finished;
+    config.connections_max = connections_max;
+    config.connections_per_address_max = per_address_max;
+    config.idle_timeout_ms = idle_timeout_ms;
+    serve_start(&f->serve, &config);
+    struct err err = {0};
+    assert_ok(http_client_new(&f->client, &err), &err);
+    *state = f;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return open_with(state, 16, 0, 60000);
+}
+
+static int setup_two_connections(void **state)
+{
+    return open_with(state, 2, 0, 60000);
+}
+
+static int setup_one_connection_per_address(void **state)
+{
+    return open_with(state, 16, 1, 60000);
+}
+
+static int setup_short_idle_time(void **state)
+{
+    return open_with(state, 16, 0, 1000);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    http_client_free(&f->client);
+    if (f->serve.server) {
+        serve_stop(&f->serve);
+    }
+    if (f->desk.has_replier) {
+        pthread_join(f->desk.replier, NULL);
+    }
+    gate_done(&f->desk.parked);
+    gate_done(&f->desk.ended);
+    gate_done(&f->desk.released);
+    gate_done(&f->desk.finished);
+    free(f);
+    return 0;
+}
+
+static int get(struct fixture *f, const char *path)
+{
+    struct serve_url url = serve_url(&f->serve, path);
+    struct http_call call = {.method = "GET", .url = url.text, .timeout_ms = 20000};
+    struct http_result result;
+    struct err err = {0};
+    assert_ok(http_client_call(f->client, &call, &result, &err), &err);
+    return result.status;
+}
+
+static void a_parked_exchange_is_replied_to_from_another_thread(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 1; i <= 20; i++) {
+        int fd = raw_connect(&f->serve);
+        raw_send(fd, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+        struct http_exchange *exchange = gate_wait(&f->desk.parked, i);
+        /* The server is free for others. */
+        assert_int_equal(get(f, "/empty"), 204);
+        reply_text(exchange, 200, "at last");
+        char answer[1024];
+        raw_read_until(fd, "at last", answer, sizeof(answer));
+        close(fd);
+    }
+    assert_int_equal(gate_count(&f->desk.ended), 0);
+}
+
+static void a_reply_that_overtakes_the_parking_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(get(f, "/race"), 204);
+    }
+}
+
+static void closing_ends_parked_exchanges_exactly_once(void **state)
+{
+    struct fixture *f = *state;
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = raw_connect(&f->serve);
+        raw_send(fds[i], "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+        gate_wait(&f->desk.parked, i + 1);
+    }
+    serve_stop(&f->serve);
+    assert_int_equal(gate_count(&f->desk.ended), 3);
+    assert_int_equal(gate_count(&f->desk.finished), 3);
+    assert_int_equal(f->desk.last_status, 0);
+    for (int i = 0; i < 3; i++) {
+        char answer[100];
+        raw_read_all(fds[i], answer, sizeof(answer));
+        assert_string_equal(answer, "");
+        close(fds[i]);
+    }
+}
+
+static void a_reply_to_a_client_that_went_away_is_harmless(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(&f->serve);
+    raw_send(fd, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct http_exchange *exchange = gate_wait(&f->desk.parked, 1);
+    close(fd);
+    http_reply_borrowed(exchange, 200, "text/plain", "gone", 4, release, &f->desk);
+    gate_wait(&f->desk.released, 1);
+    gate_wait(&f->desk.finished, 1);
+    assert_int_equal(gate_count(&f->desk.ended), 0);
+    assert_int_equal(get(f, "/empty"), 204);
+}
+
+static void more_connections_than_the_bound_wait_for_a_free_place(void **state)
+{
+    struct fixture *f = *state;
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = raw_connect(&f->serve);
+        raw_send(fds[i], "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    gate_wait(&f->desk.parked, 2);
+    int third = raw_connect(&f->serve);
+    raw_send(third, "GET /empty HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    /* Nothing is served beyond the bound until a connection ends. */
+    http_reply(f->desk.parked.item, 204, NULL, NULL, 0);
+    gate_wait(&f->desk.finished, 1);
+    close(fds[0]);
+    close(fds[1]);
+    char answer[1024];
+    raw_read_all(third, answer, sizeof(answer));
+    assert_holds(answer, "HTTP/1.1 204 ");
+    close(third);
+}
+
+static void more_connections_of_one_address_than_allowed_are_closed(void **state)
+{
+    struct fixture *f = *state;
+    int first = raw_connect(&f->serve);
+    raw_send(first, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct http_exchange *exchange = gate_wait(&f->desk.parked, 1);
+    int second = raw_connect(&f->serve);
+    char answer[1024];
+    raw_read_all(second, answer, sizeof(answer));
+    assert_string_equal(answer, "");
+    close(second);
+    http_reply(exchange, 204, NULL, NULL, 0);
+    raw_read_until(first, "HTTP/1.1 204 ", answer, sizeof(answer));
+    close(first);
+}
+
+static void idle_and_dawdling_connections_are_closed(void **state)
+{
+    struct fixture *f = *state;
+    int silent = raw_connect(&f->serve);
+    int dawdling = raw_connect(&f->serve);
+    raw_send(dawdling, "GET /empty HTTP/1.1\r\nHost:");
+    int parked = raw_connect(&f->serve);
+    raw_send(parked, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    char answer[1024];
+    raw_read_all(silent, answer, sizeof(answer));
+    assert_string_equal(answer, "");
+    raw_read_all(dawdling, answer, sizeof(answer));
+    assert_null(strstr(answer, "204"));
+    /* A parked exchange is not idle. */
+    http_reply(gate_wait(&f->desk.parked, 1), 204, NULL, NULL, 0);
+    raw_read_until(parked, "HTTP/1.1 204 ", answer, sizeof(answer));
+    close(silent);
+    close(dawdling);
+    close(parked);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_parked_exchange_is_replied_to_from_another_thread),
+        TEST(a_reply_that_overtakes_the_parking_is_not_lost),
+        TEST(closing_ends_parked_exchanges_exactly_once),
+        TEST(a_reply_to_a_client_that_went_away_is_harmless),
+        cmocka_unit_test_setup_teardown(more_connections_than_the_bound_wait_for_a_free_place, setup_two_connections,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(more_connections_of_one_address_than_allowed_are_closed,
+                                        setup_one_connection_per_address, teardown),
+        cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_idle_time, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

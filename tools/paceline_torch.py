@@ -1,0 +1,210 @@
+"""A Paceline model as a PyTorch module, and safetensors files without other packages.
+
+    from paceline_torch import Model, read_safetensors
+    model = Model(json.load(open("description.json")))
+    model.load_state_dict(read_safetensors("model.safetensors"), strict=True)
+
+The module is built from a model description and has the tensor names and layouts of an exported file. It takes samples
+as PyTorch does, [N, C, H, W], already multiplied by the description's input scale, and gives class scores [N, classes].
+"""
+import json
+import struct
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DTYPES = {"U8": torch.uint8, "I32": torch.int32, "I64": torch.int64, "F32": torch.float32, "F64": torch.float64}
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file: {name: tensor}."""
+    with open(path, "rb") as file:
+        data = file.read()
+    (length,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8 : 8 + length])
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        dtype = DTYPES[entry["dtype"]]
+        if begin == end:
+            tensors[name] = torch.empty(entry["shape"], dtype=dtype)
+        else:
+            body = bytearray(data[8 + length + begin : 8 + length + end])
+            tensors[name] = torch.frombuffer(body, dtype=dtype).reshape(entry["shape"])
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    """Write {name: tensor} in the given order; the data starts at a multiple of 64 bytes."""
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    header = {}
+    bodies = []
+    offset = 0
+    for name, tensor in tensors.items():
+        body = tensor.contiguous().numpy().tobytes()
+        header[name] = {
+            "dtype": names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + len(body)],
+        }
+        offset += len(body)
+        bodies.append(body)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)))
+        file.write(text)
+        for body in bodies:
+            file.write(body)
+
+
+class Linear(nn.Linear):
+    """A vector is [N, F, 1, 1] here, so that every op takes and gives four dimensions."""
+
+    def forward(self, x):
+        return super().forward(x.flatten(1))[:, :, None, None]
+
+
+class Flatten(nn.Module):
+    def forward(self, x):
+        return x.flatten(1)[:, :, None, None]
+
+
+class Chain(nn.Module):
+    """Ops one after the other, named by their place."""
+
+    def __init__(self, ops, build):
+        super().__init__()
+        for index, op in enumerate(ops):
+            self.add_module(str(index), build(op))
+
+    def forward(self, x):
+        for op in self.children():
+            x = op(x)
+        return x
+
+
+class Residual(nn.Module):
+    def __init__(self, unit, build):
+        super().__init__()
+        self.body = Chain(unit["residual"]["body"], build)
+        # The shortcut sees what the body sees.
+        start = build.shape
+        build.shape = build.entry
+        self.shortcut = Chain(unit["residual"].get("shortcut", []), build)
+        build.shape = start
+        self.then = Chain(unit.get("then", []), build)
+
+    def forward(self, x):
+        return self.then(self.body(x) + self.shortcut(x))
+
+
+class Branches(nn.Module):
+    def __init__(self, unit, build):
+        super().__init__()
+        self.branches = nn.ModuleList()
+        ends = []
+        for ops in unit["branches"]:
+            build.shape = build.entry
+            self.branches.append(Chain(ops, build))
+            ends.append(build.shape)
+        build.shape = (sum(end[0] for end in ends),) + ends[0][1:]
+        self.then = Chain(unit.get("then", []), build)
+
+    def forward(self, x):
+        return self.then(torch.cat([branch(x) for branch in self.branches], dim=1))
+
+
+class Builder:
+    """Turns op descriptions into modules and follows the shape (C, H, W), which PyTorch wants to be told."""
+
+    def __init__(self, shape, classes):
+        self.shape = shape
+        self.entry = shape  # of the unit
+        self.classes = classes
+
+    def window(self, op, stride):
+        channels, height, width = self.shape
+        kernel, padding = op["kernel"], op.get("padding", 0)
+        self.shape = (
+            channels,
+            (height + 2 * padding - kernel) // stride + 1,
+            (width + 2 * padding - kernel) // stride + 1,
+        )
+        return {"kernel_size": kernel, "stride": stride, "padding": padding}
+
+    def conv2d(self, op):
+        channels = self.shape[0]
+        window = self.window(op, op.get("stride", 1))
+        self.shape = (op["filters"],) + self.shape[1:]
+        return nn.Conv2d(channels, op["filters"], groups=op.get("groups", 1), bias=op.get("bias", True), **window)
+
+    def linear(self, op):
+        features = self.shape[0] * self.shape[1] * self.shape[2]
+        units = self.classes if op["units"] == "classes" else op["units"]
+        self.shape = (units, 1, 1)
+        return Linear(features, units, bias=op.get("bias", True))
+
+    def batch_norm(self, op):
+        return nn.BatchNorm2d(self.shape[0], eps=op.get("epsilon", 1e-5), momentum=op.get("momentum", 0.1))
+
+    def relu(self, op):
+        return nn.ReLU()
+
+    def relu6(self, op):
+        return nn.ReLU6()
+
+    def max_pool(self, op):
+        return nn.MaxPool2d(**self.window(op, op.get("stride", op["kernel"])))
+
+    def avg_pool(self, op):
+        return nn.AvgPool2d(**self.window(op, op.get("stride", op["kernel"])))
+
+    def global_avg_pool(self, op):
+        self.shape = (self.shape[0], 1, 1)
+        return nn.AdaptiveAvgPool2d(1)
+
+    def flatten(self, op):
+        self.shape = (self.shape[0] * self.shape[1] * self.shape[2], 1, 1)
+        return Flatten()
+
+    def dropout(self, op):
+        return nn.Dropout(op.get("rate", 0.5))
+
+    def __call__(self, op):
+        return getattr(self, op["type"])(op)
+
+    def unit(self, unit):
+        self.entry = self.shape
+        if "residual" in unit:
+            return Residual(unit, self)
+        if "branches" in unit:
+            return Branches(unit, self)
+        return Chain(unit["ops"], self)
+
+
+class Model(nn.Module):
+    """description: a parsed model description. input (H, W, C) and classes: where the description leaves them open."""
+
+    def __init__(self, description, input=None, classes=None):
+        super().__init__()
+        shape = description["input"]["shape"] if "input" in description else input
+        if shape is None:
+            raise ValueError("the description has no input shape; give one")
+        height, width, channels = shape
+        build = Builder((channels, height, width), classes)
+        for unit in description["units"]:
+            # Not add_module: a unit may be called "train".
+            self._modules[unit["name"]] = build.unit(unit)
+        self.input_shape = (channels, height, width)
+
+    def forward(self, x):
+        for unit in self._modules.values():
+            x = unit(x)
+        return x.flatten(1)
+
+    def loss(self, x, labels):
+        return functional.cross_entropy(self(x), labels)
