@@ -69,10 +69,13 @@ static int check_memory(const struct build *build, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    const uint64_t free_bytes = inventory_free_memory();
-    if (free_bytes > 0 && bytes.total > free_bytes) {
-        return err_set(err, ERR_MEMORY, "units %" PRId64 " to %" PRId64 " need %" PRIu64 " MB, %" PRIu64 " MB are free",
-                       run->first, run->end, bytes.total >> 20, free_bytes >> 20);
+    uint64_t most = inventory_free_memory();
+    if (build->device->memory_bytes > 0 && (most == 0 || most > build->device->memory_bytes)) {
+        most = build->device->memory_bytes;
+    }
+    if (most > 0 && bytes.total > most) {
+        return err_set(err, ERR_MEMORY, "units %" PRId64 " to %" PRId64 " need %" PRIu64 " bytes, %" PRIu64 " are free",
+                       run->first, run->end - 1, bytes.total, most);
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "agent/config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,11 @@ static const struct conf_option option_table[] = {
      .max = 1000,
      .value_name = "F",
      .help = "Compute F times slower, by waiting: for demonstrations and tests. Default: 1."},
+    {.name = "memory",
+     .type = CONF_SIZE,
+     .offset = offsetof(struct config, memory_bytes),
+     .value_name = "SIZE",
+     .help = "Most memory to train with: 512M, 8G. Default: what is free at the start."},
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
@@ -99,7 +105,7 @@ static void default_name(char out[NAME_SIZE])
     size_t length = 0;
     if (gethostname(host, sizeof(host) - 1) == 0) {
         for (const char *at = host; *at && length < NAME_SIZE - 1; at++) {
-            const char c = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+            const char c = (char)tolower((unsigned char)*at);
             if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (length > 0 && strchr("._-", c))) {
                 out[length++] = c;
             }

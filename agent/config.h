@@ -3,6 +3,7 @@
 #define AGENT_CONFIG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/conf.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@ struct config {
     struct conf_list label_list;
     int64_t threads; /* 0: as many as processors */
     double slowdown;
+    uint64_t memory_bytes; /* most to use for training; 0: what is free */
     bool insecure;
     char log_level_text[16];
 

@@ -17,7 +17,8 @@
 #define CALL_TIMEOUT_MS 10000
 #define REPLY_MAX (2 * JSON_BODY_MAX)
 
-enum call_kind { CALL_ENROLL, CALL_BEAT, CALL_POLL, CALL_KINDS };
+enum call_kind { CALL_ENROLL, CALL_BEAT, CALL_POLL };
+#define CALL_KINDS 3
 static const char *const call_names[] = {"enroll", "heartbeat", "assignment"};
 
 /* One call under way; its memory lives until libcurl is done with it. */
@@ -52,6 +53,13 @@ static void handle(struct control *control, struct session_event *event);
 
 /* ---- calls ---- */
 
+static void release_call(struct call *call)
+{
+    buf_done(&call->body);
+    buf_done(&call->reply);
+    free(call);
+}
+
 static void free_call(struct call *call)
 {
     struct control *control = call->control;
@@ -64,9 +72,7 @@ static void free_call(struct call *call)
     if (control->call[call->kind] == call) {
         control->call[call->kind] = NULL;
     }
-    buf_done(&call->body);
-    buf_done(&call->reply);
-    free(call);
+    release_call(call);
 }
 
 static void fail_event(enum call_kind kind, struct session_event *event)
@@ -144,7 +150,9 @@ static int read_assigned(struct control *control, const struct call *call, struc
     }
     assignment->run.job_spec = job_spec_default;
     int rc = wire_read(&assignment_record, call->reply.data, call->reply.size, assignment, NULL, err);
+    rc = rc ? rc : assignment_check(assignment, err);
     if (rc != 0) {
+        record_done(&assignment_record, assignment);
         free(assignment);
         return rc;
     }
@@ -171,7 +179,6 @@ static int read_answer(struct control *control, const struct call *call, const s
     case CALL_ENROLL: return read_enrolled(control, call, err);
     case CALL_BEAT: return read_beaten(control, call, err);
     case CALL_POLL: return read_assigned(control, call, err);
-    case CALL_KINDS: break;
     }
     return 0;
 }
@@ -467,26 +474,31 @@ bool control_leave(struct control *control)
     return true;
 }
 
-int control_new(const struct control_config *config, struct control **out, struct err *err)
+static int fill(struct control *control, struct err *err)
 {
-    struct control *control AUTO(control_free) = calloc(1, sizeof(*control));
-    if (!control) {
-        return err_set(err, ERR_MEMORY, "control");
-    }
-    control->config = *config;
+    struct session_config session = {.seed = (uint64_t)clock_wall_ms()};
+    memcpy(session.boot, control->config.device->boot, sizeof(session.boot));
     control->heartbeat = calloc(1, sizeof(*control->heartbeat));
     control->batch = calloc(1, sizeof(*control->batch));
     if (!control->heartbeat || !control->batch) {
         return err_set(err, ERR_MEMORY, "control");
     }
-    struct session_config session = {.seed = (uint64_t)clock_wall_ms()};
-    memcpy(session.boot, config->device->boot, sizeof(session.boot));
-    int rc = session_new(&session, &control->session, err);
+    return session_new(&session, &control->session, err);
+}
+
+int control_new(const struct control_config *config, struct control **out, struct err *err)
+{
+    struct control *control = calloc(1, sizeof(*control));
+    if (!control) {
+        return err_set(err, ERR_MEMORY, "control");
+    }
+    control->config = *config;
+    int rc = fill(control, err);
     if (rc != 0) {
+        control_free(&control);
         return rc;
     }
     *out = control;
-    control = NULL;
     return 0;
 }
 
@@ -497,8 +509,9 @@ void control_free(struct control **control)
         return;
     }
     generation_free(&dying->generation);
-    while (dying->calls) {
-        free_call(dying->calls);
+    for (struct call *call = dying->calls, *next; call; call = next) {
+        next = call->next;
+        release_call(call);
     }
     session_free(&dying->session);
     free(dying->heartbeat);

@@ -15,6 +15,7 @@ struct device_context {
     struct device_id id; /* given at enrolment; a generation works on a copy */
     size_t threads;
     double slowdown;
+    uint64_t memory_bytes; /* most to use for training; 0: what is free */
     struct device_probe probe;
     struct access *access;
     struct snapshot_store *snapshots;

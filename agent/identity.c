@@ -26,17 +26,18 @@ static int take_lock(const char *directory, int *out, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
         return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        return errno == EWOULDBLOCK
+        const int failed = errno;
+        file_close(&fd);
+        return failed == EWOULDBLOCK
                    ? err_set(err, ERR_STATE, "another agent uses '%s': give each its own --state-dir", directory)
-                   : err_set(err, err_from_errno(errno), "lock '%s': %s", path, strerror(errno));
+                   : err_set(err, err_from_errno(failed), "lock '%s': %s", path, strerror(failed));
     }
     *out = fd;
-    fd = -1;
     return 0;
 }
 

@@ -117,7 +117,11 @@ int loop_open(const struct config *config, const struct identity *identity, cons
     (void)snprintf(loop->device.boot, sizeof(loop->device.boot), "%s", identity->boot);
     loop->device.threads = (size_t)config->threads;
     loop->device.slowdown = config->slowdown;
+    loop->device.memory_bytes = config->memory_bytes;
     loop->device.probe = *probe;
+    if (config->memory_bytes > 0 && (uint64_t)probe->free_memory_bytes > config->memory_bytes) {
+        loop->device.probe.free_memory_bytes = (int64_t)config->memory_bytes;
+    }
     int rc = open_all(loop, config, identity, err);
     if (rc != 0) {
         free_loop(loop);

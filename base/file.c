@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -173,6 +174,12 @@ int file_make_directory(const char *path, unsigned mode, struct err *err)
     return make_one(path, mode, err);
 }
 
+static int fail_at(const char *what, uint64_t offset, struct err *err)
+{
+    int reason = errno;
+    return err_set(err, err_from_errno(reason), "%s at byte %" PRIu64 ": %s", what, offset, strerror(reason));
+}
+
 int file_write_at(int fd, const void *data, size_t size, uint64_t offset, struct err *err)
 {
     const char *from = data;
@@ -182,9 +189,7 @@ int file_write_at(int fd, const void *data, size_t size, uint64_t offset, struct
             continue;
         }
         if (written < 0) {
-            int reason = errno;
-            return err_set(err, err_from_errno(reason), "write at byte %llu: %s", (unsigned long long)offset,
-                           strerror(reason));
+            return fail_at("write", offset, err);
         }
         from += written;
         size -= (size_t)written;
@@ -202,12 +207,10 @@ int file_read_at(int fd, void *data, size_t size, uint64_t offset, struct err *e
             continue;
         }
         if (got < 0) {
-            int reason = errno;
-            return err_set(err, err_from_errno(reason), "read at byte %llu: %s", (unsigned long long)offset,
-                           strerror(reason));
+            return fail_at("read", offset, err);
         }
         if (got == 0) {
-            return err_set(err, ERR_FORMAT, "ends at byte %llu, %zu bytes early", (unsigned long long)offset, size);
+            return err_set(err, ERR_FORMAT, "ends at byte %" PRIu64 ", %zu bytes early", offset, size);
         }
         to += got;
         size -= (size_t)got;

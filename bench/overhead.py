@@ -52,7 +52,7 @@ def coordinated(fleet, job):
 
 def compare(fleet, model, pairs, run_seconds):
     calibration = steady(alone(job_of(model, CALIBRATION_STEPS)))
-    steps = WARMUP_STEPS + int(run_seconds / median(calibration)) + 1
+    steps = WARMUP_STEPS + int(run_seconds / min(calibration)) + 1
     job = job_of(model, steps)
     ours, reference = [], []
     for pair in range(pairs):

@@ -145,11 +145,31 @@ static int compare_hashes(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+/* Sort them and keep one of each: jobs share data sets. */
+static void sort_references(struct references *references)
+{
+    if (references->count < 2) {
+        return;
+    }
+    if (references->count > 0) {
+        qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    }
+    size_t kept = 1;
+    for (size_t index = 1; index < references->count; index++) {
+        if (strcmp(references->sha256[index], references->sha256[kept - 1]) != 0) {
+            memmove(references->sha256[kept++], references->sha256[index], SHA256_SIZE);
+        }
+    }
+    references->count = kept;
+}
+
 static bool keep_blob(void *arg, const char *sha256, uint64_t size)
 {
     const struct references *references = arg;
-    const char(*found)[SHA256_SIZE] =
-        bsearch(sha256, references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    const char(*found)[SHA256_SIZE] = NULL;
+    if (references->count > 0) {
+        found = bsearch(sha256, references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    }
     if (!found) {
         log_warn("orphan_blob_removed", "sha256=%s size_bytes=%llu", sha256, (unsigned long long)size);
         return false;
@@ -165,15 +185,14 @@ static int reconcile(struct coordinator *coordinator, struct references *referen
     if (code || references->failed) {
         return code;
     }
-    qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    sort_references(references);
     references->seen = calloc(references->count + 1, sizeof *references->seen);
     if (!references->seen) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
     code = blob_sweep(coordinator->blobs, keep_blob, references, err);
     for (size_t index = 0; !code && index < references->count; index++) {
-        bool repeated = index > 0 && strcmp(references->sha256[index], references->sha256[index - 1]) == 0;
-        if (!references->seen[index] && !repeated) {
+        if (!references->seen[index]) {
             log_error("blob_missing", "sha256=%s", references->sha256[index]);
         }
     }

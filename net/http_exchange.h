@@ -30,6 +30,8 @@ enum http_reply_state { REPLY_NONE, REPLY_READY, REPLY_FAILED /* no memory for i
 struct http_exchange {
     struct http_server *server;
     struct http_exchange *next_free;
+    struct http_exchange *next_receiving; /* of server->first_receiving */
+    bool in_receiving;
     struct MHD_Connection *connection;
     enum http_phase phase;
     double started_seconds;
@@ -78,6 +80,7 @@ struct http_server {
     bool place_freed; /* a connection ended while there were as many as there may be */
     size_t fresh;     /* exchanges[fresh..) were never used: their memory is not touched */
     struct http_exchange *first_free;
+    struct http_exchange *first_receiving; /* whose bodies came in during this run, perhaps not whole */
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;
@@ -96,6 +99,11 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
                                   const char *version, const char *data, size_t *data_size, void **exchange);
 void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
                             enum MHD_RequestTerminationCode code);
+
+/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an end of the stream that
+ * came together with the last bytes goes unseen until the connection has idled too long. So look for it after a run,
+ * and let a suspension make libmicrohttpd read again. */
+void http_request_look_for_ends(struct http_server *server);
 
 /* http_reply.c */
 bool http_is_replied(struct http_exchange *exchange);

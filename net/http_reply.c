@@ -45,15 +45,22 @@ static void wake_locked(struct http_exchange *exchange)
     unlock(exchange);
 }
 
-bool http_wait(struct http_exchange *exchange)
+/* Suspend the connection unless what it would wait for is `there`; a wake-up that came before is used up. The lock is
+ * held. */
+static bool suspend_unless(struct http_exchange *exchange, bool there)
 {
-    lock(exchange);
-    bool waits = !exchange->wake_pending;
     exchange->wake_pending = false;
-    if (waits) {
+    if (!there) {
         exchange->suspended = true;
         MHD_suspend_connection(exchange->connection);
     }
+    return !there;
+}
+
+bool http_wait(struct http_exchange *exchange)
+{
+    lock(exchange);
+    bool waits = suspend_unless(exchange, exchange->wake_pending);
     unlock(exchange);
     return waits;
 }
@@ -61,12 +68,7 @@ bool http_wait(struct http_exchange *exchange)
 bool http_wait_for_reply(struct http_exchange *exchange)
 {
     lock(exchange);
-    bool waits = exchange->reply == REPLY_NONE;
-    exchange->wake_pending = false;
-    if (waits) {
-        exchange->suspended = true;
-        MHD_suspend_connection(exchange->connection);
-    }
+    bool waits = suspend_unless(exchange, exchange->reply != REPLY_NONE);
     unlock(exchange);
     return waits;
 }

@@ -1,5 +1,7 @@
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -169,6 +171,45 @@ static bool screen(struct http_exchange *exchange)
     return !exchange->sink_open;
 }
 
+/* Have a look at the connection when libmicrohttpd has taken what there is. */
+static void more_is_to_come(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    if (!exchange->in_receiving) {
+        exchange->in_receiving = true;
+        exchange->next_receiving = server->first_receiving;
+        server->first_receiving = exchange;
+    }
+}
+
+/* Whether the peer has closed or reset its side and all that it sent has been read. */
+static bool has_ended(const struct http_exchange *exchange)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    ssize_t there = info ? recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
+    return there == 0 || (there < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void http_request_look_for_ends(struct http_server *server)
+{
+    struct http_exchange *exchange;
+    while ((exchange = server->first_receiving)) {
+        server->first_receiving = exchange->next_receiving;
+        exchange->in_receiving = false;
+        if (exchange->phase != PHASE_BODY || !has_ended(exchange)) {
+            continue;
+        }
+        ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+        bool waits = exchange->suspended; /* read again as soon as it is resumed */
+        ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+        if (!waits && http_wait(exchange)) {
+            http_exchange_ready(exchange);
+        }
+    }
+}
+
 static enum MHD_Result begin(struct http_exchange *exchange, const char *method)
 {
     http_reply_reset(exchange);
@@ -189,6 +230,9 @@ static enum MHD_Result begin(struct http_exchange *exchange, const char *method)
     if (!replied) {
         buf_clear(&exchange->body);
         exchange->body.limit = exchange->route->sink ? 0 : exchange->route->body_max;
+        if (exchange->has_body) {
+            more_is_to_come(exchange);
+        }
         return MHD_YES;
     }
     exchange->lingers = exchange->has_body;
@@ -281,6 +325,7 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
         return begin(exchange, method);
     }
     if (exchange->phase == PHASE_BODY && *data_size > 0) {
+        more_is_to_come(exchange);
         return take_body(exchange, data, data_size);
     }
     if (exchange->phase == PHASE_BODY) {

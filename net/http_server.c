@@ -319,5 +319,6 @@ void http_server_run(struct http_server *server)
         server->place_freed = false;
         (void)MHD_run(server->daemon);
     }
+    http_request_look_for_ends(server);
     linger_run(server);
 }

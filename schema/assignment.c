@@ -145,6 +145,9 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         return err_set(err, ERR_INVALID, "/run: a neighbour without url");
     }
     const struct job_spec *spec = &run->job_spec;
+    if (spec->learning_rate.type == LEARNING_RATE_STEP && spec->learning_rate.step_size < 1) {
+        return err_set(err, ERR_INVALID, "/run/job_spec/learning_rate/step_size: is required with type 'step'");
+    }
     if (spec->batch < 1 || spec->micro_batches < 1 || spec->batch % spec->micro_batches != 0) {
         return err_set(err, ERR_INVALID, "/run/job_spec/micro_batches: batch %" PRId64 " is not divisible by %" PRId64,
                        spec->batch, spec->micro_batches);

@@ -90,8 +90,8 @@ struct assignment {
 extern const struct record assignment_record;
 
 /* What an agent relies on beyond the fields by themselves: the phase is one that is told, the stage has units, sources
- * (when there are any) cover them in order and say where from, neighbours fit the stage's place. ERR_INVALID names the
- * place as a JSON pointer. */
+ * (when there are any) cover them in order and say where from, neighbours fit the stage's place, batch and learning
+ * rate can be computed with. ERR_INVALID names the place as a JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
 
 #endif

@@ -85,7 +85,7 @@ struct heartbeat {
 struct heartbeat_reply {
     int64_t interval_ms;
     int64_t revision; /* of the device's assignment: poll if it is newer */
-    bool reenroll;    /* the coordinator does not know this device or boot */
+    bool reenroll;    /* the coordinator does not know this device, or what it holds: enrol (again) and list it */
 };
 
 extern const struct record metric_record;

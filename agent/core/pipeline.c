@@ -75,29 +75,35 @@ static int check(const struct pipeline_config *config, struct err *err)
     return 0;
 }
 
+static bool make_slots(struct pipeline *pipeline)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    pipeline->input = calloc(config->previous_in_flight + 1, sizeof(*pipeline->input));
+    pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
+    pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
+    pipeline->gradient_busy = calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
+    return pipeline->input && pipeline->gradient && pipeline->activation_busy && pipeline->gradient_busy;
+}
+
 int pipeline_new(const struct pipeline_config *config, struct pipeline **out, struct err *err)
 {
     int rc = check(config, err);
     if (rc != 0) {
         return rc;
     }
-    struct pipeline *pipeline AUTO(pipeline_free) = calloc(1, sizeof(*pipeline));
+    struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
     if (!pipeline) {
         return err_set(err, ERR_MEMORY, "pipeline");
     }
     pipeline->config = *config;
-    pipeline->input = calloc(config->previous_in_flight + 1, sizeof(*pipeline->input));
-    pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
-    pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
-    pipeline->gradient_busy = calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
-    if (!pipeline->input || !pipeline->gradient || !pipeline->activation_busy || !pipeline->gradient_busy) {
+    if (!make_slots(pipeline)) {
+        pipeline_free(&pipeline);
         return err_set(err, ERR_MEMORY, "pipeline: %zu slots", config->in_flight + config->previous_in_flight);
     }
     pipeline->stop_version = INT64_MAX;
     pipeline->version = config->resume_version;
     pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
     *out = pipeline;
-    pipeline = NULL;
     return 0;
 }
 

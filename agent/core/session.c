@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/metric_queue.h"
 #include "base/assert.h"
 #include "base/rng.h"
 
@@ -60,10 +61,7 @@ struct session {
     struct device_error error;
     bool holdings_changed; /* since the list that was sent last */
     bool holdings_unsaid;  /* the heartbeat under way, or the next one, lists them */
-    struct metric metric[SESSION_METRICS_MAX];
-    size_t metric_first, metric_count;
-    size_t metric_sent; /* in the heartbeat under way */
-    uint64_t metrics_lost;
+    struct metric_queue metrics;
 };
 
 int session_new(const struct session_config *config, struct session **out, struct err *err)
@@ -147,29 +145,13 @@ static void set_error(struct session *session, const char *code, const char *mes
     (void)snprintf(session->error.message, sizeof(session->error.message), "%s", message);
 }
 
-static void forget_metrics(struct session *session)
-{
-    session->metric_first = 0;
-    session->metric_count = 0;
-    session->metric_sent = 0;
-}
-
 static void keep_metric(struct session *session, const struct session_event *event)
 {
     if (event->serial < session->first_serial) {
         return;
     }
-    if (session->metric_count == SESSION_METRICS_MAX) {
-        session->metric_first = (session->metric_first + 1) % SESSION_METRICS_MAX;
-        session->metric_count--;
-        session->metrics_lost++;
-        if (session->metric_sent > 0) {
-            session->metric_sent--;
-        }
-    }
-    session->metric[(session->metric_first + session->metric_count) % SESSION_METRICS_MAX] = event->metric;
-    session->metric_count++;
-    if (session->metric_count - session->metric_sent >= METRICS_MAX) {
+    metric_queue_add(&session->metrics, &event->metric);
+    if (session->metrics.count - session->metrics.sent >= METRICS_MAX) {
         beat_now(session, event->now_ms);
     }
 }
@@ -180,7 +162,7 @@ static int reported_phase(const struct session *session)
     if (!session->has_run) {
         return PHASE_IDLE;
     }
-    if (session->run.phase == PHASE_STOPPED && session->metric_count > METRICS_MAX) {
+    if (session->run.phase == PHASE_STOPPED && session->metrics.count > METRICS_MAX) {
         return PHASE_STOPPING;
     }
     return session->run.phase;
@@ -203,10 +185,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
         out->has_error = session->has_error;
         out->error = session->error;
     }
-    out->metric_count = session->metric_sent;
-    for (size_t i = 0; i < session->metric_sent; i++) {
-        out->metric[i] = session->metric[(session->metric_first + i) % SESSION_METRICS_MAX];
-    }
+    out->metric_count = metric_queue_copy(&session->metrics, out->metric);
     out->all_holdings = session->holdings_unsaid;
 }
 
@@ -214,7 +193,7 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
 {
     session->beat.under_way = true;
     session->beat.due_ms = now_ms + session->interval_ms;
-    session->metric_sent = session->metric_count < METRICS_MAX ? session->metric_count : METRICS_MAX;
+    metric_queue_send(&session->metrics);
     session->holdings_unsaid = session->holdings_unsaid || session->holdings_changed;
     session->holdings_changed = false;
     (void)act(actions, SESSION_DO_BEAT);
@@ -267,7 +246,7 @@ static void prepare(struct session *session, const struct assignment_run *told, 
     if (!same_job) {
         session->job = told->job;
         session->first_serial = session->serial;
-        forget_metrics(session);
+        metric_queue_clear(&session->metrics);
     }
     session->highest_generation = told->generation;
     session->has_run = true;
@@ -421,11 +400,9 @@ static void take_beaten(struct session *session, const struct session_event *eve
         enroll_again(session, event->now_ms);
         return;
     }
-    session->metric_first = (session->metric_first + session->metric_sent) % SESSION_METRICS_MAX;
-    session->metric_count -= session->metric_sent;
-    session->metric_sent = 0;
+    metric_queue_acknowledge(&session->metrics);
     session->holdings_unsaid = false;
-    if (session->holdings_changed || session->metric_count >= METRICS_MAX) {
+    if (session->holdings_changed || session->metrics.count >= METRICS_MAX) {
         session->beat.due_ms = event->now_ms;
     } else if (session->beat.due_ms > event->now_ms + session->interval_ms) {
         session->beat.due_ms = event->now_ms + session->interval_ms;
@@ -497,7 +474,7 @@ void session_step(struct session *session, const struct session_event *event, st
         break;
     case SESSION_BEAT_FAILED:
         session->beat.under_way = false;
-        session->metric_sent = 0;
+        metric_queue_return(&session->metrics);
         call_failed(session, &session->beat, event, actions);
         break;
     case SESSION_ASSIGNED:
@@ -571,5 +548,5 @@ int session_phase(const struct session *session)
 
 uint64_t session_metrics_lost(const struct session *session)
 {
-    return session->metrics_lost;
+    return session->metrics.lost;
 }

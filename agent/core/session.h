@@ -6,7 +6,7 @@
  * trains on; a device whose boot was replaced gives its work up and enrols once more, and exits when that happens again
  * within a minute (two agents share one identity). Without its coordinator the agent goes on in its phase and begins no
  * further step after autonomy_seconds (three heartbeats at least). It never changes generation by itself and refuses
- * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most SESSION_METRICS_MAX,
+ * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most METRIC_QUEUE_MAX,
  * the newest. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
@@ -21,7 +21,6 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-#define SESSION_METRICS_MAX 8192
 #define SESSION_WAIT_SECONDS 30 /* of a long poll */
 
 struct session_config {

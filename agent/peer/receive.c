@@ -79,7 +79,9 @@ void receive_problem(struct http_exchange *exchange, int status, const char *cod
     char plain[256];
     (void)snprintf(plain, sizeof(plain), "%s", detail);
     for (char *at = plain; *at; at++) {
-        *at = *at == '"' || *at == '\\' || (unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e ? '\'' : *at;
+        if (*at == '"' || *at == '\\' || (unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e) {
+            *at = '?';
+        }
     }
     const int size = snprintf(body, sizeof(body), "{\"title\":\"%s\",\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\"}",
                               code, status, code, plain);
@@ -235,7 +237,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     const size_t border = transfer.kind == TRANSFER_GRADIENT ? config->end : config->first;
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != border || !receive) {
-        receive_problem(exchange, receive ? 409 : 503, receive ? "wrong_state" : "too_many",
+        receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
                         receive ? "that border is not one of this device" : "too many transfers at once");
         return false;
     }
@@ -248,7 +250,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     receive->deadline_ms = clock_now_ms() + PEER_PARK_MS;
     offer(receive);
     if (receive->state == RECEIVE_BROKEN) {
-        receive_problem(exchange, 409, "wrong_state", receive->why);
+        receive_problem(exchange, 422, "unexpected", receive->why);
         give_back(receive);
         return false;
     }

@@ -83,19 +83,19 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
         .stall_ms = sender->config.peer_ms + PEER_PARK_MS,
         .cancel = &cancel->flag,
     };
-    int64_t broken_since_ms = 0;
+    int64_t give_up_ms = INT64_MAX; /* set by the first failure of the network */
     int64_t wait_ns = RETRY_NS_FIRST;
     for (;;) {
         const int rc = try_once(sender, &call, parcel, err);
         const int64_t now_ms = clock_now_ms();
-        if (rc == ERR_STATE) {
-            broken_since_ms = 0;
-        } else if (rc != ERR_NETWORK && rc != ERR_TIMEOUT) {
+        const bool broken = rc == ERR_NETWORK || rc == ERR_TIMEOUT;
+        if (broken ? now_ms > give_up_ms : rc != ERR_STATE) {
             return rc;
-        } else if (broken_since_ms == 0) {
-            broken_since_ms = now_ms;
-        } else if (now_ms - broken_since_ms > sender->config.peer_ms) {
-            return rc;
+        }
+        if (!broken) {
+            give_up_ms = INT64_MAX;
+        } else if (give_up_ms == INT64_MAX) {
+            give_up_ms = now_ms + sender->config.peer_ms;
         }
         if (cancel_wait(cancel, wait_ns)) {
             return err_set(err, ERR_CANCELLED, "cancelled");

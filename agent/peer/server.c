@@ -142,15 +142,8 @@ static void *serve(void *arg)
     }
 }
 
-int peer_server_open(const struct address *listen, struct access *access, struct snapshot_store *snapshots,
-                     struct peer_server **out, struct err *err)
+static int start(struct peer_server *server, const struct address *listen, struct err *err)
 {
-    struct peer_server *server AUTO(peer_server_close) = calloc(1, sizeof(*server));
-    if (!server) {
-        return err_set(err, ERR_MEMORY, "peer server");
-    }
-    server->access = access;
-    server->snapshots = snapshots;
     server->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->room_fd < 0 || server->stop_fd < 0) {
@@ -165,15 +158,28 @@ int peer_server_open(const struct address *listen, struct access *access, struct
         .connections_max = RECEIVES_MAX,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
-    int rc = receive_pool_new(access, &server->receive.pool, err);
+    int rc = receive_pool_new(server->access, &server->receive.pool, err);
     rc = rc ? rc : http_server_open(&config, &server->http, err);
     rc = rc ? rc : thread_start(&server->thread, serve, server, err);
+    server->started = rc == 0;
+    return rc;
+}
+
+int peer_server_open(const struct address *listen, struct access *access, struct snapshot_store *snapshots,
+                     struct peer_server **out, struct err *err)
+{
+    struct peer_server *server = calloc(1, sizeof(*server));
+    if (!server) {
+        return err_set(err, ERR_MEMORY, "peer server");
+    }
+    server->access = access;
+    server->snapshots = snapshots;
+    int rc = start(server, listen, err);
     if (rc != 0) {
+        peer_server_close(&server);
         return rc;
     }
-    server->started = true;
     *out = server;
-    server = NULL;
     return 0;
 }
 

@@ -4,7 +4,7 @@
  * GET /peer/v1/{job}/{generation}/snapshots/{version}/{unit}                 a blob
  * GET /peer/v1/{job}/{generation}/ping                                       204
  * All with `Authorization: Bearer TICKET`. Problems: 401 and 403 wrong ticket, 409 older generation, 503 newer one or
- * no room in time, 422 a body that is not what the path says. */
+ * no room in time, 422 a tensor that is not expected here, or a body that is not what the path says. */
 #ifndef AGENT_PEER_SERVER_H
 #define AGENT_PEER_SERVER_H
 

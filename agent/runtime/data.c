@@ -134,11 +134,11 @@ static int write_piece(const struct cache *cache, uint64_t index, size_t size, s
         rc = file_write_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
     }
     if (rc != 0) {
-        return err_wrap(err, "write '%s'", cache->path);
+        return err_wrap(err, "cache '%s'", cache->path);
     }
     sha256_text(cache->piece, size, hash);
     rc = file_write_at(cache->map, hash, HASH_DIGITS, index * HASH_DIGITS, err);
-    return rc == 0 ? 0 : err_wrap(err, "write the map of '%s'", cache->path);
+    return rc == 0 ? 0 : err_wrap(err, "map of cache '%s'", cache->path);
 }
 
 /* Whether the piece is there, as it was fetched. It is read into cache->piece. */

@@ -28,20 +28,22 @@ static void gather_labels(const struct stage *stage, const uint32_t *sample, siz
     }
 }
 
+/* Which samples make the task's micro-batch; the first and the last stage find the same. */
+static const uint32_t *samples_of(const struct stage *stage, const struct pipeline_task *task)
+{
+    return train_sampler_batch(stage->sampler, task->step) + task->micro_batch * stage->micro_batch;
+}
+
 /* ---- one task ---- */
 
 static int do_forward(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const struct train_position position = {.step = task->step, .micro_batch = task->micro_batch};
-    const uint32_t *sample = NULL;
-    if (stage->sampler) {
-        sample = train_sampler_batch(stage->sampler, task->step) + task->micro_batch * stage->micro_batch;
-    }
     const bool first = stage_is_first(stage);
     const bool last = stage_is_last(stage);
     unsigned char *input = stage->input_slot[first ? task->slot : task->input];
     if (first) {
-        gather(stage, sample, stage->micro_batch, input);
+        gather(stage, samples_of(stage, task), stage->micro_batch, input);
         if (stage->step_began_seconds == 0) {
             stage->step_began_seconds = clock_now_seconds();
         }
@@ -49,7 +51,7 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
     double loss_sum = 0;
     if (last) {
-        gather_labels(stage, sample, stage->micro_batch);
+        gather_labels(stage, samples_of(stage, task), stage->micro_batch);
     }
     int rc = train_forward(stage->train, task->slot, position, input, output, last ? stage->labels : NULL,
                            last ? &loss_sum : NULL, err);

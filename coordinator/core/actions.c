@@ -15,13 +15,23 @@ static struct action *act(struct core *core, enum action_type type)
     return action;
 }
 
+void text_format(char *out, size_t size, const char *format, va_list arguments)
+{
+    memset(out, 0, size);
+    (void)vsnprintf(out, size, format, arguments);
+}
+
 void text_set(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    memset(out, 0, size);
-    (void)vsnprintf(out, size, format, arguments);
+    text_format(out, size, format, arguments);
     va_end(arguments);
+}
+
+bool act_room(const struct core *core)
+{
+    return core->actions->count + 3 * core->device_list_count + 6 * core->job_list_count < ACTIONS_MAX / 4 * 3;
 }
 
 void act_persist(struct core *core, enum object_kind kind, const void *object)
@@ -61,12 +71,15 @@ void act_problem(struct core *core, enum problem_code code, const char *format, 
     action->problem = code;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(action->text, sizeof(action->text), format, arguments);
+    text_format(action->text, sizeof(action->text), format, arguments);
     va_end(arguments);
 }
 
 void act_wake(struct core *core, enum object_kind kind, const char *id)
 {
+    if (core->event->type == EVENT_RESTORED) {
+        return; /* nobody can be waiting yet */
+    }
     struct action *action = act(core, ACTION_WAKE);
     action->kind = kind;
     text_set(action->id, sizeof(action->id), "%s", id);
@@ -101,7 +114,7 @@ void act_publish(struct core *core, const char *event, const char *id, const cha
     text_set(action->id, sizeof(action->id), "%s", id);
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(action->text, sizeof(action->text), format, arguments);
+    text_format(action->text, sizeof(action->text), format, arguments);
     va_end(arguments);
 }
 

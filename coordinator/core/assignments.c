@@ -81,7 +81,7 @@ static const char *source_hash(const struct job_slot *job, int64_t unit, int64_t
         *bytes = whole->unit[unit].bytes;
         return whole->unit[unit].sha256;
     }
-    *bytes = 0; /* the seed; or devices that were prepared before a restart of ours and need it no more */
+    *bytes = 0; /* the seed */
     return "";
 }
 
@@ -130,7 +130,9 @@ static void fill_run(const struct core *core, const struct device_slot *device, 
     run->first = stage->first;
     run->end = stage->end;
     run->in_flight = stage->in_flight;
-    fill_sources(core, job, stage, run);
+    if (run->phase == PHASE_PREPARE) {
+        fill_sources(core, job, stage, run); /* afterwards the device has its units */
+    }
     run->has_previous = device->stage > 0;
     run->has_next = device->stage + 1 < plan->stage_count;
     if (run->has_previous) {

@@ -67,7 +67,9 @@ static void drop_version(struct core *core, struct job_slot *job, struct center_
 {
     if (version->count > 0) {
         version->count = 0;
-        for (size_t u = 0; u < job->unit_count; u++) {
+        /* The blob of a model of one unit may be the exported file of an equal job: it is left to the sweep at start.
+         */
+        for (size_t u = 0; job->unit_count > 1 && u < job->unit_count; u++) {
             bool first = version->present[u];
             for (size_t k = 0; first && k < u; k++) {
                 first = !version->present[k] || strcmp(version->unit[k].sha256, version->unit[u].sha256) != 0;
@@ -122,7 +124,7 @@ bool center_owes(const struct job_slot *job, size_t stage)
 /* The version is whole in the center. */
 static void center_done(struct core *core, struct job_slot *job)
 {
-    job->deadline_ms = NEVER;
+    job->deadline_ms = job->suspicion_ms = NEVER;
     if (job->plan.last_version == job->total_steps) {
         center_export(core, job);
     } else {

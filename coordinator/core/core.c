@@ -7,6 +7,12 @@
 const struct core_config core_config_default = {
     .heartbeat_ms = 1000, .lease_ms = 5000, .devices_max = DEVICES_MAX, .jobs_max = JOBS_LIVE_MAX};
 
+/* Room for pointers to slots. */
+static void *pointers_new(size_t count)
+{
+    return calloc(count, sizeof(void *));
+}
+
 int core_new(const struct core_config *config, struct core **out, struct err *err)
 {
     if (config->heartbeat_ms < 1 || config->lease_ms < 2 * config->heartbeat_ms) {
@@ -39,10 +45,10 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->device_due_ms = calloc(config->devices_max, sizeof(core->device_due_ms[0]));
     core->job_due_ms = calloc(config->jobs_max, sizeof(core->job_due_ms[0]));
     core->holding = calloc(HOLDINGS_POOL_MAX + 1, sizeof(core->holding[0]));
-    core->device_list = calloc(config->devices_max, sizeof(core->device_list[0]));
-    core->job_list = calloc(config->jobs_max, sizeof(core->job_list[0]));
-    core->queue = calloc(config->jobs_max, sizeof(core->queue[0]));
-    core->candidate = calloc(config->devices_max, sizeof(core->candidate[0]));
+    core->device_list = pointers_new(config->devices_max);
+    core->job_list = pointers_new(config->jobs_max);
+    core->queue = pointers_new(config->jobs_max);
+    core->candidate = pointers_new(config->devices_max);
     core->planning = calloc(1, sizeof(*core->planning));
     core->preview = calloc(1, sizeof(*core->preview));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->device_list || !core->job_list ||
@@ -185,10 +191,21 @@ static void handle_model_stored(struct core *core, const struct event *event)
 
 static void settle_failures(struct core *core)
 {
-    for (size_t i = 0; i < core->job_list_count; i++) {
-        if (core->job_list[i]->failure != FAILURE_NONE) {
-            generation_failed(core, core->job_list[i]);
+    for (size_t i = 0; core->unsettled && i < core->jobs.count; i++) {
+        if (job_slot_at(core, i)->failure != FAILURE_NONE) {
+            job_mark(core, job_slot_at(core, i));
         }
+    }
+    core->unsettled = false;
+    for (size_t i = 0; i < core->job_list_count; i++) {
+        if (core->job_list[i]->failure == FAILURE_NONE) {
+            continue;
+        }
+        if (!act_room(core)) {
+            core->unsettled = true;
+            break;
+        }
+        generation_failed(core, core->job_list[i]);
     }
 }
 
@@ -203,6 +220,7 @@ static void flush_device(struct core *core, struct device_slot *device)
     }
     if (device->touched) {
         device->assignment_revision++;
+        holdings_let_go(core, device);
         act_wake(core, OBJECT_ASSIGNMENT, device->device.id.text);
     }
     device->changed = device->touched = false;
@@ -261,7 +279,7 @@ static int64_t job_due_ms(const struct job_slot *job)
 static void settle(struct core *core)
 {
     settle_failures(core);
-    if (core->schedule) {
+    if (core->schedule || core->pass_open) {
         scheduler_run(core);
     }
     for (size_t i = 0; i < core->device_list_count; i++) {
@@ -286,8 +304,8 @@ static void settle(struct core *core)
     int64_t devices = earliest(core->device_due_ms, core->devices.fresh);
     int64_t jobs = earliest(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
-    if (core->schedule) {
-        core->deadline_ms = core->now_ms; /* a pass was cut short */
+    if (core->schedule || core->pass_open || core->unsettled) {
+        core->deadline_ms = core->now_ms; /* this step was cut short */
     }
 }
 

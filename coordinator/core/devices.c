@@ -71,7 +71,7 @@ static void device_lost(struct core *core, struct device_slot *device)
 void devices_tick(struct core *core)
 {
     /* What does not fit into this turn's actions is still due in the next. */
-    for (size_t i = 0; i < core->devices.count && core->actions->count < ACTIONS_MAX / 4; i++) {
+    for (size_t i = 0; i < core->devices.count && core->actions->count < ACTIONS_MAX / 8; i++) {
         struct device_slot *device = device_slot_at(core, i);
         if (core->device_due_ms[table_slot(&core->devices, device)] > core->now_ms) {
             continue;
@@ -223,17 +223,21 @@ void handle_enroll(struct core *core, const struct event *event)
 
 /* ---- verbs ---- */
 
-/* Whether devices that prepare were told to fetch from this one. */
-static bool device_serves(const struct core *core, const struct device_slot *device)
+/* Whether a plan names the device: as a source of those who prepare, or as a neighbour of those who still bring their
+ * units into the center although it has left. */
+static bool device_named(const struct core *core, const struct device_slot *device)
 {
+    const char *id = device->device.id.text;
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
-        if (!job->peer_sources || job_phase(job) != PHASE_PREPARE) {
-            continue;
+        for (size_t s = 0; plan_active(job) && s < job->plan.stage_count; s++) {
+            if (strcmp(job->plan.stage[s].device.text, id) == 0) {
+                return true;
+            }
         }
-        for (size_t u = 0; u < job->unit_count; u++) {
-            if (job->source[u].from == SOURCE_DEVICE &&
-                strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+        bool fetched = job->peer_sources && job_phase(job) == PHASE_PREPARE;
+        for (size_t u = 0; fetched && u < job->unit_count; u++) {
+            if (job->source[u].from == SOURCE_DEVICE && strcmp(job->source[u].device.text, id) == 0) {
                 return true;
             }
         }
@@ -260,8 +264,9 @@ static void delete_device(struct core *core, struct device_slot *device)
                     device->job->job.id.text);
         return;
     }
-    if (device_serves(core, device)) {
-        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' still hands units over to others", device->device.name);
+    if (device_named(core, device)) {
+        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' still hands over what it has to others",
+                    device->device.name);
         return;
     }
     holdings_clear(core, device);

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -34,7 +33,8 @@ int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job, 
 int64_t stop_timeout_ms(const struct job_slot *job)
 {
     double step = fmax(job->plan.predicted_step_seconds, job->plan.measured_step_seconds);
-    double evaluation = step * (double)(job->job.data.test_samples / job->job.spec.batch + 1);
+    int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
+    double evaluation = step * (double)batches;
     double ms = 1000 * (10 * step + evaluation);
     return ms > STOP_MS ? (int64_t)fmin(ms, 1e12) : STOP_MS;
 }
@@ -168,6 +168,7 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     job->has_wish = false;
     job->waiting_reason = reason;
     job->gather_ms = NEVER;
+    job_mark(core, job);
     if (plan_active(job)) {
         plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, start);
     }
@@ -335,8 +336,7 @@ void generation_fail(struct core *core, struct job_slot *job, enum failure_cause
     }
     va_list arguments;
     va_start(arguments, format);
-    memset(job->failure_text, 0, sizeof(job->failure_text));
-    (void)vsnprintf(job->failure_text, sizeof(job->failure_text), format, arguments);
+    text_format(job->failure_text, sizeof(job->failure_text), format, arguments);
     va_end(arguments);
     job->failure = cause;
     job_mark(core, job);
@@ -390,9 +390,13 @@ void generation_tick(struct core *core, struct job_slot *job)
         core->schedule = true;
     }
     if (job->suspicion_ms <= core->now_ms) {
+        job->suspicion_ms = NEVER;
+        job_mark(core, job);
         generation_fail(core, job, FAILURE_ERROR, "%s", job->suspicion_text);
     }
     if (job->deadline_ms <= core->now_ms) {
+        job->deadline_ms = NEVER;
+        job_mark(core, job);
         generation_fail(core, job, FAILURE_DEADLINE, "phase %s took longer than %" PRId64 " s",
                         phase_names[job_phase(job)], (core->now_ms - job->decided_ms) / 1000);
     }

@@ -128,7 +128,7 @@ void handle_heartbeat(struct core *core, const struct event *event)
     if (heartbeat->all_holdings) {
         holdings_replace(core, device, heartbeat);
     }
-    if (heartbeat->revision > device->assignment_revision) {
+    if (heartbeat->revision > device->assignment_revision && heartbeat->revision <= REVISION_MAX) {
         device->assignment_revision = heartbeat->revision; /* of an earlier life: go on above it */
         device_touch(core, device);
     }
@@ -139,6 +139,9 @@ void handle_heartbeat(struct core *core, const struct event *event)
     if (job && device->job == job && heartbeat->generation == job->plan.generation) {
         take_report(core, device, job, heartbeat);
     }
+    /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it lists what it holds.
+     */
+    core->heartbeat_reply.reenroll = !device->holdings_known;
     core->beating = device;
     act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);
 }

@@ -27,24 +27,49 @@ void holdings_clear(struct core *core, struct device_slot *device)
     }
 }
 
-/* A holding is of use only with a version and unit that can exist. */
+static const struct holding_item *find_item(const struct core *core, const struct device_slot *device,
+                                            const char *job_id, int64_t version, int64_t unit)
+{
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        const struct holding *holding = &core->holding[i].holding;
+        if (holding->unit == unit && holding->version == version && strcmp(holding->job.text, job_id) == 0) {
+            return &core->holding[i];
+        }
+    }
+    return NULL;
+}
+
+/* A holding is of use only with a version, unit and size that can exist. */
 static bool plausible(const struct holding *holding)
 {
     return holding->version >= 0 && holding->version <= STEPS_MAX && holding->unit >= 0 && holding->unit < UNITS_MAX &&
-           holding->bytes >= 0;
+           holding->bytes >= 0 && holding->bytes <= (int64_t)BLOB_BYTES_MAX;
+}
+
+/* Whether the report was written before the device saw that it should drop this. */
+static bool still_let_go(const struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat,
+                         const struct holding *holding)
+{
+    const struct holding_item *item = find_item(core, device, holding->job.text, holding->version, holding->unit);
+    return item && item->let_go && heartbeat->revision < device->let_go_revision;
 }
 
 void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
 {
     struct drop before[DROPS_MAX] = {0}, after[DROPS_MAX] = {0};
     size_t before_count = holdings_drops(core, device, before);
+    bool let_go[HOLDINGS_MAX];
+    for (size_t i = 0; i < heartbeat->holding_count; i++) {
+        let_go[i] = still_let_go(core, device, heartbeat, &heartbeat->holding[i]);
+    }
     holdings_clear(core, device);
     core->schedule = core->schedule || !device->holdings_known; /* some job may have waited for it */
     device->holdings_known = true;
     for (size_t i = heartbeat->holding_count; i-- > 0;) {
         uint32_t index = plausible(&heartbeat->holding[i]) ? take_item(core) : 0;
         if (index != 0) {
-            core->holding[index] = (struct holding_item){.holding = heartbeat->holding[i], .next = device->holdings};
+            core->holding[index] =
+                (struct holding_item){.holding = heartbeat->holding[i], .next = device->holdings, .let_go = let_go[i]};
             device->holdings = index;
         }
     }
@@ -56,13 +81,8 @@ void holdings_replace(struct core *core, struct device_slot *device, const struc
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device, const char *job_id,
                                     int64_t version, int64_t unit)
 {
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
-        const struct holding *holding = &core->holding[i].holding;
-        if (holding->unit == unit && holding->version == version && strcmp(holding->job.text, job_id) == 0) {
-            return holding;
-        }
-    }
-    return NULL;
+    const struct holding_item *item = find_item(core, device, job_id, version, unit);
+    return item && !item->let_go ? &item->holding : NULL;
 }
 
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id)
@@ -134,12 +154,29 @@ size_t holdings_drops(const struct core *core, const struct device_slot *device,
     return count;
 }
 
+void holdings_let_go(struct core *core, struct device_slot *device)
+{
+    struct drop drop[DROPS_MAX];
+    size_t count = holdings_drops(core, device, drop);
+    if (count == 0) {
+        return;
+    }
+    device->let_go_revision = device->assignment_revision;
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        struct holding_item *item = &core->holding[i];
+        for (size_t d = 0; d < count; d++) {
+            item->let_go = item->let_go || (item->holding.version < drop[d].below_version &&
+                                            strcmp(item->holding.job.text, drop[d].job.text) == 0);
+        }
+    }
+}
+
 /* ---- the cut ---- */
 
 bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
 {
     static const struct cut none;
-    const struct holding *found[UNITS_MAX];
+    const struct holding *found[UNITS_MAX] = {NULL};
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct plan_stage *stage = &job->plan.stage[s];
         const struct device_slot *device = stage_device(core, job, s);
@@ -153,6 +190,7 @@ bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
     job->cut = none;
     job->cut.version = version;
     for (size_t u = 0; u < job->unit_count; u++) {
+        ASSERT(found[u]); /* the stages cover all units */
         memcpy(job->cut.unit[u].sha256, found[u]->sha256, SHA256_SIZE);
         job->cut.unit[u].bytes = found[u]->bytes;
     }
@@ -218,6 +256,8 @@ int64_t sources_choose(struct core *core, struct job_slot *job)
     int64_t version = job->plan.resume_version, all_bytes = 0;
     const struct center_version *whole = center_whole(job);
     bool from_cut = version > 0 && job->cut.version == version;
+    /* The pause told every device to let go of the version; some have, and have not said so yet. */
+    bool let_go = job->plan.reason == PLAN_RESUMED;
     ASSERT(version == 0 || from_cut || whole->version == version);
     job->peer_sources = false;
     job->plan.bytes_moved = 0;
@@ -232,12 +272,12 @@ int64_t sources_choose(struct core *core, struct job_slot *job)
             const char *sha256 = from_cut ? job->cut.unit[u].sha256 : whole->unit[u].sha256;
             int64_t bytes = from_cut ? job->cut.unit[u].bytes : whole->unit[u].bytes;
             const struct holding *holding = holdings_find(core, device, job->job.id.text, version, u);
-            if (holding && strcmp(holding->sha256, sha256) == 0) {
+            if (!let_go && holding && strcmp(holding->sha256, sha256) == 0) {
                 source->from = SOURCE_SELF;
                 continue;
             }
             all_bytes += bytes;
-            const struct device_slot *holder = find_holder(core, job, version, u, sha256, &holding);
+            const struct device_slot *holder = let_go ? NULL : find_holder(core, job, version, u, sha256, &holding);
             ASSERT(holder || !from_cut);
             source->from = SOURCE_CENTER;
             if (holder) {

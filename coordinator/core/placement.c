@@ -79,7 +79,9 @@ static size_t choose_best(const struct core *core, const struct placement_reques
             continue;
         }
         count = count < most ? count + 1 : most;
-        memmove(&chosen[at + 1], &chosen[at], (count - 1 - at) * sizeof(chosen[0]));
+        for (size_t k = count - 1; k > at; k--) {
+            chosen[k] = chosen[k - 1];
+        }
         chosen[at] = device;
     }
     return count;
@@ -153,8 +155,9 @@ static void leave_out_smallest(struct planning *planning)
         }
     }
     planning->device_count--;
-    memmove(&planning->device[smallest], &planning->device[smallest + 1],
-            (planning->device_count - smallest) * sizeof(planning->device[0]));
+    for (size_t i = smallest; i < planning->device_count; i++) {
+        planning->device[i] = planning->device[i + 1];
+    }
 }
 
 /* Every stage holds a unit at least: a device too small for any is in the way of all, so the smallest are left out
@@ -188,7 +191,7 @@ static int wished_devices(struct core *core, const struct placement_request *req
     for (size_t i = 0; i < wish->device_count; i++) {
         struct device_slot *device = device_find(core, wish->device[i].text);
         if (!device) {
-            return err_set(err, ERR_INVALID, "no device '%s'", wish->device[i].text);
+            return err_set(err, ERR_INVALID, "/devices/%zu: no device '%s'", i, wish->device[i].text);
         }
         if (!is_candidate(core, request, device)) {
             return err_set(err, ERR_STATE, "device '%s' is not free for this job", device->device.name);
@@ -205,11 +208,13 @@ static int place_wish(struct core *core, const struct placement_request *request
     size_t units = request->model->unit_count, count = wish->has_cuts ? wish->cut_count + 1 : wish->device_count;
     size_t end[STAGES_MAX];
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
+    const char *where = wish->has_cuts ? "/cuts" : "/devices";
     if (count > units || count > STAGES_MAX) {
-        return err_set(err, ERR_INVALID, "%zu stages for the model's %zu units", count, units);
+        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu units", where, count, units);
     }
     if (count < least || count > most) {
-        return err_set(err, ERR_INVALID, "%zu stages: the job asks for %zu to %zu devices", count, least, most);
+        return err_set(err, ERR_INVALID, "%s: %zu stages, the job asks for %zu to %zu devices", where, count, least,
+                       most);
     }
     if (wish->device_count > 0) {
         int rc = wished_devices(core, request, err);
@@ -230,7 +235,7 @@ static int place_wish(struct core *core, const struct placement_request *request
     }
     for (size_t i = 0; i < wish->cut_count; i++) {
         if (wish->cut[i] < 1 || wish->cut[i] >= (int64_t)units) {
-            return err_set(err, ERR_INVALID, "cut %zu at %" PRId64 ": expected 1 to %zu", i, wish->cut[i], units - 1);
+            return err_set(err, ERR_INVALID, "/cuts/%zu: %" PRId64 ": expected 1 to %zu", i, wish->cut[i], units - 1);
         }
         end[i] = (size_t)wish->cut[i];
     }

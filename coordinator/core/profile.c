@@ -8,6 +8,10 @@
 #define LINK_LATENCY_SECONDS 0.0005 /* of a link never measured */
 #define LINK_BYTES_PER_SECOND 100e6
 #define LINK_BYTES_PER_SECOND_MAX 1e11
+#define LINK_BYTES_PER_SECOND_MIN 1.0 /* whatever a report says: predictions stay finite */
+#define LINK_LATENCY_SECONDS_MAX 3600
+#define UNIT_SECONDS_MIN 1e-12
+#define UNIT_SECONDS_MAX 1e6
 #define UPDATE_PASSES 5 /* over the parameters: weight, gradient and momentum read, weight and momentum written */
 #define GFLOPS_MIN 1e-3 /* of a probe that says nothing */
 #define BYTES_PER_SECOND_MIN 1e6
@@ -16,7 +20,7 @@
 
 static bool is_seconds(double value)
 {
-    return isfinite(value) && value > 0 && value < 1e6;
+    return value >= UNIT_SECONDS_MIN && value < UNIT_SECONDS_MAX;
 }
 
 static void take_link(struct device_slot *device, const struct link_report *report)
@@ -115,13 +119,13 @@ static void predict_device(struct planning *planning, const struct job_slot *job
 {
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
-    double samples = (double)(planning->spec->batch / planning->spec->micro_batches);
+    int64_t samples = planning->spec->batch / planning->spec->micro_batches;
     *ratio = (struct ratio){0, 0};
     for (size_t u = 0; u < units; u++) {
         const struct unit_cost *cost = &planning->cost[u];
         const struct device_probe *probe = &device->device.probe;
-        double forward = predict(probe, cost->forward_flops, cost->forward_bytes, samples);
-        double backward = predict(probe, cost->backward_flops, cost->backward_bytes, samples);
+        double forward = predict(probe, cost->forward_flops, cost->forward_bytes, (double)samples);
+        double backward = predict(probe, cost->backward_flops, cost->backward_bytes, (double)samples);
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
         planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, UPDATE_PASSES);
@@ -153,7 +157,7 @@ static void correct_device(struct planning *planning, const struct job_slot *job
 
 void profile_times(struct planning *planning, const struct job_slot *job)
 {
-    struct ratio ratio[STAGES_MAX], all = {0, 0};
+    struct ratio ratio[STAGES_MAX] = {{0, 0}}, all = {0, 0};
     for (size_t d = 0; d < planning->device_count; d++) {
         predict_device(planning, job, d, &ratio[d]);
         all.measured += ratio[d].measured;
@@ -199,6 +203,7 @@ struct partition_link profile_link(const struct device_slot *a, const struct dev
         link.latency_seconds = fmin(LINK_LATENCY_SECONDS, mean_seconds / 2);
         link.bytes_per_second = mean_bytes / (mean_seconds - link.latency_seconds);
     }
-    link.bytes_per_second = fmin(link.bytes_per_second, LINK_BYTES_PER_SECOND_MAX);
+    link.latency_seconds = fmin(link.latency_seconds, LINK_LATENCY_SECONDS_MAX);
+    link.bytes_per_second = fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
     return link;
 }

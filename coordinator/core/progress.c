@@ -1,7 +1,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/core/core_private.h"
+
+/* A step time outside is no measurement, and the speed that would follow from it no number of JSON. */
+#define STEP_SECONDS_MIN 1e-9
+#define STEP_SECONDS_MAX 1e9
 
 void progress_set_step(struct job_slot *job, int64_t step)
 {
@@ -35,7 +40,8 @@ void progress_restart(struct job_slot *job)
 
 static double median(const double *value, size_t count)
 {
-    double sorted[STEP_WINDOW];
+    double sorted[STEP_WINDOW] = {0};
+    ASSERT(count >= 1 && count <= STEP_WINDOW);
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         while (at > 0 && sorted[at - 1] > value[i]) {
@@ -49,7 +55,7 @@ static double median(const double *value, size_t count)
 
 static void take_step_seconds(struct job_slot *job, double seconds)
 {
-    if (seconds <= 0) {
+    if (seconds < STEP_SECONDS_MIN || seconds > STEP_SECONDS_MAX) {
         return;
     }
     job->step_seconds[job->step_count % STEP_WINDOW] = seconds;

@@ -90,14 +90,6 @@ static void gather(struct core *core, struct job_slot *job)
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
 }
 
-/* What the running stages were once told of their sources does not matter any more. */
-static void guess_sources(struct job_slot *job)
-{
-    for (size_t u = 0; u < job->unit_count; u++) {
-        job->source[u].from = job->plan.resume_version == 0 ? SOURCE_SEED : SOURCE_SELF;
-    }
-}
-
 static void resume_prepare(struct core *core, struct job_slot *job)
 {
     int64_t version = job->plan.resume_version;
@@ -118,7 +110,6 @@ static void resume_finish(struct core *core, struct job_slot *job)
     for (size_t u = 0; u < job->unit_count; u++) {
         bytes += (int64_t)core->planning->cost[u].parameter_bytes;
     }
-    guess_sources(job);
     if (center_whole(job)->version == job->plan.last_version) {
         center_collect(core, job, job->plan.last_version);
         return;
@@ -139,12 +130,9 @@ static void resume_plan(struct core *core, struct job_slot *job)
     }
     switch (job_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;
-    case PHASE_STOPPING:
-        guess_sources(job);
-        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
-        break;
+    case PHASE_STOPPING: job->deadline_ms = core->now_ms + stop_timeout_ms(job); break;
     case PHASE_FINISHED: resume_finish(core, job); break;
-    case PHASE_RUN: guess_sources(job); break;
+    case PHASE_RUN:
     case PHASE_IDLE:
     case PHASE_READY:
     case PHASE_STOPPED: break;

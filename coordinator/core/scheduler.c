@@ -83,21 +83,45 @@ static void reserve(struct core *core, const struct job_slot *job)
     }
 }
 
+/* With no device free, a job that has said so already need not be looked at. */
+static bool in_vain(const struct core *core, const struct job_slot *job)
+{
+    return !core->any_free && job->gather_ms == NEVER && strcmp(job->job.state_reason, "waiting_for_devices") == 0;
+}
+
+static bool any_free(const struct core *core)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        if (device_online(device) && !device->device.cordoned && !device->job) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void scheduler_run(struct core *core)
 {
     size_t count = list_waiting(core), plans = 0;
-    core->schedule = false;
+    if (!core->pass_open) {
+        core->schedule = false;
+        core->pass_open = true;
+        core->pass++;
+    }
+    core->any_free = any_free(core);
     core->in_pass = true;
-    core->pass++;
     for (size_t i = 0; i < count; i++) {
         struct job_slot *job = core->queue[i];
+        if (job->tried == core->pass || in_vain(core, job)) {
+            continue;
+        }
+        if (plans == PLANS_PER_STEP || !act_room(core)) {
+            break;
+        }
+        job->tried = core->pass;
         if (still_gathering(core, job)) {
             reserve(core, job);
             continue;
-        }
-        if (plans == PLANS_PER_STEP || core->actions->count > ACTIONS_MAX / 2) {
-            core->schedule = true;
-            break;
         }
         plans++;
         if (!generation_begin(core, job, reason_of(job)) && waits(job)) {
@@ -105,4 +129,5 @@ void scheduler_run(struct core *core)
         }
     }
     core->in_pass = false;
+    core->pass_open = plans == PLANS_PER_STEP || !act_room(core);
 }

@@ -1,5 +1,4 @@
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -72,8 +71,7 @@ void job_set_state(struct core *core, struct job_slot *job, int state, const cha
     char message[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    memset(message, 0, sizeof(message));
-    (void)vsnprintf(message, sizeof(message), format, arguments);
+    text_format(message, sizeof(message), format, arguments);
     va_end(arguments);
     bool same = job->job.state == state;
     ASSERT(same || (changes[job->job.state] & TO(state)));

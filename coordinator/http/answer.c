@@ -214,6 +214,16 @@ bool answer_check_upload_type(struct http_exchange *exchange)
     return true;
 }
 
+/* A body that is nested too deeply breaks a limit, but not the one on its size. */
+static void answer_parse_err(struct http_exchange *exchange, const struct err *err)
+{
+    if (err->code == ERR_LIMIT) {
+        send_problem(exchange, PROBLEM_INVALID_JSON, err->text, NULL);
+    } else {
+        answer_err(exchange, err);
+    }
+}
+
 bool answer_no_body(struct http_exchange *exchange)
 {
     size_t size;
@@ -243,7 +253,7 @@ bool answer_read_json(struct http_exchange *exchange, json_t **out)
         return false;
     }
     if (json_parse(body, size, out, &err)) {
-        answer_err(exchange, &err);
+        answer_parse_err(exchange, &err);
         return false;
     }
     return true;
@@ -265,7 +275,7 @@ bool answer_read_body(struct http_exchange *exchange, const struct record *recor
     if (code == ERR_INVALID && faults.count > 0) {
         answer_faults(exchange, &faults);
     } else if (code) {
-        answer_err(exchange, &err);
+        answer_parse_err(exchange, &err);
     }
     return !code;
 }

@@ -191,7 +191,7 @@ struct metric_list {
     struct buf body;
     size_t count, limit;
     int64_t last_step;
-    size_t whole_size, whole_count; /* of the body up to the step before the last one */
+    size_t whole_size; /* of the body up to the last step that the limit has room for; 0: not even one */
     int code;
     struct err err;
 };
@@ -202,8 +202,9 @@ static bool list_metric(void *arg, int64_t step, const char *name, double value)
 {
     struct metric_list *metrics = arg;
     if (metrics->count > 0 && step != metrics->last_step) {
-        metrics->whole_size = metrics->body.size;
-        metrics->whole_count = metrics->count;
+        if (metrics->count <= metrics->limit) {
+            metrics->whole_size = metrics->body.size;
+        }
         if (metrics->count >= metrics->limit) {
             return false;
         }
@@ -219,7 +220,7 @@ static bool list_metric(void *arg, int64_t step, const char *name, double value)
 /* More than the limit: the last step goes to the next page, unless it is the only one. */
 static void cut_page(struct metric_list *metrics)
 {
-    if (metrics->count > metrics->limit && metrics->whole_count > 0) {
+    if (metrics->count > metrics->limit && metrics->whole_size > 0) {
         metrics->body.size = metrics->whole_size;
     }
 }

@@ -139,6 +139,8 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
         {"paceline_http_requests_total", "counter", "Requests answered.", (double)statistics->requests},
         {"paceline_http_errors_total", "counter", "Requests answered with a status of 500 or more.",
          (double)statistics->errors},
+        {"paceline_http_requests_open", "gauge", "Requests begun and not finished, this one included.",
+         (double)coordinator->requests_open},
         {"paceline_received_bytes_total", "counter", "Bytes of uploads received.", (double)statistics->bytes_received},
         {"paceline_sent_bytes_total", "counter", "Bytes of downloads sent.", (double)statistics->bytes_sent},
         {"paceline_events_total", "counter", "Events the core has decided on.", (double)statistics->events},

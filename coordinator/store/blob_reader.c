@@ -198,7 +198,8 @@ void blob_reader_close(struct blob_reader **place)
     (void)pthread_mutex_lock(&pool->lock);
     pool->open_readers--;
     for (size_t i = 0; pool->open_readers == 0 && i < BLOB_READERS; i++) {
-        if (pool->connection[i] && !pool->lent[i]) {
+        /* A lent slot is its borrower's: it may be opening its connection just now. */
+        if (!pool->lent[i] && pool->connection[i]) {
             (void)sqlite3_db_release_memory(pool->connection[i]->db);
         }
     }

@@ -112,6 +112,7 @@ int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t s
 
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg)
 {
+    ASSERT(done);
     upload->done = done;
     upload->done_arg = arg;
     sha256_finish_text(upload->hash, upload->sha256);

@@ -16,6 +16,7 @@
 #include "coordinator/store/state_store.h"
 
 #define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
+#define LOG_BYTES_KEPT 262144u
 
 static int prepare_database(sqlite3 *db, const char *path, const char *durability, struct err *err)
 {
@@ -112,6 +113,16 @@ void state_close(struct state_store **place)
     *place = NULL;
 }
 
+/* A turn of megabytes is rare: its memory is not kept for the next. */
+static void clear_log(struct state_store *store)
+{
+    if (store->log.capacity > LOG_BYTES_KEPT) {
+        buf_done(&store->log);
+        buf_init(&store->log, CHANGE_LOG_BYTES_MAX);
+    }
+    buf_clear(&store->log);
+}
+
 static void undo(struct state_store *store)
 {
     /* SQLite may have rolled back by itself when a write failed. */
@@ -174,7 +185,7 @@ int state_commit(struct state_store *store, struct err *err)
         undo(store);
     }
     store->in_transaction = false;
-    buf_clear(&store->log);
+    clear_log(store);
     return rc ? err_set(err, rc, "%s", inner.text) : 0;
 }
 
@@ -184,7 +195,7 @@ void state_rollback(struct state_store *store)
     undo(store);
     store->in_transaction = false;
     store->failed = 0;
-    buf_clear(&store->log);
+    clear_log(store);
 }
 
 bool state_in_transaction(const struct state_store *store)

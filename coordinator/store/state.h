@@ -28,12 +28,16 @@ enum state_table {
 struct state_store;
 
 /* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the first), preallocate the
- * reserve. ERR_FULL, ERR_IO, ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
+ * reserve: 8 MiB that a transaction gets when the disk is full, once, until there is room to make it again. A reserve
+ * that cannot be made is a warning: only a running coordinator can delete what fills the disk.
+ * ERR_FULL, ERR_IO, ERR_FORMAT (not our database), ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another
+ * process has it). */
 NODISCARD int state_open(const char *directory, struct state_store **out, struct err *err);
 void state_close(struct state_store **store);
 
-/* One transaction around all puts and deletes of a turn. Nothing is visible after a power cut unless commit returned 0.
- */
+/* One transaction around all puts and deletes of a turn; they are possible only inside. All of it survives a power cut
+ * when commit returned 0, and all or nothing of it otherwise. After a failed put or delete the transaction can only be
+ * rolled back; a failed commit has ended it. */
 NODISCARD int state_begin(struct state_store *store, struct err *err);
 NODISCARD int state_commit(struct state_store *store, struct err *err);
 void state_rollback(struct state_store *store);
@@ -49,6 +53,7 @@ struct state_row {
 };
 NODISCARD int state_put(struct state_store *store, enum state_table table, const struct state_row *row,
                         struct err *err);
+/* A row that is not there is fine. A job takes its plans and metrics with it. */
 NODISCARD int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err);
 /* All rows of a parent whose id is below `below_id` (NULL: all of the parent). */
 NODISCARD int state_delete_children(struct state_store *store, enum state_table table, const char *parent,
@@ -57,7 +62,9 @@ NODISCARD int state_delete_children(struct state_store *store, enum state_table 
 NODISCARD int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err);
 
 /* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at most `limit`. visit
- * returns false to stop. Texts are borrowed for the call. */
+ * returns false to stop; it may ask for rows of other tables, not list or get of the same. Texts are borrowed for the
+ * call.
+ */
 typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
                          size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err);

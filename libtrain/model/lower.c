@@ -24,6 +24,16 @@ struct chain_place {
     size_t branch;
 };
 
+/* Pointers into a unit and names of its ops: limits of the description bound them well below their arrays. */
+static void PRINTF_LIKE(3, 4) print(char *out, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(out, size, format, arguments);
+    va_end(arguments);
+    ASSERT(length >= 0 && (size_t)length < size);
+}
+
 static void PRINTF_LIKE(3, 4) unit_fault(struct unit_state *state, const char *pointer, const char *format, ...)
 {
     char text[RECORD_MESSAGE_MAX];
@@ -75,6 +85,7 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         return;
     }
     lowering->activations += shape_elements(added->out);
+    lowering->tensors += added->tensor_count;
     for (size_t i = 0; i < added->tensor_count; i++) {
         lowering->parameters += added->tensor[i].elements;
     }
@@ -83,6 +94,9 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
                    MODEL_ACTIVATIONS_MAX);
     } else if (lowering->parameters > MODEL_PARAMETERS_MAX) {
         unit_fault(state, pointer, "the parameters have more than %u elements up to here", MODEL_PARAMETERS_MAX);
+    } else if (lowering->tensors > MODEL_TENSORS_MAX) {
+        unit_fault(state, pointer, "there are more than %u tensors of parameters and buffers up to here",
+                   MODEL_TENSORS_MAX);
     }
     *output = (uint16_t)++unit->op_count;
 }
@@ -97,12 +111,12 @@ static void lower_chain(struct unit_state *state, const struct chain *chain, con
         char pointer[RECORD_POINTER_MAX];
         struct op op;
         size_t fault_count = state->lowering->faults->count;
-        (void)snprintf(pointer, sizeof(pointer), "%s/%zu", place->pointer, i);
+        print(pointer, sizeof(pointer), "%s/%zu", place->pointer, i);
         if (!op_fields_read(chain->op[i], pointer, state->lowering->classes, &op, state->lowering->faults)) {
             name_faults(state, fault_count);
             continue;
         }
-        (void)snprintf(op.name, sizeof(op.name), "%s.%zu", place->prefix, i);
+        print(op.name, sizeof(op.name), "%s.%zu", place->prefix, i);
         op.part = place->part;
         op.branch = (uint16_t)place->branch;
         op.input[0] = *output;
@@ -122,11 +136,11 @@ static void lower_named_chain(struct unit_state *state, const struct chain *chai
 {
     char pointer[RECORD_POINTER_MAX];
     char prefix[MODEL_OP_NAME_MAX];
-    (void)snprintf(pointer, sizeof(pointer), "%s/%s%s", state->pointer,
-                   part == OP_PART_BODY || part == OP_PART_SHORTCUT ? "residual/" : "", member);
+    print(pointer, sizeof(pointer), "%s/%s%s", state->pointer,
+          part == OP_PART_BODY || part == OP_PART_SHORTCUT ? "residual/" : "", member);
     /* The ops of a plain chain are numbered directly: "stem.0". */
-    (void)snprintf(prefix, sizeof(prefix), "%s%s%s", state->unit->name, part == OP_PART_OPS ? "" : ".",
-                   part == OP_PART_OPS ? "" : member);
+    print(prefix, sizeof(prefix), "%s%s%s", state->unit->name, part == OP_PART_OPS ? "" : ".",
+          part == OP_PART_OPS ? "" : member);
     lower_chain(state, chain, &(struct chain_place){pointer, prefix, part, 0}, input, output);
 }
 
@@ -134,10 +148,10 @@ static void add_join(struct unit_state *state, enum op_type type, const char *me
                      size_t input_count, uint16_t *output)
 {
     char pointer[RECORD_POINTER_MAX];
-    (void)snprintf(pointer, sizeof(pointer), "%s/%s", state->pointer, member);
+    print(pointer, sizeof(pointer), "%s/%s", state->pointer, member);
     struct op join = {.type = type, .part = OP_PART_JOIN, .input_count = input_count};
     memcpy(join.input, input, input_count * sizeof(input[0]));
-    (void)snprintf(join.name, sizeof(join.name), "%s.%s", state->unit->name, op_type_names[type]);
+    print(join.name, sizeof(join.name), "%s.%s", state->unit->name, op_type_names[type]);
     add_op(state, &join, pointer, output);
 }
 
@@ -156,8 +170,8 @@ static void lower_branches(struct unit_state *state, const struct unit_fields *f
     for (size_t i = 0; i < fields->branch_count; i++) {
         char pointer[RECORD_POINTER_MAX];
         char prefix[MODEL_OP_NAME_MAX];
-        (void)snprintf(pointer, sizeof(pointer), "%s/branches/%zu", state->pointer, i);
-        (void)snprintf(prefix, sizeof(prefix), "%s.branches.%zu", state->unit->name, i);
+        print(pointer, sizeof(pointer), "%s/branches/%zu", state->pointer, i);
+        print(prefix, sizeof(prefix), "%s.branches.%zu", state->unit->name, i);
         lower_chain(state, &fields->branch[i], &(struct chain_place){pointer, prefix, OP_PART_BRANCH, i}, 0, &ends[i]);
         empty += fields->branch[i].count == 0;
         if (empty == 2 && fields->branch[i].count == 0) {
@@ -204,7 +218,7 @@ static void check_name(struct unit_state *state, size_t index)
 {
     const struct model *model = state->lowering->model;
     char pointer[RECORD_POINTER_MAX];
-    (void)snprintf(pointer, sizeof(pointer), "%s/name", state->pointer);
+    print(pointer, sizeof(pointer), "%s/name", state->pointer);
     if (!description_valid_name(state->unit->name)) {
         unit_fault(state, pointer, "a name has letters, digits, '_' and '-'");
     }
@@ -223,7 +237,7 @@ void lower_unit(struct lowering *lowering, const json_t *value, size_t index)
     struct unit_state state = {.lowering = lowering, .unit = unit, .pointer = pointer, .tensor[0] = lowering->form};
     struct unit_fields fields = {0};
     size_t fault_count = lowering->faults->count;
-    (void)snprintf(pointer, sizeof(pointer), "/units/%zu", index);
+    print(pointer, sizeof(pointer), "/units/%zu", index);
     unit->op = calloc(MODEL_UNIT_OPS_MAX, sizeof(*unit->op));
     if (!unit->op) {
         lowering->out_of_memory = lowering->broken = true;

@@ -25,6 +25,7 @@
 #define MODEL_ELEMENTS_MAX (1u << 26)    /* of one activation of one sample, and of one parameter */
 #define MODEL_ACTIVATIONS_MAX (1u << 28) /* elements of all activations of one sample */
 #define MODEL_PARAMETERS_MAX (1u << 30)  /* elements of all parameters and buffers */
+#define MODEL_TENSORS_MAX (1u << 13)     /* parameters and buffers: the exported file's header has to hold them */
 #define MODEL_WINDOW_MAX 64              /* kernel, stride and padding */
 #define MODEL_DESCRIPTION_BYTES_MAX (1u << 20)
 

@@ -1,7 +1,7 @@
 /* schedule.h: the order of work of one stage in the synchronous 1F1B schedule: backward before forward, at most
  * in_flight micro-batches between the two, one update after all of them. Asked by the agent's runtime and played by the
- * planner's timeline, so that what is predicted is what is done. Pure. Source: PipeDream-flush / 1F1B; design
- * pipeline.md section 1. */
+ * planner's timeline, so that what is predicted is what is done. Pure. Source: the 1F1B schedule with a flush per
+ * step (Narayanan et al., "Memory-efficient pipeline-parallel DNN training", 2021). */
 #ifndef LIBTRAIN_MODEL_SCHEDULE_H
 #define LIBTRAIN_MODEL_SCHEDULE_H
 

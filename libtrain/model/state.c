@@ -8,6 +8,8 @@
 
 /* Bytes that one tensor takes in a header at most: name, dtype, shape and offsets. */
 #define HEADER_BYTES_PER_TENSOR 320
+_Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR <= SAFETENSORS_HEADER_MAX,
+               "every model that is read can be exported");
 
 static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
 {

@@ -404,7 +404,10 @@ static void answer_enroll(void *context, struct http_exchange *exchange)
     const char *body = http_body(exchange, &size);
     size_t index = fake->script.agent_count;
     if (wire_read(&enroll_request_record, body, size, &request, NULL, &err) == 0) {
-        (void)sscanf(request.name, "agent%zu", &index);
+        int64_t number = -1;
+        if (strncmp(request.name, "agent", 5) == 0 && parse_i64(request.name + 5, 0, 99, &number, NULL) == 0) {
+            index = (size_t)number;
+        }
     }
     if (index >= fake->script.agent_count) {
         over(fake, err.text[0] ? err.text : "an enrolment of a stranger");

@@ -243,9 +243,9 @@ static void tensors_that_are_not_expected_are_refused(void **state)
     open_device(&device, 1);
     assert_int_equal(put(&device, "activation", 1, 0, 3), 422);
     assert_int_equal(put(&device, "activation", 1, 0, 0), 422);
-    assert_int_equal(put(&device, "activation", 5, 0, 4), 409);
-    assert_int_equal(put(&device, "gradient", 1, 0, 4), 409);
-    assert_int_equal(put(&device, "evaluation", 3, 0, 4), 409);
+    assert_int_equal(put(&device, "activation", 5, 0, 4), 422);
+    assert_int_equal(put(&device, "gradient", 1, 0, 4), 422);
+    assert_int_equal(put(&device, "evaluation", 3, 0, 4), 422);
     assert_int_equal(put(&device, "rumour", 1, 0, 4), 400);
     /* A mark that is not the empty tensor behind the last micro-batch, and the other way round. */
     assert_int_equal(put(&device, "activation", 1, 4, 4), 422);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/metric_queue.h"
 #include "tests/support/test.h"
 
 #define DEVICE "dev_01J9ZQ4X7C8E2N5R3T6V9W0Y1A"
@@ -319,7 +320,7 @@ static void a_long_absence_loses_the_oldest_metrics_only(void **state)
     start(bench);
     assign(bench, JOB, 1, PHASE_PREPARE, 0);
     struct session_event event = {.type = SESSION_METRIC, .serial = find(bench, SESSION_DO_PREPARE)->serial};
-    for (int i = 1; i <= SESSION_METRICS_MAX + 10; i++) {
+    for (int i = 1; i <= METRIC_QUEUE_MAX + 10; i++) {
         event.metric = (struct metric){.step = i, .name = METRIC_LOSS, .value = 0.5};
         step(bench, event);
     }

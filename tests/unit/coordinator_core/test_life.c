@@ -14,40 +14,16 @@ static void a_device_enrols(void **state)
                         "reply 200 heartbeat_reply\n");
 }
 
-/* Enrol three devices, submit, ready, run, end, export, succeeded. */
-static void a_job_lives_from_submission_to_success(void **state)
+static void trace_of_ready_and_run(struct world *world)
 {
-    struct world *world = *state;
-    story_devices(world);
-    world_clear(world);
-    struct job_spec spec = world_spec("j", 2);
-    spec.cut[0] = 1;
-    spec.cut[1] = 2;
-    spec.cut_count = 2;
-    world_submit(world, &spec);
-    char id[ID_SIZE];
-    memcpy(id, world->job.id.text, ID_SIZE);
-    assert_trace(world, "publish job_queued\n"
-                        "reply 201 job\n"
-                        "publish job_preparing\n"
-                        "publish plan_made\n"
-                        "persist device a online in a job\n"
-                        "wake assignment of a\n"
-                        "persist device b online in a job\n"
-                        "wake assignment of b\n"
-                        "persist device c online in a job\n"
-                        "wake assignment of c\n"
-                        "persist plan g1 preparing first from 0: a[0,1) b[1,2) c[2,5)\n"
-                        "persist job j preparing\n");
-    struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
-    agent_follow(world, a);
-    agent_follow(world, b);
-    agent_follow(world, c);
-    agent_beat(world, a);
-    agent_beat(world, b);
+    agent_follow(world, &world->agent[0]);
+    agent_follow(world, &world->agent[1]);
+    agent_follow(world, &world->agent[2]);
+    agent_beat(world, &world->agent[0]);
+    agent_beat(world, &world->agent[1]);
     assert_trace(world, "reply 200 heartbeat_reply\n"
                         "reply 200 heartbeat_reply\n");
-    agent_beat(world, c);
+    agent_beat(world, &world->agent[2]);
     assert_trace(world, "publish job_running\n"
                         "reply 200 heartbeat_reply\n"
                         "wake assignment of a\n"
@@ -55,16 +31,20 @@ static void a_job_lives_from_submission_to_success(void **state)
                         "wake assignment of c\n"
                         "persist plan g1 running first from 0: a[0,1) b[1,2) c[2,5)\n"
                         "persist job j running\n");
+}
+
+static void trace_of_the_last_step(struct world *world, const char *id)
+{
     for (int step = 0; step < 3; step++) {
         for (size_t i = 0; i < 3; i++) {
             agent_follow(world, &world->agent[i]);
             (void)agent_step(world, &world->agent[i]);
         }
     }
-    agent_beat(world, a);
-    agent_beat(world, b);
+    agent_beat(world, &world->agent[0]);
+    agent_beat(world, &world->agent[1]);
     world_clear(world);
-    agent_beat(world, c);
+    agent_beat(world, &world->agent[2]);
     assert_trace(world, "reply 200 heartbeat_reply\n"
                         "wake assignment of a\n"
                         "wake assignment of b\n"
@@ -72,8 +52,12 @@ static void a_job_lives_from_submission_to_success(void **state)
                         "persist plan g1 stopping first from 0: a[0,1) b[1,2) c[2,5)\n"
                         "persist job j running\n");
     assert_int_equal(world_job(world, id)->progress.step, 2);
-    agent_follow(world, a);
-    assert_true(agent_upload(world, a));
+}
+
+static void trace_of_the_end(struct world *world, const char *id)
+{
+    agent_follow(world, &world->agent[0]);
+    assert_true(agent_upload(world, &world->agent[0]));
     assert_trace(world, "persist center_unit\n"
                         "reply 204 nothing\n");
     assert_int_equal(world->exports, 0);
@@ -100,6 +84,36 @@ static void a_job_lives_from_submission_to_success(void **state)
                         "wake assignment of c\n"
                         "persist plan g1 done first from 0: a[0,1) b[1,2) c[2,5)\n"
                         "persist job j succeeded\n");
+}
+
+/* Enrol three devices, submit, ready, run, end, export, succeeded. */
+static void a_job_lives_from_submission_to_success(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    world_clear(world);
+    struct job_spec spec = world_spec("j", 2);
+    spec.cut[0] = 1;
+    spec.cut[1] = 2;
+    spec.cut_count = 2;
+    world_submit(world, &spec);
+    char id[ID_SIZE];
+    memcpy(id, world->job.id.text, ID_SIZE);
+    assert_trace(world, "publish job_queued\n"
+                        "reply 201 job\n"
+                        "publish job_preparing\n"
+                        "publish plan_made\n"
+                        "persist device a online in a job\n"
+                        "wake assignment of a\n"
+                        "persist device b online in a job\n"
+                        "wake assignment of b\n"
+                        "persist device c online in a job\n"
+                        "wake assignment of c\n"
+                        "persist plan g1 preparing first from 0: a[0,1) b[1,2) c[2,5)\n"
+                        "persist job j preparing\n");
+    trace_of_ready_and_run(world);
+    trace_of_the_last_step(world, id);
+    trace_of_the_end(world, id);
     assert_null(core_job(world->core, id));
     const struct job *row = world_job(world, id);
     assert_int_equal(row->version, 2);
@@ -457,39 +471,6 @@ static void every_verb_has_an_answer_in_every_state(void **state)
     }
 }
 
-static void an_export_that_fails_is_tried_again(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    world_train(world, 6);
-    assert_int_equal(world->exports, 1);
-    world_exported(world, true);
-    assert_state(world, id, JOB_RUNNING);
-    world_exported(world, true); /* told twice: one attempt */
-    world_live(world, 11000);
-    assert_int_equal(world->exports, 2);
-    world_exported(world, false);
-    assert_state(world, id, JOB_SUCCEEDED);
-}
-
-static void an_export_that_never_works_fails_the_job(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    world_train(world, 6);
-    for (int i = 0; i < 5; i++) {
-        world_exported(world, true);
-        world_live(world, 11000);
-    }
-    assert_state(world, id, JOB_FAILED);
-    assert_string_equal(world_job(world, id)->state_reason, "export_failed");
-    assert_int_equal(world_units(world, id), 5); /* its state is kept */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,8 +490,6 @@ int main(void)
         STORY(resume_is_for_paused_jobs_only),
         cmocka_unit_test(a_job_can_be_cancelled_in_every_state),
         cmocka_unit_test(every_verb_has_an_answer_in_every_state),
-        STORY(an_export_that_fails_is_tried_again),
-        STORY(an_export_that_never_works_fails_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* What a plan promises and on what it rests, and what devices are told of it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -209,13 +210,52 @@ static void nonsense_measurements_are_ignored(void **state)
     heartbeat->holding_count = 1;
     heartbeat->all_holdings = true;
     heartbeat->holding[0].unit = 9999;
+    heartbeat->revision = (1ll << 53) - 1; /* one more could not be said in JSON: the device would be locked out */
+    int64_t revision = core_assignment_revision(world->core, world->agent[0].id.text);
     size_t metrics = world->metrics;
     agent_beat_again(world, &world->agent[0]);
     assert_int_equal(world->metrics, metrics);
     const struct plan *plan = core_job_plan(world->core, id);
     assert_true(plan->stage[0].measured_forward_seconds == 0);
     assert_in_range(core_job(world->core, id)->progress.step, 0, 100);
+    assert_in_range(core_assignment_revision(world->core, world->agent[0].id.text), revision, revision + 10);
     assert_state(world, id, JOB_RUNNING);
+}
+
+/* Numbers that one may report and from which a speed of nothing or of infinity would follow: those are no numbers of
+ * JSON, and a row that holds one could not be read at the next start. */
+static void extreme_measurements_leave_finite_numbers(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    static const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    for (size_t i = 0; i < 3; i++) {
+        struct agent *agent = &world->agent[i];
+        measure(world, agent, 5e-324);
+        agent->heartbeat.update_seconds = 5e-324;
+        agent->heartbeat.metric_count = 1;
+        agent->heartbeat.metric[0] = (struct metric){.step = 1, .name = METRIC_STEP_SECONDS, .value = 5e-324};
+        agent->heartbeat.link_count = 2;
+        for (size_t k = 0; k < 2; k++) {
+            agent->heartbeat.link[k] = (struct link_report){.device = world->agent[(i + 1 + k) % 3].id,
+                                                            .count = 2,
+                                                            .seconds_sum = 1e9,
+                                                            .bytes_sum = 5e-324,
+                                                            .bytes_squared_sum = 1e300,
+                                                            .bytes_seconds_sum = (double)k * 1e300};
+        }
+        agent_beat_again(world, agent);
+    }
+    const struct job_progress *progress = &core_job(world->core, id)->progress;
+    assert_true(isfinite(progress->samples_per_second) && isfinite(progress->eta_seconds));
+    world_replan(world, id, &none);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_true(isfinite(plan->predicted_step_seconds) && plan->predicted_step_seconds > 0);
+    assert_true(isfinite(plan->predicted_efficiency));
 }
 
 static void step_times_are_told_as_their_median(void **state)
@@ -349,6 +389,7 @@ int main(void)
         STORY(measured_times_win_over_predicted_ones),
         STORY(slow_links_are_known_after_they_were_measured),
         STORY(nonsense_measurements_are_ignored),
+        STORY(extreme_measurements_leave_finite_numbers),
         STORY(step_times_are_told_as_their_median),
         STORY(an_assignment_says_everything_a_stage_needs),
         STORY(blobs_are_for_those_whose_assignment_names_them),

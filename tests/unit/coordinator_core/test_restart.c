@@ -119,7 +119,7 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
     assert_state(world, id, JOB_REPLANNING);
     assert_int_equal(world_plan(world, id, 2)->state, PLAN_DISCARDED);
     for (size_t k = 0; k < 3; k++) {
-        world->agent[k].tell_holdings = true; /* as agents do when they connect again */
+        agent_beat(world, &world->agent[k]); /* it is asked to enrol again and then lists what it holds */
     }
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
@@ -146,7 +146,6 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
     }
     world_restart(world);
     world->agent[1].up = false;
-    world->agent[0].tell_holdings = world->agent[2].tell_holdings = true;
     world_live(world, 8000);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
@@ -169,7 +168,6 @@ static void a_pause_under_way_is_brought_to_its_end(void **state)
             agent_follow(world, &world->agent[k]);
             (void)agent_step(world, &world->agent[k]);
             (void)agent_upload(world, &world->agent[k]);
-            world->agent[k].tell_holdings = true;
             agent_beat(world, &world->agent[k]);
         }
     }

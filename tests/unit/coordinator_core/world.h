@@ -94,6 +94,9 @@ struct world *world_new(void);
 void world_free(struct world *world);
 /* Feed an event: times are filled in, answers taken, rows kept, invariants checked. */
 void world_send(struct world *world, struct event *event);
+/* What must hold of an action before it is carried out, and of rows and state after every event (world_send asks). */
+void world_check_action(const struct world *world, const struct action *action);
+void world_check(const struct world *world);
 /* Virtual time passes; ticks come when the core wants them. */
 void world_pass(struct world *world, int64_t ms);
 /* The same, while all agents that run beat. */

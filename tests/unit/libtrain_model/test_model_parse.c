@@ -248,8 +248,8 @@ static void all_faults_of_a_description_are_collected(void **state)
     assert_string_equal(err.text, "/units/0/ops/0/filters: unit 'a': is required");
 }
 
-/* "[op, op, ...]" with `count` relus inside a text that the caller frees. */
-static char *long_description(size_t units, size_t ops)
+/* A description of so many residual units whose bodies repeat one op; the caller frees it. */
+static char *long_description(size_t units, size_t ops, const char *op)
 {
     char *text = NULL;
     size_t size;
@@ -259,7 +259,7 @@ static char *long_description(size_t units, size_t ops)
     for (size_t i = 0; i < units; i++) {
         (void)fprintf(out, "%s{\"name\":\"u%zu\",\"residual\":{\"body\":[", i ? "," : "", i);
         for (size_t k = 0; k < ops; k++) {
-            (void)fprintf(out, "%s{\"type\":\"relu\"}", k ? "," : "");
+            (void)fprintf(out, "%s{\"type\":\"%s\"}", k ? "," : "", op);
         }
         (void)fprintf(out, "]}}");
     }
@@ -271,15 +271,18 @@ static char *long_description(size_t units, size_t ops)
 static void limits_on_units_ops_and_elements_hold(void **state)
 {
     (void)state;
-    char *units = long_description(MODEL_UNITS_MAX + 1, 1);
+    char *units = long_description(MODEL_UNITS_MAX + 1, 1, "relu");
     assert_fault(units, NULL, "/units", "257 elements; at most 256");
     free(units);
-    char *ops = long_description(1, MODEL_UNIT_OPS_MAX + 1);
+    char *ops = long_description(1, MODEL_UNIT_OPS_MAX + 1, "relu");
     assert_fault(ops, NULL, "/units/0/residual/body", "at most 64");
     free(ops);
-    char *joined = long_description(1, MODEL_UNIT_OPS_MAX);
+    char *joined = long_description(1, MODEL_UNIT_OPS_MAX, "relu");
     assert_fault(joined, NULL, "/units/0/residual", "more than 64 ops");
     free(joined);
+    char *tensors = long_description(33, 63, "batch_norm");
+    assert_fault(tensors, NULL, "/units/32/residual/body/32", "more than 8192 tensors");
+    free(tensors);
     assert_fault(
         "{\"name\":\"m\",\"input\":{\"shape\":[4096,4096,4],\"dtype\":\"uint8\"},\"units\":[" OPS(
             "{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"},{\"type\":\"relu\"}") "]}",

@@ -1,0 +1,223 @@
+/* core_state.h: the state of the coordinator's core, as plain structs. For coordinator/core/ and nobody else; one
+ * thread. Everything is reserved in core_new; a step allocates nothing of its own. */
+#ifndef COORDINATOR_CORE_CORE_STATE_H
+#define COORDINATOR_CORE_CORE_STATE_H
+
+#include "coordinator/core/core.h"
+#include "coordinator/core/table.h"
+#include "coordinator/plan/partition.h"
+#include "libtrain/model/cost.h"
+
+#define NEVER INT64_MAX
+#define DATASETS_MAX 1024
+#define MODELS_MAX 1024
+#define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
+#define STEP_WINDOW 32               /* step times of which the median is told */
+#define FAILURES_MAX 3               /* generations in a row without a step of progress */
+#define EXPORT_ATTEMPTS_MAX 5
+#define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
+#define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
+#define METRIC_NAMES 4
+
+struct job_slot;
+
+struct holding_item {
+    struct holding holding;
+    uint32_t next; /* in the device's list or among the free ones; 0: none */
+    bool let_go;   /* the device was told to drop it and may do so at any moment: nothing relies on it */
+};
+
+/* Sums of real transfers to one device, for the fit of seconds = latency + bytes / bandwidth. */
+struct link_sums {
+    struct device_id device;
+    double count, seconds, bytes, bytes_squared, bytes_seconds;
+};
+
+/* What a device measured in its present or last job. 0: not measured. */
+struct device_profile {
+    struct job_id job;
+    double forward_seconds[UNITS_MAX], backward_seconds[UNITS_MAX]; /* per micro-batch */
+    double update_seconds_per_byte;                                 /* of parameters */
+};
+
+struct device_slot {
+    struct device device;
+    struct job_slot *job; /* it works for; NULL: free */
+    size_t stage;
+    int64_t seen_ms;
+    int64_t assignment_revision;
+    uint32_t holdings;       /* first of its list; 0: none */
+    int64_t let_go_revision; /* of the assignment that last named something to drop */
+    bool holdings_known;     /* it has told them since its boot and ours */
+    bool changed, touched;   /* at the end of this step: write the row; wake its polls */
+    uint64_t reserved;       /* number of the scheduler's pass in which it is kept for a waiting job */
+    struct link_sums link[LINKS_MAX];
+    size_t next_link; /* the one to be replaced next */
+    struct device_profile profile;
+};
+
+struct stage_report {
+    bool ready;
+    bool stopped;
+    int64_t stopped_version;
+    int64_t step;
+    int64_t bytes_moved;
+};
+
+/* A version of which the devices hold every unit: what the last stop left. */
+struct cut {
+    int64_t version; /* 0: none */
+    struct {
+        char sha256[SHA256_SIZE];
+        int64_t bytes;
+    } unit[UNITS_MAX];
+};
+
+/* A version in the center, whole or on its way. */
+struct center_version {
+    int64_t version; /* 0: none */
+    size_t count;    /* units that are there */
+    struct center_unit unit[UNITS_MAX];
+    bool present[UNITS_MAX];
+};
+
+struct unit_source {
+    int from;                /* enum source_from */
+    struct device_id device; /* with SOURCE_DEVICE */
+};
+
+/* After it ran out of memory a device is given less in this job. */
+struct memory_cap {
+    struct device_id device;
+    int64_t bytes;
+};
+
+enum failure_cause {
+    FAILURE_NONE,
+    FAILURE_DEVICE_LOST,
+    FAILURE_RESTARTED, /* a new boot, or a generation from another life */
+    FAILURE_ERROR,     /* a device reported one */
+    FAILURE_DEADLINE,  /* of prepare, stop or finish */
+};
+
+struct job_slot {
+    struct job job;
+    struct plan plan;     /* the newest; valid when has_plan */
+    struct plan previous; /* the one before: its last row is written in the step that makes the next */
+    bool has_plan;
+    const struct model *model;
+    size_t unit_count;
+    int64_t total_steps;
+
+    bool listed, changed, plan_changed, previous_changed, ended; /* at the end of this step */
+    bool progressed;                                             /* the revision shall rise for progress */
+    int64_t progress_shown_ms;                                   /* when it last did */
+    int64_t progress_stored_ms;                                  /* when the row was last written for it */
+
+    struct stage_report report[STAGES_MAX];
+    struct cut cut;
+    struct unit_source source[UNITS_MAX]; /* of the plan's prepare */
+    bool peer_sources;                    /* some device fetches from another one */
+    struct center_version center[2];
+    int whole; /* which of the two is job.version; the other one is on its way */
+
+    int64_t deadline_ms;    /* of the phase; NEVER */
+    int64_t suspicion_ms;   /* a peer error stands unless a lease runs out before; NEVER */
+    size_t suspicion_stage; /* who reported it */
+    char suspicion_text[MESSAGE_SIZE];
+    int64_t gather_ms; /* after a restart: wait for holdings until then; NEVER */
+    int64_t export_ms; /* try the export again; NEVER */
+    int export_attempts;
+    int64_t decided_ms; /* when the plan was made */
+    int64_t generation_floor;
+
+    uint64_t tried; /* the scheduler's pass that looked at it last */
+    bool has_wish;  /* cuts and devices of a replan that is under way */
+    struct replan_request wish;
+    int stop_reason;            /* enum plan_reason of the plan after the stop */
+    int waiting_reason;         /* enum plan_reason of the plan after waiting for devices */
+    enum failure_cause failure; /* noted in this step */
+    char failure_text[MESSAGE_SIZE];
+    int failures;         /* generations in a row without progress */
+    int64_t reached_step; /* of this generation */
+    int64_t error_step;   /* the furthest step at which a generation failed by an error */
+    struct memory_cap cap[STAGES_MAX];
+    size_t cap_count;
+
+    double step_seconds[STEP_WINDOW];
+    size_t step_count;
+    int64_t metric_step[METRIC_NAMES]; /* the last one told, by name */
+    int64_t loss_step;                 /* of progress.loss */
+};
+
+/* Memory of stages by range of units: linear in threads and micro-batches in flight, so three calls say all. */
+struct stage_bytes {
+    uint64_t base, per_thread, per_micro_batch;
+    uint32_t stamp;
+};
+
+struct core {
+    struct core_config config;
+    bool restored;
+    const struct event *event; /* of this step */
+    struct actions *actions;
+    int64_t now_ms, wall_ms;
+    int64_t deadline_ms; /* as told after the last step */
+
+    uint64_t seed, id_count;
+    int64_t id_wall_ms; /* ids rise, whatever the clock does */
+    uint32_t id_word;
+    int64_t revision_base; /* of assignments: no number of an earlier life comes again */
+
+    struct table devices, jobs, datasets, models;
+    int64_t *device_due_ms;       /* [devices_max] by slot */
+    int64_t *job_due_ms;          /* [jobs_max] by slot */
+    struct holding_item *holding; /* [HOLDINGS_POOL_MAX + 1], 0 unused */
+    uint32_t holding_spare, holding_fresh;
+
+    struct device_slot **device_list; /* [devices_max] marked in this step */
+    size_t device_list_count;
+    struct job_slot **job_list; /* [jobs_max] */
+    size_t job_list_count;
+    bool schedule;           /* something changed for jobs that wait */
+    bool unsettled;          /* failures wait for the next step: this one's actions were enough */
+    uint64_t pass;           /* of the scheduler over the jobs that wait */
+    bool pass_open;          /* it was cut short and goes on in the next step */
+    bool any_free;           /* some device takes work now */
+    bool in_pass;            /* reservations count only among jobs that wait */
+    struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
+
+    /* Scratch of placement. */
+    struct device_slot **candidate; /* [devices_max] */
+    size_t candidate_count;
+    struct planning *planning;
+
+    /* Objects of actions that live nowhere else. */
+    struct device_slot *beating; /* who gets heartbeat_reply */
+    struct heartbeat_reply heartbeat_reply;
+    struct enroll_reply enroll_reply;
+    struct center_unit center_unit;
+    struct checkpoint checkpoint;
+    struct job_preview *preview;
+};
+
+/* Everything about one attempt to place a job. */
+struct planning {
+    const struct job_spec *spec;
+    const struct model *model;
+    struct device_slot *device[STAGES_MAX]; /* in the order of the stages */
+    size_t device_count;
+    struct partition_plan plan; /* the answer */
+
+    struct unit_cost cost[UNITS_MAX];
+    double forward_seconds[STAGES_MAX * UNITS_MAX], backward_seconds[STAGES_MAX * UNITS_MAX];
+    double update_seconds[STAGES_MAX * UNITS_MAX];
+    uint64_t border_bytes[UNITS_MAX];
+    struct partition_link link[STAGES_MAX];
+    uint64_t cap_bytes[STAGES_MAX];
+    const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
+    struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
+    uint32_t stamp;
+};
+
+#endif

@@ -1,0 +1,172 @@
+"""An agent without arithmetic: it enrols, reports, asks what to do and stores units of the size that the model asks for. Enough to
+drive a job to its end."""
+
+import hashlib
+import json
+import math
+import struct
+import urllib.parse
+
+from api import example, must
+
+ALIGNMENT = 64
+
+
+def safetensors(tensors):
+    """[(name, shape, bytes)] as a safetensors file of float32 tensors."""
+    entries, offset = {}, 0
+    for name, shape, data in tensors:
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNMENT)
+    return struct.pack("<Q", len(header)) + header + b"".join(data for _, _, data in tensors)
+
+
+def read_safetensors(data):
+    """{name: (shape, bytes)}, in the file's order."""
+    size = struct.unpack("<Q", data[:8])[0]
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    return {name: (entry["shape"], body[entry["data_offsets"][0]:entry["data_offsets"][1]]) for name, entry in header.items()}
+
+
+def unit_tensors(description, unit):
+    """(name, shape) of every parameter of a unit of a resolved description that has flatten, linear and relu only."""
+    width = math.prod(description["input"]["shape"])
+    for index, part in enumerate(description["units"]):
+        found = []
+        for place, op in enumerate(part["ops"]):
+            must(op["type"] in ("flatten", "linear", "relu"), f"this agent does not know {op['type']}")
+            if op["type"] == "linear":
+                found += [(f"{part['name']}.{place}.weight", [op["units"], width]), (f"{part['name']}.{place}.bias", [op["units"]])]
+                width = op["units"]
+        if index == unit:
+            return found
+    raise AssertionError(f"no unit {unit}")
+
+
+def unit_state(run, unit, version):
+    """A snapshot blob of a unit: every element is unit + version / 1000; momentum is 0."""
+    spec = run["job_spec"]
+    shapes = unit_tensors(spec["model"]["description"], unit)
+    value = struct.pack("<f", unit + version / 1000)
+    tensors = [(name, shape, value * math.prod(shape)) for name, shape in shapes]
+    if spec["optimizer"]["momentum"] > 0:
+        tensors += [(f"{name}.momentum", shape, bytes(4 * math.prod(shape))) for name, shape in shapes]
+    return safetensors(tensors)
+
+
+class FakeAgent:
+    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True):
+        self.api, self.name, self.boot, self.memory = api, name, boot, memory
+        self.id, self.revision, self.step, self.highest = None, 0, 0, 0
+        self.held = {}  # (version, unit) -> bytes
+        if enrol:
+            self.enrol()
+
+    def request_body(self, **fields):
+        body = {**example("enroll_request.full"), "name": self.name, "boot": self.boot,
+                "public_key": hashlib.sha256(self.name.encode()).hexdigest(), **fields}
+        body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
+        return body
+
+    def enrol(self, boot=None):
+        self.boot = boot or self.boot
+        answer = self.api.request("POST", "/v1/agent/enroll", self.request_body())
+        must(answer.status in (200, 201), f"enrol: {answer.status} {answer.body!r}")
+        self.id = answer.json["device"]
+        return answer
+
+    def heartbeat(self, phase="idle", run=None, **fields):
+        body = {"device": self.id, "boot": self.boot, "revision": self.revision, "phase": phase, "step": self.step,
+                "highest_generation": self.highest, **fields}
+        if run:
+            body.update(job=run["job"], generation=run["generation"])
+        return self.api.request("POST", "/v1/agent/heartbeat", body, expect=200).json
+
+    def query(self, **fields):
+        return urllib.parse.urlencode({"device": self.id, "boot": self.boot, **fields})
+
+    def assignment(self, after=0, wait=0):
+        answer = self.api.request("GET", f"/v1/agent/assignment?{self.query(after=after, wait=wait)}", expect=200)
+        self.revision = answer.json["revision"]
+        return answer.json
+
+    def unit_path(self, run, number, data, **fields):
+        sha256 = hashlib.sha256(data).hexdigest()
+        query = self.query(**{"job": run["job"], "generation": run["generation"], "version": run["resume_version"], "unit": number,
+                              **fields})
+        return f"/v1/agent/blobs/{sha256}?{query}"
+
+    def put_unit(self, run, unit, data):
+        answer = self.api.request("PUT", self.unit_path(run, unit, data), data, {"Content-Type": "application/octet-stream"})
+        ended = answer.code == "stale_generation" and self.api.get(f"/v1/jobs/{run['job']}")["state"] == "succeeded"
+        must(answer.status == 204 or ended, f"unit {unit}: {answer.status} {answer.body!r}")
+
+    def holdings(self, run):
+        return [{"job": run["job"], "version": version, "unit": unit, "sha256": hashlib.sha256(data).hexdigest(),
+                 "size_bytes": len(data)} for (version, unit), data in self.held.items()]
+
+    # ---- what an agent does in each phase ----
+
+    def act(self, train_to=None):
+        """One look at the assignment and one report. Returns the run, or None."""
+        run = self.assignment()["run"]
+        if run is None:
+            self.heartbeat()
+            return None
+        self.highest = max(self.highest, run["generation"])
+        {"prepare": self.prepare, "run": self.run, "stopping": self.stop, "finished": self.finish}[run["phase"]](run, train_to)
+        return run
+
+    def prepare(self, run, _train_to):
+        self.heartbeat("ready", run)
+
+    def run(self, run, train_to):
+        """Train up to train_to (the end, if None); at the end evaluate and stop."""
+        target = run["total_steps"] if train_to is None else train_to
+        metrics = [{"step": step, "name": name, "value": value} for step in range(self.step + 1, target + 1)
+                   for name, value in (("loss", 1 / step), ("step_seconds", 0.01))]
+        self.step = max(self.step, target)
+        if self.step < run["total_steps"]:
+            self.heartbeat("run", run, metrics=metrics)
+            return
+        metrics += [{"step": self.step, "name": "test_accuracy", "value": 0.5}, {"step": self.step, "name": "test_loss", "value": 1}]
+        self.stop(run, None, metrics=metrics)
+
+    def stop(self, run, _train_to, **fields):
+        self.hold(run, self.step)
+        self.heartbeat("stopped", run, stopped_version=self.step, all_holdings=True, holdings=self.holdings(run), **fields)
+
+    def hold(self, run, version):
+        for unit in range(run["stage"]["first"], run["stage"]["end"]):
+            self.held[version, unit] = unit_state(run, unit, version)
+
+    def finish(self, run, _train_to):
+        version = run["resume_version"]
+        for unit in range(run["stage"]["first"], run["stage"]["end"]):
+            self.put_unit(run, unit, self.held[version, unit])
+        self.heartbeat("finished", run, stopped_version=version)
+
+
+def finish(api, job, agents):
+    """Drive to the end of the training, then wait for the model."""
+    for _ in range(50):
+        seen = api.job(job)
+        if seen["state"] == "succeeded" or (seen["message"] or "").startswith("assembles"):
+            return api.wait(job, "succeeded")
+        for agent in agents:
+            agent.act()
+    raise AssertionError(f"not at its end: {seen}")
+
+
+def drive(api, job, agents, state, train_to=None, rounds=50):
+    """Let the agents act in turn until the job is in `state`; the job."""
+    seen = api.job(job)
+    for _ in range(rounds):
+        if seen["state"] == state:
+            return seen
+        for agent in agents:
+            agent.act(train_to)
+        seen = api.job(job)
+    raise AssertionError(f"not {state} after {rounds} rounds: {seen}")

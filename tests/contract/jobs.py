@@ -1,0 +1,284 @@
+"""Jobs: submitting, waiting, verbs, preconditions, what they leave behind."""
+
+import json
+import threading
+
+from api import JOB, Api, must
+from fake_agent import FakeAgent, drive, finish, read_safetensors, unit_state
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
+    with Api() as api:
+        preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
+        must(preview["stages"] == [] and "1 more device" in preview["waiting_for"], f"{preview}")
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        preview = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "cuts": [1]}, expect=200).json
+        must([stage["units"] for stage in preview["stages"]] == [["hidden1"], ["hidden2", "head"]], f"{preview}")
+        must({stage["device"] for stage in preview["stages"]} == {agent.id for agent in agents}, f"{preview}")
+        must(preview["steps"] == 4 and preview["predicted_step_seconds"] > 0 and preview["waiting_for"] is None, f"{preview}")
+        must(all(stage["memory_bytes"] > 0 for stage in preview["stages"]), f"{preview}")
+        must(api.get("/v1/jobs")["items"] == [], "a dry run left a job behind")
+        api.problem("POST", "/v1/jobs?dry_run=maybe", JOB, code="invalid_parameter", words=("dry_run",))
+        api.request("POST", "/v1/jobs?dry_run=false", JOB, expect=201)
+
+
+def test_bad_jobs_are_refused_field_by_field():
+    with Api() as api:
+        both = api.problem("POST", "/v1/jobs", {**JOB, "batch": 0, "epoch": 3, "dataset": {}}, code="invalid_fields")
+        must({fault["pointer"] for fault in both.json["errors"]} == {"/batch", "/epoch", "/dataset/train"}, f"{both.json}")
+        api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
+        api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
+        api.problem("POST", "/v1/jobs", {**JOB, "dataset": {**JOB["dataset"], "test": "no"}}, code="invalid_fields", words=("/test",))
+        api.problem("POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",))
+        api.problem("POST", "/v1/jobs", {**JOB, "devices": {"min": 9, "max": 9}}, code="invalid_fields", words=("/devices/min", "units"))
+        api.problem("POST", "/v1/jobs", {**JOB, "batch": 2000, "micro_batches": 2}, code="invalid_fields", words=("/batch", 1437))
+        api.problem("POST", "/v1/jobs", b"{}x", JSON, code="invalid_json")
+        api.problem("POST", "/v1/jobs", json.dumps(JOB).encode(), {}, code="unsupported_media_type")
+        api.problem("POST", "/v1/jobs", b" " * (3 << 20), JSON, code="body_too_large")
+        must(api.get("/v1/jobs")["items"] == [], "a refused job was kept")
+
+
+def test_a_job_larger_than_the_devices_memory_is_refused():
+    with Api() as api:
+        FakeAgent(api, "small", memory=100_000)
+        api.problem("POST", "/v1/jobs", JOB, code="model_too_large", words=("small",))
+        api.problem("POST", "/v1/jobs?dry_run=true", JOB, code="model_too_large")
+
+
+def test_a_job_is_submitted_once_under_an_idempotency_key_even_over_a_restart():
+    with Api() as api:
+        key = {"Idempotency-Key": "once"}
+        first = api.request("POST", "/v1/jobs", JOB, key, expect=201)
+        again = api.request("POST", "/v1/jobs", JOB, key, expect=201)
+        must(first.body == again.body and first.headers["ETag"] == again.headers["ETag"], "the same answer again")
+        must(again.headers["Idempotent-Replay"] == "true" and "Idempotent-Replay" not in first.headers, "the mark of a replay")
+        api.problem("POST", "/v1/jobs", {**JOB, "steps": 5}, key, code="idempotency_mismatch", words=("once",))
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.request("POST", "/v1/jobs", JOB, key, expect=201).body == first.body, "the same answer after a crash")
+        must(len(api.get("/v1/jobs")["items"]) == 1, "the job was submitted twice")
+        refused = {"Idempotency-Key": "refused"}
+        api.problem("POST", "/v1/jobs", {**JOB, "batch": 0}, refused, code="invalid_fields")
+        api.request("POST", "/v1/jobs", JOB, refused, expect=201)
+
+
+def test_jobs_are_listed_in_pages():
+    with Api() as api:
+        names = [f"job{index}" for index in range(11)]
+        ids = [api.submit_named(name)["id"] for name in names]
+        api.request("POST", f"/v1/jobs/{ids[2]}/cancel", expect=202)
+        items, pages = api.pages("/v1/jobs", 4)
+        must([item["id"] for item in items] == ids and pages == 3, f"{pages} pages, {len(items)} items")
+        must(items[2]["state"] == "cancelled" and items[3]["state"] == "queued", "states in the list")
+        must(len(api.get("/v1/jobs")["items"]) == 11, "the default limit")
+
+
+def test_a_job_is_waited_for():
+    with Api() as api:
+        job = api.submit_named("waited")
+        path = f"/v1/jobs/{job['id']}"
+        must(api.get(f"{path}?after=0&wait=60")["id"] == job["id"], "newer at once")
+        must(api.get(f"{path}?after={job['revision']}")["revision"] == job["revision"], "no wait is asked for")
+        must(api.get(f"{path}?after={job['revision']}&wait=1")["revision"] == job["revision"], "the wait is over")
+        seen = []
+        polls = [threading.Thread(target=lambda: seen.append(api.get(f"{path}?after={job['revision']}&wait=60"))) for _ in range(5)]
+        for poll in polls:
+            poll.start()
+        api.request("POST", f"{path}/pause", expect=202)
+        for poll in polls:
+            poll.join(30)
+        must([job["state"] for job in seen] == ["paused"] * 5, f"{seen}")
+        api.problem("GET", "/v1/jobs/job_nothing", code="unknown_job")
+        api.problem("GET", "/v1/jobs/job_nothing?after=3&wait=60", code="unknown_job")
+
+
+def test_verbs_are_refused_where_they_make_no_sense():
+    with Api() as api:
+        job = api.submit_named("verbs")
+        path = f"/v1/jobs/{job['id']}"
+        api.problem("POST", f"{path}/resume", code="wrong_state", words=("queued",))
+        api.problem("POST", f"{path}/replan", {}, code="wrong_state", words=("queued",))
+        must(api.request("POST", f"{path}/pause", expect=202).json["state"] == "paused", "pause")
+        must(api.request("POST", f"{path}/resume", {}, expect=202).json["state"] == "queued", "resume")
+        must(api.request("POST", f"{path}/cancel", expect=202).json["state"] == "cancelled", "cancel")
+        for verb in ("pause", "resume", "cancel", "replan"):
+            api.problem("POST", f"{path}/{verb}", code="wrong_state", words=("ended",))
+            api.problem("POST", f"/v1/jobs/job_{'0' * 26}/{verb}", code="unknown_job")
+            api.problem("POST", f"/v1/jobs/nonsense/{verb}", code="unknown_job")
+            if verb != "replan":
+                api.problem("POST", f"{path}/{verb}", {"hard": True}, code="invalid_fields")
+
+
+def test_verbs_obey_if_match_and_idempotency_keys():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        jobs = [api.submit({**JOB, "name": name, "steps": 100}) for name in ("first", "second")]
+        drive(api, jobs[0], [agent], "running", train_to=3)
+        path, other = (f"/v1/jobs/{job['id']}" for job in jobs)
+        for verb in ("pause", "resume", "cancel", "replan"):
+            api.problem("POST", f"{path}/{verb}", headers={"If-Match": '"1"'}, code="revision_mismatch")
+        api.problem("POST", f"{path}/pause", headers={"If-Match": "W/1"}, code="invalid_parameter", words=("If-Match",))
+        for verb, state in (("replan", "replanning"), ("pause", "pausing"), ("resume", "queued"), ("cancel", "cancelled")):
+            if verb == "pause":
+                drive(api, jobs[0], [agent], "running", train_to=5)
+            if verb == "resume":
+                drive(api, jobs[0], [agent], "paused")
+            key = {"Idempotency-Key": verb}
+            etag = api.request("GET", path).headers["ETag"]
+            first = api.request("POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202)
+            must(first.json["state"] in (state, "preparing"), f"{verb}: {first.json['state']}")
+            again = api.request("POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202)
+            must(again.body == first.body, f"{verb} again")
+            api.problem("POST", f"{other}/{verb}", headers=key, code="idempotency_mismatch")
+
+
+def bring(api, agents, state):
+    """A job in this state. Agents that do not act hold it there."""
+    job = api.submit({**JOB, "steps": 80, "devices": {"min": 2, "max": 2}})
+    if state in ("queued", "preparing"):
+        return job
+    if state == "paused":
+        drive(api, job, agents, "running", train_to=3)
+        for agent in agents:
+            agent.act(train_to=3)
+        api.verb(job, "pause")
+        return drive(api, job, agents, "paused")
+    drive(api, job, agents, "running", train_to=3)
+    if state in ("pausing", "replanning"):
+        api.verb(job, {"pausing": "pause", "replanning": "replan"}[state])
+    elif state == "recovering":
+        agents[0].enrol(boot=f"{agents[0].boot}x")
+    elif state == "waiting_for_devices":
+        api.verb_of_device(agents[1], "cordon")
+        agents[0].enrol(boot=f"{agents[0].boot}x")
+    return api.job(job)
+
+
+def test_a_job_is_cancelled_and_paused_in_every_state_it_can_be_in():
+    expected = {"queued": "paused", "preparing": "pausing", "running": "pausing", "replanning": "pausing", "recovering": "pausing",
+                "pausing": "pausing", "paused": "paused", "waiting_for_devices": "paused"}
+    with Api() as api:
+        for state, after_pause in expected.items():
+            agents = [] if state == "queued" else [FakeAgent(api, f"{state}{index}"[:30].replace("_", "-")) for index in range(2)]
+            job = bring(api, agents, state)
+            must(api.job(job)["state"] == state, f"{state}: {api.job(job)}")
+            paused = api.verb(job, "pause")
+            must(paused["state"] == after_pause, f"pause in {state}: {paused['state']} {paused['message']}")
+            must(api.verb(job, "cancel")["state"] == "cancelled", f"cancel in {state}")
+            for agent in agents:
+                must(agent.assignment()["run"] is None, f"{state}: a device goes on")
+                api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)
+        for job in api.get("/v1/jobs")["items"]:
+            must(job["state"] == "cancelled" and job["ended_at"], f"{job}")
+
+
+def test_a_pause_that_comes_while_preparing_is_remembered():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        job = api.submit({**JOB, "steps": 80})
+        must(api.verb(job, "pause")["state"] == "pausing", "pause while preparing")
+        paused = drive(api, job, [agent], "paused")
+        must(paused["version"] == 0, f"{paused}")
+        api.verb(job, "resume")
+        drive(api, job, [agent], "running", train_to=2)
+
+
+def test_a_job_that_ends_leaves_plans_numbers_and_a_model():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        job = api.submit({**JOB, "cuts": [2], "devices": {"min": 2, "max": 2}})
+        path = f"/v1/jobs/{job['id']}"
+        must(api.get(f"{path}/checkpoints")["items"] == [], "checkpoints before the end")
+        done = finish(api, job, agents)
+        must(done["progress"]["step"] == 4 and done["progress"]["accuracy"] == 0.5 and done["version"] == 4, f"{done}")
+        plans = api.get(f"{path}/plans")["items"]
+        must(len(plans) == 1 and plans[0]["state"] == "done" and plans[0]["last_version"] == 4, f"{plans}")
+        must(api.get(f"{path}/plans/1") == plans[0], "the plan by its generation")
+        for generation in ("2", "0", "-1", "x", "99999999999999999999"):
+            api.problem("GET", f"{path}/plans/{generation}", code="unknown_plan")
+        checkpoints = api.get(f"{path}/checkpoints")["items"]
+        must([item["id"] for item in checkpoints] == [done["checkpoint"]] and checkpoints[0]["version"] == 4, f"{checkpoints}")
+        must(api.get(f"/v1/checkpoints/{done['checkpoint']}") == checkpoints[0], "the checkpoint by its id")
+        check_model(api, done, checkpoints[0])
+        check_metrics(api, path)
+        for things in ("plans", "checkpoints", "metrics"):
+            api.problem("GET", f"/v1/jobs/job_nothing/{things}", code="unknown_job")
+        api.problem("GET", "/v1/jobs/job_nothing/plans/1", code="unknown_job")
+        api.problem("GET", "/v1/checkpoints/ckpt_nothing", code="unknown_checkpoint")
+        api.problem("GET", "/v1/checkpoints/ckpt_nothing/content", code="unknown_checkpoint")
+
+
+def check_model(api, job, checkpoint):
+    body = api.checkpoint(job)
+    must(len(body) == checkpoint["size_bytes"], f"{len(body)} bytes")
+    content = f"/v1/checkpoints/{checkpoint['id']}/content"
+    must(api.request("GET", content, headers={"Range": "bytes=8-15"}, expect=206).body == body[8:16], "a range of the model")
+    api.problem("GET", content, headers={"Range": f"bytes={len(body)}-"}, code="range_not_satisfiable")
+    found = read_safetensors(body)
+    spec = api.job(job)["spec"]
+    description = {"input": {"shape": [8, 8, 1]}, "units": [
+        {"name": "hidden1", "ops": [{"type": "flatten"}, {"type": "linear", "units": 256}, {"type": "relu"}]},
+        {"name": "hidden2", "ops": [{"type": "linear", "units": 128}, {"type": "relu"}]},
+        {"name": "head", "ops": [{"type": "linear", "units": 10}]}]}
+    run = {"job_spec": {**spec, "model": {"description": description}}}
+    expected = {}
+    for unit in range(3):
+        expected.update({name: tensor for name, tensor in read_safetensors(unit_state(run, unit, 4)).items()
+                         if not name.endswith(".momentum")})
+    must(list(found) == list(expected) and found == expected, f"the model holds {list(found)}")
+
+
+def check_metrics(api, path):
+    items = api.get(f"{path}/metrics")["items"]
+    must([(item["step"], item["value"]) for item in items if item["name"] == "loss"] == [(step, 1 / step) for step in (1, 2, 3, 4)],
+         f"{items}")
+    must([item["step"] for item in items] == sorted(item["step"] for item in items), "the order of steps")
+    must(api.get(f"{path}/metrics?name=test_accuracy")["items"] == [{"step": 4, "name": "test_accuracy", "value": 0.5}], "by name")
+    must(api.get(f"{path}/metrics?name=loss&since=2")["items"] == [{"step": 3, "name": "loss", "value": 1 / 3},
+                                                                   {"step": 4, "name": "loss", "value": 0.25}], "since")
+    gathered, since = [], 0
+    while True:
+        page = api.get(f"{path}/metrics?since={since}&limit=3")["items"]
+        if not page:
+            break
+        must(len(page) <= 3 or len({item["step"] for item in page}) == 1, f"{page}")
+        gathered, since = gathered + page, page[-1]["step"]
+    must(gathered == items, f"pages lose or repeat numbers: {gathered}")
+    api.problem("GET", f"{path}/metrics?name=accuracy", code="invalid_parameter", words=("test_accuracy",))
+    api.problem("GET", f"{path}/metrics?limit=10001", code="invalid_parameter", words=("limit",))
+
+
+def test_a_replan_is_checked_before_the_devices_stop_for_it():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        job = api.submit({**JOB, "steps": 100, "devices": {"min": 1, "max": 3}, "cuts": [1]})
+        running = drive(api, job, agents, "running", train_to=3)
+        path = f"/v1/jobs/{job['id']}/replan"
+        api.problem("POST", path, {"cuts": [1, 2]}, code="not_enough_devices")
+        api.problem("POST", path, {"cuts": [9]}, code="invalid_fields", words=("/cuts",))
+        api.problem("POST", path, {"cuts": [2, 1]}, code="invalid_fields", words=("/cuts",))
+        api.problem("POST", path, {"cut": [1]}, code="invalid_fields", words=("cut", "cuts"))
+        api.problem("POST", path, {"devices": [f"dev_{'0' * 26}"]}, code="invalid_fields", words=("/devices/0",))
+        api.problem("POST", path, b"{", JSON, code="invalid_json")
+        api.problem("POST", path, b"{}", {"Content-Type": "text/plain"}, code="unsupported_media_type")
+        api.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
+        must(api.job(job)["generation"] == running["generation"] and api.job(job)["state"] == "running", "it stopped all the same")
+        agents[1].memory = 10_000
+        agents[1].enrol()
+        api.problem("POST", path, {"cuts": [1]}, code="model_too_large", words=("agent1",))
+        api.request("POST", path, {"cuts": []}, expect=202)
+        moved = drive(api, job, agents, "running", train_to=5)
+        must(moved["generation"] == 2 and len(api.get(f"/v1/jobs/{job['id']}/plans/2")["stages"]) == 1, f"{moved}")
+
+
+def test_a_device_in_a_plan_is_not_deleted():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        job = api.submit({**JOB, "steps": 100})
+        drive(api, job, [agent], "running", train_to=3)
+        api.problem("DELETE", f"/v1/devices/{agent.id}", code="wrong_state", words=(job["id"],))
+        must(api.get(f"/v1/devices/{agent.id}")["job"] == job["id"], "the device's job")
+        api.request("POST", f"/v1/jobs/{job['id']}/cancel", expect=202)
+        api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)

@@ -1,0 +1,58 @@
+"""Steady training allocates nothing in our code: counted, not timed, in the real agents (tests/support/alloc_count.c)."""
+
+import functools
+
+from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
+from paceline import Failure, Fleet
+from runner import Skip, run
+
+# Of allocations a message. A neighbour that has no room yet makes one message two.
+LIBRARY_TOLERANCE = 0.25
+
+
+@functools.cache
+def counted():
+    """The agents' counts; one set of runs serves all tests."""
+    if not LIBRARY.exists():
+        raise Skip(f"{LIBRARY.name} is not built: a sanitizer replaces malloc")
+    with Fleet() as fleet:
+        fleet.start_coordinator("--heartbeat-ms", "100", "--lease-ms", "10000")
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        start_counted_agents(fleet, 3)
+        return measure(fleet)
+
+
+def expect_none(agent, thread, origin):
+    for index in (1, 2):
+        extra = agent.extra(thread, origin, index)
+        if extra != 0:
+            raise Failure(f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations "
+                          f"({origin})")
+
+
+def test_the_compute_thread_allocates_nothing_per_step():
+    for agent in counted():
+        for origin in ("ours", "library"):
+            expect_none(agent, "compute", origin)
+
+
+def test_our_transfer_code_allocates_nothing_per_message():
+    for agent in counted():
+        for thread in agent.threads():
+            expect_none(agent, thread, "ours")
+
+
+def test_the_libraries_allocate_a_constant_number_per_message():
+    for agent in counted():
+        for thread in agent.threads():
+            if thread == "compute":
+                continue
+            fewer, more = (agent.per_message(thread, "library", index) for index in (1, 2))
+            print(f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by libraries over "
+                  f"{STEPS[1] - STEPS[0]} steps, {more:.2f} over {STEPS[2] - STEPS[0]}", flush=True)
+            if abs(fewer - more) > LIBRARY_TOLERANCE:
+                raise Failure(f"{agent.device}, thread {thread}: not constant")
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,166 @@
+"""Bad input: each gets a clear problem (or a one-line error), nothing is left behind, and the coordinator lives."""
+
+import gzip
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from paceline import BIN, Failure, Fleet, data_files, tar_of
+from runner import run
+
+JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
+       "epochs": 1}
+
+
+def expect_problem(answer, status, code, *words):
+    problem = answer.json
+    text = json.dumps(problem)
+    if answer.status != status or problem["code"] != code or problem["status"] != status:
+        raise Failure(f"{status} {code} expected, got {answer.status}: {text}")
+    if "problem+json" not in answer.headers["Content-Type"] or not problem["request_id"]:
+        raise Failure(f"not a whole problem: {text}")
+    for word in words:
+        if word not in text:
+            raise Failure(f"'{word}' is missing in {text}")
+
+
+def fleet_with_data():
+    fleet = Fleet()
+    fleet.start_coordinator("--heartbeat-ms", "100", "--max-dataset", "64M")
+    fleet.upload("digits-train", "digits", "train")
+    fleet.upload("digits-test", "digits", "test")
+    return fleet
+
+
+def nothing_left_behind(fleet, jobs=0, datasets=2):
+    """No half row, no orphan blob, no file that is not one of the known ones; a good request still works."""
+    if len(fleet.get("/v1/jobs")["items"]) != jobs or len(fleet.get("/v1/datasets")["items"]) != datasets:
+        raise Failure("a refused request left something behind")
+    files = {path.name for path in (fleet.path / "coordinator").iterdir()}
+    if any(not name.startswith(("state.", "checkpoints.")) for name in files):
+        raise Failure(f"files left behind: {files}")
+    if fleet.get("/healthz") != {"status": "ok"}:
+        raise Failure("the coordinator is not well")
+
+
+def test_bad_jobs_say_which_field_is_wrong_and_why():
+    with fleet_with_data() as fleet:
+        def post(change, raw=None):
+            return fleet.request("POST", "/v1/jobs", raw if raw is not None else {**JOB, **change},
+                                 {"Content-Type": "application/json"})
+
+        expect_problem(post({"model": {"name": "lenet6"}}), 422, "invalid_fields", "/model/name", "lenet6", "lenet5")
+        expect_problem(post({"model": {"name": "lenet5"}}), 422, "invalid_fields", "/model/name", "window", "5 x 5")
+        expect_problem(post({"dataset": {"train": "nothing"}}), 422, "invalid_fields", "/dataset/train", "nothing")
+        expect_problem(post({"optimiser": {}}), 422, "invalid_fields", "/optimiser", "optimizer")
+        expect_problem(post({"batch": 10, "micro_batches": 4}), 422, "invalid_fields", "micro_batches")
+        expect_problem(post({"batch": "many"}), 422, "invalid_fields", "/batch")
+        expect_problem(post({"batch": 60000}), 422, "invalid_fields", "/batch", "1437")
+        expect_problem(post({"learning_rate": {"type": "constant", "value": -1}}), 422, "invalid_fields", "/learning_rate/value")
+        expect_problem(post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "not offered")
+        expect_problem(post({"cuts": [99]}), 422, "invalid_fields", "/cuts")
+        expect_problem(post(None, b"{not json"), 400, "invalid_json", "line")
+        expect_problem(post(None, b""), 400, "invalid_json")
+        expect_problem(post(None, b"[1, 2]"), 422, "invalid_fields")
+        expect_problem(post(None, b'{"batch": 1, "batch": 2}'), 400, "invalid_json")
+        expect_problem(post(None, b"[" * 100000), 400, "invalid_json")
+        expect_problem(post(None, b'"' + b"x" * (3 << 20) + b'"'), 413, "body_too_large")
+        wide = {"name": "wide", "input": {"shape": [8, 8, 1]}, "units": [
+            {"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 1 << 40}]}]}
+        expect_problem(post({"model": {"description": wide}}), 422, "invalid_fields", "/model/description/units/0/ops/1")
+        expect_problem(fleet.request("POST", "/v1/jobs", json.dumps(JOB).encode(), {"Content-Type": "text/plain"}), 415,
+                       "unsupported_media_type")
+        expect_problem(fleet.request("GET", "/v1/jobs/job_nothing"), 404, "unknown_job")
+        expect_problem(fleet.request("GET", "/v1/jbos"), 404, "not_found")
+        expect_problem(fleet.request("DELETE", "/v1/jobs"), 405, "method_not_allowed")
+        expect_problem(fleet.request("GET", "/v1/jobs?limt=3"), 400, "invalid_parameter", "limit")
+        expect_problem(fleet.request("GET", "/v1/jobs?limit=501"), 400, "invalid_parameter", "limit")
+        nothing_left_behind(fleet)
+
+
+def test_a_job_larger_than_the_devices_memory_is_refused_with_unit_and_bytes():
+    huge = {"name": "huge", "units": [
+        {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 16384}]},
+        {"name": "giant", "ops": [{"type": "linear", "units": 4096}]},
+        *[{"name": f"more{index}", "ops": [{"type": "linear", "units": 4096}]} for index in range(30)],
+        {"name": "head", "ops": [{"type": "linear", "units": "classes"}]}]}
+    with fleet_with_data() as fleet:
+        fleet.start_agent("small", "--memory", "64M")
+        fleet.wait_for_devices(1)
+        job = {**JOB, "model": {"description": huge}}
+        expect_problem(fleet.request("POST", "/v1/jobs?dry_run=true", job), 422, "model_too_large", "small")
+        expect_problem(fleet.request("POST", "/v1/jobs", job), 422, "model_too_large")
+        nothing_left_behind(fleet)
+
+
+def test_bad_data_sets_say_what_is_wrong_where():
+    images, labels = (path.read_bytes() for path in data_files("digits", "train"))
+    with fleet_with_data() as fleet, tempfile.TemporaryDirectory() as directory:
+        def put(data, name="bad", **headers):
+            return fleet.request("PUT", f"/v1/datasets/{name}", data, {"Content-Type": "application/octet-stream", **headers})
+
+        def tar(**files):
+            paths = []
+            for name, data in files.items():
+                paths.append(pathlib.Path(directory) / name)
+                paths[-1].write_bytes(data)
+            return tar_of(*paths)
+
+        expect_problem(put(b""), 422, "invalid_dataset", "empty")
+        expect_problem(put(b"hello, this is not a data set"), 422, "invalid_dataset")
+        expect_problem(put(tar(images=images[:1000], labels=labels)), 422, "invalid_dataset", "images")
+        expect_problem(put(tar(images=gzip.decompress(images)[:5000], labels=labels)), 422, "invalid_dataset", "images", "bytes")
+        test_labels = data_files("digits", "test")[1].read_bytes()
+        expect_problem(put(tar(images=images, labels=test_labels)), 422, "invalid_dataset", "360", "1437")
+        expect_problem(put(tar(images=images)), 422, "invalid_dataset", "labels")
+        expect_problem(put(tar_of(*data_files("digits", "train"))[:20000]), 422, "invalid_dataset")
+        bomb = gzip.compress(b"\0" * (80 << 20))
+        expect_problem(put(tar(images=bomb, labels=labels)), 422, "invalid_dataset")
+        expect_problem(put(b"x" * (65 << 20)), 413, "body_too_large")
+        expect_problem(put(images, name="Bad%20Name"), 400, "invalid_parameter")
+        expect_problem(put(images, **{"Content-Type": "multipart/form-data; boundary=x"}), 415, "unsupported_media_type")
+        expect_problem(fleet.request("GET", "/v1/datasets/bad"), 404, "unknown_dataset")
+        expect_problem(fleet.request("GET", "/v1/datasets/digits-train/content", headers={"Range": "bytes=99999999-"}), 416,
+                       "range_not_satisfiable")
+        nothing_left_behind(fleet)
+
+
+def test_an_agent_with_an_unknown_protocol_version_is_told_both_versions():
+    with fleet_with_data() as fleet:
+        version = fleet.get("/version")["protocol"]
+        enrol = json.loads(pathlib.Path(__file__).resolve().parents[2].joinpath(
+            "schema/examples/valid/enroll_request.full.json").read_text())
+        enrol["protocol"] = version + 7
+        expect_problem(fleet.request("POST", "/v1/agent/enroll", enrol), 409, "protocol_version", str(version), str(version + 7))
+        if fleet.get("/v1/devices")["items"]:
+            raise Failure("a device with an unknown protocol was enrolled")
+        nothing_left_behind(fleet)
+
+
+def test_a_web_page_of_another_origin_cannot_drive_the_api():
+    with fleet_with_data() as fleet:
+        for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}):
+            expect_problem(fleet.request("POST", "/v1/jobs", JOB, headers), 403, "forbidden_origin")
+        nothing_left_behind(fleet)
+
+
+def one_line_error(program, *arguments, words=()):
+    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    lines = done.stderr.strip().splitlines()
+    if done.returncode == 0 or len(lines) != 1 or any(word not in lines[0] for word in words):
+        raise Failure(f"{program} {arguments}: {done.returncode}: {done.stderr}")
+
+
+def test_programs_refuse_bad_options_in_one_line():
+    with tempfile.TemporaryDirectory() as directory:
+        one_line_error("paceline-coordinator", "--listn", "x", words=("listn", "listen"))
+        one_line_error("paceline-coordinator", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
+        one_line_error("paceline-agent", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
+        one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
+        one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
+        one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,286 @@
+"""A job's life with real agents: waiting, running, ends, restarts and deaths on the way. Whatever happens, a job that succeeds has
+the weights of one process."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+
+from paceline import Failure, Fleet, data_files, train
+from runner import Skip, run
+
+FASHION = {"fashion-train": data_files("fashion-mini", "train"), "fashion-test": data_files("fashion-mini", "test")}
+LEASE_MS = 2000
+SHORT, LONG = 20, 400
+REFERENCES = {}
+
+
+def job_of(steps, **fields):
+    return {"name": "life", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train"}, "batch": 8, "micro_batches": 4,
+            "steps": steps, "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, **fields}
+
+
+def on_devices(least, most, **fields):
+    return {"devices": {"min": least, "max": most}, **fields}
+
+
+def reference(steps):
+    if steps not in REFERENCES:
+        REFERENCES[steps] = train(job_of(steps), FASHION)[0]
+    return REFERENCES[steps]
+
+
+def coordinator_options():
+    return ("--heartbeat-ms", "100", "--lease-ms", LEASE_MS)
+
+
+def fashion_fleet(agents=0, *arguments):
+    fleet = Fleet()
+    fleet.start_coordinator(*coordinator_options())
+    fleet.upload("fashion-train", "fashion-mini", "train")
+    if agents:
+        fleet.start_agents(agents, *arguments)
+    return fleet
+
+
+def must(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def check_weights(fleet, job, steps):
+    sha256 = fleet.checkpoint_sha256(job)
+    must(sha256 == reference(steps), f"{sha256}, not {reference(steps)}")
+
+
+def plans(fleet, job):
+    return fleet.get(f"/v1/jobs/{job['id']}/plans")["items"]
+
+
+def devices_are_free(fleet):
+    must(all(device["job"] is None for device in fleet.get("/v1/devices")["items"]), "a device still works for a job that has ended")
+
+
+def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
+    with fashion_fleet() as fleet:
+        job = fleet.submit(job_of(SHORT, **on_devices(2, 2)))
+        must(job["state"] == "queued" and job["state_reason"] == "waiting_for_devices", f"{job}")
+        must("2 more devices" in job["message"], f"{job['message']}")
+        fleet.start_agent("first")
+        fleet.wait_until(job, lambda seen: "1 more device" in seen["message"], "waits for one")
+        fleet.start_agent("second")
+        fleet.wait_until(job, lambda seen: seen["state"] in ("preparing", "running", "succeeded"), "it begins")
+        done = fleet.wait(job, "succeeded")
+        must(done["progress"]["step"] == SHORT and done["progress"]["fraction"] == 1 and done["exact"], f"{done}")
+        must(done["started_at"] and done["ended_at"] >= done["started_at"], f"{done}")
+        check_weights(fleet, job, SHORT)
+        losses = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=loss")["items"]
+        must([item["step"] for item in losses] == list(range(1, SHORT + 1)), f"losses of steps {[item['step'] for item in losses]}")
+        devices_are_free(fleet)
+
+
+def test_a_cancelled_job_frees_its_devices_for_the_next():
+    with fashion_fleet(2) as fleet:
+        first = fleet.submit(job_of(100000, **on_devices(2, 2)))
+        second = fleet.submit(job_of(SHORT, **on_devices(2, 2)))
+        fleet.wait_for_step(first, 5)
+        must(fleet.job(second)["state"] == "queued", "two jobs on the same devices")
+        must(fleet.verb(first, "cancel")["state"] == "cancelled", "cancel")
+        fleet.wait(second, "succeeded")
+        check_weights(fleet, second, SHORT)
+        devices_are_free(fleet)
+
+
+def test_jobs_run_by_priority_then_by_age():
+    with fashion_fleet(1) as fleet:
+        first = fleet.submit(job_of(100000))
+        fleet.wait_for_step(first, 1)
+        jobs = [fleet.submit(job_of(2, name=name, priority=priority))
+                for name, priority in (("old", 0), ("young", 0), ("urgent", 5), ("idle", -5))]
+        fleet.verb(first, "cancel")
+        done = [fleet.wait(job, "succeeded") for job in jobs]
+        order = [job["spec"]["name"] for job in sorted(done, key=lambda job: job["started_at"])]
+        must(order == ["urgent", "old", "young", "idle"], f"{order}")
+
+
+def test_jobs_that_fit_run_at_once_on_disjoint_devices():
+    with fashion_fleet(3) as fleet:
+        two = fleet.submit(job_of(100000, **on_devices(2, 2)))
+        one = fleet.submit(job_of(100000, **on_devices(1, 1)))
+        three = fleet.submit(job_of(SHORT, **on_devices(3, 3)))
+        running = [fleet.wait(job, "running") for job in (two, one)]
+        used = [stage["device"] for job in running for stage in plans(fleet, job)[0]["stages"]]
+        must(len(used) == len(set(used)) == 3, f"{used}")
+        must(fleet.job(three)["state"] == "queued", "three devices of none")
+        for job in (two, one):
+            fleet.verb(job, "cancel")
+        fleet.wait(three, "succeeded")
+        check_weights(fleet, three, SHORT)
+
+
+def test_a_paused_job_leaves_its_devices_to_others_and_goes_on_later():
+    with fashion_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+        fleet.wait_for_step(job, 10)
+        fleet.verb(job, "pause")
+        paused = fleet.wait(job, "paused")
+        must(10 <= paused["version"] < LONG and paused["progress"]["step"] == paused["version"], f"{paused}")
+        other = fleet.submit(job_of(SHORT, **on_devices(1, 1)))
+        fleet.wait(other, "succeeded")
+        fleet.verb(job, "resume")
+        fleet.wait(job, "succeeded")
+        check_weights(fleet, job, LONG)
+        check_weights(fleet, other, SHORT)
+
+
+def restart(way):
+    with fashion_fleet(2, "--slowdown", 4) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+        before = fleet.wait_for_step(job, 20)
+        getattr(fleet.coordinator, way)()
+        fleet.restart_coordinator(*coordinator_options())
+        after = fleet.wait_until(job, lambda seen: seen["progress"]["step"] > before["progress"]["step"], "it goes on")
+        must(after["state"] == "running" and after["generation"] == 1, f"the agents were stopped for it: {after}")
+        fleet.wait(job, "succeeded")
+        must([plan["state"] for plan in plans(fleet, job)] == ["done"], f"{plans(fleet, job)}")
+        check_weights(fleet, job, LONG)
+
+
+def test_agents_train_on_while_the_coordinator_is_restarted():
+    restart("stop")
+
+
+def test_agents_train_on_while_the_coordinator_is_killed_and_started():
+    restart("kill")
+
+
+def test_a_job_ends_although_the_coordinator_is_away_when_the_last_step_is_done():
+    with fashion_fleet(2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+        fleet.wait_for_step(job, 20)
+        fleet.coordinator.kill()
+        wait_for_log(fleet.agents[0], "phase=stop")  # stopped, or stopping while there are numbers left to report
+        fleet.restart_coordinator(*coordinator_options())
+        fleet.wait(job, "succeeded")
+        check_weights(fleet, job, LONG)
+
+
+def wait_for_log(process, text):
+    with subprocess.Popen(["tail", "-n", "+1", "-F", str(process.log)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as tail:
+        timer = threading.Timer(60, tail.kill)
+        timer.start()
+        try:
+            for line in tail.stdout:
+                if text in line:
+                    return
+        finally:
+            timer.cancel()
+            tail.kill()
+    raise Failure(f"'{text}' is not in the log of {process.program}: {process.log_text()[-2000:]}")
+
+
+def test_an_agent_that_leaves_in_order_is_replaced_by_the_others():
+    with fashion_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+        fleet.wait_for_step(job, 20)
+        must(fleet.agents[1].stop() == 0, "exit status")
+        fleet.wait(job, "succeeded")
+        stages = [len(plan["stages"]) for plan in plans(fleet, job)]
+        must(stages[0] == 3 and stages[-1] == 2, f"{stages}")
+        check_weights(fleet, job, LONG)
+
+
+def test_an_agent_that_is_killed_is_replaced_by_the_others():
+    with fashion_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+        fleet.wait_for_step(job, 20)
+        fleet.agents[0].kill()
+        fleet.wait(job, "succeeded")
+        found = plans(fleet, job)
+        must(len(found[-1]["stages"]) == 2 and found[-1]["reason"] in ("device_lost", "prepare_failed", "restarted"), f"{found}")
+        check_weights(fleet, job, LONG)
+        must(sorted(device["state"] for device in fleet.get("/v1/devices")["items"]) == ["lost", "online", "online"], "devices")
+
+
+def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
+    with fashion_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+        fleet.wait_for_step(job, 20)
+        fleet.agents[1].kill()
+        waiting = fleet.wait(job, "waiting_for_devices")
+        must("1 more device" in waiting["message"], f"{waiting}")
+        fleet.start_agent("late")
+        fleet.wait(job, "succeeded")
+        check_weights(fleet, job, LONG)
+
+
+def test_an_agent_that_is_killed_and_started_again_takes_part_again():
+    with fashion_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+        fleet.wait_for_step(job, 20)
+        fleet.agents[1].kill()
+        fleet.start_agent("agent1", "--slowdown", 2)
+        fleet.wait(job, "succeeded")
+        check_weights(fleet, job, LONG)
+        must(len(fleet.get("/v1/devices")["items"]) == 2, "the same device again")
+
+
+def test_an_agent_that_freezes_and_thaws_does_no_harm():
+    with fashion_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+        fleet.wait_for_step(job, 20)
+        frozen = fleet.agents[2]
+        frozen.signal(signal.SIGSTOP)
+        fleet.wait_until(job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "it goes on without")
+        frozen.signal(signal.SIGCONT)
+        fleet.wait(job, "succeeded")
+        check_weights(fleet, job, LONG)
+        fleet.wait_for_devices(3)
+
+
+@contextlib.contextmanager
+def small_disk(fleet, size):
+    """The coordinator's directory on a file system of its own."""
+    place = fleet.path / "coordinator"
+    place.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=False,
+                                           capture_output=True).returncode:
+        raise Skip("a small file system can be mounted by root only")
+    try:
+        yield place
+    finally:
+        if fleet.coordinator:
+            fleet.coordinator.stop()
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def test_a_full_disk_refuses_uploads_and_nothing_else():
+    with Fleet() as fleet, small_disk(fleet, "64m") as place:
+        fleet.start_coordinator(*coordinator_options(), "--min-free", "12M")  # more than the reserve that state.db gives back
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        fleet.start_agents(1, "--slowdown", 2)
+        job = fleet.submit(job_of(LONG))
+        fleet.wait_for_step(job, 5)
+        stated = fleet.request("PUT", "/v1/datasets/huge", bytes(80 << 20), {"Content-Type": "application/octet-stream"})
+        must(stated.code == "disk_full", f"{stated.status} {stated.body!r}")
+        pieces = fleet.request("PUT", "/v1/datasets/huge", (bytes(1 << 20) for _ in range(80)), {"Content-Type": "application/x-tar"})
+        must(pieces.code == "disk_full", f"{pieces.status} {pieces.body!r}")
+        with open(place / "foreign", "wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+        small = fleet.request("PUT", "/v1/datasets/small", b"0123", {"Content-Type": "application/octet-stream"})
+        must(small.code == "disk_full", f"{small.status} {small.body!r}")
+        waiting = fleet.submit(job_of(SHORT, name="queued-on-a-full-disk"))
+        must(fleet.get("/healthz") == {"status": "ok"}, "healthz")
+        (place / "foreign").unlink()
+        fleet.wait(job, "succeeded")
+        fleet.wait(waiting, "succeeded")
+        check_weights(fleet, job, LONG)
+        check_weights(fleet, waiting, SHORT)
+
+
+if __name__ == "__main__":
+    run(globals())

@@ -1,0 +1,153 @@
+/* `paceline-agent train` as a function: the same bits whatever the number of threads, and errors that say what. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/train.h"
+#include "base/file.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/tiny.h"
+
+static void write_text(const char *directory, const char *name, const char *text)
+{
+    struct err err = {0};
+    assert_ok(file_write_atomic(test_path_in(directory, name).text, text, strlen(text), 0600, &err), &err);
+}
+
+static void write_data(const char *directory, const char *name, size_t samples, uint32_t seed)
+{
+    static struct tiny_data data;
+    struct err err = {0};
+    tiny_make_data(&data, samples, seed);
+    assert_ok(file_write_atomic(test_path_in(directory, name).text, data.file, data.file_size, 0600, &err), &err);
+}
+
+/* A job of the tiny model; `model` is what stands in "model". */
+static void write_job(const char *directory, const char *model)
+{
+    char text[4096];
+    const int size =
+        snprintf(text, sizeof(text),
+                 "{\"name\":\"tiny\",\"model\":%s,\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,"
+                 "\"micro_batches\":4,\"epochs\":3}",
+                 model);
+    assert_in_range(size, 1, sizeof(text) - 1);
+    write_text(directory, "job.json", text);
+}
+
+static void describe(const char *directory)
+{
+    BUF_AUTO struct buf text;
+    char model[3072];
+    struct err err = {0};
+    json_t *description = tiny_description();
+    buf_init(&text, sizeof(model));
+    assert_ok(json_write(description, &text, &err), &err);
+    json_decref(description);
+    (void)snprintf(model, sizeof(model), "{\"description\":%s}", text.data);
+    write_job(directory, model);
+}
+
+/* Arguments with "@" are paths in the directory: "@x", "--option=@x", "--dataset=name=@x". */
+static int train(const char *directory, struct err *err, const char *const *words)
+{
+    char *argv[16] = {strdup("train")};
+    int argc = 1;
+    for (; words[argc - 1]; argc++) {
+        const char *word = words[argc - 1];
+        const char *at = strchr(word, '@');
+        char text[TEST_PATH_MAX + 64];
+        if (at) {
+            (void)snprintf(text, sizeof(text), "%.*s%s", (int)(at - word), word, test_path_in(directory, at + 1).text);
+        } else {
+            (void)snprintf(text, sizeof(text), "%s", word);
+        }
+        argv[argc] = strdup(text);
+    }
+    int rc = train_command(argc, argv, err);
+    for (int i = 0; i < argc; i++) {
+        free(argv[i]);
+    }
+    return rc;
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void read_output(const char *directory, const char *name, char sha256[HASH_TEXT_SIZE])
+{
+    BUF_AUTO struct buf file;
+    struct err err = {0};
+    buf_init(&file, 1 << 20);
+    assert_ok(file_read(test_path_in(directory, name).text, &file, &err), &err);
+    sha256_text(file.data, file.size, sha256);
+}
+
+static void the_model_does_not_depend_on_the_number_of_threads(void **state)
+{
+    const char *directory = *state;
+    struct err err = {0};
+    char one[HASH_TEXT_SIZE];
+    char two[HASH_TEXT_SIZE];
+    describe(directory);
+    write_data(directory, "a", TINY_SAMPLES, 1);
+    write_data(directory, "b", TINY_TESTS, 2);
+    assert_ok(train(directory, &err,
+                    WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@one", "--threads=1",
+                          "--metrics=@metrics")),
+              &err);
+    assert_ok(
+        train(directory, &err, WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@two", "--threads=2")),
+        &err);
+    read_output(directory, "one", one);
+    read_output(directory, "two", two);
+    assert_string_equal(one, two);
+    BUF_AUTO struct buf metrics;
+    buf_init(&metrics, 1 << 20);
+    assert_ok(file_read(test_path_in(directory, "metrics").text, &metrics, &err), &err);
+    assert_holds(metrics.data, "{\"step\":12,\"name\":\"loss\",\"value\":");
+    assert_holds(metrics.data, "{\"step\":12,\"name\":\"test_accuracy\",\"value\":");
+}
+
+static void errors_say_what_is_wrong(void **state)
+{
+    const char *directory = *state;
+    describe(directory);
+    write_data(directory, "a", TINY_SAMPLES, 1);
+    write_data(directory, "b", TINY_TESTS, 2);
+    write_data(directory, "few", 8, 1);
+    write_text(directory, "rubbish", "this is no data set");
+    write_text(directory, "broken.json", "{\"name\":");
+    write_text(directory, "unknown.json", "{\"model\":{\"name\":\"mlp\"},\"dataset\":{\"train\":\"a\"},\"bach\":3}");
+    write_text(directory, "stranger.json", "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
+    const struct {
+        const char *const *words;
+        const char *part;
+    } wrong[] = {
+        {WORDS("@job.json", "--dataset=a=@a"), "--output"},
+        {WORDS("@nothing.json", "--output=@o"), "nothing.json"},
+        {WORDS("@broken.json", "--output=@o"), "broken.json"},
+        {WORDS("@unknown.json", "--output=@o"), "batch"},
+        {WORDS("@job.json", "--dataset=a=@a", "--output=@o"), "--dataset b=PATH"},
+        {WORDS("@job.json", "--dataset=a=@missing", "--dataset=b=@b", "--output=@o"), "missing"},
+        {WORDS("@job.json", "--dataset=a=@rubbish", "--dataset=b=@b", "--output=@o"), "data set 'a'"},
+        {WORDS("@job.json", "--dataset=a=@few", "--dataset=b=@b", "--output=@o"), "8 samples"},
+        {WORDS("@stranger.json", "--dataset=a=@a", "--output=@o"), "nosuch"},
+        {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@no/where"), "no/where"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct err err = {0};
+        assert_int_not_equal(train(directory, &err, wrong[i].words), 0);
+        assert_holds(err.text, wrong[i].part);
+        assert_int_not_equal(access(test_path_in(directory, "o").text, F_OK), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(the_model_does_not_depend_on_the_number_of_threads),
+        test_with_directory(errors_say_what_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* What devices are told to drop, and that nothing relies on it from then on. */
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+static const struct assignment *assignment_of(const struct world *world, const struct agent *agent)
+{
+    static struct assignment told;
+    assert_true(core_assignment(world->core, agent->id.text, agent->boot, &told));
+    return &told;
+}
+
+static void a_job_that_ends_is_dropped_until_it_is_gone(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    const struct replan_request none = {0};
+    world_replan(world, id, &none);
+    world_settle(world);
+    struct agent *a = &world->agent[0];
+    assert_true(a->held_count > 0);
+    assert_int_equal(assignment_of(world, a)->drop_count, 0);
+    world_verb(world, id, JOB_CANCEL);
+    const struct assignment *told = assignment_of(world, a);
+    assert_false(told->has_run);
+    assert_int_equal(told->drop_count, 1);
+    assert_string_equal(told->drop[0].job.text, id);
+    assert_true(told->drop[0].below_version == INT64_MAX);
+    agent_beat_again(world, a); /* it has not seen the order yet */
+    assert_int_equal(assignment_of(world, a)->drop_count, 1);
+    agent_follow(world, a);
+    agent_beat(world, a);
+    assert_int_equal(assignment_of(world, a)->drop_count, 0);
+}
+
+static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    for (int i = 0; i < 3; i++) {
+        world_train(world, 5);
+        world_replan(world, id, &none);
+        world_settle(world);
+    }
+    int64_t version = core_job_plan(world->core, id)->resume_version;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(world->agent[i].held_count > 0);
+        for (size_t k = 0; k < world->agent[i].held_count; k++) {
+            assert_int_equal(world->agent[i].held[k].version, version);
+        }
+    }
+}
+
+static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    world_replan(world, id, &none);
+    world_settle(world);
+    agent_restart(world, &world->agent[1]);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(assignment_of(world, &world->agent[0])->drop_count, 0);
+    assert_int_equal(assignment_of(world, &world->agent[2])->drop_count, 0);
+}
+
+/* After a pause devices drop the version; a resume must not take it from them, whether they have said so or not. */
+static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    world_verb(world, id, JOB_PAUSE);
+    while (core_job(world->core, id)->state != JOB_PAUSED) {
+        for (size_t k = 0; k < 3; k++) {
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            (void)agent_upload(world, &world->agent[k]);
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    agent_follow(world, &world->agent[0]); /* drops, and says nothing yet */
+    world_verb(world, id, JOB_RESUME);
+    for (size_t k = 0; k < 3; k++) {
+        const struct assignment *told = assignment_of(world, &world->agent[k]);
+        for (size_t i = 0; i < told->run.source_count; i++) {
+            assert_int_equal(told->run.source[i].from, SOURCE_CENTER);
+        }
+    }
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* b leaves the plan, drops what it held without having said so, and is needed again. */
+static void a_device_that_let_go_fetches_like_any_other(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    const struct replan_request none = {0};
+    story_devices(world);
+    story_run(world, id, 100);
+    world_train(world, 5);
+    struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
+    world_device_verb(world, b, DEVICE_CORDON);
+    world_replan(world, id, &none);
+    while (core_job_plan(world->core, id)->generation == 1 || core_job(world->core, id)->state != JOB_RUNNING) {
+        for (size_t k = 0; k < 3; k++) {
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    agent_follow(world, b);
+    assert_int_equal(b->held_count, 0);
+    world_device_verb(world, b, DEVICE_UNCORDON);
+    int64_t version = core_job_plan(world->core, id)->resume_version;
+    agent_fail(c, "data");
+    agent_beat(world, c);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
+    assert_int_equal(core_job_plan(world->core, id)->resume_version, version); /* a and c hold all of it */
+    const struct assignment *told = assignment_of(world, b);
+    assert_true(told->has_run);
+    for (size_t i = 0; i < told->run.source_count; i++) {
+        assert_int_equal(told->run.source[i].from, SOURCE_DEVICE);
+    }
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(a->generation, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_job_that_ends_is_dropped_until_it_is_gone),
+        STORY(a_running_plan_keeps_its_start_and_drops_what_is_older),
+        STORY(nothing_is_dropped_while_a_generation_is_prepared),
+        STORY(a_resume_does_not_rely_on_what_a_pause_let_go),
+        STORY(a_device_that_let_go_fetches_like_any_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
