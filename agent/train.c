@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/runtime/data.h"
@@ -234,6 +235,26 @@ static int resolve_model(struct training *training, struct err *err)
 
 /* ---- output ---- */
 
+/* That the model cannot be written there is told before the training, not after it. What is no file stays what it is:
+ * the model is put in place by a rename, which would replace a device as well. */
+static int check_output(const char *path, struct err *err)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        return err_set(err, ERR_INVALID, "--output '%s': is not a regular file", path);
+    }
+    char directory[sizeof(((struct options *)0)->output)];
+    (void)snprintf(directory, sizeof(directory), "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (slash) {
+        slash[1] = '\0';
+    }
+    if (access(slash ? directory : ".", W_OK | X_OK) != 0) {
+        return err_set(err, err_from_errno(errno), "--output '%s': its directory: %s", path, strerror(errno));
+    }
+    return 0;
+}
+
 static void print_progress(struct training *training)
 {
     const double now = clock_now_seconds();
@@ -365,7 +386,8 @@ static int run(struct training *training, struct err *err)
 {
     char sha256[HASH_TEXT_SIZE];
     int64_t version = 0;
-    int rc = open_data(training, err);
+    int rc = check_output(training->options.output, err);
+    rc = rc ? rc : open_data(training, err);
     rc = rc ? rc : resolve_model(training, err);
     rc = rc ? rc : make_stage(training, err);
     rc = rc ? rc : open_metrics(training, err);

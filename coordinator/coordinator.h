@@ -45,6 +45,7 @@ struct coordinator {
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;            /* wall time */
     size_t requests_open;          /* begun and not finished */
+    bool first_start;              /* state.db was made by this start */
     bool ready;                    /* rows restored, listening */
     bool stopping;                 /* requests under way are finished, no others are taken */
 };

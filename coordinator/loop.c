@@ -63,6 +63,7 @@ static int load_ticket_key(struct coordinator *coordinator, struct err *err)
     if (row.found) {
         return 0;
     }
+    coordinator->first_start = true;
     char text[HASH_TEXT_SIZE];
     code = random_bytes(coordinator->ticket_key, HASH_SIZE, err);
     if (code) {

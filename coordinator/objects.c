@@ -77,7 +77,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     case OBJECT_JOB_PREVIEW:
     case OBJECT_NOTHING: break;
     }
-    ASSERT(!"an object that has no row");
+    assert_fail(__FILE__, __LINE__, "the object has a row");
 }
 
 int object_write(enum object_kind kind, const void *object, struct buf *out, struct err *err)

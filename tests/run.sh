@@ -13,6 +13,7 @@
 # PACELINE_WERROR=ON turns warnings into errors (CI). What the presets are: CMakePresets.json.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
+unset OPENBLAS_CORETYPE # the kernels that users of this machine get; tests of other cores set it themselves
 
 ASAN_LABELS='^(unit|golden|contract|fuzz|e2e)$'
 FUZZ_SECONDS=${FUZZ_SECONDS:-120}

@@ -35,7 +35,7 @@ enum action_type {
     ACTION_PROBLEM, /* answer `request` with a problem */
     ACTION_WAKE,    /* the object `kind`/`id` has a new revision: parked readers look again */
     ACTION_EXPORT,  /* assemble the final model of `id` from center units of `version`; answer with EVENT_EXPORTED */
-    ACTION_DELETE_BLOB, /* no row of a live job and no data set refers to `sha256` any more */
+    ACTION_DELETE_BLOB, /* no center unit and no data set refers to `sha256` any more */
     ACTION_METRIC,      /* telemetry: one number of a job */
     ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
 };

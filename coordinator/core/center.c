@@ -46,10 +46,18 @@ static bool is_awaited(const struct job_slot *job, const char *sha256)
 /* Blobs are found by their content, so that other jobs may have the same. */
 static bool is_referred(const struct core *core, const struct job_slot *by, const char *sha256)
 {
+    if (core->kept_count == KEPT_MAX) {
+        return true;
+    }
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
         if (version_refers(&job->center[0], job->unit_count, sha256) ||
             version_refers(&job->center[1], job->unit_count, sha256) || (job != by && is_awaited(job, sha256))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < core->kept_count; i++) {
+        if (strcmp(core->kept[i], sha256) == 0) {
             return true;
         }
     }
@@ -81,6 +89,25 @@ static void drop_version(struct core *core, struct job_slot *job, struct center_
         }
     }
     version->version = 0;
+}
+
+void center_keep(struct core *core, const char *sha256)
+{
+    if (core->kept_count < KEPT_MAX) {
+        text_set(core->kept[core->kept_count++], SHA256_SIZE, "%s", sha256);
+    }
+}
+
+void center_keep_job(struct core *core, const struct job_slot *job)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct center_version *version = &job->center[i];
+        for (size_t u = 0; version->count > 0 && u < job->unit_count; u++) {
+            if (version->present[u]) {
+                center_keep(core, version->unit[u].sha256);
+            }
+        }
+    }
 }
 
 void center_forget(struct core *core, struct job_slot *job, const char *keep)

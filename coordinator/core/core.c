@@ -45,14 +45,15 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->device_due_ms = calloc(config->devices_max, sizeof(core->device_due_ms[0]));
     core->job_due_ms = calloc(config->jobs_max, sizeof(core->job_due_ms[0]));
     core->holding = calloc(HOLDINGS_POOL_MAX + 1, sizeof(core->holding[0]));
+    core->kept = calloc(KEPT_MAX, sizeof(core->kept[0]));
     core->device_list = pointers_new(config->devices_max);
     core->job_list = pointers_new(config->jobs_max);
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
     core->planning = calloc(1, sizeof(*core->planning));
     core->preview = calloc(1, sizeof(*core->preview));
-    if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->device_list || !core->job_list ||
-        !core->queue || !core->candidate || !core->planning || !core->preview) {
+    if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept || !core->device_list ||
+        !core->job_list || !core->queue || !core->candidate || !core->planning || !core->preview) {
         return err_set(err, ERR_MEMORY, "out of memory for the core");
     }
     core->holding_fresh = 1;
@@ -74,6 +75,7 @@ void core_free(struct core **pointer)
     free(core->device_due_ms);
     free(core->job_due_ms);
     free(core->holding);
+    free(core->kept);
     free(core->device_list);
     free(core->job_list);
     free(core->queue);

@@ -193,6 +193,10 @@ void center_discard(struct core *core, struct job_slot *job);
 /* Forget every unit of the job. keep: a hash that lives on, or "". */
 void center_forget(struct core *core, struct job_slot *job, const char *keep);
 void center_export(struct core *core, struct job_slot *job);
+/* A row that stays although its job is not live: its blob is not deleted for an equal one of another job. */
+void center_keep(struct core *core, const char *sha256);
+/* All units of a job that failed. */
+void center_keep_job(struct core *core, const struct job_slot *job);
 /* A row from the store. */
 void center_restore_unit(struct job_slot *job, const struct center_unit *unit);
 /* After all rows: a job whose newest version is not whole in the rows has none. */

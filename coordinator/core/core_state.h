@@ -12,6 +12,7 @@
 #define DATASETS_MAX 1024
 #define MODELS_MAX 1024
 #define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
+#define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */
 #define FAILURES_MAX 3               /* generations in a row without a step of progress */
 #define EXPORT_ATTEMPTS_MAX 5
@@ -174,6 +175,9 @@ struct core {
     int64_t *job_due_ms;          /* [jobs_max] by slot */
     struct holding_item *holding; /* [HOLDINGS_POOL_MAX + 1], 0 unused */
     uint32_t holding_spare, holding_fresh;
+
+    char (*kept)[SHA256_SIZE]; /* [KEPT_MAX] units of failed jobs, whose rows stay */
+    size_t kept_count;         /* KEPT_MAX: maybe more, so nothing is deleted any more before the next start */
 
     struct device_slot **device_list; /* [devices_max] marked in this step */
     size_t device_list_count;

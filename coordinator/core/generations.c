@@ -172,6 +172,7 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     if (plan_active(job)) {
         plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, start);
     }
+    center_discard(core, job); /* rows of half a version mean something only while their plan stores it */
     if (job->job.state == JOB_PAUSING) {
         job_pause_now(core, job);
         return;

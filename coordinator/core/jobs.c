@@ -14,7 +14,9 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
     }
     job_touch(core, job);
     if (state == JOB_CANCELLED) {
-        center_forget(core, job, ""); /* what failed is kept: it may be looked at */
+        center_forget(core, job, "");
+    } else if (state == JOB_FAILED) {
+        center_keep_job(core, job);
     }
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;

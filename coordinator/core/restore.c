@@ -85,6 +85,7 @@ static void gather(struct core *core, struct job_slot *job)
 {
     if (plan_active(job)) {
         plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, job->plan.resume_version);
+        center_discard(core, job);
     }
     bool on_devices = job->has_plan && job->plan.resume_version > job->job.version;
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
@@ -205,6 +206,8 @@ void handle_restored(struct core *core, const struct event *event)
         struct job_slot *job = job_find(core, rows->center_unit[i].job.text);
         if (job) {
             center_restore_unit(job, &rows->center_unit[i]);
+        } else {
+            center_keep(core, rows->center_unit[i].sha256);
         }
     }
     for (size_t i = 0; i < core->jobs.count; i++) {

@@ -28,8 +28,8 @@ static const char *const statement_texts[WRITER_STATEMENTS] = {
                         "ON CONFLICT (id) DO UPDATE SET sha256 = ?2, size = ?3"),
     [WRITER_WITHDRAW] = "UPDATE blobs SET sha256 = NULL WHERE sha256 = ?1 RETURNING size",
     [WRITER_NEXT_GARBAGE] = "SELECT id FROM blobs WHERE sha256 IS NULL AND id > ?1 ORDER BY id LIMIT 1",
-    [WRITER_REMOVE_CHUNKS] = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ?1 << 20 AND "
-                             "id < (?1 + 1) << 20 LIMIT " TEXT(REMOVE_CHUNKS) ")",
+    [WRITER_REMOVE_CHUNKS] = ("DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ?1 << 20 AND "
+                              "id < (?1 + 1) << 20 LIMIT " TEXT(REMOVE_CHUNKS) ")"),
     [WRITER_REMOVE_ROW] = "DELETE FROM blobs WHERE id = ?1",
     [WRITER_FREE_PAGES] = "PRAGMA freelist_count",
     [WRITER_PAGES] = "PRAGMA page_count",

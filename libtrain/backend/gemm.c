@@ -24,6 +24,7 @@ static struct {
     void (*release)(void *buffer);
     atomic_bool guarded;   /* our blas_memory_alloc was called by the library */
     atomic_bool serialise; /* it never is */
+    atomic_bool allocates; /* the core is one of allocating_cores */
 } blas = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void find_library(void)
@@ -52,14 +53,21 @@ void blas_memory_free(void *buffer)
     pthread_mutex_unlock(&blas.lock);
 }
 
+/* For small products of two matrices that are not transposed, the library's kernels for AVX-512 (up to this many
+ * multiplications) allocate a buffer at every call. Training allocates nothing, so these products are made with a
+ * transposed copy of one of the two: other kernels, which do not. */
+#define SMALL_PRODUCT 1e6
+#define COPY_FLOATS 16384 /* of the copy; what does not fit is done in pieces of K */
+static const char *const allocating_cores[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+
 static blasint dimension(size_t value)
 {
     ASSERT(value <= INT_MAX);
     return (blasint)value;
 }
 
-void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B,
-          size_t ldb, float beta, float *C, size_t ldc)
+static void multiply(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda,
+                     const float *B, size_t ldb, float beta, float *C, size_t ldc)
 {
     bool serialise = atomic_load_explicit(&blas.serialise, memory_order_relaxed);
     if (serialise) {
@@ -73,6 +81,47 @@ void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, cons
     }
 }
 
+/* out[columns][rows] = in[rows][columns] with ld floats from row to row. */
+static void transpose(const float *in, size_t ld, size_t rows, size_t columns, float *out)
+{
+    for (size_t i = 0; i < columns; i++) {
+        for (size_t j = 0; j < rows; j++) {
+            out[i * rows + j] = in[j * ld + i];
+        }
+    }
+}
+
+/* C = A B + beta C for a small product, in pieces of K whose copy fits. */
+static void multiply_copy(size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B, size_t ldb,
+                          float beta, float *C, size_t ldc)
+{
+    static _Thread_local float copy[COPY_FLOATS];
+    /* The library is faster with a transposed A, unless the copy of an A much larger than B eats that up. */
+    const bool copy_a = M <= 4 * N;
+    const size_t piece = COPY_FLOATS / (copy_a ? M : N); /* M <= 2000 or N <= 500 here: never 0 */
+    for (size_t k = 0; k < K; k += piece) {
+        const size_t depth = K - k < piece ? K - k : piece;
+        if (copy_a) {
+            transpose(A + k, lda, M, depth, copy);
+            multiply(true, false, M, N, depth, copy, M, B + k * ldb, ldb, k == 0 ? beta : 1.0f, C, ldc);
+        } else {
+            transpose(B + k * ldb, ldb, depth, N, copy);
+            multiply(false, true, M, N, depth, A + k, lda, copy, depth, k == 0 ? beta : 1.0f, C, ldc);
+        }
+    }
+}
+
+void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B,
+          size_t ldb, float beta, float *C, size_t ldc)
+{
+    if (!transpose_a && !transpose_b && atomic_load_explicit(&blas.allocates, memory_order_relaxed) &&
+        (double)M * (double)N * (double)K <= SMALL_PRODUCT) {
+        multiply_copy(M, N, K, A, lda, B, ldb, beta, C, ldc);
+    } else {
+        multiply(transpose_a, transpose_b, M, N, K, A, lda, B, ldb, beta, C, ldc);
+    }
+}
+
 void gemm_prepare(void)
 {
     /* Large enough that no core takes its path for small matrices, which needs no buffer. */
@@ -83,6 +132,11 @@ void gemm_prepare(void)
     pthread_mutex_lock(&once);
     if (!atomic_load(&blas.guarded) && !atomic_load(&blas.serialise)) {
         openblas_set_num_threads(1);
+        for (size_t i = 0; i < sizeof(allocating_cores) / sizeof(allocating_cores[0]); i++) {
+            if (strcmp(openblas_get_corename(), allocating_cores[i]) == 0) {
+                atomic_store(&blas.allocates, true);
+            }
+        }
         gemm(false, false, SIZE, SIZE, SIZE, zeros, SIZE, zeros, SIZE, 0.0f, product, SIZE);
         bool locks_itself = openblas_get_parallel() != 0;
         atomic_store(&blas.serialise, !atomic_load(&blas.guarded) && !locks_itself);

@@ -24,6 +24,7 @@ TESTS_SECONDS=5400
 LAST_LINES=25
 
 work=
+child= # what runs now, in the background so that a signal is not kept waiting
 passed=0
 failed=0
 
@@ -34,11 +35,24 @@ skip() {
 
 clean_up() {
     trap '' INT TERM HUP
+    if [ -n "$child" ]; then
+        kill "$child" 2>/dev/null || true # timeout passes it on, and unshare takes everything inside with it
+        wait "$child" 2>/dev/null || true
+    fi
     [ -z "$work" ] || rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+
+run() { # COMMAND...
+    local status=0
+    "$@" &
+    child=$!
+    wait "$child" || status=$?
+    child=
+    return $status
+}
 
 # ---- can it run here? ----
 
@@ -74,7 +88,7 @@ make_base() {
     local began=$SECONDS
     write_sources
     write_apt_options
-    timeout --kill-after=10 $ROOT_SECONDS mmdebstrap --quiet --mode=root --variant=apt --format=tar \
+    run timeout --kill-after=10 $ROOT_SECONDS mmdebstrap --quiet --mode=root --variant=apt --format=tar \
         --aptopt="$work/apt.conf" $SUITE "$work/base.tar" "$work/sources.list" >"$work/mmdebstrap.log" 2>&1 || {
         tail -n $LAST_LINES "$work/mmdebstrap.log"
         skip "mmdebstrap cannot make a root here"
@@ -124,7 +138,7 @@ run_inside() { # ROOT SECONDS COMMAND
     for name in http_proxy https_proxy no_proxy QUICKSTART_PORT; do
         [ -z "${!name:-}" ] || variables+=("$name=${!name}")
     done
-    timeout --kill-after=20 "$2" unshare --mount --pid --fork --kill-child --propagation private \
+    run timeout --kill-after=20 "$2" unshare --mount --pid --fork --kill-child --propagation private \
         env -i "${variables[@]}" sh -c "$(inside)" sh "$1" sh -c "cd /paceline && exec $3" </dev/null
 }
 

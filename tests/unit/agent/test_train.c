@@ -134,6 +134,8 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@job.json", "--dataset=a=@few", "--dataset=b=@b", "--output=@o"), "8 samples"},
         {WORDS("@stranger.json", "--dataset=a=@a", "--output=@o"), "nosuch"},
         {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@no/where"), "no/where"},
+        {WORDS("@job.json", "--output=@no/where"), "its directory"}, /* before anything is read */
+        {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@."), "not a regular file"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct err err = {0};

@@ -199,6 +199,28 @@ static void an_export_that_never_works_fails_the_job(void **state)
     assert_int_equal(world_units(world, id), 5); /* its state is kept */
 }
 
+/* An equal job that ends well must not take the blobs of one that failed with it, in this life or the next. */
+static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state)
+{
+    struct world *world = *state;
+    char failed[ID_SIZE], again[ID_SIZE];
+    story_devices(world);
+    story_run(world, failed, 3);
+    world_train(world, 6);
+    for (int i = 0; i < 5; i++) {
+        world_exported(world, true);
+        world_live(world, 11000);
+    }
+    assert_state(world, failed, JOB_FAILED);
+    for (int life = 0; life < 2; life++) {
+        story_run(world, again, 3);
+        story_finish(world, again); /* the world checks that no row loses its blob */
+        world_restart(world);
+    }
+    assert_int_equal(world->deleted, 0);
+    assert_int_equal(world_units(world, failed), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +235,7 @@ int main(void)
         STORY(an_error_with_a_peer_that_lives_is_the_links),
         STORY(an_export_that_fails_is_tried_again),
         STORY(an_export_that_never_works_fails_the_job),
+        STORY(what_a_failed_job_keeps_is_not_deleted_for_an_equal_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,8 +227,13 @@ struct seeds {
 
 static void every_job_of_a_random_walk_ends(void **state)
 {
+    static const uint64_t found_bugs[] = {104613}; /* rows of half a version outlived their plan */
     const struct seeds *seeds = *state;
     size_t succeeded = 0;
+    for (size_t i = 0; i < sizeof(found_bugs) / sizeof(found_bugs[0]); i++) {
+        walk_once(found_bugs[i], &succeeded);
+    }
+    succeeded = 0;
     for (uint64_t seed = seeds->first; seed < seeds->first + seeds->count; seed++) {
         walk_once(seed, &succeeded);
     }
