@@ -15,7 +15,7 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 #define BLOB_PAGE_BYTES 65536
-/* How checkpoints.db keeps a commit through a power cut (docs/adr/0201). */
+/* How checkpoints.db keeps a commit through a power cut (docs/adr/0017). */
 #define BLOB_DURABILITY "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL"
 /* The chunks of a blob are the rows from id << 20 on: 1 TiB a blob. */
 #define BLOB_INDEX_BITS 20

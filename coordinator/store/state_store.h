@@ -11,7 +11,7 @@ struct sqlite3_stmt;
 struct reserve;
 struct telemetry;
 
-/* How state.db keeps a commit through a power cut (docs/adr/0201). */
+/* How state.db keeps a commit through a power cut (docs/adr/0017). */
 #define STATE_DURABILITY "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 
 /* As state_open with other PRAGMAs, to measure what they lose. */

@@ -3,7 +3,7 @@
  * parent cuts the power of the disk, kills the child, mounts the disk again and looks whether every promise holds.
  *
  *   powercut           the modes the store uses, on every file system this machine can make; 77 where none can be
- *   powercut --table   other modes beside them: the table of docs/adr/0201
+ *   powercut --table   other modes beside them: the table of docs/adr/0017
  *
  * Every second round the child stops after its last promise, so that no later write makes an earlier one durable by
  * chance; in the others the cut comes in the middle of its work. DELETE + FULL serves as the control: SQLite does not
