@@ -74,8 +74,7 @@ static size_t aligned_bytes;
 
 #define SKIP_WITHOUT_COUNTING()                                                                                        \
     if (!COUNTING) {                                                                                                   \
-        print_message("skipped: the sanitizer owns the allocator\n");                                                  \
-        skip();                                                                                                        \
+        test_skip("the sanitizer owns the allocator");                                                                 \
     }
 
 struct zoo_case {
