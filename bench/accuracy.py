@@ -2,7 +2,7 @@
 
 import json
 
-from paceline import ROOT, Fleet, data_files, train
+from paceline import FASHION, ROOT, Fleet, on_devices, train
 from report import finish, say, table
 
 AGENTS = 3
@@ -11,9 +11,8 @@ SECONDS = 1800
 
 def main():
     job = json.loads((ROOT / "examples/jobs/fashion.json").read_text())
-    data = {"fashion-train": data_files("fashion-mini", "train"), "fashion-test": data_files("fashion-mini", "test")}
     say(f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs (examples/jobs/fashion.json)")
-    sha256, output = train(job, data)
+    sha256, output = train(job, FASHION)
     accuracy = float(next(line.split()[1] for line in output.splitlines() if line.startswith("accuracy ")))
     rows = [{"where": "paceline-agent train", "accuracy": accuracy, "sha256": sha256, "units_by_stage": None}]
     with Fleet() as fleet:
@@ -21,7 +20,7 @@ def main():
         for name, part in (("fashion-train", "train"), ("fashion-test", "test")):
             fleet.upload(name, "fashion-mini", part)
         fleet.start_agents(AGENTS)
-        submitted = fleet.submit({**job, "devices": {"min": AGENTS, "max": AGENTS}})
+        submitted = fleet.submit({**job, **on_devices(AGENTS, AGENTS)})
         done = fleet.wait(submitted, "succeeded", SECONDS)
         stages = fleet.get(f"/v1/jobs/{done['id']}/plans/{done['generation']}")["stages"]
         rows.append({"where": f"{AGENTS} agents", "accuracy": done["progress"]["accuracy"],

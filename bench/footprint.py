@@ -4,12 +4,12 @@ import argparse
 import time
 
 from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
-from paceline import Fleet
+from paceline import Fleet, fashion_fleet, on_devices
 from report import finish, say, skip, table
 
 AGENTS = 3
 JOB = {"name": "footprint", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train", "test": "fashion-test"}, "batch": 32,
-       "epochs": 2, "devices": {"min": AGENTS, "max": AGENTS}}
+       "epochs": 2, **on_devices(AGENTS, AGENTS)}
 
 
 def idle_memory(idle_seconds):
@@ -36,9 +36,7 @@ def idle_memory(idle_seconds):
 def allocations():
     """Rows of allocations per step (compute) or per message, by thread and origin, of a pipeline of three stages."""
     rows = []
-    with Fleet() as fleet:
-        fleet.start_coordinator("--heartbeat-ms", "100", "--lease-ms", "10000")
-        fleet.upload("fashion-train", "fashion-mini", "train")
+    with fashion_fleet() as fleet:
         start_counted_agents(fleet, AGENTS)
         for agent in measure(fleet):
             for thread in agent.threads():

@@ -5,10 +5,9 @@ import json
 import pathlib
 import tempfile
 
-from paceline import Fleet, data_files, train
+from paceline import FASHION, Fleet, fashion_job, on_devices, train
 from report import finish, median, percent, say, spread, table
 
-DATA = {"fashion-train": data_files("fashion-mini", "train")}
 MODELS = ("lenet5", "resnet8")
 BATCH = 32
 RUN_SECONDS = 10
@@ -19,9 +18,7 @@ PAGE = 10000
 
 
 def job_of(model, steps):
-    return {"name": f"overhead-{model}", "model": {"name": model}, "dataset": {"train": "fashion-train"}, "batch": BATCH,
-            "micro_batches": 4, "steps": steps, "epochs": 100000, "evaluate": {"every_epochs": 0},
-            "learning_rate": {"type": "constant", "value": 0.01}, "devices": {"min": 1, "max": 1}}
+    return fashion_job(model, batch=BATCH, steps=steps, evaluate={"every_epochs": 0}, **on_devices(1, 1))
 
 
 def steady(seconds):
@@ -32,7 +29,7 @@ def alone(job):
     """Seconds of each step of `paceline-agent train`."""
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
         metrics = pathlib.Path(directory) / "metrics"
-        train(job, DATA, arguments=["--metrics", str(metrics)])
+        train(job, FASHION, arguments=["--metrics", str(metrics)])
         lines = map(json.loads, metrics.read_text().splitlines())
         return [line["value"] for line in lines if line["name"] == "step_seconds"]
 

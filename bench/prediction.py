@@ -7,7 +7,7 @@ import sys
 import time
 
 from namespaces import NamespaceFleet, run_on
-from paceline import Failure, data_files, train
+from paceline import FASHION, Failure, fashion_job, must, on_devices, train
 from report import finish, median, say, table
 
 SHARES = {"fast1": 0.66, "fast2": 0.66, "slow": 0.165}
@@ -23,14 +23,12 @@ WAIT_SECONDS = 900
 
 
 def job_of(batch, **fields):
-    return {"name": "prediction", "model": {"name": MODEL}, "dataset": {"train": "fashion-train"}, "batch": batch,
-            "micro_batches": MICRO_BATCHES, "epochs": 100000, "evaluate": {"every_epochs": 0},
-            "learning_rate": {"type": "constant", "value": 0.01}, **fields}
+    return fashion_job(MODEL, batch=batch, micro_batches=MICRO_BATCHES, evaluate={"every_epochs": 0}, **fields)
 
 
 def choose_batch():
     """So that a step of the pipeline takes about STEP_SECONDS, from what one whole core does."""
-    output = train(job_of(CALIBRATION_BATCH, steps=4), {"fashion-train": data_files("fashion-mini", "train")})[1]
+    output = train(job_of(CALIBRATION_BATCH, steps=4), FASHION)[1]
     seconds = float(next(line.split()[1] for line in output.splitlines() if line.startswith("seconds_per_step ")))
     samples = STEP_SECONDS * EFFICIENCY * sum(SHARES.values()) / (seconds / CALIBRATION_BATCH)
     return max(1, math.ceil(samples / MICRO_BATCHES)) * MICRO_BATCHES
@@ -44,10 +42,8 @@ def measured_plan(fleet, job, generation, steps):
         if answer.status == 200 and answer.json["measured_steps"] >= steps:
             return answer.json
         seen = fleet.job(job)
-        if seen["state"] == "failed":
-            raise Failure(f"the job failed: {seen['message']}")
-        if seen["generation"] > generation:
-            raise Failure(f"generation {seen['generation']} came by itself: {seen['message']}")
+        must(seen["state"] != "failed", f"the job failed: {seen['message']}")
+        must(seen["generation"] <= generation, f"generation {seen['generation']} came by itself: {seen['message']}")
         time.sleep(0.2)
     raise Failure(f"generation {generation} did not make {steps} steps in {WAIT_SECONDS} s: {answer.body}")
 
@@ -71,10 +67,8 @@ def run_plans(options):
         fleet.upload("fashion-train", "fashion-mini", "train")
         for name in SHARES:
             fleet.start_device(name)
-        for agent in fleet.agents:
-            agent.wait_for_address()
-        names = {device["id"]: device["name"] for device in fleet.wait_for_devices(len(SHARES))}
-        job = fleet.submit(job_of(options.batch, devices={"min": len(SHARES), "max": len(SHARES)}))
+        names = {device["id"]: device["name"] for device in fleet.wait_for_agents()}
+        job = fleet.submit(job_of(options.batch, **on_devices(len(SHARES), len(SHARES))))
         for generation in range(1, options.plans + 1):
             if generation > 1:
                 fleet.verb(job, "replan", {})

@@ -22,7 +22,7 @@ list() {
 build() { # TARGET...
     local log=build/release/bench.log
     mkdir -p build/release
-    if ! { cmake --preset release "-DPACELINE_ROOMS=base;net;libtrain;schema;coordinator;agent;cli;bench" && cmake --build build/release -j "$(nproc)" --target "$@"; } >"$log" 2>&1; then
+    if ! { cmake --preset release && cmake --build build/release -j "$(nproc)" --target "$@"; } >"$log" 2>&1; then
         tail -n 30 "$log" >&2
         echo "bench: the build failed ($log)" >&2
         exit 1

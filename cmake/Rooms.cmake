@@ -17,9 +17,6 @@ endfunction()
 # paceline_test(NAME SOURCES test_x.c ... LINKS ... [LABEL unit] [TIMEOUT seconds] [ARGS ...]): a cmocka program
 function(paceline_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
-  if(NOT TARGET PkgConfig::cmocka)
-    return()
-  endif()
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -32,6 +29,20 @@ function(paceline_test name)
   target_compile_definitions(${name} PRIVATE TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
+
+# paceline_script(NAME [LABEL e2e] [TIMEOUT seconds]): NAME.py, a test of the real programs, with tests/support on its path
+function(paceline_script name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL e2e)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.py)
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "PACELINE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
 # Everything that the fuzz preset runs.

@@ -47,7 +47,7 @@ print("" if value is None else value)' "$1"; }
 say "Packages and build"
 deploy/install-packages.sh build run
 mkdir -p build
-cmake --preset release -DPACELINE_ROOMS='base;net;libtrain;schema;coordinator;agent;cli' >build/quickstart-build.log 2>&1 &&
+cmake --preset release >build/quickstart-build.log 2>&1 &&
     cmake --build build/release -j "$(nproc)" --target paceline-coordinator paceline-agent paceline >>build/quickstart-build.log 2>&1 ||
     { tail -n 30 build/quickstart-build.log; fail "the build failed (build/quickstart-build.log)"; }
 echo "  programs in $bin"

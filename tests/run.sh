@@ -2,12 +2,12 @@
 # tests/run.sh [LABEL...]: install what is missing, build, test, and end with one line summed over all runners:
 # "N passed, N failed, N skipped". The exit code is 0 only when something ran and nothing failed.
 #
-#   preset   what runs without a label                       budget on 2 cores
-#   dev      every label but slow                            8 min
-#   asan     labels unit golden contract fuzz e2e            5 min   (no border checks: they look at sources and archives)
-#   tsan     label threads                                   2 min
-#   fuzz     every fuzz target, $FUZZ_SECONDS s shared by all     2 min
-#   clang, cov, clang-tidy                                   with the label slow only
+#   preset   what runs without a label                budget on 2 cores
+#   dev      every label but slow                     8 min
+#   asan     labels unit golden contract fuzz e2e     5 min (no border checks: they look at sources and archives)
+#   tsan     label threads                            2 min
+#   fuzz     every fuzz target, $FUZZ_SECONDS s in all       2 min
+#   clang, cov, clang-tidy                            with the label slow only
 #
 # With labels: those of the dev preset only. The label slow adds the presets clang and cov, clang-tidy and the slow tests.
 # PACELINE_WERROR=ON turns warnings into errors (CI). What the presets are: CMakePresets.json.
@@ -54,14 +54,17 @@ give_up() { # MESSAGE [LOG]
     finish
 }
 
+configure() { # PRESET
+    local log=build/$1/build.log
+    mkdir -p "build/$1"
+    cmake --preset "$1" -DPACELINE_WERROR="${PACELINE_WERROR:-OFF}" >"$log" 2>&1 || give_up "$1: cmake (see $log)" "$log"
+}
+
 build() { # PRESET [TARGET...]
-    local preset=$1 log
+    local preset=$1 log=build/$1/build.log
     shift
-    mkdir -p "build/$preset"
-    log=build/$preset/build.log
     echo "== $preset: build"
-    cmake --preset "$preset" -DPACELINE_WERROR="${PACELINE_WERROR:-OFF}" >"$log" 2>&1 ||
-        give_up "$preset: cmake (see $log)" "$log"
+    configure "$preset"
     cmake --build "build/$preset" -j "$JOBS" ${1:+--target "$@"} >"$log" 2>&1 ||
         give_up "$preset: build (see $log)" "$log"
 }
@@ -86,7 +89,7 @@ run_ctest() { # PRESET CTEST_ARGUMENT...
 # Build only what carries the label: test programs are named like their tests.
 run_threads() {
     local begin=$SECONDS targets
-    cmake --preset tsan -DPACELINE_WERROR="${PACELINE_WERROR:-OFF}" >/dev/null 2>&1 || give_up "tsan: cmake --preset tsan"
+    configure tsan
     mapfile -t targets < <(ctest --test-dir build/tsan -N -L '^threads$' | sed -nE 's/^ *Test +#[0-9]+: //p')
     if [ ${#targets[@]} -eq 0 ]; then
         notes+=("skipped tsan: no test has the label threads")
@@ -109,7 +112,7 @@ fuzz_one() { # NAME SECONDS
 export -f fuzz_one
 
 run_fuzzers() {
-    local begin=$SECONDS names share name
+    local begin=$SECONDS names name share
     build fuzz fuzzers
     mapfile -t names < <(cd build/fuzz/fuzz && ls)
     share=$((FUZZ_SECONDS / ${#names[@]}))

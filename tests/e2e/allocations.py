@@ -3,7 +3,7 @@
 import functools
 
 from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
-from paceline import Failure, Fleet
+from paceline import fashion_fleet, must
 from runner import Skip, run
 
 # Of allocations a message. A neighbour that has no room yet makes one message two.
@@ -15,9 +15,7 @@ def counted():
     """The agents' counts; one set of runs serves all tests."""
     if not LIBRARY.exists():
         raise Skip(f"{LIBRARY.name} is not built: a sanitizer replaces malloc")
-    with Fleet() as fleet:
-        fleet.start_coordinator("--heartbeat-ms", "100", "--lease-ms", "10000")
-        fleet.upload("fashion-train", "fashion-mini", "train")
+    with fashion_fleet() as fleet:
         start_counted_agents(fleet, 3)
         return measure(fleet)
 
@@ -25,9 +23,8 @@ def counted():
 def expect_none(agent, thread, origin):
     for index in (1, 2):
         extra = agent.extra(thread, origin, index)
-        if extra != 0:
-            raise Failure(f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations "
-                          f"({origin})")
+        must(extra == 0,
+             f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations ({origin})")
 
 
 def test_the_compute_thread_allocates_nothing_per_step():
@@ -50,8 +47,7 @@ def test_the_libraries_allocate_a_constant_number_per_message():
             fewer, more = (agent.per_message(thread, "library", index) for index in (1, 2))
             print(f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by libraries over "
                   f"{STEPS[1] - STEPS[0]} steps, {more:.2f} over {STEPS[2] - STEPS[0]}", flush=True)
-            if abs(fewer - more) > LIBRARY_TOLERANCE:
-                raise Failure(f"{agent.device}, thread {thread}: not constant")
+            must(abs(fewer - more) <= LIBRARY_TOLERANCE, f"{agent.device}, thread {thread}: not constant")
 
 
 if __name__ == "__main__":

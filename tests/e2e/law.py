@@ -2,17 +2,8 @@
 
 import random
 
-from paceline import Failure, Fleet, data_files, train
+from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
-
-FASHION = {"fashion-train": data_files("fashion-mini", "train"), "fashion-test": data_files("fashion-mini", "test")}
-DATASET = {"train": "fashion-train"}
-
-
-def job_of(model, steps, batch=8, micro_batches=4, **fields):
-    return {"name": f"law-{model}", "model": {"name": model}, "dataset": DATASET, "batch": batch,
-            "micro_batches": micro_batches, "steps": steps, "epochs": 50,
-            "learning_rate": {"type": "constant", "value": 0.02}, **fields}
 
 
 def reference(job, threads=1):
@@ -25,24 +16,19 @@ def units_of(fleet, model):
 
 def with_cuts(job, cuts):
     count = len(cuts) + 1
-    return {**job, "cuts": cuts or None, "devices": {"min": count, "max": count}}
+    return {**job, "cuts": cuts or None, **on_devices(count, count)}
+
+
+def check_weights(fleet, job, expected, what):
+    sha256 = fleet.checkpoint_sha256(job)
+    must(sha256 == expected, f"{what}: {sha256}, not {expected}")
 
 
 def check(fleet, job, expected, what):
+    """Run the job to its end: its weights are the expected ones."""
     submitted = fleet.submit(job)
     fleet.wait(submitted, "succeeded")
-    sha256 = fleet.checkpoint_sha256(submitted)
-    if sha256 != expected:
-        raise Failure(f"{what}: {sha256}, not {expected}")
-    return submitted
-
-
-def fashion_fleet(agents, *arguments):
-    fleet = Fleet()
-    fleet.start_coordinator("--heartbeat-ms", "100", "--lease-ms", "10000")
-    fleet.upload("fashion-train", "fashion-mini", "train")
-    fleet.start_agents(agents, *arguments)
-    return fleet
+    check_weights(fleet, submitted, expected, what)
 
 
 def random_cuts(generator, units, most_stages):
@@ -52,14 +38,13 @@ def random_cuts(generator, units, most_stages):
 
 def test_one_process_gives_the_same_weights_at_1_and_2_threads():
     for model, steps in (("lenet5", 20), ("resnet8", 4), ("mobilenetv2", 2)):
-        job = job_of(model, steps)
+        job = fashion_job(model, steps=steps)
         one, two = reference(job, 1), reference(job, 2)
-        if one != two:
-            raise Failure(f"{model}: {one} with one thread, {two} with two")
+        must(one == two, f"{model}: {one} with one thread, {two} with two")
 
 
 def test_every_partition_of_lenet5_over_up_to_5_agents_gives_the_weights_of_one_process():
-    job = job_of("lenet5", 6)
+    job = fashion_job("lenet5", steps=6)
     expected = reference(job)
     with fashion_fleet(5) as fleet:
         units = units_of(fleet, "lenet5")
@@ -70,7 +55,7 @@ def test_every_partition_of_lenet5_over_up_to_5_agents_gives_the_weights_of_one_
 
 
 def random_partitions(model, steps, count, seed):
-    job = job_of(model, steps)
+    job = fashion_job(model, steps=steps)
     expected = reference(job)
     generator = random.Random(seed)
     with fashion_fleet(5) as fleet:
@@ -89,14 +74,12 @@ def test_ten_random_partitions_of_mobilenetv2_give_the_weights_of_one_process():
 
 
 def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
-    job = job_of("lenet5", 300, evaluate={"every_epochs": 0})
+    job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0})
     expected = reference(job)
-    with Fleet() as fleet:
-        fleet.start_coordinator("--heartbeat-ms", "100", "--lease-ms", "10000")
-        fleet.upload("fashion-train", "fashion-mini", "train")
-        for index, slowdown in enumerate((1, 2, 4)):
-            fleet.start_agent(f"agent{index}", "--slowdown", slowdown)
-        fleet.wait_for_devices(3)
+    with fashion_fleet() as fleet:
+        for slowdown in (1, 2, 4):
+            fleet.start_agent(None, "--slowdown", slowdown, wait=False)
+        fleet.wait_for_agents()
         submitted = fleet.submit(with_cuts(job, [2, 4]))
         for step, cuts in ((20, [1, 2]), (60, [3, 4]), (100, [1, 4])):
             fleet.wait_for_step(submitted, step)
@@ -107,29 +90,23 @@ def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
         fleet.wait_for_step(submitted, 140)
         fleet.verb(submitted, "pause")
         paused = fleet.wait(submitted, "paused")
-        if not 140 <= paused["version"] < 300:
-            raise Failure(f"paused at version {paused['version']}")
-        if any(device["job"] for device in fleet.get("/v1/devices")["items"]):
-            raise Failure("a paused job holds devices")
+        must(140 <= paused["version"] < 300, f"paused at version {paused['version']}")
+        must(not any(device["job"] for device in fleet.get("/v1/devices")["items"]), "a paused job holds devices")
         fleet.verb(submitted, "resume")
         fleet.wait(submitted, "succeeded")
-        sha256 = fleet.checkpoint_sha256(submitted)
-        if sha256 != expected:
-            raise Failure(f"{sha256}, not {expected}")
+        check_weights(fleet, submitted, expected, "after three re-plans and a pause")
         plans = fleet.get(f"/v1/jobs/{submitted['id']}/plans")["items"]
-        if len(plans) != 5 or not any(plan["bytes_moved"] > 0 for plan in plans):
-            raise Failure(f"5 plans with moved bytes expected: {plans}")
+        must(len(plans) == 5 and any(plan["bytes_moved"] > 0 for plan in plans), f"5 plans with moved bytes expected: {plans}")
 
 
 def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():
-    jobs = [job_of("lenet5", 40, init={"seed": seed}) for seed in (1, 2)]
+    jobs = [fashion_job("lenet5", steps=40, init={"seed": seed}) for seed in (1, 2)]
     expected = [reference(job) for job in jobs]
     with fashion_fleet(4) as fleet:
-        submitted = [fleet.submit({**job, "devices": {"min": 2, "max": 2}}) for job in jobs]
+        submitted = [fleet.submit({**job, **on_devices(2, 2)}) for job in jobs]
         for job, sha256 in zip(submitted, expected):
             fleet.wait(job, "succeeded")
-            if fleet.checkpoint_sha256(job) != sha256:
-                raise Failure("the weights differ")
+            check_weights(fleet, job, sha256, "beside another job")
 
 
 if __name__ == "__main__":

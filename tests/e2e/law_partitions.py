@@ -2,14 +2,15 @@
 
 import random
 
-from law import check, fashion_fleet, job_of, random_cuts, reference, units_of, with_cuts
+from law import check, random_cuts, reference, units_of, with_cuts
+from paceline import fashion_fleet, fashion_job
 from runner import run
 
 SLOWDOWN = ("--slowdown", 1.5)
 
 
 def every_partition_of_resnet8(*arguments):
-    job = job_of("resnet8", 3)
+    job = fashion_job("resnet8", steps=3)
     expected = reference(job)
     with fashion_fleet(1, *arguments) as fleet:
         units = units_of(fleet, "resnet8")
@@ -20,7 +21,7 @@ def every_partition_of_resnet8(*arguments):
 
 
 def random_partitions_of_mobilenetv2(seed, *arguments):
-    job = job_of("mobilenetv2", 2)
+    job = fashion_job("mobilenetv2", steps=2)
     expected = reference(job)
     generator = random.Random(seed)
     with fashion_fleet(8, *arguments) as fleet:

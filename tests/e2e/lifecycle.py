@@ -2,52 +2,28 @@
 the weights of one process."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import threading
 
-from paceline import Failure, Fleet, data_files, train
+from paceline import FASHION, Fleet, fashion_fleet, fashion_job, must, on_devices, train
 from runner import Skip, run
 
-FASHION = {"fashion-train": data_files("fashion-mini", "train"), "fashion-test": data_files("fashion-mini", "test")}
 LEASE_MS = 2000
+OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
 SHORT, LONG = 20, 400
-REFERENCES = {}
 
 
-def job_of(steps, **fields):
-    return {"name": "life", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train"}, "batch": 8, "micro_batches": 4,
-            "steps": steps, "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, **fields}
-
-
-def on_devices(least, most, **fields):
-    return {"devices": {"min": least, "max": most}, **fields}
-
-
+@functools.cache
 def reference(steps):
-    if steps not in REFERENCES:
-        REFERENCES[steps] = train(job_of(steps), FASHION)[0]
-    return REFERENCES[steps]
+    return train(fashion_job(steps=steps), FASHION)[0]
 
 
-def coordinator_options():
-    return ("--heartbeat-ms", "100", "--lease-ms", LEASE_MS)
-
-
-def fashion_fleet(agents=0, *arguments):
-    fleet = Fleet()
-    fleet.start_coordinator(*coordinator_options())
-    fleet.upload("fashion-train", "fashion-mini", "train")
-    if agents:
-        fleet.start_agents(agents, *arguments)
-    return fleet
-
-
-def must(condition, text):
-    if not condition:
-        raise Failure(text)
+def short_lease_fleet(agents=0, *arguments):
+    return fashion_fleet(agents, *arguments, lease_ms=LEASE_MS)
 
 
 def check_weights(fleet, job, steps):
@@ -64,8 +40,8 @@ def devices_are_free(fleet):
 
 
 def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
-    with fashion_fleet() as fleet:
-        job = fleet.submit(job_of(SHORT, **on_devices(2, 2)))
+    with short_lease_fleet() as fleet:
+        job = fleet.submit(fashion_job(steps=SHORT, **on_devices(2, 2)))
         must(job["state"] == "queued" and job["state_reason"] == "waiting_for_devices", f"{job}")
         must("2 more devices" in job["message"], f"{job['message']}")
         fleet.start_agent("first")
@@ -82,9 +58,9 @@ def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
 
 
 def test_a_cancelled_job_frees_its_devices_for_the_next():
-    with fashion_fleet(2) as fleet:
-        first = fleet.submit(job_of(100000, **on_devices(2, 2)))
-        second = fleet.submit(job_of(SHORT, **on_devices(2, 2)))
+    with short_lease_fleet(2) as fleet:
+        first = fleet.submit(fashion_job(steps=100000, **on_devices(2, 2)))
+        second = fleet.submit(fashion_job(steps=SHORT, **on_devices(2, 2)))
         fleet.wait_for_step(first, 5)
         must(fleet.job(second)["state"] == "queued", "two jobs on the same devices")
         must(fleet.verb(first, "cancel")["state"] == "cancelled", "cancel")
@@ -94,10 +70,10 @@ def test_a_cancelled_job_frees_its_devices_for_the_next():
 
 
 def test_jobs_run_by_priority_then_by_age():
-    with fashion_fleet(1) as fleet:
-        first = fleet.submit(job_of(100000))
+    with short_lease_fleet(1) as fleet:
+        first = fleet.submit(fashion_job(steps=100000))
         fleet.wait_for_step(first, 1)
-        jobs = [fleet.submit(job_of(2, name=name, priority=priority))
+        jobs = [fleet.submit(fashion_job(steps=2, name=name, priority=priority))
                 for name, priority in (("old", 0), ("young", 0), ("urgent", 5), ("idle", -5))]
         fleet.verb(first, "cancel")
         done = [fleet.wait(job, "succeeded") for job in jobs]
@@ -106,10 +82,10 @@ def test_jobs_run_by_priority_then_by_age():
 
 
 def test_jobs_that_fit_run_at_once_on_disjoint_devices():
-    with fashion_fleet(3) as fleet:
-        two = fleet.submit(job_of(100000, **on_devices(2, 2)))
-        one = fleet.submit(job_of(100000, **on_devices(1, 1)))
-        three = fleet.submit(job_of(SHORT, **on_devices(3, 3)))
+    with short_lease_fleet(3) as fleet:
+        two = fleet.submit(fashion_job(steps=100000, **on_devices(2, 2)))
+        one = fleet.submit(fashion_job(steps=100000, **on_devices(1, 1)))
+        three = fleet.submit(fashion_job(steps=SHORT, **on_devices(3, 3)))
         running = [fleet.wait(job, "running") for job in (two, one)]
         used = [stage["device"] for job in running for stage in plans(fleet, job)[0]["stages"]]
         must(len(used) == len(set(used)) == 3, f"{used}")
@@ -121,13 +97,13 @@ def test_jobs_that_fit_run_at_once_on_disjoint_devices():
 
 
 def test_a_paused_job_leaves_its_devices_to_others_and_goes_on_later():
-    with fashion_fleet(2, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+    with short_lease_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 10)
         fleet.verb(job, "pause")
         paused = fleet.wait(job, "paused")
         must(10 <= paused["version"] < LONG and paused["progress"]["step"] == paused["version"], f"{paused}")
-        other = fleet.submit(job_of(SHORT, **on_devices(1, 1)))
+        other = fleet.submit(fashion_job(steps=SHORT, **on_devices(1, 1)))
         fleet.wait(other, "succeeded")
         fleet.verb(job, "resume")
         fleet.wait(job, "succeeded")
@@ -136,11 +112,11 @@ def test_a_paused_job_leaves_its_devices_to_others_and_goes_on_later():
 
 
 def restart(way):
-    with fashion_fleet(2, "--slowdown", 4) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+    with short_lease_fleet(2, "--slowdown", 4) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         before = fleet.wait_for_step(job, 20)
         getattr(fleet.coordinator, way)()
-        fleet.restart_coordinator(*coordinator_options())
+        fleet.restart_coordinator(*OPTIONS)
         after = fleet.wait_until(job, lambda seen: seen["progress"]["step"] > before["progress"]["step"], "it goes on")
         must(after["state"] == "running" and after["generation"] == 1, f"the agents were stopped for it: {after}")
         fleet.wait(job, "succeeded")
@@ -157,12 +133,12 @@ def test_agents_train_on_while_the_coordinator_is_killed_and_started():
 
 
 def test_a_job_ends_although_the_coordinator_is_away_when_the_last_step_is_done():
-    with fashion_fleet(2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+    with short_lease_fleet(2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
         fleet.coordinator.kill()
         wait_for_log(fleet.agents[0], "phase=stop")  # stopped, or stopping while there are numbers left to report
-        fleet.restart_coordinator(*coordinator_options())
+        fleet.restart_coordinator(*OPTIONS)
         fleet.wait(job, "succeeded")
         check_weights(fleet, job, LONG)
 
@@ -183,8 +159,8 @@ def wait_for_log(process, text):
 
 
 def test_an_agent_that_leaves_in_order_is_replaced_by_the_others():
-    with fashion_fleet(3, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+    with short_lease_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
         must(fleet.agents[1].stop() == 0, "exit status")
         fleet.wait(job, "succeeded")
@@ -194,8 +170,8 @@ def test_an_agent_that_leaves_in_order_is_replaced_by_the_others():
 
 
 def test_an_agent_that_is_killed_is_replaced_by_the_others():
-    with fashion_fleet(3, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+    with short_lease_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
         fleet.agents[0].kill()
         fleet.wait(job, "succeeded")
@@ -206,8 +182,8 @@ def test_an_agent_that_is_killed_is_replaced_by_the_others():
 
 
 def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
-    with fashion_fleet(2, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+    with short_lease_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
         fleet.agents[1].kill()
         waiting = fleet.wait(job, "waiting_for_devices")
@@ -218,8 +194,8 @@ def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
 
 
 def test_an_agent_that_is_killed_and_started_again_takes_part_again():
-    with fashion_fleet(2, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(2, 2)))
+    with short_lease_fleet(2, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
         fleet.agents[1].kill()
         fleet.start_agent("agent1", "--slowdown", 2)
@@ -229,8 +205,8 @@ def test_an_agent_that_is_killed_and_started_again_takes_part_again():
 
 
 def test_an_agent_that_freezes_and_thaws_does_no_harm():
-    with fashion_fleet(3, "--slowdown", 2) as fleet:
-        job = fleet.submit(job_of(LONG, **on_devices(1, 3), cuts=[2, 4]))
+    with short_lease_fleet(3, "--slowdown", 2) as fleet:
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
         frozen = fleet.agents[2]
         frozen.signal(signal.SIGSTOP)
@@ -259,10 +235,10 @@ def small_disk(fleet, size):
 
 def test_a_full_disk_refuses_uploads_and_nothing_else():
     with Fleet() as fleet, small_disk(fleet, "64m") as place:
-        fleet.start_coordinator(*coordinator_options(), "--min-free", "12M")  # more than the reserve that state.db gives back
+        fleet.start_coordinator(*OPTIONS, "--min-free", "12M")  # more than the reserve that state.db gives back
         fleet.upload("fashion-train", "fashion-mini", "train")
         fleet.start_agents(1, "--slowdown", 2)
-        job = fleet.submit(job_of(LONG))
+        job = fleet.submit(fashion_job(steps=LONG))
         fleet.wait_for_step(job, 5)
         stated = fleet.request("PUT", "/v1/datasets/huge", bytes(80 << 20), {"Content-Type": "application/octet-stream"})
         must(stated.code == "disk_full", f"{stated.status} {stated.body!r}")
@@ -274,7 +250,7 @@ def test_a_full_disk_refuses_uploads_and_nothing_else():
                 file.flush()
         small = fleet.request("PUT", "/v1/datasets/small", b"0123", {"Content-Type": "application/octet-stream"})
         must(small.code == "disk_full", f"{small.status} {small.body!r}")
-        waiting = fleet.submit(job_of(SHORT, name="queued-on-a-full-disk"))
+        waiting = fleet.submit(fashion_job(steps=SHORT, name="queued-on-a-full-disk"))
         must(fleet.get("/healthz") == {"status": "ok"}, "healthz")
         (place / "foreign").unlink()
         fleet.wait(job, "succeeded")

@@ -17,7 +17,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from paceline import Fleet, Process
+from paceline import Fleet
 
 TOOL = pathlib.Path(__file__).resolve().with_name("fleet")
 
@@ -41,10 +41,5 @@ class NamespaceFleet(Fleet):
     def start_device(self, name, *arguments):
         """An agent on the device `name`."""
         address = subprocess.run([str(TOOL), "ip", name], check=True, capture_output=True, text=True).stdout.strip()
-        agent = Process(
-            "paceline-agent",
-            ["--coordinator", f"http://{self.coordinator.address}", "--listen", f"{address}:0", "--insecure", "--state-dir",
-             self.path / name, "--name", name, "--threads", 1, *arguments],
-            self.path / f"{name}.log", prefix=[str(TOOL), "exec", name, "--"])
-        self.agents.append(agent)
-        return agent
+        return self.start_agent(name, "--insecure", *arguments, wait=False, listen=f"{address}:0",
+                                prefix=[str(TOOL), "exec", name, "--"])

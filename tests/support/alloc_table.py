@@ -1,7 +1,6 @@
 """Allocations of the agents' threads per step and per message, counted by alloc_count.c in the real programs.
 
-    with Fleet() as fleet:
-        ... coordinator, data set fashion-train ...
+    with fashion_fleet() as fleet:
         start_counted_agents(fleet, 3)
         for agent in measure(fleet): print(agent.device, agent.per_message("peer", "library"))
 
@@ -14,7 +13,7 @@ import pathlib
 import struct
 import time
 
-from paceline import BIN, Failure
+from paceline import BIN, fashion_job, must, on_devices
 
 LIBRARY = BIN.parent / "tests/alloc_count.so"
 ROW = struct.Struct("<16sQQ")
@@ -39,9 +38,7 @@ def start_counted_agents(fleet, count):
         name = f"agent{index}"
         fleet.start_agent(name, wait=False,
                           environment={"LD_PRELOAD": str(LIBRARY), "ALLOC_COUNT_FILE": str(fleet.path / f"{name}.count")})
-    for agent in fleet.agents:
-        agent.wait_for_address()
-    fleet.wait_for_devices(count)
+    fleet.wait_for_agents()
 
 
 def counts_of(fleet):
@@ -70,8 +67,7 @@ class AgentCounts:
 
     def extra(self, thread, origin, run):
         """What run number `run` allocated beyond the first one."""
-        if thread not in self.seen:
-            raise Failure(f"{self.device} has no thread '{thread}', only {sorted(self.seen)}")
+        must(thread in self.seen, f"{self.device} has no thread '{thread}', only {sorted(self.seen)}")
         zero = dict.fromkeys(ORIGINS, 0)
         return self.runs[run].get(thread, zero)[origin] - self.runs[0].get(thread, zero)[origin]
 
@@ -87,10 +83,8 @@ def thread_names(agent):
 
 
 def run_job(fleet, steps, while_running=None):
-    job = fleet.submit({
-        "name": "allocations", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train"}, "batch": 8,
-        "micro_batches": MICRO_BATCHES, "steps": steps, "epochs": 50, "evaluate": {"every_epochs": 0}, "cuts": CUTS,
-        "devices": {"min": len(CUTS) + 1, "max": len(CUTS) + 1}, "learning_rate": {"type": "constant", "value": 0.02}})
+    job = fleet.submit(fashion_job(steps=steps, micro_batches=MICRO_BATCHES, evaluate={"every_epochs": 0}, cuts=CUTS,
+                                   **on_devices(len(CUTS) + 1, len(CUTS) + 1)))
     if while_running:
         while_running()
     fleet.wait(job, "succeeded")
@@ -102,8 +96,7 @@ def wait_until_free(fleet):
     """The agents have let the job go: their threads of it are gone."""
     deadline = time.monotonic() + 30
     while any(device["job"] for device in fleet.get("/v1/devices?limit=500")["items"]):
-        if time.monotonic() > deadline:
-            raise Failure("the devices are not free again")
+        must(time.monotonic() < deadline, "the devices are not free again")
         time.sleep(0.05)
 
 

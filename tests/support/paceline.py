@@ -29,10 +29,16 @@ BIN = pathlib.Path(os.environ.get("PACELINE_BIN", ROOT / "build/dev/bin"))
 DATA = ROOT / "examples/data"
 WAIT_SECONDS = float(os.environ.get("PACELINE_TEST_WAIT", "120"))
 ENDED = ("succeeded", "failed", "cancelled")
+SLOW_LEASE_MS = 10000  # of fleets in which nobody dies: a loaded machine loses no device
 
 
 class Failure(AssertionError):
     """What was expected did not happen; the text says what did."""
+
+
+def must(condition, text):
+    if not condition:
+        raise Failure(text)
 
 
 class Answer:
@@ -66,7 +72,6 @@ class Process:
 
     def wait_for_address(self):
         deadline = time.monotonic() + 30
-        start = self.log_text().rfind("event=listening")
         while time.monotonic() < deadline:
             for line in self.log_text().splitlines():
                 if "event=listening" in line:
@@ -76,7 +81,7 @@ class Process:
             if self.process.poll() is not None:
                 raise Failure(f"{self.program} ended with {self.process.returncode}: {self.log_text()[-2000:]}")
             time.sleep(0.02)
-        raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]} {start}")
+        raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]}")
 
     def log_text(self):
         return pathlib.Path(self.log).read_text(errors="replace")
@@ -140,6 +145,20 @@ def data_files(folder, part):
     return [DATA / folder / f"{prefix}-images-idx3-ubyte.gz", DATA / folder / f"{prefix}-labels-idx1-ubyte.gz"]
 
 
+FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("train", "test")}
+
+
+def fashion_job(model="lenet5", **fields):
+    """A job on the data set fashion-train; fields replace the others or are added."""
+    return {"name": model, "model": {"name": model}, "dataset": {"train": "fashion-train"}, "batch": 8, "micro_batches": 4,
+            "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, **fields}
+
+
+def on_devices(least, most):
+    """The job's fields that ask for so many devices."""
+    return {"devices": {"min": least, "max": most}}
+
+
 class Fleet:
     def __init__(self):
         self.directory = tempfile.TemporaryDirectory(prefix="paceline-test-")
@@ -184,13 +203,13 @@ class Fleet:
         (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
         return self.start_coordinator(*arguments, listen=address)
 
-    def start_agent(self, name=None, *arguments, wait=True, environment=None):
+    def start_agent(self, name=None, *arguments, wait=True, listen="127.0.0.1:0", environment=None, prefix=()):
         name = name or f"agent{len(self.agents)}"
         agent = Process(
             "paceline-agent",
-            ["--coordinator", f"http://{self.coordinator.address}", "--listen", "127.0.0.1:0", "--state-dir",
+            ["--coordinator", f"http://{self.coordinator.address}", "--listen", listen, "--state-dir",
              self.path / name, "--name", name, "--threads", 1, *arguments],
-            self.path / f"{name}.log", environment)
+            self.path / f"{name}.log", environment, prefix)
         self.agents.append(agent)
         if wait:
             agent.wait_for_address()
@@ -199,9 +218,13 @@ class Fleet:
     def start_agents(self, count, *arguments):
         for _ in range(count):
             self.start_agent(None, *arguments, wait=False)
+        return self.wait_for_agents()
+
+    def wait_for_agents(self):
+        """Until each agent that was started has enrolled; the devices."""
         for agent in self.agents:
             agent.wait_for_address()
-        self.wait_for_devices(len(self.agents))
+        return self.wait_for_devices(len(self.agents))
 
     # ---- the API ----
 
@@ -260,17 +283,23 @@ class Fleet:
 
     def checkpoint(self, job):
         """The final model's bytes."""
-        done = self.job(job)
-        answer = self.request("GET", f"/v1/checkpoints/{done['checkpoint']}/content", expect=200)
-        return answer.body
+        return self.request("GET", f"/v1/checkpoints/{self.job(job)['checkpoint']}/content", expect=200).body
 
     def checkpoint_sha256(self, job):
-        body = self.checkpoint(job)
-        sha256 = hashlib.sha256(body).hexdigest()
+        """Of the final model's bytes, which must be what the checkpoint's record says."""
+        sha256 = hashlib.sha256(self.checkpoint(job)).hexdigest()
         stated = self.get(f"/v1/checkpoints/{self.job(job)['checkpoint']}")["sha256"]
-        if sha256 != stated:
-            raise Failure(f"the checkpoint's bytes have sha256 {sha256}, its record says {stated}")
+        must(sha256 == stated, f"the checkpoint's bytes have sha256 {sha256}, its record says {stated}")
         return sha256
+
+
+def fashion_fleet(agents=0, *arguments, lease_ms=SLOW_LEASE_MS):
+    """A coordinator that hears of everything soon, with fashion-train, and so many agents."""
+    fleet = Fleet()
+    fleet.start_coordinator("--heartbeat-ms", 100, "--lease-ms", lease_ms)
+    fleet.upload("fashion-train", "fashion-mini", "train")
+    fleet.start_agents(agents, *arguments)
+    return fleet
 
 
 def train(job, datasets, threads=1, arguments=(), environment=None):
