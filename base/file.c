@@ -38,9 +38,9 @@ int file_read(const char *path, struct buf *out, struct err *err)
         /* One byte more than the limit allows would show a file that is too large. */
         size_t room = out->limit - out->size;
         char extra;
-        char *to = room > 0 ? buf_reserve(out, room < READ_CHUNK ? room : READ_CHUNK, err) : &extra;
+        char *to = room > 0 ? buf_reserve(out, room < READ_CHUNK ? room : READ_CHUNK, NULL) : &extra;
         if (!to) {
-            return err_wrap(err, "read '%s'", path);
+            return err_set(err, ERR_MEMORY, "read '%s': no memory for %zu bytes and more", path, out->size);
         }
         ssize_t got = read(fd, to, room == 0 ? 1 : room < READ_CHUNK ? room : READ_CHUNK);
         if (got < 0 && errno == EINTR) {

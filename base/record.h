@@ -99,7 +99,8 @@ void record_fault(struct record_faults *faults, const char *pointer, const char 
 NODISCARD int record_read(const struct record *record, const json_t *value, const char *base_pointer, void *out,
                           struct record_faults *faults, struct err *err);
 /* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?', numbers that are not
- * finite null, and a time of 0 that is not nullable the first moment of 1970. */
+ * finite null (which reading refuses unless the field is nullable: who computes a number for a table keeps it finite),
+ * and a time of 0 that is not nullable the first moment of 1970. */
 json_t *record_write(const struct record *record, const void *value);
 /* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);

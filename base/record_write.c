@@ -7,6 +7,15 @@
 #include "base/record_parts.h"
 #include "base/utf8.h"
 
+/* How many elements the list or map of the struct at base has. */
+static size_t element_count(const struct field *field, const char *base)
+{
+    const void *stored = base + field->count_offset;
+    size_t count = *(const size_t *)stored;
+    ASSERT(count <= field->size);
+    return count;
+}
+
 /* Free what the field of the struct at base owns; the plain members stay. */
 static void release_field(const struct field *field, char *base)
 {
@@ -18,8 +27,7 @@ static void release_field(const struct field *field, char *base)
         *(json_t **)at = NULL;
     } else if (field->type == FIELD_LIST) {
         const struct field element = record_element(field);
-        size_t count = *record_count(field, base);
-        ASSERT(count <= field->size);
+        size_t count = element_count(field, base);
         for (size_t i = 0; i < count; i++) {
             release_field(&element, (char *)at + i * field->element_size);
         }
@@ -72,10 +80,7 @@ static bool is_zero(const struct field *field, const char *base)
     case FIELD_RECORD:
     case FIELD_CONSTANT: return false;
     case FIELD_LIST:
-    case FIELD_MAP: {
-        const void *count = base + field->count_offset;
-        return *(const size_t *)count == 0;
-    }
+    case FIELD_MAP: return element_count(field, base) == 0;
     case FIELD_JSON: return *(json_t *const *)at == NULL;
     }
     return false;
@@ -124,9 +129,7 @@ static json_t *write_value(const struct field *field, const char *base);
 
 static json_t *write_list(const struct field *field, const char *base)
 {
-    const void *stored = base + field->count_offset;
-    size_t count = *(const size_t *)stored;
-    ASSERT(count <= field->size);
+    size_t count = element_count(field, base);
     const struct field element = record_element(field);
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {
@@ -140,9 +143,7 @@ static json_t *write_list(const struct field *field, const char *base)
 
 static json_t *write_map(const struct field *field, const char *base)
 {
-    const void *stored = base + field->count_offset;
-    size_t count = *(const size_t *)stored;
-    ASSERT(count <= field->size);
+    size_t count = element_count(field, base);
     const struct field *name_field = &field->record->fields[0];
     const struct field *value_field = &field->record->fields[1];
     json_t *object = json_object();

@@ -1,4 +1,5 @@
-/* dataset.h: a data set and a checkpoint as the API shows them. */
+/* dataset.h: what the center keeps, one record each: data sets, checkpoints, units of versions, models. Plain structs;
+ * wire form by the records below. */
 #ifndef SCHEMA_DATASET_H
 #define SCHEMA_DATASET_H
 
@@ -46,13 +47,12 @@ struct model_row {
     char name[NAME_SIZE];
     char sha256[SHA256_SIZE];
     int64_t revision;
-    int64_t created_ms;
+    int64_t created_ms; /* 0: one of the zoo */
 };
 
-/* created_ms 0: one of the zoo. */
-extern const struct record model_row_record;
 extern const struct record dataset_record;
 extern const struct record checkpoint_record;
 extern const struct record center_unit_record;
+extern const struct record model_row_record;
 
 #endif

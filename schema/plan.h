@@ -2,7 +2,6 @@
 #ifndef SCHEMA_PLAN_H
 #define SCHEMA_PLAN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

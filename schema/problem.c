@@ -91,7 +91,7 @@ json_t *problem_write(enum problem_code code, const char *detail, const char *in
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE])
 {
     message[0] = '\0';
-    json_t *body = NULL;
+    json_auto_t *body = NULL;
     if (json_parse(text, size, &body, NULL)) {
         return PROBLEM_NONE;
     }
@@ -118,6 +118,5 @@ enum problem_code problem_read(const char *text, size_t size, char message[MESSA
         utf8_mark_cut(message, MESSAGE_SIZE);
     }
     utf8_repair_line(message);
-    json_decref(body);
     return found;
 }

@@ -151,5 +151,5 @@ void gemm_describe(char *out, size_t size)
     if (sscanf(openblas_get_config(), "%*s %31s", version) != 1) {
         version[0] = '\0';
     }
-    snprintf(out, size, "openblas-%s-%s", version, openblas_get_corename());
+    (void)snprintf(out, size, "openblas-%s-%s", version, openblas_get_corename());
 }

@@ -5,9 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/gemm.h"
 #include "libtrain/train.h"

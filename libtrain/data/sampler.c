@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -21,15 +22,14 @@ int64_t train_steps_per_epoch(uint64_t samples, size_t batch)
 int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct train_sampler **out, struct err *err)
 {
     if (batch < 1 || samples < batch) {
-        return err_set(err, ERR_INVALID, "batch of %zu samples: expected 1 to the data set's %llu", batch,
-                       (unsigned long long)samples);
+        return err_set(err, ERR_INVALID, "batch of %zu samples: expected 1 to the data set's %" PRIu64, batch, samples);
     }
     if (samples > UINT32_MAX) {
-        return err_set(err, ERR_LIMIT, "%llu samples: at most %u", (unsigned long long)samples, UINT32_MAX);
+        return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
     }
     struct train_sampler *sampler = malloc(sizeof(*sampler) + (size_t)samples * sizeof(sampler->order[0]));
     if (!sampler) {
-        return err_set(err, ERR_MEMORY, "out of memory for the order of %llu samples", (unsigned long long)samples);
+        return err_set(err, ERR_MEMORY, "out of memory for the order of %" PRIu64 " samples", samples);
     }
     sampler->seed = seed;
     sampler->batch = batch;

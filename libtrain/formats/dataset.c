@@ -19,7 +19,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "labels are written as
  * whose header comes first. */
 struct conversion {
     const int *fd;
-    size_t fd_count;
     const struct dataset_limits *limits;
     struct source source;
     size_t open_file; /* of source, once it is open */
@@ -290,7 +289,6 @@ int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits 
         return err_set(err, ERR_MEMORY, "no memory to read a data set");
     }
     conversion->fd = fd;
-    conversion->fd_count = fd_count;
     conversion->limits = limits;
     conversion->sink = sink;
     conversion->sink_arg = arg;

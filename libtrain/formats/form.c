@@ -1,15 +1,14 @@
 #include "libtrain/formats/form.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "libtrain/formats/part.h"
 
 #define INPUTS "inputs"
 #define LABELS "labels"
 
-int form_check(const struct safetensors_header *header, struct dataset_info *out, struct err *err)
+/* Fill *out (but classes) from a header; ERR_FORMAT when it is not the one form. */
+static int check(const struct safetensors_header *header, struct dataset_info *out, struct err *err)
 {
     const struct safetensors_tensor *inputs = safetensors_find(header, INPUTS);
     const struct safetensors_tensor *labels = safetensors_find(header, LABELS);
@@ -62,7 +61,7 @@ int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out
         return rc;
     }
     uint32_t classes = info->classes;
-    rc = form_check(&header, info, err);
+    rc = check(&header, info, err);
     info->classes = classes;
     return rc;
 }
@@ -91,7 +90,7 @@ static int read_form_header(struct stream *stream, struct safetensors_header *he
     if ((rc = stream_read_all(stream, text + 8, (size_t)size - 8, "the header ends", err))) {
         return rc;
     }
-    if ((rc = safetensors_parse(text, (size_t)size, header, err)) || (rc = form_check(header, info, err))) {
+    if ((rc = safetensors_parse(text, (size_t)size, header, err)) || (rc = check(header, info, err))) {
         return err ? err_wrap(err, "%s", stream->name) : rc;
     }
     return 0;

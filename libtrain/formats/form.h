@@ -8,8 +8,6 @@
 #define FORM_TENSORS 2
 #define FORM_HEADER_MAX 4096
 
-/* Fill *out (but classes) from a header read by safetensors_parse; ERR_FORMAT when it is not the one form. */
-NODISCARD int form_check(const struct safetensors_header *header, struct dataset_info *out, struct err *err);
 /* Write the header of a data set whose count, shape and dtype are set; sets the offsets and sizes of *info. */
 NODISCARD int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out_size, struct err *err);
 

@@ -5,32 +5,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
-
-/* What an op needs and may do, by type. */
-struct op_traits {
-    bool backward_input;  /* backward reads the input */
-    bool backward_output; /* backward reads the output */
-    bool in_place;        /* forward may overwrite input[0] */
-    bool evaluate_in_place;
-    bool gradient_in_place; /* backward may overwrite the output's gradient */
-    bool pass;              /* the output is the input; a sum's gradient is that of each input */
-    bool pass_gradient;
-};
-
-static const struct op_traits traits[] = {
-    [OP_CONV2D] = {.backward_input = true},
-    [OP_LINEAR] = {.backward_input = true},
-    [OP_BATCH_NORM] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
-    [OP_RELU] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
-    [OP_RELU6] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
-    [OP_MAX_POOL] = {0},
-    [OP_AVG_POOL] = {0},
-    [OP_GLOBAL_AVG_POOL] = {0},
-    [OP_FLATTEN] = {.pass = true, .pass_gradient = true},
-    [OP_DROPOUT] = {.in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
-    [OP_ADD] = {.in_place = true, .evaluate_in_place = true, .pass_gradient = true},
-    [OP_CONCAT] = {0},
-};
+#include "libtrain/model/op_traits.h"
 
 /* A piece of memory that one or more tensors live in, one after the other. */
 struct storage {
@@ -61,11 +36,6 @@ struct planner {
 
 #define NO_STORAGE SIZE_MAX
 
-static uint64_t aligned_bytes(uint64_t bytes)
-{
-    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-}
-
 static uint64_t tensor_bytes(const struct planner *planner, size_t tensor)
 {
     return (uint64_t)shape_elements(planner->shape[tensor]) * planner->arena->micro_batch * sizeof(float);
@@ -75,7 +45,7 @@ static size_t storage_add(struct planner *planner, enum arena_area area, uint64_
 {
     ASSERT(planner->storage_count < planner->storage_capacity);
     planner->storage[planner->storage_count] =
-        (struct storage){.area = area, .bytes = aligned_bytes(bytes), .first = step, .last = step};
+        (struct storage){.area = area, .bytes = size_align(bytes, WORKSPACE_ALIGNMENT), .first = step, .last = step};
     return planner->storage_count++;
 }
 
@@ -98,7 +68,7 @@ static void place_tensors(struct arena *arena, struct arena_op *op)
         const struct op_tensor *tensor = &op->op->tensor[t];
         uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
         op->tensor[t] = *end;
-        *end += aligned_bytes((uint64_t)tensor->elements * sizeof(float)) / sizeof(float);
+        *end += size_align(tensor->elements * sizeof(float), WORKSPACE_ALIGNMENT) / sizeof(float);
     }
 }
 
@@ -138,7 +108,7 @@ static size_t output_storage(struct planner *planner, size_t g, bool training)
 {
     const struct op *op = planner->arena->op[g].op;
     ASSERT(op);
-    const struct op_traits *trait = &traits[op->type];
+    const struct op_traits *trait = op_traits(op->type);
     size_t input = planner->activation[planner->base[g] + op->input[0]];
     const struct storage *storage = &planner->storage[input];
     bool may = training ? trait->in_place : trait->evaluate_in_place;
@@ -167,10 +137,11 @@ static void plan_activations(struct planner *planner, bool training)
         for (size_t i = 0; i < op->input_count; i++) {
             struct storage *input = &planner->storage[planner->activation[planner->base[g] + op->input[i]]];
             input->last = g + 1;
-            input->keep = input->keep || (training && traits[op->type].backward_input);
+            input->keep = input->keep || (training && op_traits(op->type)->backward_input);
         }
         planner->storage[output].last = g + 1;
-        planner->storage[output].keep = planner->storage[output].keep || (training && traits[op->type].backward_output);
+        planner->storage[output].keep =
+            planner->storage[output].keep || (training && op_traits(op->type)->backward_output);
     }
     planner->storage[planner->activation[planner->op_count]].last = planner->op_count + 1; /* output, or loss */
 }
@@ -197,7 +168,7 @@ static void place_slot(struct planner *planner)
         }
         if (saved > 0) {
             op->saved = (struct arena_place){.area = ARENA_SLOT, .offset = arena->slot_bytes};
-            arena->slot_bytes += aligned_bytes(saved);
+            arena->slot_bytes += size_align(saved, WORKSPACE_ALIGNMENT);
         }
     }
 }
@@ -208,7 +179,7 @@ static void place_slot(struct planner *planner)
 static void plan_input_gradient(struct planner *planner, size_t g, size_t i, size_t step)
 {
     struct arena_op *op = &planner->arena->op[g];
-    const struct op_traits *trait = &traits[op->op->type];
+    const struct op_traits *trait = op_traits(op->op->type);
     size_t input = planner->base[g] + op->op->input[i];
     if (!planner->wants[input]) {
         return;
@@ -244,7 +215,7 @@ static void plan_gradients(struct planner *planner)
     size_t output = storage_add(planner, loss ? ARENA_SLOT : ARENA_OUTPUT_GRADIENT, 0, last + 1);
     if (loss) {
         planner->storage[output].offset = arena->slot_bytes;
-        arena->slot_bytes += aligned_bytes(tensor_bytes(planner, last));
+        arena->slot_bytes += size_align(tensor_bytes(planner, last), WORKSPACE_ALIGNMENT);
     }
     arena->output_gradient = place_of(planner, output);
     if (planner->wants[last]) {
@@ -267,13 +238,13 @@ static void plan_gradients(struct planner *planner)
 
 /* ---- the workspace ---- */
 
-/* Give storages from `first` on that lie in the workspace their offsets: each the lowest gap among those alive with it
- * (they come in the order of their first step). Returns the bytes needed. */
-static uint64_t place_workspace(struct planner *planner, size_t first)
+/* Give the storages that lie in the workspace their offsets: each the lowest gap among those alive with it (they come
+ * in the order of their first step). Returns the bytes needed. */
+static uint64_t place_workspace(struct planner *planner)
 {
     uint64_t peak = 0;
     size_t live_count = 0;
-    for (size_t s = first; s < planner->storage_count; s++) {
+    for (size_t s = 0; s < planner->storage_count; s++) {
         struct storage *storage = &planner->storage[s];
         if (storage->area != ARENA_WORKSPACE) {
             continue;
@@ -346,7 +317,7 @@ static void plan_training(struct planner *planner)
     plan_activations(planner, true);
     place_slot(planner);
     plan_gradients(planner);
-    arena->tensor_bytes = place_workspace(planner, 0);
+    arena->tensor_bytes = place_workspace(planner);
     arena->input = place_of(planner, planner->activation[0]);
     arena->output = place_of(planner, planner->activation[planner->op_count]);
     for (size_t g = 0; g < planner->op_count; g++) {
@@ -371,7 +342,7 @@ static void plan_evaluation(struct planner *planner)
     struct arena *arena = planner->arena;
     planner->storage_count = 0;
     plan_activations(planner, false);
-    uint64_t bytes = place_workspace(planner, 0);
+    uint64_t bytes = place_workspace(planner);
     arena->tensor_bytes = bytes > arena->tensor_bytes ? bytes : arena->tensor_bytes;
     arena->evaluate_input = place_of(planner, planner->activation[0]);
     arena->evaluate_output = place_of(planner, planner->activation[planner->op_count]);
@@ -467,7 +438,7 @@ int arena_new(const struct model *model, size_t first, size_t end, size_t micro_
     }
     *arena = (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch};
     int rc = plan_ops(arena, err);
-    if (rc != 0) {
+    if (rc) {
         arena_free(&arena);
         return rc;
     }

@@ -2,24 +2,24 @@
 
 #include <stdbool.h>
 
+#include "libtrain/model/op_traits.h"
+
 /* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean 1, variance 3, scale
  * and shift 2; backward: the two sums 5, the gradient 5. Dropout: mask and scale. */
 static const struct {
     double forward, backward; /* per output element */
-    bool keeps_input;         /* backward reads the input */
-    bool keeps_output;        /* backward reads the output */
-    uint32_t keeps_bytes;     /* per output element, besides: where a maximum was, which element was dropped */
+    uint32_t keeps_bytes;     /* per output element, besides: which position of the window was the maximum */
 } ops[] = {
-    [OP_CONV2D] = {.keeps_input = true},
-    [OP_LINEAR] = {.keeps_input = true},
-    [OP_BATCH_NORM] = {.forward = 6, .backward = 10, .keeps_input = true},
-    [OP_RELU] = {.forward = 1, .backward = 1, .keeps_output = true},
-    [OP_RELU6] = {.forward = 2, .backward = 2, .keeps_output = true},
-    [OP_MAX_POOL] = {.backward = 1, .keeps_bytes = 4},
+    [OP_CONV2D] = {0},
+    [OP_LINEAR] = {0},
+    [OP_BATCH_NORM] = {.forward = 6, .backward = 10},
+    [OP_RELU] = {.forward = 1, .backward = 1},
+    [OP_RELU6] = {.forward = 2, .backward = 2},
+    [OP_MAX_POOL] = {.backward = 1, .keeps_bytes = sizeof(uint16_t)},
     [OP_AVG_POOL] = {0},
     [OP_GLOBAL_AVG_POOL] = {0},
     [OP_FLATTEN] = {0},
-    [OP_DROPOUT] = {.forward = 2, .backward = 1, .keeps_bytes = 1},
+    [OP_DROPOUT] = {.forward = 2, .backward = 1},
     [OP_ADD] = {.forward = 1, .backward = 1},
     [OP_CONCAT] = {0},
 };
@@ -101,8 +101,9 @@ static uint64_t kept_bytes(const struct unit *unit)
     uint64_t bytes = 0;
     kept[unit->op_count] = true;
     for (size_t i = 0; i < unit->op_count; i++) {
-        kept[i + 1] = kept[i + 1] || ops[unit->op[i].type].keeps_output;
-        kept[unit->op[i].input[0]] = kept[unit->op[i].input[0]] || ops[unit->op[i].type].keeps_input;
+        const struct op *op = &unit->op[i];
+        kept[i + 1] = kept[i + 1] || op_traits(op->type)->backward_output;
+        kept[op->input[0]] = kept[op->input[0]] || op_traits(op->type)->backward_input;
     }
     for (size_t i = unit->op_count; i > 0; i--) {
         const struct op *op = &unit->op[i - 1];

@@ -62,7 +62,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
     }
     ARENA_AUTO struct arena *arena = NULL;
     int rc = arena_new(model, request->first, request->end, request->micro_batch, &arena, err);
-    if (rc != 0) {
+    if (rc) {
         return rc;
     }
     size_t arrays = optimizer_state_arrays(optimizer);

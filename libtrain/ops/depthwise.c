@@ -1,7 +1,5 @@
 #include "libtrain/ops/depthwise.h"
 
-#include <string.h>
-
 #include "libtrain/backend/simd.h"
 
 /* Channels are done in blocks that a few vector registers hold; the rest one by one. */

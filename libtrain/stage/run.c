@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -107,11 +108,6 @@ static int check_labels(const struct train_stage *stage, size_t count, const int
     return 0;
 }
 
-static bool is_finite(double value)
-{
-    return value - value == 0.0;
-}
-
 static size_t output_bytes(const struct train_stage *stage, size_t count)
 {
     return count * shape_elements(stage_model(stage)->unit[stage->config.end - 1].out) * sizeof(float);
@@ -142,7 +138,7 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     double batch = (double)config->micro_batch * (double)config->micro_batches;
     double loss = softmax_cross_entropy(&stage->compute, config->micro_batch, stage_model(stage)->classes, result,
                                         labels, 1.0 / batch, writable(&areas, arena->output_gradient));
-    if (!is_finite(loss)) {
+    if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
                        stage->slot[slot].position.step);
     }
@@ -157,7 +153,7 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
     ASSERT(stage_is_last(stage) ? labels && loss_sum : output != NULL);
     if (stage_is_last(stage)) {
         int rc = check_labels(stage, stage->config.micro_batch, labels, err);
-        if (rc != 0) {
+        if (rc) {
             return rc;
         }
     }
@@ -223,7 +219,7 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
         return 0;
     }
     double loss = softmax_cross_entropy(&stage->compute, count, stage_model(stage)->classes, result, labels, 0.0, NULL);
-    if (!is_finite(loss)) {
+    if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of an evaluation is not finite");
     }
     *loss_sum += loss;
@@ -238,7 +234,7 @@ int train_evaluate(struct train_stage *stage, size_t count, const void *input, f
     ASSERT(stage_is_last(stage) ? labels && loss_sum && correct : output != NULL);
     if (stage_is_last(stage)) {
         int rc = check_labels(stage, count, labels, err);
-        if (rc != 0) {
+        if (rc) {
             return rc;
         }
     }

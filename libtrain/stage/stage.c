@@ -1,9 +1,8 @@
 #include "libtrain/stage/stage.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/assert.h"
 
 /* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A stage without
  * parameters has empty arenas. */
@@ -14,7 +13,7 @@ static int allocate(uint64_t bytes, bool zero, const char *what, void *out_point
     }
     void *memory = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)bytes);
     if (!memory) {
-        return err_set(err, ERR_MEMORY, "out of memory for %llu bytes of %s", (unsigned long long)bytes, what);
+        return err_set(err, ERR_MEMORY, "out of memory for %" PRIu64 " bytes of %s", bytes, what);
     }
     if (zero) {
         memset(memory, 0, (size_t)bytes);
@@ -31,7 +30,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
     rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->momentum, err);
     rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
     rc = rc ? rc : allocate(bytes->workspace, false, "workspace", &stage->workspace, err);
-    if (rc != 0) {
+    if (rc) {
         return rc;
     }
     const struct arena *arena = stage->arena;
@@ -62,7 +61,7 @@ static int describe_units(struct train_stage *stage, struct err *err)
         size_t unit = config->first + i;
         stage->first_op[i + 1] = stage->first_op[i] + config->model->unit[unit].op_count;
         int rc = state_layout_new(config->model, unit, &config->optimizer, &stage->layout[i], err);
-        if (rc != 0) {
+        if (rc) {
             return rc;
         }
     }
@@ -88,7 +87,7 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     rc = rc ? rc : arena_new(config->model, config->first, config->end, config->micro_batch, &stage->arena, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);
-    if (rc != 0) {
+    if (rc) {
         return rc;
     }
     *out = stage;

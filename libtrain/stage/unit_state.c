@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -142,8 +143,8 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
     const char *name = stage_model(stage)->unit[unit].name;
     if (size != layout->blob_bytes) {
-        return err_set(err, ERR_FORMAT, "snapshot of unit '%s' has %zu bytes: expected %llu", name, size,
-                       (unsigned long long)layout->blob_bytes);
+        return err_set(err, ERR_FORMAT, "snapshot of unit '%s' has %zu bytes: expected %" PRIu64, name, size,
+                       layout->blob_bytes);
     }
     if (memcmp(blob, layout->header_text, (size_t)layout->header.data_offset) != 0) {
         return err_set(err, ERR_FORMAT, "snapshot of unit '%s': its tensors are not those of the unit", name);

@@ -47,7 +47,7 @@ static void check_result(const struct buf *result, const struct dataset_info *in
 static void convert_files(const int *fd, size_t count)
 {
     static const struct dataset_limits limits = {.total_bytes = RESULT_BYTES_MAX, .entries = 16};
-    struct buf result BUF_AUTO;
+    BUF_AUTO struct buf result;
     struct dataset_info info;
     struct err err = {0};
     buf_init(&result, RESULT_BYTES_MAX);

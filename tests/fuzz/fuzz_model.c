@@ -31,9 +31,9 @@ static void check_model(const struct model *model)
 {
     static const struct optimizer momentum = {.type = OPTIMIZER_SGD, .momentum = 0.9};
     static struct unit_cost cost[MODEL_UNITS_MAX];
-    struct buf text BUF_AUTO;
-    struct buf again BUF_AUTO;
-    struct buf header BUF_AUTO;
+    BUF_AUTO struct buf text;
+    BUF_AUTO struct buf again;
+    BUF_AUTO struct buf header;
     struct err err = {0};
     buf_init(&text, 8 << 20);
     buf_init(&again, 8 << 20);

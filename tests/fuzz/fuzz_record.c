@@ -1,5 +1,4 @@
-/* fuzz_record.c: base/json and base/record under any bytes. What is read must come out of write and read unchanged. */
-#include <stdlib.h>
+/* base/json and base/record under any bytes. What is read must come out of write and read unchanged. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-/* fuzz_url.c: request targets and Range headers under any bytes. What is decoded may be shown, logged and stored; a
+/* Request targets and Range headers under any bytes. What is decoded may be shown, logged and stored; a
  * range lies within its content. */
 #include <stdint.h>
 #include <stdlib.h>

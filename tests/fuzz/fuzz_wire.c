@@ -1,4 +1,4 @@
-/* fuzz_wire.c: every body that a coordinator or an agent takes from outside: what is read without a fault is written
+/* Every body that a coordinator or an agent takes from outside: what is read without a fault is written
  * and read again as the same text. */
 #include <stdbool.h>
 #include <stdint.h>

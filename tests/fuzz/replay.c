@@ -1,4 +1,4 @@
-/* replay.c: the main of a fuzz target outside the fuzz preset. It feeds every file of the directories given to
+/* The main of a fuzz target outside the fuzz preset. It feeds every file of the directories given to
  * LLVMFuzzerTestOneInput, in the order of their names, and prints how many: the committed corpus is an ordinary test.
  */
 #include <dirent.h>

@@ -47,9 +47,7 @@ static void expect_state(const struct fixture *fixture, const struct pipeline *p
     for (size_t unit = 0; unit < pipeline->recipe.model->unit_count; unit++) {
         struct train_stage *stage = pipeline->stage[unit];
         const struct state_layout *layout = stage->layout[0];
-        unsigned char *blob = malloc(train_unit_bytes(stage, unit));
-        assert_non_null(blob);
-        train_unit_save(stage, unit, blob);
+        unsigned char *blob = unit_save(stage, unit);
         for (size_t i = 0; i < layout->header.tensor_count; i++) {
             static const char *const kinds[] = {
                 [STATE_PARAMETER] = "parameter", [STATE_BUFFER] = "buffer", [STATE_MOMENTUM] = "gradient"};
@@ -88,7 +86,7 @@ static void check_net(void **state, const char *name, uint32_t h, uint32_t w, ui
     const int32_t *labels = fixture_data(&fixture, "labels", DTYPE_I32, &batch);
     assert_non_null(inputs);
     assert_non_null(labels);
-    struct model *model = test_model_zoo(name, h, w, c);
+    struct model *model = zoo_model(name, h, w, c);
     assert_int_equal(bytes, batch * shape_elements(model->input));
     const struct pipeline_recipe recipe = {.model = model,
                                            .batch = batch,

@@ -80,6 +80,33 @@ static void each_case(void **state, const char *op, golden_fn check)
     assert_true(number > 0);
 }
 
+/* What an op with weights gives; zeros at first. */
+struct weighted {
+    float *weight, *gradient; /* in libtrain's layout */
+    float *y, *dx, *dweight, *dbias;
+};
+
+static struct weighted weighted_new(const struct golden *golden)
+{
+    return (struct weighted){.weight = output(golden, "weight"),
+                             .gradient = output(golden, "weight"),
+                             .y = output(golden, "y"),
+                             .dx = output(golden, "dx"),
+                             .dweight = output(golden, "weight"),
+                             .dbias = output(golden, "bias")};
+}
+
+/* Compare with the fixture, and free. */
+static void weighted_expect(const struct golden *golden, struct weighted *w)
+{
+    expect(golden, "y", w->y);
+    expect(golden, "dx", w->dx);
+    expect(golden, "dweight", w->dweight);
+    expect(golden, "dbias", w->dbias);
+    free(w->weight);
+    free(w->gradient);
+}
+
 static void conv2d_case(const struct golden *golden)
 {
     struct conv2d_shape s = {.N = size_at(golden, 0),
@@ -95,23 +122,13 @@ static void conv2d_case(const struct golden *golden)
     s.OW = (s.W + 2 * s.P - s.K) / s.S + 1;
     bool bias = size_at(golden, 9);
     struct compute compute = compute_init(golden->pool, conv2d_workspace(&s));
-    float *weight = output(golden, "weight");
-    float *ours = output(golden, "weight");
-    float *y = output(golden, "y");
-    float *dx = output(golden, "dx");
-    float *dweight = output(golden, "weight");
-    float *dbias = output(golden, "bias");
-    conv2d_import(&s, input(golden, "weight"), weight);
-    conv2d_forward(&compute, &s, input(golden, "x"), weight, bias ? input(golden, "bias") : NULL, y);
-    conv2d_backward_data(&compute, &s, input(golden, "dy"), weight, dx, false);
-    conv2d_backward_weights(&compute, &s, input(golden, "x"), input(golden, "dy"), ours, dbias);
-    conv2d_export(&s, ours, dweight);
-    expect(golden, "y", y);
-    expect(golden, "dx", dx);
-    expect(golden, "dweight", dweight);
-    expect(golden, "dbias", dbias);
-    free(weight);
-    free(ours);
+    struct weighted w = weighted_new(golden);
+    conv2d_import(&s, input(golden, "weight"), w.weight);
+    conv2d_forward(&compute, &s, input(golden, "x"), w.weight, bias ? input(golden, "bias") : NULL, w.y);
+    conv2d_backward_data(&compute, &s, input(golden, "dy"), w.weight, w.dx, false);
+    conv2d_backward_weights(&compute, &s, input(golden, "x"), input(golden, "dy"), w.gradient, w.dbias);
+    conv2d_export(&s, w.gradient, w.dweight);
+    weighted_expect(golden, &w);
     compute_done(&compute);
 }
 
@@ -125,23 +142,13 @@ static void linear_case(const struct golden *golden)
     struct shape flat = {(uint32_t)size_at(golden, 1), (uint32_t)size_at(golden, 2), (uint32_t)size_at(golden, 3)};
     struct linear_shape s = {.N = size_at(golden, 0), .F = shape_elements(flat), .O = size_at(golden, 4)};
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
-    float *weight = output(golden, "weight");
-    float *ours = output(golden, "weight");
-    float *y = output(golden, "y");
-    float *dx = output(golden, "dx");
-    float *dweight = output(golden, "weight");
-    float *dbias = output(golden, "bias");
-    linear_import(s.O, flat, input(golden, "weight"), weight);
-    linear_forward(&compute, &s, input(golden, "x"), weight, input(golden, "bias"), y);
-    linear_backward_data(&compute, &s, input(golden, "dy"), weight, dx, false);
-    linear_backward_weights(&compute, &s, input(golden, "x"), input(golden, "dy"), ours, dbias);
-    linear_export(s.O, flat, ours, dweight);
-    expect(golden, "y", y);
-    expect(golden, "dx", dx);
-    expect(golden, "dweight", dweight);
-    expect(golden, "dbias", dbias);
-    free(weight);
-    free(ours);
+    struct weighted w = weighted_new(golden);
+    linear_import(s.O, flat, input(golden, "weight"), w.weight);
+    linear_forward(&compute, &s, input(golden, "x"), w.weight, input(golden, "bias"), w.y);
+    linear_backward_data(&compute, &s, input(golden, "dy"), w.weight, w.dx, false);
+    linear_backward_weights(&compute, &s, input(golden, "x"), input(golden, "dy"), w.gradient, w.dbias);
+    linear_export(s.O, flat, w.gradient, w.dweight);
+    weighted_expect(golden, &w);
     compute_done(&compute);
 }
 

@@ -59,7 +59,7 @@ static int run(char **argv, struct err *err)
     buf_init(&file, FILE_BYTES_MAX);
     int rc = parse(argv[1], argv + 2, &model, err);
     rc = rc ? rc : train_pool_new(1, &pool, err);
-    if (rc != 0) {
+    if (rc) {
         return rc;
     }
     const struct train_stage_config config = {.model = model,

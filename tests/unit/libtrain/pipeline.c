@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/stage/stage.h"
 
@@ -60,7 +59,8 @@ void pipeline_free(struct pipeline *pipeline)
     free(pipeline);
 }
 
-struct train_stage *pipeline_stage_of(const struct pipeline *pipeline, size_t unit)
+/* The stage that runs a unit. */
+static struct train_stage *stage_of(const struct pipeline *pipeline, size_t unit)
 {
     size_t i = 0;
     while (pipeline->end[i] <= unit) {
@@ -72,7 +72,7 @@ struct train_stage *pipeline_stage_of(const struct pipeline *pipeline, size_t un
 void pipeline_initialise(struct pipeline *pipeline)
 {
     for (size_t unit = 0; unit < pipeline->recipe.model->unit_count; unit++) {
-        train_unit_initialise(pipeline_stage_of(pipeline, unit), unit);
+        train_unit_initialise(stage_of(pipeline, unit), unit);
     }
 }
 
@@ -200,12 +200,20 @@ void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned c
 
 /* ---- state ---- */
 
+unsigned char *unit_save(const struct train_stage *stage, size_t unit)
+{
+    unsigned char *blob = malloc(train_unit_bytes(stage, unit));
+    assert_non_null(blob);
+    train_unit_save(stage, unit, blob);
+    return blob;
+}
+
 unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size)
 {
     size_t units = pipeline->recipe.model->unit_count;
     size_t size = 0;
     for (size_t unit = 0; unit < units; unit++) {
-        size += train_unit_bytes(pipeline_stage_of(pipeline, unit), unit);
+        size += train_unit_bytes(stage_of(pipeline, unit), unit);
     }
     if (size == 0) {
         fail_msg("a model without units");
@@ -214,7 +222,7 @@ unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size)
     unsigned char *blobs = malloc(size);
     assert_non_null(blobs);
     for (size_t unit = 0, offset = 0; unit < units; unit++) {
-        struct train_stage *stage = pipeline_stage_of(pipeline, unit);
+        struct train_stage *stage = stage_of(pipeline, unit);
         train_unit_save(stage, unit, blobs + offset);
         offset += train_unit_bytes(stage, unit);
     }
@@ -226,32 +234,14 @@ void pipeline_load(struct pipeline *pipeline, const unsigned char *blobs)
 {
     struct err err = {0};
     for (size_t unit = 0; unit < pipeline->recipe.model->unit_count; unit++) {
-        struct train_stage *stage = pipeline_stage_of(pipeline, unit);
+        struct train_stage *stage = stage_of(pipeline, unit);
         size_t size = train_unit_bytes(stage, unit);
         assert_ok(train_unit_load(stage, unit, blobs, size, &err), &err);
         blobs += size;
     }
 }
 
-/* ---- models and data ---- */
-
-struct model *test_model(const char *text, const struct model_fit *fit)
-{
-    json_t *value = NULL;
-    struct model *model = NULL;
-    struct record_faults faults = {0};
-    struct err err = {0};
-    assert_non_null(text);
-    assert_ok(json_parse(text, strlen(text), &value, &err), &err);
-    assert_ok(model_parse(value, fit, &model, &faults, &err), &err);
-    json_decref(value);
-    return model;
-}
-
-struct model *test_model_zoo(const char *name, uint32_t h, uint32_t w, uint32_t c)
-{
-    return test_model(model_zoo_text(name), &(struct model_fit){{h, w, c}, DTYPE_U8, 10});
-}
+/* ---- data ---- */
 
 unsigned char *draw_bytes(struct draws *draws, size_t count)
 {

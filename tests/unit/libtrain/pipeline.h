@@ -5,6 +5,7 @@
 
 #include "libtrain/train.h"
 #include "tests/unit/libtrain/kernel_support.h"
+#include "tests/unit/libtrain_model/model_support.h"
 
 #define PIPELINE_STAGES_MAX 64
 
@@ -44,15 +45,11 @@ void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned 
 void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs, const int32_t *labels,
                        double *loss_sum, uint64_t *correct);
 
+/* A unit's snapshot; heap. */
+unsigned char *unit_save(const struct train_stage *stage, size_t unit);
 /* All units' snapshots, one behind the other; heap. Load: from another pipeline of the same recipe. */
 unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size);
 void pipeline_load(struct pipeline *pipeline, const unsigned char *blobs);
-/* The stage that runs a unit. */
-struct train_stage *pipeline_stage_of(const struct pipeline *pipeline, size_t unit);
-
-/* A model of the zoo, or of a description text, for h x w x c samples in 10 classes. */
-struct model *test_model_zoo(const char *name, uint32_t h, uint32_t w, uint32_t c);
-struct model *test_model(const char *text, const struct model_fit *fit);
 
 /* Random stored samples (bytes) and labels; heap. */
 unsigned char *draw_bytes(struct draws *draws, size_t count);

@@ -1,6 +1,5 @@
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/ops/batch_norm.h"
 #include "tests/unit/libtrain/kernel_support.h"

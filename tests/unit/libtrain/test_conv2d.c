@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/ops/conv2d.h"
 #include "tests/unit/libtrain/kernel_support.h"

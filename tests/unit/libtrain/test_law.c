@@ -137,29 +137,29 @@ static void check_random_partitions(struct law *law, int times)
     }
 }
 
-static void every_partition_of_lenet5_gives_the_same_bits(void **state)
+static void check_every_partition(void **state, const char *name)
 {
-    struct law law = law_new(state, test_model_zoo("lenet5", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model(name, 28, 28, 1), MICRO_BATCHES);
     size_t end[PIPELINE_STAGES_MAX];
     for (uint64_t cuts = 0; cuts < UINT64_C(1) << (law.model->unit_count - 1); cuts++) {
         check_partition(&law, end, partition_of(cuts, law.model->unit_count, end));
     }
     law_done(&law);
+}
+
+static void every_partition_of_lenet5_gives_the_same_bits(void **state)
+{
+    check_every_partition(state, "lenet5");
 }
 
 static void every_partition_of_mlp_gives_the_same_bits(void **state)
 {
-    struct law law = law_new(state, test_model_zoo("mlp", 28, 28, 1), MICRO_BATCHES);
-    size_t end[PIPELINE_STAGES_MAX];
-    for (uint64_t cuts = 0; cuts < UINT64_C(1) << (law.model->unit_count - 1); cuts++) {
-        check_partition(&law, end, partition_of(cuts, law.model->unit_count, end));
-    }
-    law_done(&law);
+    check_every_partition(state, "mlp");
 }
 
 static void partitions_of_resnet8_give_the_same_bits(void **state)
 {
-    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
     check_random_partitions(&law, PARTITIONS(10));
     law_done(&law);
 }
@@ -167,10 +167,9 @@ static void partitions_of_resnet8_give_the_same_bits(void **state)
 static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
 {
     if (THREAD_SANITIZER) {
-        print_message("skipped: too slow under the thread sanitizer; resnet8 takes the same paths\n");
-        skip();
+        test_skip("too slow under the thread sanitizer; resnet8 takes the same paths");
     }
-    struct law law = law_new(state, test_model_zoo("mobilenetv2", 32, 32, 3), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("mobilenetv2", 32, 32, 3), MICRO_BATCHES);
     check_random_partitions(&law, PARTITIONS(3));
     law_done(&law);
 }
@@ -205,7 +204,7 @@ static const char everything[] =
 static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
 {
     struct law law =
-        law_new(state, test_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7}), MICRO_BATCHES);
+        law_new(state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7}), MICRO_BATCHES);
     check_random_partitions(&law, PARTITIONS(40));
     size_t every[PIPELINE_STAGES_MAX];
     check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
@@ -216,7 +215,7 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
 {
     static const char *const names[] = {"lenet5", "resnet8"};
     for (size_t n = 0; n < 2; n++) {
-        struct law law = law_new(state, test_model_zoo(names[n], 28, 28, 1), MICRO_BATCHES);
+        struct law law = law_new(state, zoo_model(names[n], 28, 28, 1), MICRO_BATCHES);
         for (int times = 0; times < PARTITIONS(6); times++) {
             unsigned char *blobs = NULL;
             for (int64_t step = 1; step <= STEPS; step++) {
@@ -246,7 +245,7 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
 
 static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
 {
-    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
     size_t end[PIPELINE_STAGES_MAX];
     for (int times = 0; times < 3; times++) {
         struct pipeline *pipeline = pipeline_new(&law.recipe, end, draw_partition(&law, end), law.pools->pool[1]);
@@ -275,7 +274,7 @@ static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
 
 static void evaluation_gives_the_same_bits_for_every_partition_and_thread_count(void **state)
 {
-    struct law law = law_new(state, test_model_zoo("resnet8", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
     double first_loss = 0.0;
     uint64_t first_correct = 0;
     for (int times = 0; times < 8; times++) {
@@ -307,8 +306,8 @@ static void micro_batches_change_the_result_within_rounding(void **state)
 {
     static const char *const names[] = {"lenet5", "mlp"};
     for (size_t n = 0; n < 2; n++) {
-        struct law whole = law_new(state, test_model_zoo(names[n], 28, 28, 1), 1);
-        struct law parts = law_new(state, test_model_zoo(names[n], 28, 28, 1), MICRO_BATCHES);
+        struct law whole = law_new(state, zoo_model(names[n], 28, 28, 1), 1);
+        struct law parts = law_new(state, zoo_model(names[n], 28, 28, 1), MICRO_BATCHES);
         size_t first = 0;
         assert_int_equal(whole.expected_size, parts.expected_size);
         struct pipeline *pipeline = pipeline_new(&whole.recipe, &whole.model->unit_count, 1, whole.pools->pool[0]);

@@ -1,7 +1,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/ops/elementary.h"
 #include "libtrain/ops/softmax_cross_entropy.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/arena.h"
@@ -92,7 +91,7 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
     struct draws draws = draws_new(1);
     for (int i = 0; i < 24; i++) {
         const struct zoo_case *z = &zoo[i % 4];
-        struct model *model = test_model_zoo(z->name, z->h, z->w, z->c);
+        struct model *model = zoo_model(z->name, z->h, z->w, z->c);
         struct err err = {0};
         struct train_stage *stage = NULL;
         struct memory_bytes bytes;
@@ -134,7 +133,7 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
     for (size_t i = 0; i < 8; i++) {
         const struct zoo_case *z = &zoo[i % 4];
         struct draws draws = draws_new(i);
-        struct model *model = test_model_zoo(z->name, z->h, z->w, z->c);
+        struct model *model = zoo_model(z->name, z->h, z->w, z->c);
         const struct pipeline_recipe recipe = {.model = model,
                                                .batch = 8,
                                                .micro_batches = 4,
@@ -204,7 +203,7 @@ static void no_tensor_of_the_workspace_is_overwritten_while_it_is_needed(void **
 {
     (void)state;
     for (size_t i = 0; i < 4; i++) {
-        struct model *model = test_model_zoo(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
         for (size_t first = 0; first < model->unit_count; first++) {
             struct arena *arena = NULL;
             struct err err = {0};
@@ -226,7 +225,7 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
         " {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 1, \"bias\": false},"
         " {\"type\": \"batch_norm\"}, {\"type\": \"relu6\"}, {\"type\": \"global_avg_pool\"},"
         " {\"type\": \"linear\", \"units\": 10}]}], \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
-    struct model *model = test_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10});
+    struct model *model = good_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10});
     struct arena *arena = NULL;
     struct err err = {0};
     assert_ok(arena_new(model, 0, 1, 4, &arena, &err), &err);
@@ -242,7 +241,7 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
 static void a_request_out_of_bounds_is_refused(void **state)
 {
     (void)state;
-    struct model *model = test_model_zoo("lenet5", 28, 28, 1);
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
     const struct optimizer optimizer = {.type = OPTIMIZER_SGD};
     struct memory_bytes bytes;
     struct err err = {0};

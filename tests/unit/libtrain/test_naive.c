@@ -1,5 +1,4 @@
 /* The oracles themselves: their gradients against finite differences of their forward passes, in double. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

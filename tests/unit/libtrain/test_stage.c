@@ -14,7 +14,7 @@ struct whole {
 static struct whole whole_new(void **state, const char *name, size_t micro_batch)
 {
     const struct kernel_pools *pools = *state;
-    struct whole whole = {.model = test_model_zoo(name, 28, 28, 1)};
+    struct whole whole = {.model = zoo_model(name, 28, 28, 1)};
     struct err err = {0};
     const struct train_stage_config config = {.model = whole.model,
                                               .end = whole.model->unit_count,
@@ -37,14 +37,6 @@ static void whole_done(struct whole *whole)
     model_free(&whole->model);
 }
 
-static unsigned char *save(const struct train_stage *stage, size_t unit)
-{
-    unsigned char *blob = malloc(train_unit_bytes(stage, unit));
-    assert_non_null(blob);
-    train_unit_save(stage, unit, blob);
-    return blob;
-}
-
 /* A tensor of a snapshot by name; elements out. */
 static float *find(const struct train_stage *stage, size_t unit, unsigned char *blob, const char *name, size_t *count)
 {
@@ -63,7 +55,7 @@ static void initial_weights_fill_hes_range_and_the_rest_is_zero_or_one(void **st
 {
     struct whole whole = whole_new(state, "resnet8", 2);
     size_t count;
-    unsigned char *blob = save(whole.stage, 0);
+    unsigned char *blob = unit_save(whole.stage, 0);
     float *weight = find(whole.stage, 0, blob, "stem.0.weight", &count);
     double bound = sqrt(6.0 / 9.0); /* 3 x 3 on one channel */
     double largest = 0.0;
@@ -107,8 +99,8 @@ static void initial_weights_depend_on_seed_unit_and_element_alone(void **state)
         assert_ok(train_stage_new(&config, &part, &err), &err);
         for (size_t unit = 2; unit < 4; unit++) {
             train_unit_initialise(part, unit);
-            unsigned char *one = save(whole.stage, unit);
-            unsigned char *other = save(part, unit);
+            unsigned char *one = unit_save(whole.stage, unit);
+            unsigned char *other = unit_save(part, unit);
             bool same = memcmp(one, other, train_unit_bytes(part, unit)) == 0;
             assert_true(same == (seed == 3));
             free(one);
@@ -123,7 +115,7 @@ static void a_weights_first_draws_lie_in_pytorchs_order(void **state)
 {
     struct whole whole = whole_new(state, "lenet5", 2);
     size_t count;
-    unsigned char *blob = save(whole.stage, 2);
+    unsigned char *blob = unit_save(whole.stage, 2);
     float *weight = find(whole.stage, 2, blob, "dense1.1.weight", &count);
     struct rng_stream stream = rng_stream(3, RNG_INITIALISE, 2, 0);
     float bound = (float)sqrt(6.0 / 400.0);
@@ -141,8 +133,8 @@ static void a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept(void 
     struct whole whole = whole_new(state, "lenet5", 2);
     struct err err = {0};
     size_t size = train_unit_bytes(whole.stage, 1);
-    unsigned char *blob = save(whole.stage, 1);
-    unsigned char *broken = save(whole.stage, 1);
+    unsigned char *blob = unit_save(whole.stage, 1);
+    unsigned char *broken = unit_save(whole.stage, 1);
     memset(broken + size - 64, 0x11, 64);
     assert_int_equal(train_unit_load(whole.stage, 1, broken, size - 4, &err), ERR_FORMAT);
     assert_holds(err.text, "conv2");
@@ -163,7 +155,7 @@ static void a_snapshot_loads_from_any_address_and_saves_the_same_bytes(void **st
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
         size_t size = train_unit_bytes(whole.stage, unit);
         size_t data = (size_t)whole.stage->layout[unit]->header.data_offset;
-        unsigned char *blob = save(whole.stage, unit);
+        unsigned char *blob = unit_save(whole.stage, unit);
         unsigned char *moved = malloc(size + 1);
         assert_non_null(moved);
         for (size_t i = data; i < size; i++) {
@@ -225,7 +217,7 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     double loss;
     unsigned char *before[32];
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
-        before[unit] = save(whole.stage, unit);
+        before[unit] = unit_save(whole.stage, unit);
     }
     assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), &err);
     train_backward(whole.stage, 0, NULL, NULL);
@@ -235,7 +227,7 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     assert_holds(err.text, "weight' is not finite");
     train_discard(whole.stage);
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
-        unsigned char *after = save(whole.stage, unit);
+        unsigned char *after = unit_save(whole.stage, unit);
         assert_memory_equal(before[unit], after, train_unit_bytes(whole.stage, unit));
         free(before[unit]);
         free(after);

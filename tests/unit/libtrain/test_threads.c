@@ -1,7 +1,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/gemm.h"

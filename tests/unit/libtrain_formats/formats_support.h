@@ -3,7 +3,6 @@
 #ifndef TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

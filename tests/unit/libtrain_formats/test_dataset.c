@@ -1,4 +1,4 @@
-#include <string.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/file.h"

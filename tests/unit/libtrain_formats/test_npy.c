@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_formats/formats_support.h"

@@ -1,6 +1,5 @@
 #include "tests/unit/libtrain_model/model_support.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* model_support.h: descriptions as C texts, for the tests of libtrain/model. One thread. */
+/* model_support.h: models from descriptions as C texts, for the tests of libtrain. One thread. */
 #ifndef TESTS_UNIT_LIBTRAIN_MODEL_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_MODEL_SUPPORT_H
 

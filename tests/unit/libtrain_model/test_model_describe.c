@@ -22,8 +22,8 @@ static void assert_same_op(const struct op *a, const struct op *b)
 /* describe(model) and describe(parse(describe(model))) are the same bytes. */
 static void assert_round_trip(const struct model *model)
 {
-    struct buf first BUF_AUTO;
-    struct buf second BUF_AUTO;
+    BUF_AUTO struct buf first;
+    BUF_AUTO struct buf second;
     struct err err = {0};
     buf_init(&first, MODEL_DESCRIPTION_BYTES_MAX);
     buf_init(&second, MODEL_DESCRIPTION_BYTES_MAX);
@@ -65,7 +65,7 @@ static void an_example_survives_describe_and_parse(void **state)
     static const char *const examples[] = {"tiny-residual", "tiny-branches"};
     for (size_t i = 0; i < 2; i++) {
         char path[64];
-        struct buf text BUF_AUTO;
+        BUF_AUTO struct buf text;
         struct err err = {0};
         (void)snprintf(path, sizeof(path), "examples/models/%s.json", examples[i]);
         buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
@@ -86,7 +86,7 @@ static void defaults_are_written_out(void **state)
         good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4},"
                    "{\"type\":\"linear\",\"units\":\"classes\"}]}]}",
                    &fit);
-    struct buf text BUF_AUTO;
+    BUF_AUTO struct buf text;
     struct err err = {0};
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
     json_t *described = model_describe(model);

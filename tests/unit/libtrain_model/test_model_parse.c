@@ -1,6 +1,5 @@
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "libtrain/model/recipe.h"
 #include "tests/support/test.h"

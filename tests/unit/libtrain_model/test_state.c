@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "libtrain/model/state.h"
 #include "tests/support/test.h"
@@ -78,7 +77,7 @@ static void an_export_is_the_concatenation_of_the_first_parts(void **state)
 {
     (void)state;
     struct model *model = zoo_model("mobilenetv2", 32, 32, 3);
-    struct buf text BUF_AUTO;
+    BUF_AUTO struct buf text;
     struct err err = {0};
     buf_init(&text, SAFETENSORS_HEADER_MAX);
     assert_ok(state_export_header(model, &text, &err), &err);

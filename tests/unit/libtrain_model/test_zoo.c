@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "libtrain/model/cost.h"
 #include "tests/support/test.h"

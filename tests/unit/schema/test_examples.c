@@ -46,28 +46,46 @@ static bool holds(const json_t *whole, json_t *part)
     return json_equal(whole, part);
 }
 
-static void check_valid(const char *name, const struct buf *text)
+/* An example as its record reads and judges it. */
+struct reading {
+    const struct test_record *test;
+    void *value; /* heap; record_done is the caller's where rc is 0 */
+    struct record_faults faults;
+    struct err err;
+    int rc;
+};
+
+static void read_example(const char *name, const struct buf *text, struct reading *out)
 {
     const struct test_record *test = test_record_find(name);
     if (!test) {
         fail_msg("%s: no record of that name", name);
         return;
     }
+    *out = (struct reading){.test = test, .value = test_record_new(test)};
+    assert_non_null(out->value);
+    out->rc = wire_read(test->record, text->data, text->size, out->value, &out->faults, &out->err);
+    if (!out->rc && test->check) {
+        out->rc = test->check(out->value, &out->faults, &out->err);
+        if (out->rc) {
+            record_done(test->record, out->value);
+        }
+    }
+}
+
+static void check_valid(const char *name, const struct buf *text)
+{
+    struct reading reading = {0};
+    read_example(name, text, &reading);
+    if (reading.rc) {
+        fail_msg("%s: %s", name, reading.err.text);
+    }
+    const struct record *record = reading.test->record;
     struct err err = {0};
-    struct record_faults faults = {0};
-    void *value = test_record_new(test);
-    assert_non_null(value);
-    int rc = wire_read(test->record, text->data, text->size, value, &faults, &err);
-    if (!rc && test->check) {
-        rc = test->check(value, &faults, &err);
-    }
-    if (rc) {
-        fail_msg("%s: %s", name, err.text);
-    }
     BUF_AUTO struct buf first, second;
     buf_init(&first, JSON_BODY_MAX);
     buf_init(&second, JSON_BODY_MAX);
-    assert_ok(wire_write(test->record, value, &first, &err), &err);
+    assert_ok(wire_write(record, reading.value, &first, &err), &err);
 
     json_auto_t *document = NULL;
     json_auto_t *written = NULL;
@@ -76,44 +94,34 @@ static void check_valid(const char *name, const struct buf *text)
     if (!holds(written, document)) {
         fail_msg("%s: %s", name, first.data);
     }
-    void *again = calloc(1, test->record->size);
+    void *again = calloc(1, record->size);
     assert_non_null(again);
-    assert_ok(wire_read(test->record, first.data, first.size, again, &faults, &err), &err);
-    assert_ok(wire_write(test->record, again, &second, &err), &err);
+    assert_ok(wire_read(record, first.data, first.size, again, &reading.faults, &err), &err);
+    assert_ok(wire_write(record, again, &second, &err), &err);
     assert_string_equal(first.data, second.data);
-    record_done(test->record, value);
-    record_done(test->record, again);
-    free(value);
+    record_done(record, reading.value);
+    record_done(record, again);
+    free(reading.value);
     free(again);
 }
 
 static void check_invalid(const char *name, const struct buf *text)
 {
-    const struct test_record *test = test_record_find(name);
-    if (!test) {
-        fail_msg("%s: no record of that name", name);
-        return;
-    }
-    struct err err = {0};
-    struct record_faults faults = {0};
-    void *value = test_record_new(test);
-    assert_non_null(value);
-    int rc = wire_read(test->record, text->data, text->size, value, &faults, &err);
-    if (!rc && test->check) {
-        rc = test->check(value, &faults, &err);
-        record_done(test->record, value);
-    }
-    free(value);
-    if (!rc) {
+    struct reading reading = {0};
+    read_example(name, text, &reading);
+    free(reading.value);
+    if (!reading.rc) {
         fail_msg("%s: was taken", name);
     }
+    const struct record_faults *faults = &reading.faults;
+    struct err err = {0};
     BUF_AUTO struct buf found;
     buf_init(&found, 1 << 16);
-    for (size_t i = 0; i < faults.count; i++) {
-        assert_ok(buf_printf(&found, &err, "%s: %s\n", faults.fault[i].pointer, faults.fault[i].message), &err);
+    for (size_t i = 0; i < faults->count; i++) {
+        assert_ok(buf_printf(&found, &err, "%s: %s\n", faults->fault[i].pointer, faults->fault[i].message), &err);
     }
-    if (faults.count == 0) {
-        assert_ok(buf_printf(&found, NULL, "%s\n", err.text), NULL);
+    if (faults->count == 0) {
+        assert_ok(buf_printf(&found, &err, "%s\n", reading.err.text), &err);
     }
     char beside[512];
     (void)snprintf(beside, sizeof(beside), "schema/examples/invalid/%.*s.txt", (int)(strlen(name) - 5), name);

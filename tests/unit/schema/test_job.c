@@ -35,7 +35,7 @@ static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
     (void)state;
     struct err err = {0};
     struct job_spec spec = job_spec_default;
-    memcpy(spec.model.name, "lenet5", sizeof "lenet5");
+    memcpy(spec.model.name, "lenet5", sizeof("lenet5"));
     assert_int_equal(job_spec_check(&spec, NULL, &err), 0);
     spec.devices_min = 9;
     assert_int_equal(job_spec_check(&spec, NULL, &err), ERR_INVALID);

@@ -2,7 +2,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -234,6 +233,27 @@ static void the_contract_knows_exactly_the_error_codes(void **state)
     }
 }
 
+/* Call visit for every operation of every path. */
+static void each_operation(const json_t *contract,
+                           void (*visit)(const json_t *operation, const char *path, const char *method, void *arg),
+                           void *arg)
+{
+    const char *path;
+    json_t *item;
+    json_t *paths = json_object_get(contract, "paths");
+    json_object_foreach(paths, path, item)
+    {
+        const char *method;
+        json_t *operation;
+        json_object_foreach(item, method, operation)
+        {
+            if (strcmp(method, "parameters") != 0) {
+                visit(operation, path, method, arg);
+            }
+        }
+    }
+}
+
 static void note_problems(const json_t *list, bool noted[PROBLEM_COUNT], const char *where)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -247,48 +267,35 @@ static void note_problems(const json_t *list, bool noted[PROBLEM_COUNT], const c
     }
 }
 
+static void note_operation(const json_t *operation, const char *path, const char *method, void *arg)
+{
+    (void)method;
+    note_problems(json_object_get(operation, "x-problems"), arg, path);
+}
+
 static void every_error_code_is_answered_by_some_operation(void **state)
 {
     bool noted[PROBLEM_COUNT] = {false};
     note_problems(json_object_get(json_object_get(*state, "info"), "x-problems"), noted, "info");
-    const char *path;
-    json_t *item;
-    json_t *paths = json_object_get(*state, "paths");
-    json_object_foreach(paths, path, item)
-    {
-        const char *method;
-        json_t *operation;
-        json_object_foreach(item, method, operation)
-        {
-            note_problems(json_object_get(operation, "x-problems"), noted, path);
-        }
-    }
+    each_operation(*state, note_operation, noted);
     for (int i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++) {
         expect(noted[i], problem_kinds[i].code, "no operation states it");
     }
 }
 
+static void check_operation(const json_t *operation, const char *path, const char *method, void *arg)
+{
+    size_t *operations = arg;
+    expect(json_is_string(json_object_get(operation, "operationId")), path, "%s has no id", method);
+    expect(json_is_string(json_object_get(operation, "summary")), path, "%s has no summary", method);
+    expect(json_object_get(json_object_get(operation, "responses"), "default"), path, "%s states no problem", method);
+    (*operations)++;
+}
+
 static void every_operation_has_an_id_a_summary_and_a_problem_answer(void **state)
 {
     size_t operations = 0;
-    const char *path;
-    json_t *item;
-    json_t *paths = json_object_get(*state, "paths");
-    json_object_foreach(paths, path, item)
-    {
-        const char *method;
-        json_t *operation;
-        json_object_foreach(item, method, operation)
-        {
-            if (strcmp(method, "parameters") != 0) {
-                expect(json_is_string(json_object_get(operation, "operationId")), path, "%s has no id", method);
-                expect(json_is_string(json_object_get(operation, "summary")), path, "%s has no summary", method);
-                expect(json_object_get(json_object_get(operation, "responses"), "default"), path,
-                       "%s states no problem", method);
-                operations++;
-            }
-        }
-    }
+    each_operation(*state, check_operation, &operations);
     assert_true(operations >= 35);
 }
 

@@ -1,0 +1,20 @@
+#include "libtrain/model/op_traits.h"
+
+const struct op_traits *op_traits(enum op_type type)
+{
+    static const struct op_traits table[] = {
+        [OP_CONV2D] = {.backward_input = true},
+        [OP_LINEAR] = {.backward_input = true},
+        [OP_BATCH_NORM] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_RELU] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_RELU6] = {.backward_output = true, .in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_MAX_POOL] = {0},
+        [OP_AVG_POOL] = {0},
+        [OP_GLOBAL_AVG_POOL] = {0},
+        [OP_FLATTEN] = {.pass = true, .pass_gradient = true},
+        [OP_DROPOUT] = {.in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_ADD] = {.in_place = true, .evaluate_in_place = true, .pass_gradient = true},
+        [OP_CONCAT] = {0},
+    };
+    return &table[type];
+}
