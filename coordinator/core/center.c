@@ -100,13 +100,9 @@ void center_keep(struct core *core, const char *sha256)
 
 void center_keep_job(struct core *core, const struct job_slot *job)
 {
-    for (int i = 0; i < 2; i++) {
-        const struct center_version *version = &job->center[i];
-        for (size_t u = 0; version->count > 0 && u < job->unit_count; u++) {
-            if (version->present[u]) {
-                center_keep(core, version->unit[u].sha256);
-            }
-        }
+    const struct center_version *whole = &job->center[job->whole];
+    for (size_t u = 0; whole->count > 0 && u < job->unit_count; u++) {
+        center_keep(core, whole->unit[u].sha256);
     }
 }
 

@@ -191,23 +191,22 @@ static void handle_model_stored(struct core *core, const struct event *event)
 
 /* ---- the end of a step ---- */
 
+/* Those left over from an earlier step are not marked: marks take room from the actions that are to settle them. */
 static void settle_failures(struct core *core)
 {
-    for (size_t i = 0; core->unsettled && i < core->jobs.count; i++) {
-        if (job_slot_at(core, i)->failure != FAILURE_NONE) {
-            job_mark(core, job_slot_at(core, i));
-        }
-    }
+    bool all = core->unsettled;
+    size_t count = all ? core->jobs.count : core->job_list_count;
     core->unsettled = false;
-    for (size_t i = 0; i < core->job_list_count; i++) {
-        if (core->job_list[i]->failure == FAILURE_NONE) {
+    for (size_t i = 0; i < count; i++) {
+        struct job_slot *job = all ? job_slot_at(core, i) : core->job_list[i];
+        if (job->failure == FAILURE_NONE) {
             continue;
         }
         if (!act_room(core)) {
             core->unsettled = true;
             break;
         }
-        generation_failed(core, core->job_list[i]);
+        generation_failed(core, job);
     }
 }
 

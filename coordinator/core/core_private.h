@@ -110,6 +110,8 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
                   const struct heartbeat *heartbeat);
 /* Unit times of the planning's devices for the job (NULL: a job that does not exist yet). */
 void profile_times(struct planning *planning, const struct job_slot *job);
+/* Of the job's units [first, end). Uses the planning's scratch. */
+uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end);
 struct partition_link profile_link(const struct device_slot *a, const struct device_slot *b);
 
 /* ---- progress.c ---- */
@@ -154,6 +156,8 @@ void scheduler_run(struct core *core);
 /* ---- jobs.c ---- */
 void handle_job_submit(struct core *core, const struct event *event);
 void handle_job_verb(struct core *core, const struct event *event);
+/* What a new slot needs when its job (id, spec, data) is in it. */
+void job_init(struct core *core, struct job_slot *job, const struct model *model);
 void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message);
 void job_pause_now(struct core *core, struct job_slot *job);
 
@@ -170,8 +174,9 @@ void generation_fail(struct core *core, struct job_slot *job, enum failure_cause
 /* At the end of the step. */
 void generation_failed(struct core *core, struct job_slot *job);
 void generation_tick(struct core *core, struct job_slot *job);
-/* The plan ends: devices are free. state: enum plan_state. */
-void plan_close(struct core *core, struct job_slot *job, int state, int64_t last_version);
+/* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
+ * stopped, unless that is known already. */
+void plan_close(struct core *core, struct job_slot *job, int64_t version);
 /* How long a phase may take before its generation fails. */
 int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job, int64_t state_bytes);
 int64_t stop_timeout_ms(const struct job_slot *job);

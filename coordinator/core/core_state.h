@@ -18,7 +18,7 @@
 #define EXPORT_ATTEMPTS_MAX 5
 #define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
 #define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
-#define METRIC_NAMES 4
+#define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
 
 struct job_slot;
 
@@ -62,7 +62,6 @@ struct stage_report {
     bool stopped;
     int64_t stopped_version;
     int64_t step;
-    int64_t bytes_moved;
 };
 
 /* A version of which the devices hold every unit: what the last stop left. */

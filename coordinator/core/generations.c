@@ -54,6 +54,34 @@ static int64_t choose_start(struct core *core, struct job_slot *job)
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
+/* ---- the end of a plan ---- */
+
+/* Where it stopped is told already, or is `version`. Rows of half a version mean something only while their plan stores
+ * it. */
+static void end_plan(struct core *core, struct job_slot *job, int64_t version)
+{
+    bool ran = job->plan.state != PLAN_PREPARING;
+    ASSERT(plan_active(job));
+    job->plan.last_version = ran && job->plan.last_version == 0 ? version : job->plan.last_version;
+    job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
+    job->plan.ended_ms = core->wall_ms;
+    plan_changed(core, job);
+    center_discard(core, job);
+}
+
+void plan_close(struct core *core, struct job_slot *job, int64_t version)
+{
+    job_touch(core, job);
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        if (device && device->job == job) {
+            device_release(core, device);
+        }
+    }
+    job->deadline_ms = job->suspicion_ms = job->export_ms = NEVER;
+    end_plan(core, job, version);
+}
+
 /* ---- the next generation ---- */
 
 static bool in_plan(const struct plan *plan, const struct device_slot *device)
@@ -70,11 +98,7 @@ static bool in_plan(const struct plan *plan, const struct device_slot *device)
 static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
 {
     if (plan_active(job)) {
-        bool ran = job->plan.state != PLAN_PREPARING;
-        job->plan.last_version = ran && job->plan.last_version == 0 ? start : job->plan.last_version;
-        job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
-        job->plan.ended_ms = core->wall_ms;
-        job->plan_changed = true;
+        end_plan(core, job, start);
     }
     job->previous = job->plan;
     job->previous_changed = job->plan_changed;
@@ -144,7 +168,6 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
         retire_plan(core, job, start);
     }
     make_plan(core, job, reason, start);
-    center_discard(core, job);
     if (job->cut.version != start || center_whole(job)->version == start) {
         job->cut = none;
     }
@@ -170,9 +193,8 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     job->gather_ms = NEVER;
     job_mark(core, job);
     if (plan_active(job)) {
-        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, start);
+        plan_close(core, job, start);
     }
-    center_discard(core, job); /* rows of half a version mean something only while their plan stores it */
     if (job->job.state == JOB_PAUSING) {
         job_pause_now(core, job);
         return;
@@ -205,23 +227,6 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
     }
     prepare(core, job, reason, start);
     return true;
-}
-
-void plan_close(struct core *core, struct job_slot *job, int state, int64_t last_version)
-{
-    ASSERT(plan_active(job));
-    job_touch(core, job);
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
-        if (device && device->job == job) {
-            device_release(core, device);
-        }
-    }
-    job->plan.state = state;
-    job->plan.last_version = state == PLAN_DISCARDED ? 0 : last_version;
-    job->plan.ended_ms = core->wall_ms;
-    job->deadline_ms = job->suspicion_ms = job->export_ms = NEVER;
-    plan_changed(core, job);
 }
 
 /* ---- run and stop ---- */
@@ -398,7 +403,8 @@ void generation_tick(struct core *core, struct job_slot *job)
     if (job->deadline_ms <= core->now_ms) {
         job->deadline_ms = NEVER;
         job_mark(core, job);
-        generation_fail(core, job, FAILURE_DEADLINE, "phase %s took longer than %" PRId64 " s",
+        generation_fail(core, job, FAILURE_DEADLINE,
+                        "phase %s did not end in time, %" PRId64 " s after its plan was made",
                         phase_names[job_phase(job)], (core->now_ms - job->decided_ms) / 1000);
     }
 }

@@ -83,7 +83,6 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     struct stage_report *report = &job->report[device->stage];
     profile_take(core, job, device, heartbeat);
     progress_take(core, job, device, heartbeat);
-    report->bytes_moved = heartbeat->bytes_moved;
     if (heartbeat->has_error && device_needed(device)) {
         take_error(core, device, job, &heartbeat->error);
         return;

@@ -227,13 +227,14 @@ bool cut_held(const struct core *core, const struct job_slot *job)
 }
 
 /* The hashes of a stop are not in the rows. In an exact job a version has the same bits wherever it was computed, so
- * any holder will do; otherwise two lines may differ, and the center is the safe start. */
+ * any holder will do; otherwise two lines may differ, and the center is the safe start. So it is for a job that was
+ * paused: whoever still holds something was told to drop it. */
 void cut_rebuild(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
     int64_t version = job->has_plan ? job->plan.resume_version : 0;
     job->cut = none;
-    if (!job->job.exact || version <= job->job.version) {
+    if (!job->job.exact || version <= job->job.version || job->job.state == JOB_QUEUED) {
         return;
     }
     for (size_t u = 0; u < job->unit_count; u++) {

@@ -8,16 +8,16 @@
 
 void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message)
 {
-    if (plan_active(job)) {
-        int64_t version = job->plan.last_version > 0 ? job->plan.last_version : job->plan.resume_version;
-        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, version);
-    }
-    job_touch(core, job);
     if (state == JOB_CANCELLED) {
         center_forget(core, job, "");
-    } else if (state == JOB_FAILED) {
+    }
+    if (plan_active(job)) {
+        plan_close(core, job, job->plan.resume_version);
+    }
+    if (state == JOB_FAILED) {
         center_keep_job(core, job);
     }
+    job_touch(core, job);
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;
     job_changed(core, job);
@@ -29,9 +29,8 @@ void job_pause_now(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
     if (plan_active(job)) {
-        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, job->plan.last_version);
+        plan_close(core, job, job->plan.last_version);
     }
-    center_discard(core, job);
     job_touch(core, job);
     job->cut = none;
     job->has_wish = false;
@@ -42,6 +41,16 @@ void job_pause_now(struct core *core, struct job_slot *job)
 }
 
 /* ---- submit ---- */
+
+void job_init(struct core *core, struct job_slot *job, const struct model *model)
+{
+    job->job.spec.model.description = NULL;
+    job->model = model;
+    job->unit_count = model->unit_count;
+    job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job_changed(core, job);
+}
 
 /* What can be said against a job before it waits in the queue. Returns whether it was answered. */
 static bool refuse(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
@@ -128,16 +137,11 @@ static struct job_slot *add_job(struct core *core, const struct event_job_submit
     job->job.id = id;
     job->job.state = JOB_QUEUED;
     job->job.spec = *submit->spec;
-    job->job.spec.model.description = NULL;
     job->job.data = *submit->data;
     job->job.exact = true;
     job->job.created_ms = core->wall_ms;
-    job->model = submit->model;
-    job->unit_count = submit->model->unit_count;
-    job->total_steps = job_total_steps(submit->spec, submit->data->train_samples);
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job_init(core, job, submit->model);
     progress_set_step(job, 0);
-    job_changed(core, job);
     return job;
 }
 

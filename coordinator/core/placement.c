@@ -1,5 +1,4 @@
 /* Which devices a job gets. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -234,9 +233,6 @@ static int place_wish(struct core *core, const struct placement_request *request
         return problem_solve(core, request->job, NULL, err);
     }
     for (size_t i = 0; i < wish->cut_count; i++) {
-        if (wish->cut[i] < 1 || wish->cut[i] >= (int64_t)units) {
-            return err_set(err, ERR_INVALID, "/cuts/%zu: %" PRId64 ": expected 1 to %zu", i, wish->cut[i], units - 1);
-        }
         end[i] = (size_t)wish->cut[i];
     }
     end[wish->cut_count] = units;

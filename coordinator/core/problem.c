@@ -4,6 +4,9 @@
 #include "coordinator/core/core_private.h"
 #include "libtrain/model/memory.h"
 
+_Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX, "every plan can be made");
+_Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
+
 /* What memory_of_stage says of units [first, end); UINT64_MAX: more than can be. */
 static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads)
 {

@@ -51,7 +51,7 @@ static void take_link(struct device_slot *device, const struct link_report *repo
     link->bytes_seconds += report->bytes_seconds_sum;
 }
 
-static uint64_t parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end)
+uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end)
 {
     uint64_t bytes = 0;
     cost_count(job->model, core->planning->cost);
@@ -90,7 +90,7 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
         }
     }
     if (is_seconds(heartbeat->update_seconds)) {
-        uint64_t bytes = parameter_bytes(core, job, stage->first, stage->end);
+        uint64_t bytes = profile_parameter_bytes(core, job, stage->first, stage->end);
         profile->update_seconds_per_byte = bytes > 0 ? heartbeat->update_seconds / (double)bytes : 0;
     }
 }

@@ -7,6 +7,7 @@
 
 /* Revisions rise with progress without a row: more than can have been told since the last one. */
 #define REVISION_SKIP 1000
+#define STATE_PER_PARAMETERS_MAX 4 /* bytes of a state by those of its parameters: momentum and buffers are less */
 
 static void restore_device(struct core *core, const struct device *row)
 {
@@ -29,15 +30,10 @@ static void restore_job(struct core *core, const struct restored_job *row)
         return;
     }
     job->job = row->job;
-    job->job.spec.model.description = NULL;
     job->job.revision += REVISION_SKIP;
-    job->model = row->model;
-    job->unit_count = row->model->unit_count;
-    job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
     job->waiting_reason = PLAN_DEVICE_LOST;
     job->stop_reason = PLAN_REQUESTED;
-    job_changed(core, job);
+    job_init(core, job, row->model);
 }
 
 /* Whether the stages cover the model's units one after the other. */
@@ -84,8 +80,7 @@ static bool take_devices(struct core *core, struct job_slot *job)
 static void gather(struct core *core, struct job_slot *job)
 {
     if (plan_active(job)) {
-        plan_close(core, job, job->plan.state == PLAN_PREPARING ? PLAN_DISCARDED : PLAN_DONE, job->plan.resume_version);
-        center_discard(core, job);
+        plan_close(core, job, job->plan.resume_version);
     }
     bool on_devices = job->has_plan && job->plan.resume_version > job->job.version;
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
@@ -106,17 +101,13 @@ static void resume_prepare(struct core *core, struct job_slot *job)
 
 static void resume_finish(struct core *core, struct job_slot *job)
 {
-    int64_t bytes = 0;
-    cost_count(job->model, core->planning->cost);
-    for (size_t u = 0; u < job->unit_count; u++) {
-        bytes += (int64_t)core->planning->cost[u].parameter_bytes;
-    }
     if (center_whole(job)->version == job->plan.last_version) {
         center_collect(core, job, job->plan.last_version);
         return;
     }
     center_coming(job)->version = job->plan.last_version;
-    job->deadline_ms = core->now_ms + transfer_timeout_ms(4 * bytes);
+    int64_t bytes = (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
+    job->deadline_ms = core->now_ms + transfer_timeout_ms(STATE_PER_PARAMETERS_MAX * bytes);
     center_advance(core, job);
 }
 

@@ -391,9 +391,9 @@ static int misfit(const struct search *search, size_t device, size_t first, size
     };
     for (size_t i = 0; i < 3; i++) {
         if (name[i].names) {
-            (void)snprintf(name[i].text, 80, "%s '%s'", name[i].word, name[i].names[name[i].index]);
+            (void)snprintf(name[i].text, sizeof(unit_name), "%s '%s'", name[i].word, name[i].names[name[i].index]);
         } else {
-            (void)snprintf(name[i].text, 80, "%s %zu", name[i].word, name[i].index);
+            (void)snprintf(name[i].text, sizeof(unit_name), "%s %zu", name[i].word, name[i].index);
         }
     }
     uint64_t bytes = stage_memory(search, device, first, unit + 1, 1), cap = problem->memory_cap_bytes[device];

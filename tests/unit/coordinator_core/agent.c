@@ -111,6 +111,16 @@ struct agent *world_agent(struct world *world, const char *name, double gflops)
     return agent;
 }
 
+const struct agent *world_agent_of(const struct world *world, const char *device_id)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        if (strcmp(world->agent[i].id.text, device_id) == 0) {
+            return &world->agent[i];
+        }
+    }
+    return NULL;
+}
+
 void agent_restart(struct world *world, struct agent *agent)
 {
     boot(agent);
@@ -168,16 +178,6 @@ void agent_beat_again(struct world *world, struct agent *agent)
 
 /* ---- following ---- */
 
-static struct agent *peer_of(struct world *world, const char *id)
-{
-    for (size_t i = 0; i < world->agent_count; i++) {
-        if (strcmp(world->agent[i].id.text, id) == 0) {
-            return &world->agent[i];
-        }
-    }
-    return NULL;
-}
-
 /* Whether the other agent lets this one in: it goes by the assignment it has itself. */
 static bool lets_in(const struct agent *other, const struct agent *agent)
 {
@@ -201,7 +201,7 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
     case SOURCE_SEED: assert_int_equal(run->resume_version, 0); return true;
     case SOURCE_SELF: assert_true(holds(agent, run->job.text, run->resume_version, source->unit)); return true;
     case SOURCE_DEVICE: {
-        const struct agent *other = peer_of(world, source->device.text);
+        const struct agent *other = world_agent_of(world, source->device.text);
         assert_string_equal(source->sha256, sha256);
         if (!other || !other->up || !lets_in(other, agent) ||
             !holds(other, run->job.text, run->resume_version, source->unit)) {
@@ -245,7 +245,7 @@ static bool stop_at(struct world *world, const struct agent *agent, int64_t *ver
     if (!plan || plan->generation != agent->generation) {
         return false;
     }
-    const struct agent *first = peer_of(world, plan->stage[0].device.text);
+    const struct agent *first = world_agent_of(world, plan->stage[0].device.text);
     *version = first->step;
     return first->generation == agent->generation && first->phase >= PHASE_STOPPING;
 }
@@ -326,7 +326,7 @@ bool agent_step(struct world *world, struct agent *agent)
             return false;
         }
     } else {
-        const struct agent *before = peer_of(world, run->previous.device.text);
+        const struct agent *before = world_agent_of(world, run->previous.device.text);
         if (!before || before->generation != agent->generation || before->step <= agent->step ||
             strcmp(before->job, agent->job) != 0) {
             return false;

@@ -3,16 +3,6 @@
 
 #include "tests/unit/coordinator_core/world.h"
 
-static const struct agent *agent_of(const struct world *world, const char *id)
-{
-    for (size_t i = 0; i < world->agent_count; i++) {
-        if (strcmp(world->agent[i].id.text, id) == 0) {
-            return &world->agent[i];
-        }
-    }
-    return NULL;
-}
-
 static bool active(const struct plan *plan)
 {
     return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
@@ -93,7 +83,7 @@ void world_check_action(const struct world *world, const struct action *action)
         return;
     }
     for (size_t s = 0; s < plan->stage_count; s++) {
-        const struct agent *agent = agent_of(world, plan->stage[s].device.text);
+        const struct agent *agent = world_agent_of(world, plan->stage[s].device.text);
         assert_non_null(agent);
         assert_true(agent->heartbeat.generation == plan->generation && agent->heartbeat.phase >= PHASE_READY);
     }

@@ -39,16 +39,72 @@ void story_submit(struct world *world, char id[ID_SIZE], const struct job_spec *
     memcpy(id, world->job.id.text, ID_SIZE);
 }
 
-void story_run(struct world *world, char id[ID_SIZE], int64_t steps)
+struct job_spec story_spec(int64_t steps)
 {
     struct job_spec spec = world_spec("j", steps);
     spec.cut[0] = 1;
     spec.cut[1] = 2;
     spec.cut_count = 2;
+    return spec;
+}
+
+void story_run(struct world *world, char id[ID_SIZE], int64_t steps)
+{
+    struct job_spec spec = story_spec(steps);
     story_submit(world, id, &spec);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     world_clear(world);
+}
+
+void story_train(struct world *world, char id[ID_SIZE], int64_t steps, int64_t rounds)
+{
+    story_devices(world);
+    story_run(world, id, steps);
+    world_train(world, rounds);
+}
+
+void story_replan(struct world *world, const char *id, int64_t first, int64_t second)
+{
+    const struct replan_request request = {.cut = {first, second}, .cut_count = 2, .has_cuts = true};
+    world_replan(world, id, &request);
+}
+
+void story_round(struct world *world, bool upload)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        struct agent *agent = &world->agent[i];
+        if (!agent->up) {
+            continue;
+        }
+        agent_follow(world, agent);
+        (void)agent_step(world, agent);
+        if (upload) {
+            (void)agent_upload(world, agent);
+        }
+        agent_beat(world, agent);
+    }
+}
+
+void story_next(struct world *world, const char *id)
+{
+    int64_t generation = world_job(world, id)->generation;
+    for (int round = 0; world_job(world, id)->generation == generation; round++) {
+        assert_true(round < 20);
+        story_round(world, false);
+    }
+}
+
+void story_half_stored(struct world *world, char id[ID_SIZE])
+{
+    story_devices(world);
+    story_run(world, id, 3);
+    for (int round = 0; round < 5; round++) {
+        story_round(world, false);
+    }
+    agent_follow(world, &world->agent[0]);
+    assert_true(agent_upload(world, &world->agent[0]));
+    assert_int_equal(world_units(world, id), 1);
 }
 
 void story_finish(struct world *world, const char *id)

@@ -11,9 +11,21 @@ int story_teardown(void **state);
 
 /* Devices a, b and c. */
 void story_devices(struct world *world);
-/* Submit a job j cut at 1 and 2 and bring it to run. Its id goes into id. */
+/* A job j of so many steps, cut at 1 and 2. */
+struct job_spec story_spec(int64_t steps);
+/* Submit it and bring it to run. Its id goes into id. */
 void story_run(struct world *world, char id[ID_SIZE], int64_t steps);
+/* Devices a, b and c run such a job and have trained so many rounds of it. */
+void story_train(struct world *world, char id[ID_SIZE], int64_t steps, int64_t rounds);
+/* Ask for three stages with these borders. */
+void story_replan(struct world *world, const char *id, int64_t first, int64_t second);
+/* Each agent that runs follows, trains a step, stores a unit if `upload` says so, and beats: once. */
+void story_round(struct world *world, bool upload);
+/* Rounds until the job's next generation is made. */
+void story_next(struct world *world, const char *id);
 void story_submit(struct world *world, char id[ID_SIZE], const struct job_spec *spec);
+/* Devices a, b and c have trained such a job of 3 steps, and a has stored its unit, the first of 5. */
+void story_half_stored(struct world *world, char id[ID_SIZE]);
 void assert_state(const struct world *world, const char *job, enum job_state state);
 void assert_trace(struct world *world, const char *expected);
 /* The whole way to the end. */

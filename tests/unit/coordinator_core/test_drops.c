@@ -14,11 +14,8 @@ static void a_job_that_ends_is_dropped_until_it_is_gone(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
-    const struct replan_request none = {0};
-    world_replan(world, id, &none);
+    story_train(world, id, 100, 5);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     struct agent *a = &world->agent[0];
     assert_true(a->held_count > 0);
@@ -40,12 +37,11 @@ static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    const struct replan_request none = {0};
     story_devices(world);
     story_run(world, id, 100);
     for (int i = 0; i < 3; i++) {
         world_train(world, 5);
-        world_replan(world, id, &none);
+        world_verb(world, id, JOB_REPLAN);
         world_settle(world);
     }
     int64_t version = core_job_plan(world->core, id)->resume_version;
@@ -61,11 +57,8 @@ static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
-    world_replan(world, id, &none);
+    story_train(world, id, 100, 5);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     agent_restart(world, &world->agent[1]);
     assert_state(world, id, JOB_RECOVERING);
@@ -78,17 +71,10 @@ static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     world_verb(world, id, JOB_PAUSE);
     while (core_job(world->core, id)->state != JOB_PAUSED) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            (void)agent_upload(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
+        story_round(world, true);
     }
     agent_follow(world, &world->agent[0]); /* drops, and says nothing yet */
     world_verb(world, id, JOB_RESUME);
@@ -107,19 +93,12 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
     world_device_verb(world, b, DEVICE_CORDON);
-    world_replan(world, id, &none);
+    world_verb(world, id, JOB_REPLAN);
     while (core_job_plan(world->core, id)->generation == 1 || core_job(world->core, id)->state != JOB_RUNNING) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
+        story_round(world, false);
     }
     agent_follow(world, b);
     assert_int_equal(b->held_count, 0);

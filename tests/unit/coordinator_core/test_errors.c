@@ -46,9 +46,7 @@ static void a_stop_that_takes_too_long_fails(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 50);
-    world_train(world, 4);
+    story_train(world, id, 50, 4);
     world_verb(world, id, JOB_PAUSE);
     world_live(world, 29000); /* nobody follows */
     assert_int_equal(world_job(world, id)->generation, 1);
@@ -98,9 +96,7 @@ static void a_job_that_diverges_fails_at_once(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 50);
-    world_train(world, 5);
+    story_train(world, id, 50, 5);
     agent_fail(&world->agent[2], "diverged");
     agent_beat(world, &world->agent[2]);
     assert_state(world, id, JOB_FAILED);
@@ -133,9 +129,7 @@ static void an_error_with_a_peer_waits_for_the_lease(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 50);
-    world_train(world, 5);
+    story_train(world, id, 50, 5);
     world->agent[1].up = false;
     agent_fail(&world->agent[0], "peer");
     agent_fail(&world->agent[2], "peer");
@@ -152,9 +146,7 @@ static void an_error_with_a_peer_that_lives_is_the_links(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 50);
-    world_train(world, 5);
+    story_train(world, id, 50, 5);
     agent_fail(&world->agent[0], "peer");
     agent_beat(world, &world->agent[0]);
     world->agent[0].error[0] = '\0'; /* it goes again */
@@ -170,9 +162,7 @@ static void an_export_that_fails_is_tried_again(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    world_train(world, 6);
+    story_train(world, id, 3, 6);
     assert_int_equal(world->exports, 1);
     world_exported(world, true);
     assert_state(world, id, JOB_RUNNING);
@@ -187,9 +177,7 @@ static void an_export_that_never_works_fails_the_job(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    world_train(world, 6);
+    story_train(world, id, 3, 6);
     for (int i = 0; i < 5; i++) {
         world_exported(world, true);
         world_live(world, 11000);
@@ -199,14 +187,25 @@ static void an_export_that_never_works_fails_the_job(void **state)
     assert_int_equal(world_units(world, id), 5); /* its state is kept */
 }
 
+/* Nobody can go on from half a version. */
+static void what_a_failed_job_had_only_begun_to_store_is_forgotten(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_half_stored(world, id);
+    agent_fail(&world->agent[2], "diverged");
+    agent_beat(world, &world->agent[2]);
+    assert_state(world, id, JOB_FAILED);
+    assert_int_equal(world_units(world, id), 0);
+    assert_int_equal(world->deleted, 1);
+}
+
 /* An equal job that ends well must not take the blobs of one that failed with it, in this life or the next. */
 static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state)
 {
     struct world *world = *state;
     char failed[ID_SIZE], again[ID_SIZE];
-    story_devices(world);
-    story_run(world, failed, 3);
-    world_train(world, 6);
+    story_train(world, failed, 3, 6);
     for (int i = 0; i < 5; i++) {
         world_exported(world, true);
         world_live(world, 11000);
@@ -235,6 +234,7 @@ int main(void)
         STORY(an_error_with_a_peer_that_lives_is_the_links),
         STORY(an_export_that_fails_is_tried_again),
         STORY(an_export_that_never_works_fails_the_job),
+        STORY(what_a_failed_job_had_only_begun_to_store_is_forgotten),
         STORY(what_a_failed_job_keeps_is_not_deleted_for_an_equal_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,9 +50,7 @@ static void a_device_lost_while_running_is_left_out(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     lose(world, &world->agent[1]);
     assert_state(world, id, JOB_RECOVERING);
     const struct plan *plan = world_plan(world, id, 2);
@@ -69,9 +67,7 @@ static void after_a_pause_a_loss_costs_the_steps_since(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     world_verb(world, id, JOB_PAUSE);
     world_settle(world);
     int64_t version = world_job(world, id)->version;
@@ -89,11 +85,8 @@ static void the_version_of_the_last_replan_is_a_start_while_it_is_held(void **st
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
-    static const struct replan_request none = {0};
-    world_replan(world, id, &none);
+    story_train(world, id, 100, 10);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     int64_t version = world_plan(world, id, 2)->resume_version;
     assert_true(version > 0);
@@ -127,11 +120,8 @@ static void a_device_lost_while_stopping_discards_the_replan(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
-    const struct replan_request request = {.cut = {2, 3}, .cut_count = 2, .has_cuts = true};
-    world_replan(world, id, &request);
+    story_train(world, id, 100, 10);
+    story_replan(world, id, 2, 3);
     lose(world, &world->agent[2]);
     assert_state(world, id, JOB_RECOVERING);
     assert_int_equal(world_plan(world, id, 2)->stage_count, 2);
@@ -143,9 +133,7 @@ static void a_device_lost_while_pausing_does_not_undo_the_pause(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     world_verb(world, id, JOB_PAUSE);
     lose(world, &world->agent[2]);
     assert_state(world, id, JOB_PAUSING);
@@ -158,17 +146,7 @@ static void a_device_that_has_stored_its_units_is_not_missed(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    for (int i = 0; i < 5; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
-    }
-    agent_follow(world, &world->agent[0]);
-    assert_true(agent_upload(world, &world->agent[0]));
+    story_half_stored(world, id);
     lose(world, &world->agent[0]);
     world_settle(world);
     assert_int_equal(world->exports, 1);
@@ -181,17 +159,7 @@ static void a_device_lost_before_it_stored_its_units_costs_a_generation(void **s
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    for (int i = 0; i < 5; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
-    }
-    agent_follow(world, &world->agent[0]);
-    assert_true(agent_upload(world, &world->agent[0]));
+    story_half_stored(world, id);
     assert_int_equal(world_units(world, id), 1);
     lose(world, &world->agent[1]);
     assert_int_equal(world_units(world, id), 0);
@@ -204,9 +172,7 @@ static void a_new_boot_in_a_plan_is_a_new_generation(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     agent_restart(world, &world->agent[1]);
     assert_int_equal(world->status, 200);
     assert_state(world, id, JOB_RECOVERING);
@@ -221,9 +187,7 @@ static void the_same_boot_may_enrol_again(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     struct device_id before = world->agent[1].id;
     agent_enroll(world, &world->agent[1]);
     assert_string_equal(world->agent[1].id.text, before.text);
@@ -281,9 +245,7 @@ static void reports_of_an_older_generation_decide_nothing(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     static struct agent old;
     old = world->agent[0];
     agent_restart(world, &world->agent[1]);
@@ -323,9 +285,7 @@ static void devices_that_stopped_without_their_coordinator_go_on(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     struct agent *a = &world->agent[0];
     a->phase = PHASE_STOPPING; /* autonomy_seconds are over */
     world_settle(world);

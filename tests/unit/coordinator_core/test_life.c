@@ -92,13 +92,9 @@ static void a_job_lives_from_submission_to_success(void **state)
     struct world *world = *state;
     story_devices(world);
     world_clear(world);
-    struct job_spec spec = world_spec("j", 2);
-    spec.cut[0] = 1;
-    spec.cut[1] = 2;
-    spec.cut_count = 2;
-    world_submit(world, &spec);
+    struct job_spec spec = story_spec(2);
     char id[ID_SIZE];
-    memcpy(id, world->job.id.text, ID_SIZE);
+    story_submit(world, id, &spec);
     assert_trace(world, "publish job_queued\n"
                         "reply 201 job\n"
                         "publish job_preparing\n"
@@ -160,29 +156,19 @@ static void metrics_are_told_once(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 3);
+    story_train(world, id, 100, 3);
     size_t metrics = world->metrics;
     agent_beat_again(world, &world->agent[0]);
     agent_beat_again(world, &world->agent[2]);
     assert_int_equal(world->metrics, metrics);
 }
 
-static void replan(struct world *world, const char *id, int64_t first, int64_t second)
-{
-    const struct replan_request request = {.cut = {first, second}, .cut_count = 2, .has_cuts = true};
-    world_replan(world, id, &request);
-}
-
 static void a_replan_moves_only_units_that_change_hands(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
-    replan(world, id, 2, 3);
+    story_train(world, id, 100, 10);
+    story_replan(world, id, 2, 3);
     assert_int_equal(world->status, 202);
     assert_int_equal(world->job.state, JOB_REPLANNING);
     world_settle(world);
@@ -207,12 +193,9 @@ static void a_replan_without_cuts_is_a_new_generation_all_the_same(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 4);
-    const struct replan_request none = {0};
+    story_train(world, id, 100, 4);
     for (int64_t generation = 2; generation <= 3; generation++) {
-        world_replan(world, id, &none);
+        world_verb(world, id, JOB_REPLAN);
         world_settle(world);
         assert_state(world, id, JOB_RUNNING);
         assert_int_equal(world_job(world, id)->generation, generation);
@@ -224,9 +207,7 @@ static void a_replan_can_name_its_devices_in_order(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 4);
+    story_train(world, id, 100, 4);
     struct replan_request request = {.cut = {4}, .cut_count = 1, .has_cuts = true, .device_count = 2};
     request.device[0] = world->agent[2].id;
     request.device[1] = world->agent[0].id;
@@ -248,12 +229,11 @@ static void impossible_replans_are_refused(void **state)
     char id[ID_SIZE];
     story_devices(world);
     struct job_spec spec = world_spec("j", 100);
-    world_submit(world, &spec);
-    memcpy(id, world->job.id.text, ID_SIZE);
-    replan(world, id, 2, 3);
+    story_submit(world, id, &spec);
+    story_replan(world, id, 2, 3);
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
     world_settle(world);
-    replan(world, id, 2, 5);
+    story_replan(world, id, 2, 5);
     assert_int_equal(world->problem, PROBLEM_INVALID_FIELDS);
     const struct replan_request four = {.cut = {1, 2, 3}, .cut_count = 3, .has_cuts = true};
     world_replan(world, id, &four);
@@ -269,9 +249,7 @@ static void a_pause_brings_the_state_into_the_center_and_a_resume_takes_it_from_
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     world_verb(world, id, JOB_PAUSE);
     assert_int_equal(world->status, 202);
     assert_state(world, id, JOB_PAUSING);
@@ -325,9 +303,8 @@ static void a_pause_while_preparing_is_remembered(void **state)
     struct world *world = *state;
     story_devices(world);
     struct job_spec spec = world_spec("j", 100);
-    world_submit(world, &spec);
     char id[ID_SIZE];
-    memcpy(id, world->job.id.text, ID_SIZE);
+    story_submit(world, id, &spec);
     world_verb(world, id, JOB_PAUSE);
     assert_int_equal(world->status, 202);
     assert_state(world, id, JOB_PAUSING);
@@ -340,10 +317,8 @@ static void a_pause_overtakes_a_replan(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
-    replan(world, id, 2, 3);
+    story_train(world, id, 100, 5);
+    story_replan(world, id, 2, 3);
     world_verb(world, id, JOB_PAUSE);
     assert_int_equal(world->status, 202);
     world_settle(world);
@@ -387,11 +362,9 @@ static void resume_is_for_paused_jobs_only(void **state)
 /* Bring a fresh job into the state. */
 static void reach(struct world *world, char id[ID_SIZE], enum job_state state)
 {
-    static const struct replan_request none = {0};
     struct job_spec spec = world_spec("j", 100);
     spec.devices_min = state == JOB_QUEUED ? 4 : 1;
-    world_submit(world, &spec);
-    memcpy(id, world->job.id.text, ID_SIZE);
+    story_submit(world, id, &spec);
     if (state == JOB_QUEUED || state == JOB_PREPARING) {
         return;
     }
@@ -404,7 +377,7 @@ static void reach(struct world *world, char id[ID_SIZE], enum job_state state)
         world_settle(world);
     }
     if (state == JOB_REPLANNING) {
-        world_replan(world, id, &none);
+        world_verb(world, id, JOB_REPLAN);
     }
     if (state == JOB_RECOVERING) {
         agent_restart(world, &world->agent[1]);

@@ -139,10 +139,7 @@ static void measured_times_win_over_predicted_ones(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     /* conv1 and conv2 are slow on a and b; c, with three units, is fast. */
     measure(world, &world->agent[0], 1);
     measure(world, &world->agent[1], 1);
@@ -150,7 +147,7 @@ static void measured_times_win_over_predicted_ones(void **state)
     const struct plan *plan = core_job_plan(world->core, id);
     assert_close(&plan->stage[0].measured_forward_seconds, &(double){1}, 1, 1e-12);
     assert_close(&plan->stage[2].measured_forward_seconds, &(double){0.003}, 1, 1e-9);
-    world_replan(world, id, &none);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     plan = world_plan(world, id, 2);
     assert_close(&plan->stage[0].predicted_forward_seconds, &(double){1}, 1, 1e-12); /* conv1 on a, as measured */
@@ -177,13 +174,10 @@ static void slow_links_are_known_after_they_were_measured(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     double before = world_plan(world, id, 1)->predicted_step_seconds;
     report_link(world, &world->agent[0], &world->agent[1], 0.5);
-    world_replan(world, id, &none);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     assert_true(world_plan(world, id, 2)->predicted_step_seconds > 10 * before);
 }
@@ -228,10 +222,7 @@ static void extreme_measurements_leave_finite_numbers(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     for (size_t i = 0; i < 3; i++) {
         struct agent *agent = &world->agent[i];
         measure(world, agent, 5e-324);
@@ -251,7 +242,7 @@ static void extreme_measurements_leave_finite_numbers(void **state)
     }
     const struct job_progress *progress = &core_job(world->core, id)->progress;
     assert_true(isfinite(progress->samples_per_second) && isfinite(progress->eta_seconds));
-    world_replan(world, id, &none);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     const struct plan *plan = world_plan(world, id, 2);
     assert_true(isfinite(plan->predicted_step_seconds) && plan->predicted_step_seconds > 0);
@@ -262,9 +253,7 @@ static void step_times_are_told_as_their_median(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     struct heartbeat *heartbeat = &world->agent[0].heartbeat;
     agent_beat(world, &world->agent[0]);
     heartbeat->metric_count = 5;
@@ -287,10 +276,7 @@ static void an_assignment_says_everything_a_stage_needs(void **state)
     char id[ID_SIZE];
     static struct assignment told;
     story_devices(world);
-    struct job_spec spec = world_spec("j", 100);
-    spec.cut[0] = 1;
-    spec.cut[1] = 2;
-    spec.cut_count = 2;
+    struct job_spec spec = story_spec(100);
     story_submit(world, id, &spec);
     struct agent *b = &world->agent[1];
     assert_true(core_assignment(world->core, b->id.text, b->boot, &told));
@@ -356,11 +342,7 @@ static void a_unit_with_another_hash_than_reported_is_refused(void **state)
     story_devices(world);
     story_run(world, id, 3);
     for (int i = 0; i < 6; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
+        story_round(world, false);
     }
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = world->agent[0].id}};
     event.blob_stored.unit = (struct center_unit){.version = 3, .generation = 1, .sha256 = "forged"};

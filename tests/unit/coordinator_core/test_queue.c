@@ -162,13 +162,10 @@ static void a_cordoned_device_leaves_at_the_next_replan(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     world_device_verb(world, &world->agent[1], DEVICE_CORDON);
     assert_state(world, id, JOB_RUNNING);
-    world_replan(world, id, &none);
+    world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     assert_int_equal(world_plan(world, id, 2)->stage_count, 2);
@@ -182,22 +179,13 @@ static void a_device_is_deleted_only_when_nobody_needs_it(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static const struct replan_request none = {0};
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     struct agent *b = &world->agent[1];
     world_device_verb(world, b, DEVICE_DELETE);
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE); /* it works */
     world_device_verb(world, b, DEVICE_CORDON);
-    world_replan(world, id, &none);
-    for (int i = 0; i < 20 && world_job(world, id)->generation == 1; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
-    }
+    world_verb(world, id, JOB_REPLAN);
+    story_next(world, id);
     assert_string_equal(core_device(world->core, b->id.text)->job, "");
     world_device_verb(world, b, DEVICE_DELETE);
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE); /* others fetch from it */

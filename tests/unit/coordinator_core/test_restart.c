@@ -17,9 +17,7 @@ static void a_running_job_runs_on(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 5);
+    story_train(world, id, 100, 5);
     int64_t revision = core_job(world->core, id)->revision;
     world_restart(world);
     assert_state(world, id, JOB_RUNNING);
@@ -101,18 +99,9 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
-    const struct replan_request request = {.cut = {2, 3}, .cut_count = 2, .has_cuts = true};
-    world_replan(world, id, &request);
-    for (int i = 0; i < 20 && world_job(world, id)->generation == 1; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
-    }
+    story_train(world, id, 100, 10);
+    story_replan(world, id, 2, 3);
+    story_next(world, id);
     int64_t version = world_plan(world, id, 2)->resume_version;
     assert_true(version > 0);
     world_restart(world);
@@ -132,18 +121,9 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
-    static const struct replan_request none = {0};
-    world_replan(world, id, &none);
-    while (world_job(world, id)->generation == 1) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
-    }
+    story_train(world, id, 100, 10);
+    world_verb(world, id, JOB_REPLAN);
+    story_next(world, id);
     world_restart(world);
     world->agent[1].up = false;
     world_live(world, 8000);
@@ -153,23 +133,42 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 2);
 }
 
+/* What a paused job's devices hold they were told to drop, also those that were away and had said nothing to this life
+ * of the coordinator: it goes on from the center, whatever they bring along when they return. */
+static void a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100);
+    story_submit(world, id, &spec);
+    world_train(world, 10);
+    world_verb(world, id, JOB_REPLAN);
+    story_next(world, id);
+    assert_true(world_plan(world, id, 2)->resume_version > 0);
+    a->tell_holdings = true; /* the report got lost */
+    world_restart(world);
+    world_verb(world, id, JOB_PAUSE);
+    world_pass(world, 6000);
+    assert_state(world, id, JOB_PAUSED);
+    world_verb(world, id, JOB_RESUME);
+    assert_state(world, id, JOB_QUEUED);
+    agent_beat(world, a);
+    assert_int_equal(world_plan(world, id, 3)->reason, PLAN_RESUMED);
+    assert_int_equal(world_plan(world, id, 3)->resume_version, 0);
+    story_finish(world, id);
+}
+
 static void a_pause_under_way_is_brought_to_its_end(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 100);
-    world_train(world, 10);
+    story_train(world, id, 100, 10);
     world_verb(world, id, JOB_PAUSE);
     world_restart(world);
     assert_state(world, id, JOB_PAUSING);
     for (int i = 0; i < 30 && world_units(world, id) < 2; i++) {
-        for (size_t k = 0; k < 3; k++) {
-            agent_follow(world, &world->agent[k]);
-            (void)agent_step(world, &world->agent[k]);
-            (void)agent_upload(world, &world->agent[k]);
-            agent_beat(world, &world->agent[k]);
-        }
+        story_round(world, true);
     }
     assert_state(world, id, JOB_PAUSING);
     assert_true(world_units(world, id) >= 2);
@@ -191,9 +190,7 @@ static void an_export_under_way_is_asked_for_again(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 3);
-    world_train(world, 10);
+    story_train(world, id, 3, 10);
     assert_int_equal(world->exports, 1);
     world_restart(world);
     assert_int_equal(world->exports, 2);
@@ -243,6 +240,7 @@ int main(void)
         STORY(a_first_prepare_continues),
         STORY(a_replan_under_way_starts_again_from_what_the_devices_hold),
         STORY(a_replan_whose_devices_are_gone_starts_from_the_center),
+        STORY(a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along),
         STORY(a_pause_under_way_is_brought_to_its_end),
         STORY(an_export_under_way_is_asked_for_again),
         STORY(a_remembered_pause_survives),

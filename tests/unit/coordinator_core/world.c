@@ -322,6 +322,18 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
     world_send(world, &event);
 }
 
+struct model *world_model(void)
+{
+    const char *text = model_zoo_text(MODEL);
+    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
+    json_auto_t *description = NULL;
+    struct model *model = NULL;
+    struct err err = {0};
+    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
+    assert_ok(model_parse(description, &fit, &model, NULL, &err), &err);
+    return model;
+}
+
 struct world *world_new(void)
 {
     struct world *world = calloc(1, sizeof(*world));
@@ -335,12 +347,7 @@ struct world *world_new(void)
     world->wall_ms = START_WALL_MS;
     world->traced = true;
     buf_init(&world->trace, 1 << 24);
-    struct err err = {0};
-    const char *text = model_zoo_text(MODEL);
-    const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
-    json_auto_t *description = NULL;
-    assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(model_parse(description, &fit, &world->model, NULL, &err), &err);
+    world->model = world_model();
     start(world);
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);

@@ -91,6 +91,8 @@ struct world {
 };
 
 struct world *world_new(void);
+/* The model that all jobs train, with 5 units. For model_free. */
+struct model *world_model(void);
 void world_free(struct world *world);
 /* Feed an event: times are filled in, answers taken, rows kept, invariants checked. */
 void world_send(struct world *world, struct event *event);
@@ -107,10 +109,12 @@ void world_restart(struct world *world);
 void world_clear(struct world *world);
 
 /* ---- users ---- */
-/* A job of total steps over the model lenet5 (5 units); `change` may be NULL. Returns the id in world->job. */
+/* A job of so many steps. */
 struct job_spec world_spec(const char *name, int64_t steps);
+/* The answer is in world->job. */
 void world_submit(struct world *world, const struct job_spec *spec);
 void world_dry_run(struct world *world, const struct job_spec *spec);
+/* JOB_REPLAN without a wish. */
 void world_verb(struct world *world, const char *job, enum job_verb verb);
 void world_replan(struct world *world, const char *job, const struct replan_request *request);
 void world_device_verb(struct world *world, const struct agent *agent, enum device_verb verb);
@@ -123,6 +127,8 @@ void world_exported(struct world *world, bool failed);
 /* ---- agents ---- */
 /* An agent that runs and is enrolled. */
 struct agent *world_agent(struct world *world, const char *name, double gflops);
+/* NULL: no agent has this id. */
+const struct agent *world_agent_of(const struct world *world, const char *device_id);
 void agent_enroll(struct world *world, struct agent *agent);
 /* A new boot: everything in memory is gone. */
 void agent_restart(struct world *world, struct agent *agent);
