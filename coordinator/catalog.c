@@ -113,6 +113,19 @@ static bool parse_row(void *arg, const struct state_row *row)
     return false;
 }
 
+int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err)
+{
+    json_t *description = NULL;
+    int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, &description, err);
+    if (!code && !description) {
+        code = err_set(err, ERR_FORMAT, "model description %s in the store is not JSON", sha256);
+    }
+    if (!code) {
+        *out = description;
+    }
+    return code;
+}
+
 int catalog_find(struct catalog *catalog, const char *sha256, const struct catalog_entry **out, struct err *err)
 {
     *out = lookup(catalog, sha256);
@@ -120,12 +133,9 @@ int catalog_find(struct catalog *catalog, const char *sha256, const struct catal
         return 0;
     }
     json_auto_t *description = NULL;
-    int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, &description, err);
+    int code = catalog_read(catalog, sha256, &description, err);
     if (code) {
         return code;
-    }
-    if (!description) {
-        return err_set(err, ERR_FORMAT, "model description %s in the store is not JSON", sha256);
     }
     struct record_faults faults = {0};
     code = catalog_resolve(catalog, description, NULL, out, &faults, err);

@@ -46,7 +46,6 @@ struct coordinator {
     int64_t started_ms;            /* wall time */
     size_t requests_open;          /* begun and not finished */
     bool first_start;              /* state.db was made by this start */
-    bool ready;                    /* rows restored, listening */
     bool stopping;                 /* requests under way are finished, no others are taken */
 };
 

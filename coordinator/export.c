@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/objects.h"
 #include "libtrain/model/state.h"
 #include "schema/wire.h"
 

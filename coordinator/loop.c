@@ -191,7 +191,6 @@ static int pass(struct coordinator *coordinator, struct timers *timers, struct e
 static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 {
     coordinator->stopping = true;
-    coordinator->ready = false;
     timers->stop_ms = clock_now_ms() + STOP_GRACE_MS;
     parked_end(coordinator->parked);
     event_stream_end(coordinator->stream);
@@ -271,7 +270,6 @@ int loop_run(const struct coordinator_config *config, struct err *err)
         code = open_all(&coordinator, err);
     }
     if (!code) {
-        coordinator.ready = true;
         log_info("listening", "address=%s state_dir=%s version=" PACELINE_VERSION,
                  http_server_address(coordinator.server)->text, config->state_dir);
         code = turns(&coordinator, signals, err);

@@ -12,7 +12,7 @@
 #include "coordinator/store/state.h"
 
 struct object_kind_facts {
-    const struct record *record; /* NULL for OBJECT_NOTHING and OBJECT_ASSIGNMENT */
+    const struct record *record; /* NULL for OBJECT_NOTHING */
     enum state_table table;      /* STATE_TABLES: never stored */
 };
 const struct object_kind_facts *object_facts(enum object_kind kind);

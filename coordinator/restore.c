@@ -21,28 +21,27 @@ struct table {
     struct err *err;
 };
 
-static bool grow(struct table *table)
+/* Make room for one more element. Returns the array, moved perhaps; NULL when out of memory: it stays as it was. */
+static void *grow(void *item, size_t element_size, size_t count, size_t *capacity)
 {
-    if (table->count < table->capacity) {
-        return true;
+    if (count < *capacity) {
+        return item;
     }
-    size_t capacity = table->capacity ? table->capacity * 2 : 16;
-    void *item = realloc(table->item, capacity * table->element_size);
-    if (!item) {
-        table->code = err_set(table->err, ERR_MEMORY, "out of memory");
-        return false;
-    }
-    table->item = item;
-    table->capacity = capacity;
-    return true;
+    size_t larger = *capacity ? *capacity * 2 : 16;
+    void *moved = realloc(item, larger * element_size);
+    *capacity = moved ? larger : *capacity;
+    return moved;
 }
 
 static bool read_row(void *arg, const struct state_row *row)
 {
     struct table *table = arg;
-    if (!grow(table)) {
+    void *grown = grow(table->item, table->element_size, table->count, &table->capacity);
+    if (!grown) {
+        table->code = err_set(table->err, ERR_MEMORY, "out of memory");
         return false;
     }
+    table->item = grown;
     void *item = (char *)table->item + table->count * table->element_size;
     memset(item, 0, table->element_size);
     struct record_faults faults = {0};
@@ -114,16 +113,12 @@ static void refer(struct references *references, const char *sha256)
     if (!sha256[0] || references->failed) {
         return;
     }
-    if (references->count == references->capacity) {
-        size_t capacity = references->capacity ? references->capacity * 2 : 256;
-        void *grown = realloc(references->sha256, capacity * sizeof *references->sha256);
-        if (!grown) {
-            references->failed = true;
-            return;
-        }
-        references->sha256 = grown;
-        references->capacity = capacity;
+    void *grown = grow(references->sha256, sizeof *references->sha256, references->count, &references->capacity);
+    if (!grown) {
+        references->failed = true;
+        return;
     }
+    references->sha256 = grown;
     snprintf(references->sha256[references->count++], SHA256_SIZE, "%s", sha256);
 }
 
@@ -152,9 +147,7 @@ static void sort_references(struct references *references)
     if (references->count < 2) {
         return;
     }
-    if (references->count > 0) {
-        qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
-    }
+    qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
     size_t kept = 1;
     for (size_t index = 1; index < references->count; index++) {
         if (strcmp(references->sha256[index], references->sha256[kept - 1]) != 0) {
@@ -195,10 +188,11 @@ static int check_lost_state(struct coordinator *coordinator, struct err *err)
 
 static int reconcile(struct coordinator *coordinator, struct references *references, struct err *err)
 {
-    if (check_lost_state(coordinator, err)) {
-        return err->code;
+    int code = check_lost_state(coordinator, err);
+    if (code) {
+        return code;
     }
-    int code =
+    code =
         state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, refer_checkpoint, references, err);
     if (code || references->failed) {
         return code;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -279,6 +278,11 @@ int http_transfer_prepare(struct http_transfer *transfer, const struct http_call
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
     return 0;
+}
+
+int http_transfer_multi_error(CURLMcode code, struct err *err)
+{
+    return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "libcurl: %s", curl_multi_strerror(code));
 }
 
 bool http_transfer_is_watched(const struct http_transfer *transfer)

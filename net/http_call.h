@@ -28,6 +28,8 @@ NODISCARD int http_transfer_init(struct http_transfer *transfer, long buffer_byt
 void http_transfer_done(struct http_transfer *transfer);
 /* Copy the call and set the handle up for it. */
 NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call, struct err *err);
+/* What libcurl says of a whole multi handle: ERR_MEMORY or ERR_IO. */
+NODISCARD int http_transfer_multi_error(CURLMcode code, struct err *err);
 /* Whether the call has a flag or deadline of ours that must be looked at while it waits. */
 bool http_transfer_is_watched(const struct http_transfer *transfer);
 /* ERR_CANCELLED or ERR_TIMEOUT when the call must end now. */

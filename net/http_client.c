@@ -47,11 +47,6 @@ void http_client_free(struct http_client **client)
     }
 }
 
-static int multi_error(CURLMcode code, struct err *err)
-{
-    return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "libcurl: %s", curl_multi_strerror(code));
-}
-
 /* Drive the transfer to libcurl's verdict, or until it must end. */
 static int drive(struct http_client *client, CURLcode *verdict, struct err *err)
 {
@@ -60,7 +55,7 @@ static int drive(struct http_client *client, CURLcode *verdict, struct err *err)
         int running = 0;
         CURLMcode code = curl_multi_perform(client->multi, &running);
         if (code) {
-            return multi_error(code, err);
+            return http_transfer_multi_error(code, err);
         }
         int left = 0;
         const CURLMsg *message = curl_multi_info_read(client->multi, &left);
@@ -74,7 +69,7 @@ static int drive(struct http_client *client, CURLcode *verdict, struct err *err)
         }
         code = curl_multi_poll(client->multi, NULL, 0, poll_ms, NULL);
         if (code) {
-            return multi_error(code, err);
+            return http_transfer_multi_error(code, err);
         }
     }
 }
@@ -87,7 +82,7 @@ int http_client_call(struct http_client *client, const struct http_call *call, s
     }
     CURLMcode code = curl_multi_add_handle(client->multi, client->transfer.easy);
     if (code) {
-        return multi_error(code, err);
+        return http_transfer_multi_error(code, err);
     }
     CURLcode verdict = CURLE_OK;
     rc = drive(client, &verdict, err);

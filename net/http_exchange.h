@@ -10,6 +10,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "net/http_route.h"
 #include "net/http_server.h"
@@ -89,6 +90,16 @@ struct http_server {
     bool woken;   /* wake_fd was written to */
     int wake_fd;  /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of a resumption */
 };
+
+static inline void http_server_lock(struct http_server *server)
+{
+    ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+}
+
+static inline void http_server_unlock(struct http_server *server)
+{
+    ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+}
 
 /* http_server.c */
 void http_linger_add(struct http_server *server, int socket_fd);

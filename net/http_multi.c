@@ -177,8 +177,7 @@ static int perform(struct http_multi *multi, size_t *ended, struct err *err)
     int running = 0;
     CURLMcode code = curl_multi_perform(multi->multi, &running);
     if (code) {
-        return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "libcurl: %s",
-                       curl_multi_strerror(code));
+        return http_transfer_multi_error(code, err);
     }
     *ended += end_finished(multi);
     return 0;
@@ -204,7 +203,7 @@ int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra
     int wait_ms = ended > 0 ? 0 : wait_limit(multi, timeout_ms);
     CURLMcode code = curl_multi_poll(multi->multi, wait, (unsigned)extra_count, wait_ms, NULL);
     if (code) {
-        return err_set(err, ERR_IO, "libcurl: %s", curl_multi_strerror(code));
+        return http_transfer_multi_error(code, err);
     }
     /* libcurl reports no hang-ups of other descriptors. */
     if (extra_count > 0 && poll(extra, extra_count, 0) < 0 && errno != EINTR) {

@@ -8,16 +8,6 @@
 #define BLOCK_BYTES ((uint64_t)256 << 10)
 #define BLOCK_UNKNOWN_BYTES ((uint64_t)16 << 10)
 
-static void lock(struct http_exchange *exchange)
-{
-    ASSERT(pthread_mutex_lock(&exchange->server->mutex) == 0);
-}
-
-static void unlock(struct http_exchange *exchange)
-{
-    ASSERT(pthread_mutex_unlock(&exchange->server->mutex) == 0);
-}
-
 /* ---- waiting ---- */
 
 /* Let the connection go on. The lock is held. */
@@ -40,9 +30,9 @@ static void wake(struct http_exchange *exchange)
 
 static void wake_locked(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     wake(exchange);
-    unlock(exchange);
+    http_server_unlock(exchange->server);
 }
 
 /* Suspend the connection unless what it would wait for is `there`; a wake-up that came before is used up. The lock is
@@ -59,26 +49,26 @@ static bool suspend_unless(struct http_exchange *exchange, bool there)
 
 bool http_wait(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     bool waits = suspend_unless(exchange, exchange->wake_pending);
-    unlock(exchange);
+    http_server_unlock(exchange->server);
     return waits;
 }
 
 bool http_wait_for_reply(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     bool waits = suspend_unless(exchange, exchange->reply != REPLY_NONE);
-    unlock(exchange);
+    http_server_unlock(exchange->server);
     return waits;
 }
 
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     exchange->on_end = fn;
     exchange->on_end_arg = arg;
-    unlock(exchange);
+    http_server_unlock(exchange->server);
 }
 
 void http_exchange_continue(struct http_exchange *exchange)
@@ -95,9 +85,9 @@ void http_exchange_ready(struct http_exchange *exchange)
 
 bool http_is_replied(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     bool replied = exchange->reply != REPLY_NONE;
-    unlock(exchange);
+    http_server_unlock(exchange->server);
     return replied;
 }
 
@@ -155,13 +145,23 @@ static void set_reply(struct http_exchange *exchange, int status, struct MHD_Res
         MHD_destroy_response(response);
         response = NULL;
     }
-    lock(exchange);
+    http_server_lock(exchange->server);
     ASSERT(exchange->reply == REPLY_NONE);
     exchange->reply = response ? REPLY_READY : REPLY_FAILED;
     exchange->response = response;
     exchange->status = status;
     wake(exchange);
-    unlock(exchange);
+    http_server_unlock(exchange->server);
+}
+
+/* libmicrohttpd wants a pointer to bytes that may be written, but only reads them. */
+static void *body_data(const void *body, size_t size)
+{
+    union {
+        const void *in;
+        void *out;
+    } data = {.in = size > 0 ? body : ""};
+    return data.out;
 }
 
 void http_reply(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t size)
@@ -170,12 +170,7 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
     if (size == 0 && !content_type && exchange->header_count == 0 && !exchange->refusing) {
         response = exchange->server->empty;
     } else {
-        /* libmicrohttpd wants a pointer to bytes that may be written, and copies them. */
-        union {
-            const void *in;
-            void *out;
-        } data = {.in = size > 0 ? body : ""};
-        response = MHD_create_response_from_buffer(size, data.out, MHD_RESPMEM_MUST_COPY);
+        response = MHD_create_response_from_buffer(size, body_data(body, size), MHD_RESPMEM_MUST_COPY);
     }
     set_reply(exchange, status, response, content_type);
 }
@@ -183,12 +178,8 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
 void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type, const void *body,
                          size_t size, void (*release)(void *arg), void *arg)
 {
-    union {
-        const void *in;
-        void *out;
-    } data = {.in = size > 0 ? body : ""};
     struct MHD_Response *response =
-        MHD_create_response_from_buffer_with_free_callback_cls(size, data.out, release, arg);
+        MHD_create_response_from_buffer_with_free_callback_cls(size, body_data(body, size), release, arg);
     if (!response && release) {
         release(arg);
     }
@@ -232,12 +223,12 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
 
 enum MHD_Result http_reply_queue(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     ASSERT(exchange->reply != REPLY_NONE);
     struct MHD_Response *response = exchange->response;
     exchange->response = NULL;
     exchange->wake_pending = false;
-    unlock(exchange);
+    http_server_unlock(exchange->server);
     if (!response) {
         return MHD_NO;
     }
@@ -253,14 +244,14 @@ enum MHD_Result http_reply_queue(struct http_exchange *exchange)
 
 void http_reply_reset(struct http_exchange *exchange)
 {
-    lock(exchange);
+    http_server_lock(exchange->server);
     struct MHD_Response *response = exchange->response;
     exchange->response = NULL;
     exchange->reply = REPLY_NONE;
     exchange->status = 0;
     exchange->wake_pending = false;
     exchange->on_end = NULL;
-    unlock(exchange);
+    http_server_unlock(exchange->server);
     exchange->header_count = 0;
     exchange->header_bytes = 0;
     if (response && response != exchange->server->empty) {

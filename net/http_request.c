@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -75,35 +74,9 @@ int64_t http_content_length(const struct http_exchange *exchange)
     return stated && parse_i64(text, 0, INT64_MAX, &length, NULL) == 0 ? length : -1;
 }
 
-void http_remote_address(const struct http_exchange *exchange, char out[64])
-{
-    out[0] = '\0';
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (!info || !info->client_addr) {
-        return;
-    }
-    if (info->client_addr->sa_family == AF_INET6) {
-        struct sockaddr_in6 v6;
-        memcpy(&v6, info->client_addr, sizeof(v6));
-        bool mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
-        const void *where = mapped ? &v6.sin6_addr.s6_addr[12] : (const void *)&v6.sin6_addr;
-        ASSERT(inet_ntop(mapped ? AF_INET : AF_INET6, where, out, 64) != NULL);
-    } else if (info->client_addr->sa_family == AF_INET) {
-        struct sockaddr_in v4;
-        memcpy(&v4, info->client_addr, sizeof(v4));
-        ASSERT(inet_ntop(AF_INET, &v4.sin_addr, out, 64) != NULL);
-    }
-}
-
 const char *http_request_id(const struct http_exchange *exchange)
 {
     return exchange->request_id;
-}
-
-void *http_context(const struct http_exchange *exchange)
-{
-    return exchange->server->config.context;
 }
 
 /* ---- headers ---- */
@@ -201,9 +174,9 @@ void http_request_look_for_ends(struct http_server *server)
         if (exchange->phase != PHASE_BODY || !has_ended(exchange)) {
             continue;
         }
-        ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+        http_server_lock(server);
         bool waits = exchange->suspended; /* read again as soon as it is resumed */
-        ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+        http_server_unlock(server);
         if (!waits && http_wait(exchange)) {
             http_exchange_ready(exchange);
         }
@@ -348,11 +321,11 @@ void http_request_completed(void *cls, struct MHD_Connection *connection, void *
     }
     bool queued = exchange->phase == PHASE_QUEUED;
     int status = queued ? exchange->status : 0;
-    ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+    http_server_lock(server);
     void (*on_end)(void *arg) = exchange->reply == REPLY_NONE ? exchange->on_end : NULL;
     void *on_end_arg = exchange->on_end_arg;
     bool closing = server->closing;
-    ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+    http_server_unlock(server);
     abort_sink(exchange);
     if (on_end) {
         on_end(on_end_arg);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -167,16 +166,15 @@ static int listen_on(const struct address *address, int *out, struct address *bo
 static int start_daemon(struct http_server *server, int listen_fd, struct err *err)
 {
     const struct http_server_config *config = &server->config;
-    size_t memory = config->connection_memory_bytes ? config->connection_memory_bytes : CONNECTION_MEMORY_BYTES;
     unsigned idle_seconds = (unsigned)((config->idle_timeout_ms + 999) / 1000);
     server->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, http_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)config->connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)config->connections_per_address_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
-        http_request_target, server, MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server, MHD_OPTION_NOTIFY_COMPLETED, http_request_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
     if (!server->daemon) {
         close(listen_fd);
         return err_set(err, ERR_NETWORK, "listen on %s: the HTTP server could not be started", server->address.text);
@@ -238,7 +236,7 @@ int http_server_open(const struct http_server_config *config, struct http_server
 /* libmicrohttpd panics over suspended connections when it stops. */
 static void resume_all(struct http_server *server)
 {
-    ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+    http_server_lock(server);
     server->closing = true;
     for (size_t i = 0; i < server->fresh; i++) {
         if (server->exchanges[i].suspended) {
@@ -246,7 +244,7 @@ static void resume_all(struct http_server *server)
             MHD_resume_connection(server->exchanges[i].connection);
         }
     }
-    ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+    http_server_unlock(server);
 }
 
 void http_server_close(struct http_server **server)
@@ -305,13 +303,13 @@ int http_server_timeout_ms(struct http_server *server)
 
 void http_server_run(struct http_server *server)
 {
-    ASSERT(pthread_mutex_lock(&server->mutex) == 0);
+    http_server_lock(server);
     if (server->woken) {
         eventfd_t count;
         ASSERT(eventfd_read(server->wake_fd, &count) == 0);
         server->woken = false;
     }
-    ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
+    http_server_unlock(server);
     (void)MHD_run(server->daemon);
     if (server->place_freed) {
         /* At its bound libmicrohttpd stops watching the listening socket, and only looks at the start of a run whether

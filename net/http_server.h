@@ -65,7 +65,6 @@ struct http_server_config {
     size_t connections_max;
     size_t connections_per_address_max; /* 0: no bound */
     int64_t idle_timeout_ms;
-    size_t connection_memory_bytes; /* 0: 256 KiB */
 };
 
 NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out, struct err *err);
@@ -96,12 +95,8 @@ void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
-/* The host alone: "127.0.0.1", "::1"; "" when unknown. */
-void http_remote_address(const struct http_exchange *exchange, char out[64]);
 /* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
 const char *http_request_id(const struct http_exchange *exchange);
-/* The context of the server, for code that only has the exchange. */
-void *http_context(const struct http_exchange *exchange);
 
 /* ---- the reply: exactly one per exchange ---- */
 /* Before the reply. Copied; control characters become '?'. At most 8, together 2 KiB; an empty value sets nothing. */

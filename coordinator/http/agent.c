@@ -122,7 +122,6 @@ static void answer_assignment(struct coordinator *coordinator, struct http_excha
 static bool look_at_assignment(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
-    const char *boot = http_query(exchange, "boot"); /* agent_device has seen to it */
     int64_t revision = core_assignment_revision(coordinator->core, id);
     if (revision > 0 && revision <= after && !last) {
         return false;
@@ -132,11 +131,8 @@ static bool look_at_assignment(void *context, struct http_exchange *exchange, co
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return true;
     }
-    if (!core_device(coordinator->core, id)) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
-    } else if (!core_assignment(coordinator->core, id, boot, assignment)) {
-        answer_problem(exchange, PROBLEM_STALE_BOOT, "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
-    } else {
+    const struct device *device = agent_device(coordinator, exchange);
+    if (device && core_assignment(coordinator->core, id, device->boot, assignment)) {
         answer_assignment(coordinator, exchange, id, assignment);
     }
     free(assignment);
@@ -179,12 +175,18 @@ void serve_assignment(void *context, struct http_exchange *exchange)
 
 /* ---- blobs and data sets for agents ---- */
 
-void serve_blob_get(void *context, struct http_exchange *exchange)
+/* The device that asks for content, with no parameters but its own; NULL when the problem was answered. */
+static const struct device *asking_device(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"device", "boot", NULL};
+    return answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+}
+
+void serve_blob_get(void *context, struct http_exchange *exchange)
+{
     struct coordinator *coordinator = context;
     const char *sha256 = http_param(exchange, "sha256");
-    const struct device *device = answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+    const struct device *device = asking_device(coordinator, exchange);
     if (!device) {
         return;
     }
@@ -198,10 +200,9 @@ void serve_blob_get(void *context, struct http_exchange *exchange)
 
 void serve_agent_dataset(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"device", "boot", NULL};
     struct coordinator *coordinator = context;
     const char *sha256 = http_param(exchange, "sha256");
-    const struct device *device = answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+    const struct device *device = asking_device(coordinator, exchange);
     if (!device) {
         return;
     }

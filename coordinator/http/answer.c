@@ -102,14 +102,17 @@ void answer_faults(struct http_exchange *exchange, const struct record_faults *f
     send_problem(exchange, PROBLEM_INVALID_FIELDS, detail, faults);
 }
 
-void answer_err(struct http_exchange *exchange, const struct err *err)
+/* on_limit: what a limit that was met means here. */
+static void send_err(struct http_exchange *exchange, const struct err *err, enum problem_code on_limit)
 {
-    static const struct {
+    const struct {
         int code;
         enum problem_code problem;
     } table[] = {
-        {ERR_INVALID, PROBLEM_INVALID_PARAMETER}, {ERR_FORMAT, PROBLEM_INVALID_JSON},
-        {ERR_LIMIT, PROBLEM_BODY_TOO_LARGE},      {ERR_FULL, PROBLEM_DISK_FULL},
+        {ERR_INVALID, PROBLEM_INVALID_PARAMETER},
+        {ERR_FORMAT, PROBLEM_INVALID_JSON},
+        {ERR_LIMIT, on_limit},
+        {ERR_FULL, PROBLEM_DISK_FULL},
         {ERR_STATE, PROBLEM_WRONG_STATE},
     };
     enum problem_code problem = PROBLEM_INTERNAL;
@@ -121,13 +124,14 @@ void answer_err(struct http_exchange *exchange, const struct err *err)
     send_problem(exchange, problem, err->text, NULL);
 }
 
+void answer_err(struct http_exchange *exchange, const struct err *err)
+{
+    send_err(exchange, err, PROBLEM_BODY_TOO_LARGE);
+}
+
 void answer_upload_err(struct http_exchange *exchange, const struct err *err)
 {
-    if (err->code == ERR_LIMIT) {
-        send_problem(exchange, PROBLEM_TOO_MANY, err->text, NULL);
-    } else {
-        answer_err(exchange, err);
-    }
+    send_err(exchange, err, PROBLEM_TOO_MANY);
 }
 
 struct query_check {
@@ -217,11 +221,7 @@ bool answer_check_upload_type(struct http_exchange *exchange)
 /* A body that is nested too deeply breaks a limit, but not the one on its size. */
 static void answer_parse_err(struct http_exchange *exchange, const struct err *err)
 {
-    if (err->code == ERR_LIMIT) {
-        send_problem(exchange, PROBLEM_INVALID_JSON, err->text, NULL);
-    } else {
-        answer_err(exchange, err);
-    }
+    send_err(exchange, err, PROBLEM_INVALID_JSON);
 }
 
 bool answer_no_body(struct http_exchange *exchange)
@@ -305,9 +305,11 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
 
 bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after)
 {
+    static const char *const allowed[] = {"limit", "cursor", NULL};
     int64_t limit;
     *list = (struct answer_list){0};
-    if (!answer_query_int(exchange, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit)) {
+    if (!answer_check_query(exchange, allowed) ||
+        !answer_query_int(exchange, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit)) {
         return false;
     }
     const char *cursor = http_query(exchange, "cursor");

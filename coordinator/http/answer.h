@@ -56,7 +56,8 @@ struct answer_list {
     bool more;
     bool failed;
 };
-/* Read ?limit= and ?cursor= and start: false when answered. *after is the id to go on behind ("" from the start). */
+/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered. *after is the id to
+ * go on behind ("" from the start). */
 bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after);
 /* Add an item by its text or by its record. Returns false when the page is full: stop. */
 bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);

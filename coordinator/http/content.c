@@ -108,9 +108,7 @@ static int choose_range(struct content *content)
     struct http_exchange *exchange = content->exchange;
     const char *range = http_header(exchange, "Range");
     char text[96];
-    content->base = 0;
-    content->length = content->size;
-    int partial = range ? http_parse_range(range, content->size, &content->base, &content->length) : 0;
+    int partial = http_parse_range(range, content->size, &content->base, &content->length);
     http_reply_header(exchange, "Accept-Ranges", "bytes");
     if (partial < 0) {
         snprintf(text, sizeof text, "bytes */%" PRIu64, content->size);

@@ -43,7 +43,7 @@ static void upload_fail(struct dataset_upload *upload)
         if (upload->refused) {
             answer_problem(exchange, PROBLEM_INVALID_DATASET, "%s", upload->err.text);
         } else {
-            answer_err(exchange, &upload->err);
+            answer_upload_err(exchange, &upload->err);
         }
     }
     upload_free(upload);
@@ -265,8 +265,7 @@ static void sink_finish(void *state)
     if (spool_size(upload->spool) == 0) {
         upload->refused = true;
         upload->code = err_set(&upload->err, ERR_FORMAT,
-                               "the body is empty; send a tar, IDX, NPY, CIFAR or "
-                               "safetensors file (curl -T FILE)");
+                               "the body is empty; send a tar, IDX, NPY, CIFAR or safetensors file (curl -T FILE)");
         upload_fail(upload);
         return;
     }
@@ -284,11 +283,10 @@ const struct http_sink dataset_sink = {
 
 void serve_datasets(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"limit", "cursor", NULL};
     struct coordinator *coordinator = context;
     struct answer_list list;
     const char *after;
-    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &list, &after)) {
         return;
     }
     for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {

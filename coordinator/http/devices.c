@@ -8,11 +8,10 @@
 
 void serve_devices(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"limit", "cursor", NULL};
     struct coordinator *coordinator = context;
     struct answer_list list;
     const char *after;
-    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &list, &after)) {
         return;
     }
     for (size_t index = 0; index < core_device_count(coordinator->core); index++) {

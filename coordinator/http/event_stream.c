@@ -36,7 +36,7 @@ struct reader {
     char replay_after[ID_SIZE]; /* events older than the ring: read from the store behind this id; "" when caught up */
     char pending[EVENT_TEXT_MAX]; /* one event of the store, or a ping */
     size_t pending_size, pending_sent;
-    int64_t last_ms;
+    int64_t last_ms; /* when it last read, or was looked at for a ping */
 };
 
 struct event_stream {
@@ -148,9 +148,11 @@ int event_stream_add(struct event_stream *stream, const struct action *action, s
 
 static void wake_readers(struct event_stream *stream)
 {
-    for (size_t index = 0; index < READERS_MAX && stream->readers > 0; index++) {
-        if (stream->reader[index].exchange) {
-            http_exchange_ready(stream->reader[index].exchange);
+    size_t left = stream->readers;
+    for (struct reader *reader = stream->reader; left > 0; reader++) {
+        if (reader->exchange) {
+            http_exchange_ready(reader->exchange);
+            left--;
         }
     }
 }
@@ -197,11 +199,14 @@ static int replay_next(struct event_stream *stream, struct reader *reader)
     struct err err = {0};
     uint64_t start = ring_start(stream);
     for (uint64_t number = start; number < stream->published; number++) {
-        const char *id = stream->ring[number % RING_EVENTS].id;
-        if (strcmp(id, reader->replay_after) == 0) {
+        int order = strcmp(stream->ring[number % RING_EVENTS].id, reader->replay_after);
+        if (order == 0) {
             reader->next = number + 1;
             reader->replay_after[0] = '\0';
             return 0;
+        }
+        if (order > 0) {
+            break; /* ids rise: it is older */
         }
     }
     char before[ID_SIZE];
@@ -290,23 +295,28 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
     http_reply_stream(exchange, 200, "text/event-stream; charset=utf-8", HTTP_SIZE_UNKNOWN, &source);
 }
 
+/* One that is in the middle of an event does not take what it is sent: it needs no ping. */
+static void ping(struct reader *reader)
+{
+    if (reader->sent == 0 && reader->pending_sent == reader->pending_size) {
+        reader->pending_size = (size_t)snprintf(reader->pending, sizeof reader->pending, ": ping\n\n");
+        reader->pending_sent = 0;
+        http_exchange_ready(reader->exchange);
+    }
+}
+
 int64_t event_stream_ping(struct event_stream *stream, int64_t now_ms)
 {
-    if (stream->readers == 0) {
-        return INT64_MAX;
-    }
-    int64_t next_ms = now_ms + PING_MS;
-    for (size_t index = 0; index < READERS_MAX; index++) {
-        struct reader *reader = &stream->reader[index];
+    int64_t next_ms = INT64_MAX;
+    size_t left = stream->readers;
+    for (struct reader *reader = stream->reader; left > 0; reader++) {
         if (!reader->exchange) {
             continue;
         }
-        bool between = reader->sent == 0 && reader->pending_sent == reader->pending_size;
-        if (now_ms - reader->last_ms >= PING_MS && between) {
-            reader->pending_size = (size_t)snprintf(reader->pending, sizeof reader->pending, ": ping\n\n");
-            reader->pending_sent = 0;
+        left--;
+        if (now_ms - reader->last_ms >= PING_MS) {
+            ping(reader);
             reader->last_ms = now_ms;
-            http_exchange_ready(reader->exchange);
         }
         if (reader->last_ms + PING_MS < next_ms) {
             next_ms = reader->last_ms + PING_MS;

@@ -4,10 +4,10 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/describe.h"
+#include "coordinator/http/jobs.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
-#include "coordinator/objects.h"
 #include "schema/job.h"
 
 /* A job as it was posted and what its names stand for. */
@@ -166,10 +166,9 @@ static bool list_job(void *arg, const struct state_row *row)
 
 void serve_jobs(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"limit", "cursor", NULL};
     struct job_list jobs = {.coordinator = context};
     const char *after;
-    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &jobs.list, &after)) {
+    if (!answer_list_begin(exchange, &jobs.list, &after)) {
         return;
     }
     struct err err = {0};
@@ -230,22 +229,34 @@ void serve_job(void *context, struct http_exchange *exchange)
     wait_for_object(coordinator->parked, exchange, OBJECT_JOB, http_param(exchange, "id"), look_at_job);
 }
 
+static bool skip_row(void *arg, const struct state_row *row)
+{
+    (void)arg;
+    (void)row;
+    return false;
+}
+
+bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const char *id = http_param(exchange, "id");
+    struct err err = {0};
+    int code =
+        core_job(coordinator->core, id) ? 0 : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &err);
+    }
+    return !code;
+}
+
 /* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. */
 static bool answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
 {
     if (core_job(coordinator->core, id)) {
         return false;
     }
-    struct row_copy copy = {0};
-    buf_init(&copy.text, JSON_BODY_MAX);
-    int code = state_get(coordinator->state, STATE_JOBS, id, copy_row, &copy, &copy.err);
-    code = code ? code : copy.code;
-    buf_done(&copy.text);
-    if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
-    } else if (code) {
-        answer_err(exchange, &copy.err);
-    } else {
+    if (job_exists(coordinator, exchange)) {
         answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' has ended", id);
     }
     return true;

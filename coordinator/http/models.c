@@ -12,16 +12,6 @@
 
 #define ZOO_REVISION 1 /* a model of the zoo changes with the program only */
 
-static bool parse_description(void *arg, const struct state_row *row)
-{
-    json_t **out = arg;
-    struct err err = {0};
-    if (json_parse(row->document, row->document_size, out, &err)) {
-        *out = NULL;
-    }
-    return false;
-}
-
 /* "unknown model 'lenet'; there are lenet5, mlp, ..." */
 static int unknown_model(const struct coordinator *coordinator, const char *name, struct err *err)
 {
@@ -48,15 +38,8 @@ int describe_named(struct coordinator *coordinator, const char *name, json_t **o
     if (!row) {
         return unknown_model(coordinator, name, err);
     }
-    json_t *description = NULL;
-    int code = state_get(coordinator->state, STATE_DESCRIPTIONS, row->sha256, parse_description, &description, err);
-    if (!code && !description) {
-        code = err_set(err, ERR_FORMAT, "the stored description of model '%s' is damaged", name);
-    }
-    if (!code) {
-        *out = description;
-    }
-    return code;
+    int code = catalog_read(coordinator->catalog, row->sha256, out, err);
+    return code ? err_wrap(err, "model '%s'", name) : 0;
 }
 
 struct model_fit describe_fit(const struct dataset *dataset)
@@ -67,23 +50,29 @@ struct model_fit describe_fit(const struct dataset *dataset)
         .classes = (uint32_t)dataset->classes};
 }
 
+/* A model of the zoo as a row of the list: its hash is that of its text. */
+static struct model_row zoo_row(const char *name, const char *text)
+{
+    struct model_row row = {.revision = ZOO_REVISION};
+    snprintf(row.name, sizeof row.name, "%s", name);
+    sha256_text(text, strlen(text), row.sha256);
+    return row;
+}
+
 /* The zoo first, in its own order, then posted models by name; a cursor is the last place in the zoo or name given,
  * with its list's letter in front. */
 void serve_models(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"limit", "cursor", NULL};
     struct coordinator *coordinator = context;
     struct answer_list list;
     const char *after;
-    if (!answer_check_query(exchange, allowed) || !answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &list, &after)) {
         return;
     }
-    struct model_row zoo = {.revision = ZOO_REVISION};
     bool room = true;
     for (size_t index = 0; room && model_zoo_name(index); index++) {
-        snprintf(zoo.name, sizeof zoo.name, "%s", model_zoo_name(index));
-        const char *text = model_zoo_text(zoo.name);
-        sha256_text(text, strlen(text), zoo.sha256);
+        const char *name = model_zoo_name(index);
+        struct model_row zoo = zoo_row(name, model_zoo_text(name));
         char key[NAME_SIZE + 1];
         snprintf(key, sizeof key, "0%03zu", index);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
@@ -168,15 +157,13 @@ void serve_model(void *context, struct http_exchange *exchange)
         answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", dataset_name);
         return;
     }
-    struct model_row zoo = {.revision = ZOO_REVISION};
-    const struct model_row *row = core_model(coordinator->core, name);
     const char *text = model_zoo_text(name);
     if (text) {
-        snprintf(zoo.name, sizeof zoo.name, "%s", name);
-        sha256_text(text, strlen(text), zoo.sha256);
-        row = &zoo;
+        struct model_row zoo = zoo_row(name, text);
+        show_model(exchange, description, &zoo, dataset);
+    } else {
+        show_model(exchange, description, core_model(coordinator->core, name), dataset);
     }
-    show_model(exchange, description, row, dataset);
 }
 
 /* A description that leaves its input open is checked with shapes that images usually have. */
@@ -211,7 +198,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     struct err err = {0};
     const char *name = json_string_value(json_object_get(description, "name"));
     if (!name || !name_valid(name)) {
-        record_fault(&faults, "/name", "a name of [a-z0-9][a-z0-9._-]*, at most %d characters", NAME_SIZE - 1);
+        record_fault(&faults, "/name", "expected %s", name_form.expected);
     } else if (model_zoo_text(name)) {
         answer_problem(exchange, PROBLEM_NAME_TAKEN, "'%s' is a model of the zoo; take another name", name);
         return;

@@ -2,38 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/parse.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
+#include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
 
 #define METRICS_LIMIT_DEFAULT 1000
 #define METRICS_LIMIT_MAX 10000
-
-static bool note_row(void *arg, const struct state_row *row)
-{
-    (void)row;
-    *(bool *)arg = true;
-    return false;
-}
-
-/* Whether the job of the path exists, living or ended; answers the problem where not. */
-static bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange)
-{
-    const char *id = http_param(exchange, "id");
-    struct err err = {0};
-    bool found = core_job(coordinator->core, id) != NULL;
-    int code = found ? 0 : state_get(coordinator->state, STATE_JOBS, id, note_row, &found, &err);
-    if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
-    } else if (code) {
-        answer_err(exchange, &err);
-    }
-    return !code;
-}
 
 /* ---- children of a job, read from the rows ---- */
 
@@ -54,12 +32,10 @@ static bool list_child(void *arg, const struct state_row *row)
 
 static void list_children(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table)
 {
-    static const char *const allowed[] = {"limit", "cursor", NULL};
     struct child_list children = {.coordinator = coordinator};
     const char *after;
     struct err err = {0};
-    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange) ||
-        !answer_list_begin(exchange, &children.list, &after)) {
+    if (!job_exists(coordinator, exchange) || !answer_list_begin(exchange, &children.list, &after)) {
         return;
     }
     const char *id = http_param(exchange, "id");

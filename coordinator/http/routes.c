@@ -1,6 +1,5 @@
 #include "coordinator/http/routes.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

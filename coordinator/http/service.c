@@ -1,8 +1,4 @@
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
@@ -19,10 +15,10 @@ void serve_health(void *context, struct http_exchange *exchange)
     answer_record(exchange, 200, &service_status_record, &status);
 }
 
+/* Before this is served the rows are restored, and the guard refuses requests while the program stops. */
 void serve_ready(void *context, struct http_exchange *exchange)
 {
-    const struct coordinator *coordinator = context;
-    ASSERT(coordinator->ready); /* the guard refuses requests while it stops */
+    (void)context;
     struct service_status status = {.status = "ready"};
     answer_record(exchange, 200, &service_status_record, &status);
 }

@@ -1,6 +1,5 @@
 /* The other half of the writer: opening its database, and giving back what nothing owns any more. */
 #include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "coordinator/store/blob_store.h"
 #include "coordinator/store/blob_writer.h"
-#include "coordinator/store/migrate.h"
 #include "coordinator/store/sql.h"
 #include "net/hash.h"
 
@@ -16,11 +15,6 @@ struct tally {
     int64_t blobs, bytes;
     uint64_t written;
 };
-
-static int begin(struct blob_writer *writer, struct err *err)
-{
-    return sql_exec(writer->db, "BEGIN IMMEDIATE", err);
-}
 
 /* Commit, or roll back when something failed before; no reader is inside the file meanwhile. */
 int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
@@ -31,9 +25,7 @@ int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
         rc = sql_exec(writer->db, "COMMIT", err);
     }
     if (rc) {
-        if (!sqlite3_get_autocommit(writer->db)) {
-            (void)sqlite3_exec(writer->db, "ROLLBACK", NULL, NULL, NULL);
-        }
+        sql_rollback(writer->db);
         /* A commit that failed half way leaves its journal to the next one who looks: let that be us, while no reader
          * can meet it. What is wrong with the disk shows at the next batch. */
         (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
@@ -139,7 +131,7 @@ static void count(struct blob_store *store, const struct tally *tally)
 static int commit_items(struct blob_writer *writer, const struct blob_item *first, bool alone, struct err *err)
 {
     struct tally tally = {0};
-    int rc = begin(writer, err);
+    int rc = sql_exec(writer->db, "BEGIN IMMEDIATE", err);
     for (const struct blob_item *item = first; item && rc == 0; item = alone ? NULL : item->next) {
         rc = apply(writer, item, &tally, err);
     }

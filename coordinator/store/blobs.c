@@ -9,14 +9,15 @@
 #include "base/log.h"
 #include "coordinator/store/blob_store.h"
 #include "coordinator/store/owner.h"
+#include "coordinator/store/path.h"
 
 static int make_paths(struct blob_store *store, const char *directory, struct err *err)
 {
-    int parent = snprintf(store->directory, sizeof(store->directory), "%s", directory);
-    int length = snprintf(store->path, sizeof(store->path), "%s/checkpoints.db", directory);
-    if (parent < 0 || length < 0 || (size_t)length >= sizeof(store->path)) {
-        return err_set(err, ERR_INVALID, "path '%s/checkpoints.db' is too long", directory);
+    int rc = path_join(store->path, directory, "checkpoints.db", err);
+    if (rc) {
+        return rc;
     }
+    (void)snprintf(store->directory, sizeof(store->directory), "%s", directory);
     return file_make_directory(directory, 0700, err);
 }
 

@@ -48,8 +48,7 @@ int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t s
 NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size, struct err *err);
 /* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0) or was refused
  * (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the upload. done must not wait for
- * the store (write_all, drain, close). Content that is there
- * already is stored once. */
+ * the store (write_all, drain, close). Content that is there already is stored once. */
 typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size, const struct err *err);
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
 /* Give up: its rows are removed. Ends the upload. */

@@ -55,9 +55,7 @@ static int apply(sqlite3 *db, const struct migration *migration, int application
         rc = sql_exec(db, mark, err);
     }
     if (rc) {
-        if (!sqlite3_get_autocommit(db)) {
-            (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-        }
+        sql_rollback(db);
         return err_wrap(err, "migration %04d_%s", migration->number, migration->name);
     }
     return 0;

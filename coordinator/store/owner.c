@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -10,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "coordinator/store/path.h"
 
 #define PID_TEXT_SIZE 24
 
@@ -27,9 +27,9 @@ static int held_by_another(int fd, const char *directory, struct err *err)
 int owner_take(const char *directory, const char *name, int *out, struct err *err)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
-    if (length < 0 || (size_t)length >= sizeof(path)) {
-        return err_set(err, ERR_INVALID, "path '%s/%s' is too long", directory, name);
+    int rc = path_join(path, directory, name, err);
+    if (rc) {
+        return rc;
     }
     FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {

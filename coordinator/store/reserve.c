@@ -2,15 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "coordinator/store/path.h"
 
 struct reserve {
     char directory[PATH_MAX];
@@ -24,12 +23,12 @@ int reserve_open(const char *directory, const char *name, struct reserve **out, 
     if (!reserve) {
         return err_set(err, ERR_MEMORY, "reserve: out of memory");
     }
-    int parent = snprintf(reserve->directory, sizeof(reserve->directory), "%s", directory);
-    int length = snprintf(reserve->path, sizeof(reserve->path), "%s/%s", directory, name);
-    if (parent < 0 || length < 0 || (size_t)length >= sizeof(reserve->path)) {
+    int rc = path_join(reserve->path, directory, name, err);
+    if (rc) {
         free(reserve);
-        return err_set(err, ERR_INVALID, "path '%s/%s' is too long", directory, name);
+        return rc;
     }
+    (void)snprintf(reserve->directory, sizeof(reserve->directory), "%s", directory);
     *out = reserve;
     return 0;
 }

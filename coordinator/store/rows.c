@@ -1,6 +1,5 @@
 #include <sqlite3.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/store/sql.h"

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/file.h"
@@ -83,6 +81,13 @@ void sql_close(sqlite3 **db)
 int sql_exec(sqlite3 *db, const char *text, struct err *err)
 {
     return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_fail(db, text, err);
+}
+
+void sql_rollback(sqlite3 *db)
+{
+    if (!sqlite3_get_autocommit(db)) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
 }
 
 int sql_prepare(sqlite3 *db, const char *text, sqlite3_stmt **out, struct err *err)

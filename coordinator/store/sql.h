@@ -22,6 +22,8 @@ NODISCARD int sql_fail(struct sqlite3 *db, const char *what, struct err *err);
 
 /* Run statements that give no rows of interest. */
 NODISCARD int sql_exec(struct sqlite3 *db, const char *text, struct err *err);
+/* Undo the open transaction; SQLite may have done so by itself when a write failed. */
+void sql_rollback(struct sqlite3 *db);
 NODISCARD int sql_prepare(struct sqlite3 *db, const char *text, struct sqlite3_stmt **out, struct err *err);
 void sql_finalize(struct sqlite3_stmt **statement);
 /* One step of a statement; it is reset when it gave no row, or failed. *row: whether there is a row to read. */

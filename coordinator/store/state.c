@@ -1,16 +1,14 @@
 #include "coordinator/store/state.h"
 
-#include <limits.h>
 #include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "coordinator/store/migrate.h"
 #include "coordinator/store/owner.h"
+#include "coordinator/store/path.h"
 #include "coordinator/store/reserve.h"
 #include "coordinator/store/sql.h"
 #include "coordinator/store/state_store.h"
@@ -18,13 +16,8 @@
 #define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
 #define LOG_BYTES_KEPT 262144u
 
-static int prepare_database(sqlite3 *db, const char *path, const char *durability, struct err *err)
+static int prepare_database(sqlite3 *db, const char *backup, const char *durability, struct err *err)
 {
-    char backup[PATH_MAX];
-    int length = snprintf(backup, sizeof(backup), "%s.before-upgrade", path);
-    if (length < 0 || (size_t)length >= sizeof(backup)) {
-        return err_set(err, ERR_INVALID, "path '%s' is too long", path);
-    }
     /* The lock of EXCLUSIVE is never let go, and with it WAL needs no shared memory beside the file. It has to come
      * before the first access. Sorting never goes to a file: the disk may be full. */
     int rc = sql_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY", err);
@@ -39,12 +32,14 @@ static int prepare_database(sqlite3 *db, const char *path, const char *durabilit
 
 static int open_parts(struct state_store *store, const char *directory, const char *durability, struct err *err)
 {
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/state.db", directory);
-    if (length < 0 || (size_t)length >= sizeof(path)) {
-        return err_set(err, ERR_INVALID, "path '%s/state.db' is too long", directory);
+    char path[PATH_MAX], backup[PATH_MAX];
+    int rc = path_join(path, directory, "state.db", err);
+    if (rc == 0) {
+        rc = path_join(backup, directory, "state.db.before-upgrade", err);
     }
-    int rc = file_make_directory(directory, 0700, err);
+    if (rc == 0) {
+        rc = file_make_directory(directory, 0700, err);
+    }
     if (rc == 0) {
         rc = owner_take(directory, "state.lock", &store->owner, err);
     }
@@ -52,7 +47,7 @@ static int open_parts(struct state_store *store, const char *directory, const ch
         rc = sql_open(path, &store->db, err);
     }
     if (rc == 0) {
-        rc = prepare_database(store->db, path, durability, err) ? err_wrap(err, "%s", path) : 0;
+        rc = prepare_database(store->db, backup, durability, err) ? err_wrap(err, "%s", path) : 0;
     }
     if (rc == 0) {
         store->rows.db = store->db;
@@ -123,19 +118,11 @@ static void clear_log(struct state_store *store)
     buf_clear(&store->log);
 }
 
-static void undo(struct state_store *store)
-{
-    /* SQLite may have rolled back by itself when a write failed. */
-    if (!sqlite3_get_autocommit(store->db)) {
-        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-}
-
 /* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it stays when there is no
  * reserve left. */
 static int retry_on_reserve(struct state_store *store, struct err *err)
 {
-    undo(store);
+    sql_rollback(store->db);
     if (!reserve_release(store->reserve)) {
         return ERR_FULL;
     }
@@ -160,7 +147,7 @@ int state_begin(struct state_store *store, struct err *err)
         rc = retry_on_reserve(store, &inner);
     }
     if (rc) {
-        undo(store);
+        sql_rollback(store->db);
         return err_set(err, rc, "%s", inner.text);
     }
     store->in_transaction = true;
@@ -182,7 +169,7 @@ int state_commit(struct state_store *store, struct err *err)
         rc = rc ? rc : sql_exec(store->db, "COMMIT", &inner);
     }
     if (rc) {
-        undo(store);
+        sql_rollback(store->db);
     }
     store->in_transaction = false;
     clear_log(store);
@@ -192,7 +179,7 @@ int state_commit(struct state_store *store, struct err *err)
 void state_rollback(struct state_store *store)
 {
     ASSERT(store->in_transaction);
-    undo(store);
+    sql_rollback(store->db);
     store->in_transaction = false;
     store->failed = 0;
     clear_log(store);

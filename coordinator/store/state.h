@@ -63,8 +63,7 @@ NODISCARD int state_trim(struct state_store *store, enum state_table table, size
 
 /* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at most `limit`. visit
  * returns false to stop; it may ask for rows of other tables, not list or get of the same. Texts are borrowed for the
- * call.
- */
+ * call. */
 typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
                          size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err);

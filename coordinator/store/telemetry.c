@@ -195,8 +195,8 @@ static int write_points(struct telemetry *telemetry, struct err *err)
     if (rc == 0) {
         rc = sql_exec(telemetry->db, "COMMIT", err);
     }
-    if (rc && !sqlite3_get_autocommit(telemetry->db)) {
-        (void)sqlite3_exec(telemetry->db, "ROLLBACK", NULL, NULL, NULL);
+    if (rc) {
+        sql_rollback(telemetry->db);
     }
     return rc;
 }

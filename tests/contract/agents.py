@@ -4,12 +4,9 @@ import hashlib
 import threading
 import time
 
-from api import CONTRACT, HEARTBEAT_MS, JOB, Api, example, must
+from api import BINARY, CONTRACT, HEARTBEAT_MS, JOB, JSON, Api, example
 from fake_agent import FakeAgent, drive, finish, unit_state
-from paceline import ROOT
-
-JSON = {"Content-Type": "application/json"}
-BINARY = {"Content-Type": "application/octet-stream"}
+from paceline import ROOT, must
 
 
 def test_an_agent_enrols_and_enrols_again():

@@ -3,12 +3,12 @@ problem. What was seen is kept for the whole run, so that the last tests can say
 """
 
 import json
-import pathlib
 import re
+import socket
 
 import yaml
 
-from paceline import ROOT, Failure, Fleet
+from paceline import ROOT, Failure, Fleet, must
 from shape import Mismatch, Shapes
 
 CONTRACT = yaml.safe_load((ROOT / "schema/openapi.yaml").read_text(encoding="utf-8"))
@@ -19,13 +19,10 @@ SEEN = set()  # (method, path of the contract, status, problem or None)
 
 HEARTBEAT_MS = 5000  # a device that a test does not let report stays online for long enough
 
+JSON = {"Content-Type": "application/json"}
+BINARY = {"Content-Type": "application/octet-stream"}
 JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
        "steps": 4}
-
-
-def must(condition, text):
-    if not condition:
-        raise Failure(text)
 
 
 def operations():
@@ -79,8 +76,7 @@ def check_body(method, path, response, answer):
             SHAPES.check(content[kind]["schema"], answer.json)
         except Mismatch as mismatch:
             raise Failure(f"{method} {path}: {mismatch}: {answer.body[:2000]!r}") from None
-    described = {name for name, header in response.get("headers", {}).items()}
-    if "ETag" in described:
+    if "ETag" in response.get("headers", {}):
         must(answer.headers.get("ETag"), f"{method} {path}: no ETag")
         if kind == "application/json" and "revision" in answer.json:
             must(answer.headers["ETag"] == f'"{answer.json["revision"]}"', f"{method} {path}: ETag {answer.headers['ETag']}")
@@ -128,10 +124,15 @@ class Api(Fleet):
     def verb_of_device(self, agent, verb):
         return self.request("POST", f"/v1/devices/{agent.id}/{verb}", expect=202).json
 
-    def numbers(self, name):
+    def number(self, name):
         """A value of /metrics."""
         text = self.request("GET", "/metrics", expect=200).body.decode()
         return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
+
+    def connect(self):
+        """A plain connection, for what http.client would not send."""
+        host, port = self.coordinator.address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)), 30)
 
     def pages(self, path, limit):
         """All items of a list, read in pages of `limit`, and the number of pages."""
@@ -149,4 +150,4 @@ class Api(Fleet):
 
 def example(name):
     """A message of schema/examples/valid."""
-    return json.loads((pathlib.Path(ROOT) / f"schema/examples/valid/{name}.json").read_text(encoding="utf-8"))
+    return json.loads((ROOT / f"schema/examples/valid/{name}.json").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ import events
 import jobs
 import objects
 import service
-from api import COMMON_PROBLEMS, SEEN, must, operations
-from paceline import ROOT
+from api import COMMON_PROBLEMS, SEEN, operations
+from paceline import ROOT, must
 from runner import run
 
 # Codes that no request can provoke, and why. Everything else must have been seen.

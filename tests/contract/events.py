@@ -3,8 +3,9 @@
 import http.client
 import json
 
-from api import SEEN, SHAPES, Api, must
+from api import SEEN, SHAPES, Api
 from fake_agent import FakeAgent
+from paceline import must
 
 
 class Stream:
@@ -123,12 +124,12 @@ def test_streams_end_when_the_coordinator_stops():
 def test_readers_of_events_are_counted_and_forgotten():
     with Api() as api:
         streams = [Stream(api) for _ in range(3)]
-        text = api.request("GET", "/metrics").body.decode()
-        must("paceline_event_readers 3\n" in text, text)
+        count = api.number("paceline_event_readers")
+        must(count == 3, f"{count} readers")
         for stream in streams:
             stream.close()
         for _ in range(50):
             api.verb(api.submit_named("noise"), "cancel")
-            if "paceline_event_readers 0\n" in api.request("GET", "/metrics").body.decode():
+            if api.number("paceline_event_readers") == 0:
                 return
         must(False, "readers that went away are not forgotten")

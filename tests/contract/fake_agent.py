@@ -7,7 +7,8 @@ import math
 import struct
 import urllib.parse
 
-from api import example, must
+from api import BINARY, example
+from paceline import must
 
 ALIGNMENT = 64
 
@@ -99,7 +100,7 @@ class FakeAgent:
         return f"/v1/agent/blobs/{sha256}?{query}"
 
     def put_unit(self, run, unit, data):
-        answer = self.api.request("PUT", self.unit_path(run, unit, data), data, {"Content-Type": "application/octet-stream"})
+        answer = self.api.request("PUT", self.unit_path(run, unit, data), data, BINARY)
         ended = answer.code == "stale_generation" and self.api.get(f"/v1/jobs/{run['job']}")["state"] == "succeeded"
         must(answer.status == 204 or ended, f"unit {unit}: {answer.status} {answer.body!r}")
 

@@ -3,10 +3,9 @@
 import json
 import threading
 
-from api import JOB, Api, must
+from api import JOB, JSON, Api
 from fake_agent import FakeAgent, drive, finish, read_safetensors, unit_state
-
-JSON = {"Content-Type": "application/json"}
+from paceline import must
 
 
 def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():

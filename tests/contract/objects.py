@@ -3,17 +3,15 @@
 import gzip
 import hashlib
 import json
-import socket
 import threading
 
-from api import Api, example, must
+from api import BINARY, JSON, Api, example
 from fake_agent import FakeAgent, read_safetensors
-from paceline import data_files, tar_of
+from paceline import data_files, must, tar_of
 
 TINY = {"name": "tiny", "units": [
     {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 4}]},
     {"name": "second", "ops": [{"type": "relu"}, {"type": "linear", "units": "classes"}]}]}
-BINARY = {"Content-Type": "application/octet-stream"}
 
 
 # ---- devices ----
@@ -116,11 +114,10 @@ def test_bad_model_descriptions_are_refused_at_the_place():
         bad["units"][1]["ops"][1]["type"] = "linaer"
         api.problem("POST", "/v1/models", bad, code="invalid_fields", words=("/units/1/ops/1", "linaer", "linear"))
         api.problem("POST", "/v1/models", [], code="invalid_fields")
-        json_type = {"Content-Type": "application/json"}
-        api.problem("POST", "/v1/models", b"{", json_type, code="invalid_json", words=("line",))
-        api.problem("POST", "/v1/models", b'{"name": "x", "name": "y"}', json_type, code="invalid_json")
+        api.problem("POST", "/v1/models", b"{", JSON, code="invalid_json", words=("line",))
+        api.problem("POST", "/v1/models", b'{"name": "x", "name": "y"}', JSON, code="invalid_json")
         api.problem("POST", "/v1/models", json.dumps(TINY).encode(), {"Content-Type": "text/json"}, code="unsupported_media_type")
-        api.problem("POST", "/v1/models", b" " * (3 << 20), json_type, code="body_too_large")
+        api.problem("POST", "/v1/models", b" " * (3 << 20), JSON, code="body_too_large")
         must(all(item["created_at"] is None for item in api.get("/v1/models")["items"]), "a refused model was stored")
 
 
@@ -167,12 +164,10 @@ def test_a_data_set_is_stored_once_under_its_name():
 
 def blobs(api):
     """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
-    text = api.request("GET", "/metrics").body.decode()
     for _ in range(300):
-        count = int(next(line for line in text.splitlines() if line.startswith("paceline_blobs ")).split()[1])
+        count = api.number("paceline_blobs")
         if count <= 1:
             break
-        text = api.request("GET", "/metrics").body.decode()
     return count
 
 
@@ -213,10 +208,9 @@ def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
 
 def test_more_uploads_at_once_than_the_bound_are_put_off():
     with Api(data=False) as api:
-        host, port = api.coordinator.address.rsplit(":", 1)
         open_ones = []
         for index in range(64):
-            connection = socket.create_connection((host, int(port)), 30)
+            connection = api.connect()
             connection.sendall(f"PUT /v1/datasets/d{index} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n0123".encode())
             open_ones.append(connection)
         refused = api.request("PUT", "/v1/datasets/x", b"0123", BINARY)

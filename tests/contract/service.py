@@ -9,8 +9,8 @@ import struct
 import threading
 import time
 
-from api import CONTRACT, METHODS, Api, must, operations
-from paceline import ROOT, data_files, request, tar_of
+from api import CONTRACT, METHODS, Api, operations
+from paceline import ROOT, data_files, must, request, tar_of
 
 PATH_VALUES = {"id": "job_01", "name": "digits-train", "generation": "1", "sha256": "0" * 64}
 
@@ -149,8 +149,7 @@ def test_metrics_are_prometheus_text_and_count():
 
 def hang_up(api, generator, text, body=b""):
     """Send a part of a request, read a part of the answer and leave without a word."""
-    host, port = api.coordinator.address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), 30) as connection:
+    with api.connect() as connection:
         if generator.random() < 0.5:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         whole = text.replace("\n", "\r\n").encode() + body
@@ -183,11 +182,11 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
         for _ in range(200):
             hang_up(api, generator, *generator.choice(requests)())
         deadline = time.monotonic() + 60
-        while (still_open := api.numbers("paceline_http_requests_open")) > 1 and time.monotonic() < deadline:
+        while (still_open := api.number("paceline_http_requests_open")) > 1 and time.monotonic() < deadline:
             api.get(f"/v1/jobs/{job['id']}?after=1000&wait=1")  # long polls of clients that went are over by then
             api.verb(api.submit_named("noise"), "cancel")  # event streams notice when they have something to say
         must(still_open == 1, f"{still_open} requests are open, one expected")
-        must(api.numbers("paceline_long_polls") == 0 and api.numbers("paceline_event_readers") == 0, "somebody is remembered")
+        must(api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0, "somebody is remembered")
         must(api.request("PUT", "/v1/datasets/after", tar, {"Content-Type": "application/x-tar"}).status == 201, "an upload")
 
 
@@ -222,16 +221,14 @@ def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finishe
 
 def wait_for(api, name, least):
     for _ in range(2000):
-        value = sum(read_prometheus(request(api.coordinator.address, "GET", "/metrics").body.decode())[name].values())
+        value = api.number(name)
         if value >= least:
             return value
     raise AssertionError(f"{name} does not reach {least}")
 
 
 def slow_upload(api, name, body, first):
-    host, port = api.coordinator.address.rsplit(":", 1)
-    connection = socket.create_connection((host, int(port)), 30)
-    connection.sendall(f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n"
+    connection = api.connect()
+    connection.sendall(f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\nConnection: close\r\n"
                        f"Content-Type: application/x-tar\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:first])
     return connection
-

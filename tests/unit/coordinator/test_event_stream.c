@@ -1,6 +1,5 @@
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -298,6 +297,28 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
     close_room(&room);
 }
 
+static void a_reader_that_stands_still_is_not_looked_at_all_the_time(void **state)
+{
+    static struct room room;
+    char text[MESSAGE_SIZE];
+    memset(text, '\x01', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    open_room(&room, *state, 1);
+    int fd = listen_behind(&room, NULL);
+    for (int i = 0; i < 8000; i++) {
+        add(&room, "flood", text);
+        if (i % 500 == 499) {
+            publish(&room);
+            desk_run(room.desk);
+        }
+    }
+    assert_int_equal(event_stream_readers(room.stream), 1);
+    int64_t later_ms = clock_now_ms() + 60000;
+    assert_true(event_stream_ping(room.stream, later_ms) > later_ms);
+    close(fd);
+    close_room(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +329,7 @@ int main(void)
         test_with_directory(ids_rise_even_if_the_clock_goes_back),
         test_with_directory(the_longest_message_fits_whatever_its_characters),
         test_with_directory(readers_that_hear_nothing_get_a_ping),
+        test_with_directory(a_reader_that_stands_still_is_not_looked_at_all_the_time),
         test_with_directory(streams_end_with_the_program),
         test_with_directory(a_reader_that_is_too_slow_is_broken_off_and_forgotten),
     };

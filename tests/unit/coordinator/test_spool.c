@@ -1,7 +1,6 @@
 #include <dirent.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "coordinator/spool.h"

@@ -1,7 +1,7 @@
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "coordinator/work.h"
 #include "tests/support/test.h"

@@ -45,6 +45,25 @@ int outcome_wait(struct outcome *outcome)
     return code;
 }
 
+void pause_end(void *arg)
+{
+    struct pause *pause = arg;
+    ASSERT(pthread_mutex_lock(&pause->lock) == 0);
+    pause->has_room = true;
+    ASSERT(pthread_cond_signal(&pause->changed) == 0);
+    ASSERT(pthread_mutex_unlock(&pause->lock) == 0);
+}
+
+void pause_wait(struct pause *pause)
+{
+    ASSERT(pthread_mutex_lock(&pause->lock) == 0);
+    while (!pause->has_room) {
+        ASSERT(pthread_cond_wait(&pause->changed, &pause->lock) == 0);
+    }
+    pause->has_room = false;
+    ASSERT(pthread_mutex_unlock(&pause->lock) == 0);
+}
+
 /* splitmix64 of the seed and the number of the 8-byte word. */
 static uint64_t word_at(uint64_t seed, uint64_t index)
 {

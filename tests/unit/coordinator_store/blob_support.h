@@ -28,6 +28,20 @@ void outcome_set(void *arg, int code, const char *sha256, uint64_t size, const s
 /* The code. */
 int outcome_wait(struct outcome *outcome);
 
+/* For an upload that was told to wait: pause_end is its on_room. */
+struct pause {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool has_room;
+};
+#define PAUSE_INIT                                                                                                     \
+    {                                                                                                                  \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false                                                     \
+    }
+void pause_end(void *pause);
+/* Until it has ended since the last wait. */
+void pause_wait(struct pause *pause);
+
 void content_fill(uint64_t seed, uint64_t offset, void *out, size_t size);
 void content_sha256(uint64_t seed, uint64_t size, char out[BLOB_SHA256_SIZE]);
 

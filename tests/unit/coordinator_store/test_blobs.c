@@ -402,44 +402,19 @@ static void below_the_space_that_is_to_stay_free_new_blobs_are_refused(void **st
     blob_close(&store);
 }
 
-struct room {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int calls;
-};
-
-static void room_made(void *arg)
-{
-    struct room *room = arg;
-    (void)pthread_mutex_lock(&room->lock);
-    room->calls++;
-    (void)pthread_cond_signal(&room->changed);
-    (void)pthread_mutex_unlock(&room->lock);
-}
-
-static void room_wait(struct room *room)
-{
-    (void)pthread_mutex_lock(&room->lock);
-    while (room->calls == 0) {
-        (void)pthread_cond_wait(&room->changed, &room->lock);
-    }
-    room->calls = 0;
-    (void)pthread_mutex_unlock(&room->lock);
-}
-
 static void a_full_queue_takes_no_more_and_says_when_it_does(void **state)
 {
     struct blob_config config = {.directory = *state, .queue_bytes = 2 * MIB};
     struct blob_store *store = NULL;
     struct err err = {0};
     struct blob_upload *upload = NULL;
-    struct room room = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct pause pause = PAUSE_INIT;
     const uint64_t size = 40 * MIB;
     char *data = malloc(4 * MIB);
     int paused = 0;
     assert_ok(blob_open(&config, &store, &err), &err);
     assert_ok(blob_upload_open(store, NULL, size, &upload, &err), &err);
-    blob_upload_on_room(upload, room_made, &room);
+    blob_upload_on_room(upload, pause_end, &pause);
     for (uint64_t done = 0; done < size;) {
         size_t count = size - done < 4 * MIB ? (size_t)(size - done) : 4 * MIB;
         content_fill(4, done, data, count);
@@ -449,7 +424,7 @@ static void a_full_queue_takes_no_more_and_says_when_it_does(void **state)
         done += (uint64_t)taken;
         if ((size_t)taken < count) {
             paused++;
-            room_wait(&room);
+            pause_wait(&pause);
         }
     }
     assert_true(paused > 0);

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,36 +38,10 @@ static uint64_t stable_size(uint64_t seed)
     return MIB + 1000 * seed;
 }
 
-/* ---- an upload that pauses ---- */
-
-struct pause {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool has_room;
-};
-
-static void resume(void *arg)
-{
-    struct pause *pause = arg;
-    ASSERT(pthread_mutex_lock(&pause->lock) == 0);
-    pause->has_room = true;
-    ASSERT(pthread_cond_signal(&pause->changed) == 0);
-    ASSERT(pthread_mutex_unlock(&pause->lock) == 0);
-}
-
-static void wait_for_room(struct pause *pause)
-{
-    ASSERT(pthread_mutex_lock(&pause->lock) == 0);
-    while (!pause->has_room) {
-        ASSERT(pthread_cond_wait(&pause->changed, &pause->lock) == 0);
-    }
-    pause->has_room = false;
-    ASSERT(pthread_mutex_unlock(&pause->lock) == 0);
-}
-
+/* As store_put, by an upload that pauses. */
 static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE])
 {
-    struct pause pause = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct pause pause = PAUSE_INIT;
     struct blob_upload *upload = NULL;
     struct err err = {0};
     char expected[BLOB_SHA256_SIZE];
@@ -77,7 +50,7 @@ static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size, c
     if (rc) {
         return rc;
     }
-    blob_upload_on_room(upload, resume, &pause);
+    blob_upload_on_room(upload, pause_end, &pause);
     char *data = malloc(size);
     ASSERT(data);
     content_fill(seed, 0, data, size);
@@ -86,7 +59,7 @@ static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size, c
         ASSERT(taken >= 0);
         done += (uint64_t)taken;
         if (done < size) {
-            wait_for_room(&pause);
+            pause_wait(&pause);
         }
     }
     free(data);
@@ -216,9 +189,9 @@ static void finish_and_abort_wait_for_a_callback_that_is_running(void **state)
         struct pause pause[3];
         struct blob_upload *upload[3];
         for (size_t i = 0; i < 3; i++) {
-            pause[i] = (struct pause){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+            pause[i] = (struct pause)PAUSE_INIT;
             assert_ok(blob_upload_open(store, NULL, 4 * MIB, &upload[i], &err), &err);
-            blob_upload_on_room(upload[i], resume, &pause[i]);
+            blob_upload_on_room(upload[i], pause_end, &pause[i]);
             assert_true(blob_upload_write(upload[i], data, 2 * MIB, &err) >= (int64_t)MIB);
         }
         for (size_t i = 0; i < 3; i++) {

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "coordinator/store/state.h"
 #include "tests/unit/coordinator_store/blob_support.h"

@@ -14,7 +14,7 @@
 
 #define PATIENCE_SECONDS 20
 
-static void reply_text(struct http_exchange *exchange, int status, const char *text)
+void reply_text(struct http_exchange *exchange, int status, const char *text)
 {
     http_reply(exchange, status, "text/plain", text, strlen(text));
 }

@@ -22,6 +22,9 @@ void serve_start(struct serve *serve, const struct http_server_config *config);
 /* Stop the thread and close the server. */
 void serve_stop(struct serve *serve);
 
+/* Reply with a text as text/plain. */
+void reply_text(struct http_exchange *exchange, int status, const char *text);
+
 /* url + path, in storage of its own. */
 struct serve_url {
     char text[4096];

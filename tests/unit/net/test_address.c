@@ -1,7 +1,6 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 

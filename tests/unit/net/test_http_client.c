@@ -266,17 +266,25 @@ static void redirects_are_not_followed(void **state)
     assert_int_equal(f->result.status, 302);
 }
 
+#define PLAIN_URL_SIZE 64
+
+/* A socket of the test's own on a free loopback port, and the URL that leads there. */
+static int plain_bind(char url[PLAIN_URL_SIZE])
+{
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(where);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&where, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&where, &size), 0);
+    (void)snprintf(url, PLAIN_URL_SIZE, "http://127.0.0.1:%u/x", (unsigned)ntohs(where.sin_port));
+    return fd;
+}
+
 static void a_refused_connection_is_a_network_error_in_one_line(void **state)
 {
     struct fixture *f = *state;
-    /* A port that was free a moment ago: bound, but not listening. */
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(where);
-    assert_int_equal(bind(fd, (struct sockaddr *)&where, size), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&where, &size), 0);
-    char url[64];
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/x", (unsigned)ntohs(where.sin_port));
+    char url[PLAIN_URL_SIZE];
+    int fd = plain_bind(url); /* does not listen */
     struct http_call call = {.method = "PUT", .url = url, .body = {{"x", 1}}};
     assert_int_equal(http_client_call(f->client, &call, &f->result, &f->err), ERR_NETWORK);
     assert_holds(f->err.text, "PUT http://127.0.0.1:");
@@ -361,22 +369,17 @@ static void calls_go_on_over_a_restart_of_the_server(void **state)
     }
 }
 
-/* A listening socket of the test's own and a thread that plays the server on it. */
+/* A listening socket and a thread that plays the server on it. */
 struct plain {
     int listener;
     pthread_t thread;
-    char url[64];
+    char url[PLAIN_URL_SIZE];
 };
 
 static void plain_start(struct plain *plain, void *(*play)(void *listener))
 {
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(where);
-    plain->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(plain->listener, (struct sockaddr *)&where, size), 0);
+    plain->listener = plain_bind(plain->url);
     assert_int_equal(listen(plain->listener, 8), 0);
-    assert_int_equal(getsockname(plain->listener, (struct sockaddr *)&where, &size), 0);
-    (void)snprintf(plain->url, sizeof(plain->url), "http://127.0.0.1:%u/x", (unsigned)ntohs(where.sin_port));
     assert_int_equal(pthread_create(&plain->thread, NULL, play, &plain->listener), 0);
 }
 

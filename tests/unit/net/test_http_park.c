@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,11 +18,6 @@ struct desk {
     pthread_t replier;
     bool has_replier;
 };
-
-static void reply_text(struct http_exchange *exchange, int status, const char *text)
-{
-    http_reply(exchange, status, "text/plain", text, strlen(text));
-}
 
 static void empty(void *context, struct http_exchange *exchange)
 {

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "net/http_client.h"
 #include "tests/support/test.h"
 #include "tests/unit/net/serve.h"
@@ -36,7 +35,6 @@ struct desk {
     struct gate opened, finished, aborted, paused, done, exchange_over;
     /* A worker that wakes paused exchanges from a thread of its own. */
     pthread_t waker;
-    struct gate to_wake;
     atomic_bool stop;
 };
 
@@ -49,11 +47,6 @@ static uint64_t hash_on(uint64_t hash, const void *data, size_t size)
         hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
     }
     return hash;
-}
-
-static void reply_text(struct http_exchange *exchange, int status, const char *text)
-{
-    http_reply(exchange, status, "text/plain", text, strlen(text));
 }
 
 /* ---- sinks ---- */
@@ -195,15 +188,20 @@ struct fixture {
     bool has_waker;
 };
 
+static void each_gate(struct desk *desk, void (*visit)(struct gate *gate))
+{
+    struct gate *gates[] = {&desk->opened, &desk->finished, &desk->aborted,
+                            &desk->paused, &desk->done,     &desk->exchange_over};
+    for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
+        visit(gates[i]);
+    }
+}
+
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    struct gate *gates[] = {&f->desk.opened, &f->desk.finished, &f->desk.aborted,      &f->desk.paused,
-                            &f->desk.done,   &f->desk.to_wake,  &f->desk.exchange_over};
-    for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
-        gate_init(gates[i]);
-    }
+    each_gate(&f->desk, gate_init);
     struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.finished = over;
     serve_start(&f->serve, &config);
@@ -258,11 +256,7 @@ static int teardown(void **state)
         serve_stop(&f->serve);
     }
     buf_done(&f->reply);
-    struct gate *gates[] = {&f->desk.opened, &f->desk.finished, &f->desk.aborted,      &f->desk.paused,
-                            &f->desk.done,   &f->desk.to_wake,  &f->desk.exchange_over};
-    for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
-        gate_done(gates[i]);
-    }
+    each_gate(&f->desk, gate_done);
     free(f);
     return 0;
 }

@@ -1,0 +1,12 @@
+/* path.h: where the store's files lie. Private to coordinator/store. Any thread. */
+#ifndef COORDINATOR_STORE_PATH_H
+#define COORDINATOR_STORE_PATH_H
+
+#include <limits.h>
+
+#include "base/err.h"
+
+/* DIRECTORY/NAME. ERR_INVALID: too long. */
+NODISCARD int path_join(char out[PATH_MAX], const char *directory, const char *name, struct err *err);
+
+#endif
