@@ -203,6 +203,7 @@ static int load_units(struct build *build, const char **code, struct err *err)
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
         int rc = 0;
+        *code = source->from == SOURCE_DEVICE ? "peer" : "internal";
         if (source->unit != run->first + (int64_t)i) {
             rc = err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i, source->unit);
         } else if (source->from == SOURCE_SEED) {
@@ -210,7 +211,6 @@ static int load_units(struct build *build, const char **code, struct err *err)
         } else if (source->from == SOURCE_SELF) {
             rc = load_own(build, source, err);
         } else {
-            *code = source->from == SOURCE_DEVICE ? "peer" : "internal";
             rc = load_foreign(build, source, err);
         }
         if (rc != 0) {
@@ -275,11 +275,7 @@ static int build_all(struct build *build, const char **code, struct err *err)
     }
     *code = "format";
     rc = make_stage(build, err);
-    if (rc == 0) {
-        *code = "internal";
-        rc = load_units(build, code, err);
-    }
-    return rc;
+    return rc ? rc : load_units(build, code, err);
 }
 
 int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,

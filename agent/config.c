@@ -117,18 +117,19 @@ static void default_name(char out[NAME_SIZE])
     }
 }
 
-static int check_url(const char *option, const char *url, struct err *err)
+/* Paths are put behind it: a slash at its end is taken away. */
+static int check_url(const char *option, char *url, struct err *err)
 {
+    const size_t length = strlen(url);
+    if (length > 0 && url[length - 1] == '/') {
+        url[length - 1] = '\0';
+    }
     return url_form.valid(url) ? 0
                                : err_set(err, ERR_INVALID, "--%s '%s': expected %s", option, url, url_form.expected);
 }
 
 static int check(struct config *config, struct err *err)
 {
-    const size_t length = strlen(config->coordinator);
-    if (length > 0 && config->coordinator[length - 1] == '/') {
-        config->coordinator[length - 1] = '\0';
-    }
     int rc = check_url("coordinator", config->coordinator, err);
     if (rc == 0 && config->advertise[0] != '\0') {
         rc = check_url("advertise", config->advertise, err);

@@ -15,7 +15,7 @@
 struct config {
     char coordinator[URL_SIZE]; /* without a slash at its end */
     char listen_text[64];
-    char advertise[URL_SIZE]; /* "": where it listens */
+    char advertise[URL_SIZE]; /* the same; "": where it listens */
     char state_directory[CONFIG_PATH_MAX];
     char name[NAME_SIZE];
     struct conf_list label_list;

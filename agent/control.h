@@ -22,9 +22,9 @@ NODISCARD int control_new(const struct control_config *config, struct control **
 void control_free(struct control **control);
 
 /* Begin. */
-void control_start(struct control *control, int64_t now_ms);
+void control_start(struct control *control);
 /* Take reports, changed holdings and due times to the session, and do what it says. */
-void control_turn(struct control *control, int64_t now_ms);
+void control_turn(struct control *control);
 /* When the next turn is due; INT64_MAX for never. */
 int64_t control_deadline_ms(const struct control *control);
 /* Why the agent must exit; NULL while it need not. */

@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "agent/build.h"
+#include "agent/calls.h"
 #include "agent/peer/sender.h"
 #include "agent/runtime/fetch.h"
 #include "agent/runtime/stage_loop.h"
 #include "agent/runtime/thread.h"
-#include "base/log.h"
-#include "schema/wire.h"
 
 #define UPLOAD_PATIENCE_MS 600000
 #define AGENT_URL_MAX 768
@@ -49,13 +48,9 @@ static void tell(const struct generation *generation, enum session_event_type ty
 
 static void tell_error(struct generation *generation, const char *code, const struct err *why)
 {
-    if (atomic_exchange(&generation->failed, true)) {
-        return;
+    if (!atomic_exchange(&generation->failed, true)) {
+        reports_error(generation->config.reports, generation->config.serial, code, why);
     }
-    struct session_event event = {.type = SESSION_FAILED, .serial = generation->config.serial};
-    (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
-    (void)snprintf(event.error.message, sizeof(event.error.message), "%.*s", MESSAGE_SIZE - 1, why->text);
-    reports_event(generation->config.reports, &event);
 }
 
 static void take_metric(void *arg, const struct metric *metric)
@@ -269,18 +264,9 @@ static void *work(void *arg)
 
 /* ---- the control thread's side ---- */
 
-static void free_assignment(struct assignment **assignment)
-{
-    if (*assignment) {
-        record_done(&assignment_record, *assignment);
-        free(*assignment);
-        *assignment = NULL;
-    }
-}
-
 static void free_generation(struct generation *generation)
 {
-    free_assignment(&generation->assignment);
+    assignment_free(&generation->assignment);
     (void)pthread_cond_destroy(&generation->told);
     (void)pthread_mutex_destroy(&generation->lock);
     cancel_done(&generation->cancel);
@@ -315,7 +301,7 @@ int generation_start(const struct generation_config *config, struct assignment *
     }
     int rc = make(config, &generation, err);
     if (rc != 0) {
-        free_assignment(assignment);
+        assignment_free(assignment);
         generation_free(previous);
         return rc;
     }

@@ -52,7 +52,7 @@ static int make_key(const char *path, uint8_t seed[HASH_SIZE], struct err *err)
     parse_to_hex(seed, HASH_SIZE, text);
     text[2 * HASH_SIZE] = '\n';
     rc = file_write_atomic(path, text, 2 * HASH_SIZE + 1, 0600, err);
-    memset(text, 0, sizeof(text));
+    explicit_bzero(text, sizeof(text));
     return rc;
 }
 
@@ -72,7 +72,7 @@ static int read_key(const char *directory, uint8_t seed[HASH_SIZE], struct err *
     if (text.size == 2 * HASH_SIZE + 1 && text.data[2 * HASH_SIZE] == '\n') {
         text.data[2 * HASH_SIZE] = '\0';
         rc = parse_hex(text.data, seed, HASH_SIZE, NULL);
-        memset(text.data, 0, text.size);
+        explicit_bzero(text.data, text.size);
     } else {
         rc = ERR_FORMAT;
     }
@@ -92,7 +92,7 @@ int identity_open(const char *state_directory, struct identity *out, struct err 
     rc = rc ? rc : take_lock(state_directory, &lock, err);
     rc = rc ? rc : read_key(state_directory, seed, err);
     rc = rc ? rc : key_public(seed, public_key, err);
-    memset(seed, 0, sizeof(seed));
+    explicit_bzero(seed, sizeof(seed));
     rc = rc ? rc : random_bytes(boot, sizeof(boot), err);
     if (rc != 0) {
         return rc;

@@ -142,7 +142,7 @@ static int turn_timeout_ms(const struct loop *loop)
 
 int loop_run(struct loop *loop, int leave_fd, struct err *err)
 {
-    control_start(loop->control, clock_now_ms());
+    control_start(loop->control);
     for (;;) {
         const char *reason = control_exit_reason(loop->control);
         if (reason) {
@@ -157,7 +157,7 @@ int loop_run(struct loop *loop, int leave_fd, struct err *err)
             log_info("leaving", "reason=%s", "signal");
             return 0;
         }
-        control_turn(loop->control, clock_now_ms());
+        control_turn(loop->control);
     }
 }
 
@@ -177,9 +177,4 @@ bool loop_close(struct loop **loop)
     free_loop(closing);
     *loop = NULL;
     return true;
-}
-
-const char *loop_address(const struct loop *loop)
-{
-    return loop->address;
 }

@@ -19,7 +19,5 @@ NODISCARD int loop_run(struct loop *loop, int leave_fd, struct err *err);
 /* What computes is given up; waits at most a second or two for it: true when nothing is left behind. When false, a long
  * step of the arithmetic is still under way: the process should end without more ado, and *loop stays as it is. */
 bool loop_close(struct loop **loop);
-/* "http://HOST:PORT" that is told to others. Borrowed. */
-const char *loop_address(const struct loop *loop);
 
 #endif

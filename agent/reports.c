@@ -2,12 +2,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/utf8.h"
+
+/* A coordinator shows 120 bytes of an error, behind the device and the code. */
+#define SHOWN_BYTES 120
+#define FRONT_BYTES 40
+_Static_assert(SHOWN_BYTES < MESSAGE_SIZE, "a message holds what is shown of it");
 
 struct reports {
     pthread_mutex_t lock;
@@ -70,6 +78,33 @@ void reports_event(struct reports *reports, const struct session_event *event)
     batch->event[batch->event_count++] = *event;
     wake(reports);
     (void)pthread_mutex_unlock(&reports->lock);
+}
+
+/* Texts read outside-in: one that is too long loses its middle, because the reason stands at its end. */
+static void shorten(const char *text, char out[MESSAGE_SIZE])
+{
+    const size_t length = strlen(text);
+    if (length <= SHOWN_BYTES) {
+        memcpy(out, text, length + 1);
+        return;
+    }
+    const char *end = text + length - (SHOWN_BYTES - FRONT_BYTES);
+    while (*end && utf8_sequence(end, strlen(end)) == 0) {
+        end++; /* inside a character */
+    }
+    memcpy(out, text, FRONT_BYTES + 1);
+    utf8_mark_cut(out, FRONT_BYTES + 1);
+    const size_t front = strlen(out);
+    memcpy(out + front, end, strlen(end) + 1);
+}
+
+void reports_error(struct reports *reports, int64_t serial, const char *code, const struct err *why)
+{
+    log_error("generation_failed", "code=%s error=%s", code, log_quote(why->text).text);
+    struct session_event event = {.type = SESSION_FAILED, .serial = serial};
+    (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
+    shorten(why->text, event.error.message);
+    reports_event(reports, &event);
 }
 
 int reports_fd(const struct reports *reports)

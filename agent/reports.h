@@ -30,6 +30,8 @@ NODISCARD int reports_new(struct reports **out, struct err *err);
 void reports_free(struct reports **reports);
 void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric);
 void reports_event(struct reports *reports, const struct session_event *event);
+/* That the generation has failed. The whole text goes to the log; the coordinator gets as much of it as it shows. */
+void reports_error(struct reports *reports, int64_t serial, const char *code, const struct err *why);
 /* Readable when there is something to take. */
 int reports_fd(const struct reports *reports);
 /* Move everything into *out. */

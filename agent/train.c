@@ -104,22 +104,18 @@ static int read_job(const char *path, struct job_spec *spec, struct err *err)
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 
+/* A data set on its way into a file. */
+struct temporary {
+    int fd;
+    uint64_t size;
+};
+
 static int write_piece(void *arg, const void *data, size_t size, struct err *err)
 {
-    const int fd = *(const int *)arg;
-    const char *bytes = data;
-    while (size > 0) {
-        const ssize_t written = write(fd, bytes, size);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            return err_set(err, err_from_errno(errno), "write a temporary file: %s", strerror(errno));
-        }
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return 0;
+    struct temporary *temporary = arg;
+    int rc = file_write_at(temporary->fd, data, size, temporary->size, err);
+    temporary->size += size;
+    return rc == 0 ? 0 : err_wrap(err, "temporary file");
 }
 
 /* A file without a name: nothing is left behind, however this ends. */
@@ -164,8 +160,9 @@ static int convert(const char *paths, struct data **out, struct dataset_info *in
     }
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX};
     rc = rc ? rc : open_temporary(&result, err);
-    rc = rc ? rc : dataset_convert(fd, count, &limits, write_piece, &result, info, err);
-    rc = rc ? rc : data_open_file(result, paths, out, err);
+    struct temporary temporary = {.fd = result};
+    rc = rc ? rc : dataset_convert(fd, count, &limits, write_piece, &temporary, info, err);
+    rc = rc ? rc : data_open_file(result, out, err);
     for (size_t i = 0; i < DATASET_FILES_MAX; i++) {
         file_close(&fd[i]);
     }
@@ -408,7 +405,7 @@ static int run(struct training *training, struct err *err)
     }
     (void)printf("seconds_per_step %.6f\nsha256 %s\n",
                  training->steps_done > 0 ? training->step_seconds_sum / (double)training->steps_done : 0, sha256);
-    return 0;
+    return fflush(stdout) == 0 ? 0 : err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
 }
 
 static void release(struct training *training)

@@ -1,68 +1,17 @@
-#include "agent/core/session.h"
+#include "agent/core/session_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/metric_queue.h"
 #include "base/assert.h"
-#include "base/rng.h"
 
-#define NEVER INT64_MAX
 #define INTERVAL_MS_DEFAULT 1000
 #define INTERVAL_MS_MIN 50
 #define INTERVAL_MS_MAX 60000
 #define BACKOFF_MS_FIRST 250
 #define BACKOFF_MS_MAX 5000
 #define STALE_BOOT_WINDOW_MS 60000
-
-/* One kind of call to the coordinator. */
-struct call {
-    bool under_way;
-    int64_t due_ms;    /* NEVER: not wanted */
-    unsigned failures; /* in a row */
-};
-
-/* What this device does for a job: one generation. */
-struct run {
-    struct job_id job;
-    int64_t generation;
-    int64_t told_version; /* with PHASE_FINISHED */
-    int told;             /* enum phase */
-    int phase;            /* enum phase: where the device is */
-    int64_t stopped_version;
-    int64_t autonomy_ms;
-    bool uploading;
-    bool held;
-};
-
-struct session {
-    struct session_config config;
-    struct rng_stream jitter;
-    uint64_t draws;
-    struct device_id device;
-    bool enrolled;
-    bool connected;
-    bool exited;
-    int64_t interval_ms;
-    int64_t contact_ms;  /* the coordinator's last answer */
-    int64_t replaced_ms; /* the last stale_boot */
-    bool was_replaced;
-    struct call enroll, beat, poll;
-    int64_t revision;
-    char challenge[ID_SIZE];
-    int64_t serial;       /* of the present run, or the last one */
-    int64_t first_serial; /* of the present job */
-    int64_t highest_generation;
-    struct job_id job; /* that highest_generation and the metrics are about */
-    bool has_run;
-    struct run run;
-    bool has_error;
-    struct device_error error;
-    bool holdings_changed; /* since the list that was sent last */
-    bool holdings_unsaid;  /* the heartbeat under way, or the next one, lists them */
-    struct metric_queue metrics;
-};
 
 int session_new(const struct session_config *config, struct session **out, struct err *err)
 {
@@ -84,7 +33,7 @@ void session_free(struct session **session)
     *session = NULL;
 }
 
-static struct session_action *act(struct session_actions *actions, enum session_action_type type)
+struct session_action *session_act(struct session_actions *actions, enum session_action_type type)
 {
     ASSERT(actions->count < SESSION_ACTIONS_MAX);
     struct session_action *action = &actions->item[actions->count++];
@@ -96,7 +45,7 @@ static struct session_action *act(struct session_actions *actions, enum session_
 static void do_exit(struct session *session, struct session_actions *actions, const char *text)
 {
     session->exited = true;
-    (void)snprintf(act(actions, SESSION_DO_EXIT)->text, MESSAGE_SIZE, "%s", text);
+    (void)snprintf(session_act(actions, SESSION_DO_EXIT)->text, MESSAGE_SIZE, "%s", text);
 }
 
 /* wait_ms, up to a quarter more or less. */
@@ -124,25 +73,18 @@ static void retry_later(struct session *session, struct call *call, const struct
 
 /* ---- reports ---- */
 
-static void beat_now(struct session *session, int64_t now_ms)
+void session_beat_now(struct session *session, int64_t now_ms)
 {
     if (session->beat.failures == 0) {
         session->beat.due_ms = now_ms;
     }
 }
 
-static void set_interval(struct session *session, int64_t interval_ms)
+void session_set_interval(struct session *session, int64_t interval_ms)
 {
     if (interval_ms >= INTERVAL_MS_MIN && interval_ms <= INTERVAL_MS_MAX) {
         session->interval_ms = interval_ms;
     }
-}
-
-static void set_error(struct session *session, const char *code, const char *message)
-{
-    session->has_error = true;
-    (void)snprintf(session->error.code, sizeof(session->error.code), "%s", code);
-    (void)snprintf(session->error.message, sizeof(session->error.message), "%s", message);
 }
 
 static void keep_metric(struct session *session, const struct session_event *event)
@@ -152,7 +94,7 @@ static void keep_metric(struct session *session, const struct session_event *eve
     }
     metric_queue_add(&session->metrics, &event->metric);
     if (session->metrics.count - session->metrics.sent >= METRICS_MAX) {
-        beat_now(session, event->now_ms);
+        session_beat_now(session, event->now_ms);
     }
 }
 
@@ -179,7 +121,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     out->highest_generation = session->highest_generation;
     out->phase = reported_phase(session);
     if (session->has_run) {
-        out->generation = session->run.generation;
+        out->generation = session->highest_generation;
         out->stopped_version =
             out->phase == PHASE_STOPPED || out->phase == PHASE_FINISHED ? session->run.stopped_version : 0;
         out->has_error = session->has_error;
@@ -196,124 +138,10 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
     metric_queue_send(&session->metrics);
     session->holdings_unsaid = session->holdings_unsaid || session->holdings_changed;
     session->holdings_changed = false;
-    (void)act(actions, SESSION_DO_BEAT);
+    (void)session_act(actions, SESSION_DO_BEAT);
 }
 
 /* ---- the run ---- */
-
-static void end_run(struct session *session, struct session_actions *actions)
-{
-    if (session->has_run) {
-        session->has_run = false;
-        session->has_error = false;
-        session->serial++;
-        (void)act(actions, SESSION_DO_DISCARD);
-    }
-}
-
-/* Move towards the told phase as far as the device is ready for it; phases only go forward. */
-static void follow(struct session *session, struct session_actions *actions)
-{
-    struct run *run = &session->run;
-    if (!session->has_run || session->has_error) {
-        return;
-    }
-    if (run->phase == PHASE_READY && run->told >= PHASE_RUN) {
-        run->phase = PHASE_RUN;
-        act(actions, SESSION_DO_RUN)->serial = session->serial;
-    }
-    if (run->phase == PHASE_RUN && run->told >= PHASE_STOPPING) {
-        run->phase = PHASE_STOPPING;
-        act(actions, SESSION_DO_STOP)->serial = session->serial;
-    }
-    if (run->phase != PHASE_STOPPED || run->told != PHASE_FINISHED || run->uploading) {
-        return;
-    }
-    if (run->told_version != run->stopped_version) {
-        set_error(session, "internal", "told to finish another version than the one it stopped at");
-        return;
-    }
-    run->uploading = true;
-    struct session_action *action = act(actions, SESSION_DO_UPLOAD);
-    action->serial = session->serial;
-    action->version = run->stopped_version;
-}
-
-static void prepare(struct session *session, const struct assignment_run *told, struct session_actions *actions)
-{
-    const bool same_job = strcmp(session->job.text, told->job.text) == 0;
-    session->serial++;
-    if (!same_job) {
-        session->job = told->job;
-        session->first_serial = session->serial;
-        metric_queue_clear(&session->metrics);
-    }
-    session->highest_generation = told->generation;
-    session->has_run = true;
-    session->has_error = false;
-    session->run = (struct run){.job = told->job,
-                                .generation = told->generation,
-                                .phase = PHASE_PREPARE,
-                                .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
-    act(actions, SESSION_DO_PREPARE)->serial = session->serial;
-}
-
-/* Whether the assignment speaks of a generation that the job has left behind: a coordinator restored from a backup. */
-static bool is_behind(const struct session *session, const struct assignment_run *told)
-{
-    return strcmp(session->job.text, told->job.text) == 0 && told->generation < session->highest_generation;
-}
-
-static void take_assignment(struct session *session, const struct session_event *event, struct session_actions *actions)
-{
-    const struct assignment *assignment = event->assignment;
-    session->revision = assignment->revision;
-    set_interval(session, assignment->interval_ms);
-    memcpy(session->challenge, assignment->challenge, sizeof(session->challenge));
-    beat_now(session, event->now_ms);
-    if (assignment->has_run && is_behind(session, &assignment->run)) {
-        return;
-    }
-    (void)act(actions, SESSION_DO_CALLERS);
-    for (size_t i = 0; i < assignment->drop_count; i++) {
-        act(actions, SESSION_DO_DROP)->drop = assignment->drop[i];
-    }
-    if (!assignment->has_run) {
-        end_run(session, actions);
-        return;
-    }
-    const struct assignment_run *told = &assignment->run;
-    const bool present = session->has_run && strcmp(session->run.job.text, told->job.text) == 0 &&
-                         session->run.generation == told->generation;
-    if (!present) {
-        prepare(session, told, actions);
-    }
-    session->run.told = told->phase;
-    session->run.told_version = told->resume_version;
-    follow(session, actions);
-}
-
-static void take_runtime_event(struct session *session, const struct session_event *event,
-                               struct session_actions *actions)
-{
-    if (!session->has_run || event->serial != session->serial) {
-        return;
-    }
-    struct run *run = &session->run;
-    if (event->type == SESSION_PREPARED && run->phase == PHASE_PREPARE) {
-        run->phase = PHASE_READY;
-    } else if (event->type == SESSION_STOPPED && (run->phase == PHASE_RUN || run->phase == PHASE_STOPPING)) {
-        run->phase = PHASE_STOPPED;
-        run->stopped_version = event->version;
-    } else if (event->type == SESSION_UPLOADED && run->uploading) {
-        run->phase = PHASE_FINISHED;
-    } else if (event->type == SESSION_FAILED) {
-        session->has_error = true;
-        session->error = event->error;
-    }
-    beat_now(session, event->now_ms);
-    follow(session, actions);
-}
 
 /* ---- calls ---- */
 
@@ -321,17 +149,12 @@ static void heard(struct session *session, struct call *call, int64_t now_ms, st
 {
     call->failures = 0;
     session->contact_ms = now_ms;
-    session->connected = true;
-    if (session->has_run && session->run.held) {
-        session->run.held = false;
-        act(actions, SESSION_DO_RELEASE)->serial = session->serial;
-    }
+    session_release(session, actions);
 }
 
 static void enroll_again(struct session *session, int64_t due_ms)
 {
     session->enrolled = false;
-    session->connected = false;
     session->beat.due_ms = NEVER;
     session->poll.due_ms = NEVER;
     if (!session->enroll.under_way) {
@@ -349,14 +172,13 @@ static void was_replaced(struct session *session, const struct session_event *ev
     }
     session->was_replaced = true;
     session->replaced_ms = event->now_ms;
-    end_run(session, actions);
+    session_end_run(session, actions);
     enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST));
 }
 
 static void call_failed(struct session *session, struct call *call, const struct session_event *event,
                         struct session_actions *actions)
 {
-    session->connected = false;
     if (call != &session->enroll && !session->enrolled) {
         return; /* of an enrolment that is over: the next one starts all calls anew */
     }
@@ -381,7 +203,7 @@ static void take_enrolled(struct session *session, const struct session_event *e
     session->device = event->enrolled.device;
     session->revision = 0;
     session->holdings_unsaid = true;
-    set_interval(session, event->enrolled.interval_ms);
+    session_set_interval(session, event->enrolled.interval_ms);
     heard(session, &session->enroll, event->now_ms, actions);
     /* Calls that are still under way speak for an enrolment that is over: the new ones replace them. */
     session->beat = (struct call){.due_ms = event->now_ms};
@@ -395,7 +217,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     }
     const struct heartbeat_reply *reply = event->reply;
     heard(session, &session->beat, event->now_ms, actions);
-    set_interval(session, reply->interval_ms);
+    session_set_interval(session, reply->interval_ms);
     if (reply->reenroll) {
         enroll_again(session, event->now_ms);
         return;
@@ -430,7 +252,7 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->enroll.under_way && session->enroll.due_ms <= now_ms) {
         session->enroll.under_way = true;
         session->enroll.due_ms = NEVER;
-        (void)act(actions, SESSION_DO_ENROLL);
+        (void)session_act(actions, SESSION_DO_ENROLL);
     }
     if (!session->enrolled) {
         return;
@@ -441,18 +263,8 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->poll.under_way && session->poll.due_ms <= now_ms) {
         session->poll.under_way = true;
         session->poll.due_ms = NEVER;
-        act(actions, SESSION_DO_POLL)->after = session->revision;
+        session_act(actions, SESSION_DO_POLL)->after = session->revision;
     }
-}
-
-static int64_t hold_deadline_ms(const struct session *session)
-{
-    if (!session->has_run || session->run.phase != PHASE_RUN || session->run.held) {
-        return NEVER;
-    }
-    const int64_t least_ms = 3 * session->interval_ms;
-    const int64_t autonomy_ms = session->run.autonomy_ms > least_ms ? session->run.autonomy_ms : least_ms;
-    return session->contact_ms + autonomy_ms;
 }
 
 void session_step(struct session *session, const struct session_event *event, struct session_actions *actions)
@@ -481,7 +293,7 @@ void session_step(struct session *session, const struct session_event *event, st
         session->poll.under_way = false;
         if (session->enrolled) {
             heard(session, &session->poll, event->now_ms, actions);
-            take_assignment(session, event, actions);
+            session_take_assignment(session, event, actions);
             poll_again(session, event->now_ms);
         }
         break;
@@ -500,16 +312,13 @@ void session_step(struct session *session, const struct session_event *event, st
     case SESSION_PREPARED:
     case SESSION_STOPPED:
     case SESSION_UPLOADED:
-    case SESSION_FAILED: take_runtime_event(session, event, actions); break;
+    case SESSION_FAILED: session_take_runtime_event(session, event, actions); break;
     case SESSION_HOLDINGS_CHANGED:
         session->holdings_changed = true;
-        beat_now(session, event->now_ms);
+        session_beat_now(session, event->now_ms);
         break;
     }
-    if (hold_deadline_ms(session) <= event->now_ms) {
-        session->run.held = true;
-        act(actions, SESSION_DO_HOLD)->serial = session->serial;
-    }
+    session_hold(session, event->now_ms, actions);
     make_calls(session, event->now_ms, actions);
 }
 
@@ -518,7 +327,7 @@ int64_t session_deadline_ms(const struct session *session)
     if (session->exited) {
         return NEVER;
     }
-    int64_t deadline_ms = hold_deadline_ms(session);
+    int64_t deadline_ms = session_hold_deadline_ms(session);
     if (!session->enroll.under_way && session->enroll.due_ms < deadline_ms) {
         deadline_ms = session->enroll.due_ms;
     }
@@ -529,16 +338,6 @@ int64_t session_deadline_ms(const struct session *session)
         deadline_ms = session->poll.due_ms;
     }
     return deadline_ms;
-}
-
-const struct device_id *session_device(const struct session *session)
-{
-    return &session->device;
-}
-
-bool session_connected(const struct session *session)
-{
-    return session->connected;
 }
 
 int session_phase(const struct session *session)

@@ -91,11 +91,11 @@ enum session_action_type {
 
 struct session_action {
     enum session_action_type type;
-    int64_t serial;
-    int64_t version;
-    int64_t after;
-    struct drop drop;
-    char text[MESSAGE_SIZE];
+    int64_t serial;          /* PREPARE */
+    int64_t version;         /* UPLOAD */
+    int64_t after;           /* POLL */
+    struct drop drop;        /* DROP */
+    char text[MESSAGE_SIZE]; /* EXIT */
 };
 
 #define SESSION_ACTIONS_MAX (DROPS_MAX + 16)
@@ -117,10 +117,6 @@ int64_t session_deadline_ms(const struct session *session);
  * `all_holdings` is true when the holdings are to be listed. The caller adds step, address, measurements, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
-/* Borrowed; "" before the first enrolment. */
-const struct device_id *session_device(const struct session *session);
-/* Whether the coordinator has answered since the last enrolment. */
-bool session_connected(const struct session *session);
 /* The phase it reports: enum phase. */
 int session_phase(const struct session *session);
 /* Metrics that were lost because the coordinator was away for too long. */

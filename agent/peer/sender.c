@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agent/peer/message.h"
-#include "agent/runtime/thread.h"
 #include "agent/peer/server.h"
+#include "agent/runtime/thread.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/http_client.h"

@@ -3,7 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-int cancel_condition_init(pthread_cond_t *condition, struct err *err)
+/* A condition whose timed waits follow CLOCK_MONOTONIC. */
+static int init_condition(pthread_cond_t *condition, struct err *err)
 {
     pthread_condattr_t attributes;
     int failed = pthread_condattr_init(&attributes);
@@ -22,7 +23,7 @@ int cancel_init(struct cancel *cancel, struct err *err)
     if (failed != 0) {
         return err_set(err, err_from_errno(failed), "mutex: %s", strerror(failed));
     }
-    int rc = cancel_condition_init(&cancel->changed, err);
+    int rc = init_condition(&cancel->changed, err);
     if (rc != 0) {
         (void)pthread_mutex_destroy(&cancel->lock);
     }

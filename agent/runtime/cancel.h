@@ -24,7 +24,4 @@ bool cancel_is_set(const struct cancel *cancel);
 /* Wait for so long, or until cancelled: then true. */
 bool cancel_wait(struct cancel *cancel, int64_t wait_ns);
 
-/* A condition whose timed waits follow CLOCK_MONOTONIC. */
-NODISCARD int cancel_condition_init(pthread_cond_t *condition, struct err *err);
-
 #endif

@@ -27,30 +27,26 @@ struct data {
 
 /* ---- mapping ---- */
 
-static int map_file(int fd, const char *path, struct data **out, struct err *err)
+int data_open_file(int fd, struct data **out, struct err *err)
 {
     struct data *data = calloc(1, sizeof(*data));
     if (!data) {
-        return err_set(err, ERR_MEMORY, "data set '%s'", path);
+        return err_set(err, ERR_MEMORY, "mapping");
     }
     int rc = dataset_read_info(fd, &data->info, err);
     if (rc != 0) {
         free(data);
-        return err_wrap(err, "data set '%s'", path);
+        return rc;
     }
     data->size = (size_t)data->info.total_bytes;
     data->bytes = mmap(NULL, data->size, PROT_READ, MAP_SHARED, fd, 0);
     if (data->bytes == MAP_FAILED) {
+        rc = err_set(err, err_from_errno(errno), "map: %s", strerror(errno));
         free(data);
-        return err_set(err, err_from_errno(errno), "map '%s': %s", path, strerror(errno));
+        return rc;
     }
     *out = data;
     return 0;
-}
-
-int data_open_file(int fd, const char *name, struct data **out, struct err *err)
-{
-    return map_file(fd, name, out, err);
 }
 
 void data_close(struct data **data)
@@ -81,29 +77,22 @@ const unsigned char *data_labels(const struct data *data)
 
 struct cache {
     const struct data_request *request;
-    char path[PATH_MAX];
     int file, map;
     uint64_t total; /* bytes of the data set */
     unsigned char *piece;
     bool fetched; /* something new came in */
 };
 
-/* The file names of a data set: DIRECTORY/SHA256.data and .map */
-static int cache_path(const char *directory, const char *name, const char *suffix, char out[PATH_MAX], struct err *err)
-{
-    int length = snprintf(out, PATH_MAX, "%s/%s%s", directory, name, suffix);
-    return length > 0 && length < PATH_MAX ? 0 : err_set(err, ERR_LIMIT, "the path '%s' is too long", directory);
-}
-
-static int open_one(const char *directory, const char *name, const char *suffix, int *fd, struct err *err)
+/* DIRECTORY/SHA256.data or .map. Errors do not show the path, which may be longer than they are. */
+static int open_one(const struct data_request *request, const char *suffix, int *fd, struct err *err)
 {
     char path[PATH_MAX];
-    int rc = cache_path(directory, name, suffix, path, err);
-    if (rc != 0) {
-        return rc;
+    const int length = snprintf(path, sizeof(path), "%s/%s%s", request->directory, request->sha256, suffix);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        return err_set(err, ERR_LIMIT, "the path of the cache is too long");
     }
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    return *fd >= 0 ? 0 : err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    return *fd >= 0 ? 0 : err_set(err, err_from_errno(errno), "open its %s in the cache: %s", suffix, strerror(errno));
 }
 
 /* Remove the data sets that nobody uses now. Returns whether there was one. */
@@ -134,11 +123,11 @@ static int write_piece(const struct cache *cache, uint64_t index, size_t size, s
         rc = file_write_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
     }
     if (rc != 0) {
-        return err_wrap(err, "cache '%s'", cache->path);
+        return err_wrap(err, "cache");
     }
     sha256_text(cache->piece, size, hash);
     rc = file_write_at(cache->map, hash, HASH_DIGITS, index * HASH_DIGITS, err);
-    return rc == 0 ? 0 : err_wrap(err, "map of cache '%s'", cache->path);
+    return rc == 0 ? 0 : err_wrap(err, "map of the cache");
 }
 
 /* Whether the piece is there, as it was fetched. It is read into cache->piece. */
@@ -168,8 +157,7 @@ static int need_piece(struct cache *cache, uint64_t index, struct err *err)
         return (int)got;
     }
     if ((uint64_t)got != size) {
-        return err_set(err, ERR_FORMAT, "data set %.12s: %" PRId64 " bytes at %" PRIu64 ", expected %zu",
-                       request->sha256, got, offset, size);
+        return err_set(err, ERR_FORMAT, "%" PRId64 " bytes at %" PRIu64 ", expected %zu", got, offset, size);
     }
     cache->fetched = true;
     return write_piece(cache, index, size, err);
@@ -190,7 +178,7 @@ static int find_size(struct cache *cache, struct err *err)
     const struct data_request *request = cache->request;
     struct stat status;
     if (fstat(cache->file, &status) != 0) {
-        return err_set(err, err_from_errno(errno), "stat '%s': %s", cache->path, strerror(errno));
+        return err_set(err, err_from_errno(errno), "stat: %s", strerror(errno));
     }
     if (status.st_size > 0) {
         cache->total = (uint64_t)status.st_size;
@@ -207,7 +195,7 @@ static int find_size(struct cache *cache, struct err *err)
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 4};
     uint64_t header_bytes = 0;
     if (got < 8) {
-        return err_set(err, ERR_FORMAT, "data set %.12s: only %" PRId64 " bytes", request->sha256, got);
+        return err_set(err, ERR_FORMAT, "only %" PRId64 " bytes", got);
     }
     int rc = safetensors_header_bytes(cache->piece, &header_bytes, err);
     if (rc == 0 && header_bytes > (uint64_t)got) {
@@ -218,19 +206,18 @@ static int find_size(struct cache *cache, struct err *err)
         rc = err_set(err, ERR_LIMIT, "%" PRIu64 " bytes", header.data_bytes);
     }
     if (rc != 0) {
-        return err_wrap(err, "data set %.12s", request->sha256);
+        return rc;
     }
     cache->total = header.data_offset + header.data_bytes;
     const uint64_t first = cache->total < DATA_PIECE_BYTES ? cache->total : DATA_PIECE_BYTES;
     if ((uint64_t)got != first) {
-        return err_set(err, ERR_FORMAT, "data set %.12s: %" PRId64 " bytes, expected %" PRIu64, request->sha256, got,
-                       first);
+        return err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %" PRIu64, got, first);
     }
     cache->fetched = true;
     /* Whatever the map said was about another file. */
     if (ftruncate(cache->map, 0) != 0 || ftruncate(cache->file, 0) != 0 ||
         ftruncate(cache->file, (off_t)cache->total) != 0) {
-        return err_set(err, err_from_errno(errno), "resize '%s': %s", cache->path, strerror(errno));
+        return err_set(err, err_from_errno(errno), "resize: %s", strerror(errno));
     }
     return write_piece(cache, 0, (size_t)first, err);
 }
@@ -254,8 +241,8 @@ static int check_whole(const struct cache *cache, struct err *err)
     sha256_finish_text(hash, text);
     if (strcmp(text, cache->request->sha256) != 0) {
         const bool forgotten = ftruncate(cache->map, 0) == 0;
-        return err_set(err, ERR_FORMAT, "data set %.12s: what was fetched has the hash %.12s%s", cache->request->sha256,
-                       text, forgotten ? "" : ", and the cache cannot be emptied");
+        return err_set(err, ERR_FORMAT, "what was fetched has the hash %.12s%s", text,
+                       forgotten ? "" : ", and the cache cannot be emptied");
     }
     return 0;
 }
@@ -265,7 +252,7 @@ static int fill_cache(struct cache *cache, struct data **out, struct err *err)
     const struct data_request *request = cache->request;
     int rc = find_size(cache, err);
     struct data *data AUTO(data_close) = NULL;
-    rc = rc ? rc : map_file(cache->file, cache->path, &data, err);
+    rc = rc ? rc : data_open_file(cache->file, &data, err);
     if (rc != 0) {
         return rc;
     }
@@ -286,28 +273,30 @@ static int fill_cache(struct cache *cache, struct data **out, struct err *err)
     return 0;
 }
 
-int data_open(const struct data_request *request, struct data **out, struct err *err)
+static int open_cache(const struct data_request *request, struct data **out, struct err *err)
 {
     FD_AUTO int file = -1;
     FD_AUTO int map = -1;
-    struct cache cache = {.request = request};
-    if (strlen(request->sha256) != HASH_DIGITS) {
-        return err_set(err, ERR_INVALID, "'%.80s' is no sha256", request->sha256);
-    }
     int rc = file_make_directory(request->directory, 0700, err);
-    rc = rc ? rc : cache_path(request->directory, request->sha256, ".data", cache.path, err);
-    rc = rc ? rc : open_one(request->directory, request->sha256, ".data", &file, err);
-    rc = rc ? rc : open_one(request->directory, request->sha256, ".map", &map, err);
+    rc = rc ? rc : open_one(request, ".data", &file, err);
+    rc = rc ? rc : open_one(request, ".map", &map, err);
     if (rc != 0) {
         return rc;
     }
-    cache.file = file;
-    cache.map = map;
-    cache.piece = malloc(DATA_PIECE_BYTES);
+    struct cache cache = {.request = request, .file = file, .map = map, .piece = malloc(DATA_PIECE_BYTES)};
     if (!cache.piece) {
         return err_set(err, ERR_MEMORY, "a piece of %u bytes", DATA_PIECE_BYTES);
     }
     rc = fill_cache(&cache, out, err);
     free(cache.piece);
     return rc;
+}
+
+int data_open(const struct data_request *request, struct data **out, struct err *err)
+{
+    if (strlen(request->sha256) != HASH_DIGITS) {
+        return err_set(err, ERR_INVALID, "'%.80s' is no sha256", request->sha256);
+    }
+    int rc = open_cache(request, out, err);
+    return rc == 0 ? 0 : err_wrap(err, "data set %.12s", request->sha256);
 }

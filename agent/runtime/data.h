@@ -35,8 +35,8 @@ struct data_request {
 /* Fetch what is missing and map it. A full disk: other data sets leave the cache first. ERR_FULL, ERR_IO, ERR_FORMAT
  * (the data set is not what its hash or its header says), or what fetch returned. */
 NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
-/* A file that is there as a whole; name is for messages. The descriptor may be closed afterwards. */
-NODISCARD int data_open_file(int fd, const char *name, struct data **out, struct err *err);
+/* A file that is there as a whole. The descriptor may be closed afterwards. */
+NODISCARD int data_open_file(int fd, struct data **out, struct err *err);
 void data_close(struct data **data);
 
 const struct dataset_info *data_info(const struct data *data); /* classes: 0 */

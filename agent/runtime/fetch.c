@@ -116,17 +116,25 @@ static int repeat(struct fetch *fetch, struct http_call *call, struct http_resul
     }
 }
 
+static int get(struct fetch *fetch, struct http_call *call, void *out, size_t size, struct http_result *result,
+               struct err *err)
+{
+    call->method = "GET";
+    call->write = take_bytes;
+    call->write_arg = fetch;
+    fetch->out = out;
+    fetch->size = size;
+    return repeat(fetch, call, result, err);
+}
+
 int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset, void *out, size_t size,
                   struct err *err)
 {
     char range[64];
     (void)snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset, offset + size - 1);
-    struct http_call call = {
-        .method = "GET", .url = url, .bearer = bearer, .header = {range}, .write = take_bytes, .write_arg = fetch};
+    struct http_call call = {.url = url, .bearer = bearer, .header = {range}};
     struct http_result result;
-    fetch->out = out;
-    fetch->size = size;
-    const int rc = repeat(fetch, &call, &result, err);
+    const int rc = get(fetch, &call, out, size, &result, err);
     if (rc != 0) {
         return rc;
     }
@@ -139,11 +147,9 @@ int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint
 int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer, void *out, size_t size,
                         struct err *err)
 {
-    struct http_call call = {.method = "GET", .url = url, .bearer = bearer, .write = take_bytes, .write_arg = fetch};
+    struct http_call call = {.url = url, .bearer = bearer};
     struct http_result result;
-    fetch->out = out;
-    fetch->size = size;
-    const int rc = repeat(fetch, &call, &result, err);
+    const int rc = get(fetch, &call, out, size, &result, err);
     if (rc != 0) {
         return rc;
     }
@@ -157,7 +163,6 @@ int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct 
 {
     struct http_call call = {.method = "GET", .url = url, .bearer = bearer};
     struct http_result result;
-    fetch->size = 0;
     return repeat(fetch, &call, &result, err);
 }
 
@@ -166,6 +171,5 @@ int fetch_put(struct fetch *fetch, const char *url, const void *data, size_t siz
     struct http_call call = {
         .method = "PUT", .url = url, .content_type = "application/octet-stream", .body = {{data, size}}};
     struct http_result result;
-    fetch->size = 0;
     return repeat(fetch, &call, &result, err);
 }

@@ -122,7 +122,9 @@ int probe_run(const struct probe_request *request, int cancel_fd, struct device_
     struct device_probe probe;
     if (ready == 0) {
         rc = err_set(err, ERR_TIMEOUT, "the probe takes too long");
-    } else if (ready < 0 || fd[1].revents) {
+    } else if (ready < 0) {
+        rc = err_set(err, err_from_errno(errno), "wait for the probe: %s", strerror(errno));
+    } else if (fd[1].revents) {
         rc = err_set(err, ERR_CANCELLED, "interrupted");
     } else if (read(result, &probe, sizeof(probe)) != (ssize_t)sizeof(probe)) {
         rc = err_set(err, ERR_STATE, "the probe failed: its message is above");

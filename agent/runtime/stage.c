@@ -284,11 +284,6 @@ const struct stage_config *stage_config(const struct stage *stage)
     return &stage->config;
 }
 
-const struct model *stage_model_of(const struct stage *stage)
-{
-    return stage->model;
-}
-
 /* ---- told by the control side ---- */
 
 void stage_run(struct stage *stage)

@@ -61,7 +61,6 @@ size_t stage_unit_bytes(const struct stage *stage, size_t unit);
 void stage_save_unit(const struct stage *stage, size_t unit, void *out);
 
 const struct stage_config *stage_config(const struct stage *stage);
-const struct model *stage_model_of(const struct stage *stage);
 
 /* ---- told by the control side; any thread ---- */
 void stage_run(struct stage *stage);

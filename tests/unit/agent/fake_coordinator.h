@@ -19,7 +19,6 @@ struct fake_generation {
     size_t stage_count;
     size_t device[FAKE_AGENTS_MAX]; /* which agent has which stage */
     enum fake_end how;
-    int64_t stop_step; /* asked to stop when stage 0 has done this step */
 };
 
 struct fake_script {

@@ -210,6 +210,19 @@ static void a_name_that_is_no_hash_is_refused(void **state)
     assert_int_equal(data_open(&both, &data, &err), ERR_INVALID);
 }
 
+static void an_error_of_the_cache_names_the_data_set_and_the_reason(void **state)
+{
+    struct data_request both = request(*state, true, true);
+    struct data *data = NULL;
+    struct err err = {0};
+    char expected[200];
+    assert_ok(file_make_directory(cached(*state, ".data").text, 0700, &err), &err);
+    assert_int_equal(data_open(&both, &data, &err), ERR_IO);
+    (void)snprintf(expected, sizeof(expected), "data set %.12s: open its .data in the cache: Is a directory",
+                   origin.sha256);
+    assert_string_equal(err.text, expected);
+}
+
 static void a_whole_file_is_mapped_as_it_is(void **state)
 {
     struct test_path path = test_path_in(*state, "whole");
@@ -217,7 +230,7 @@ static void a_whole_file_is_mapped_as_it_is(void **state)
     struct data *data = NULL;
     assert_ok(file_write_atomic(path.text, origin.file, origin.size, 0600, &err), &err);
     FD_AUTO int fd = open(path.text, O_RDONLY);
-    assert_ok(data_open_file(fd, "whole", &data, &err), &err);
+    assert_ok(data_open_file(fd, &data, &err), &err);
     assert_memory_equal(data_inputs(data), origin.file + data_info(data)->inputs_offset, INPUT_BYTES);
     data_close(&data);
 }
@@ -234,6 +247,7 @@ int main(void)
         test_with_directory(content_that_ends_early_is_refused),
         test_with_directory(content_without_a_header_is_refused),
         test_with_directory(a_name_that_is_no_hash_is_refused),
+        test_with_directory(an_error_of_the_cache_names_the_data_set_and_the_reason),
         test_with_directory(a_whole_file_is_mapped_as_it_is),
     };
     return cmocka_run_group_tests(tests, make_origin, free_origin);

@@ -14,6 +14,7 @@
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/timing.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
 
@@ -208,12 +209,13 @@ static void options_are_read(void **state)
     (void)state;
     struct config config;
     struct err err = {0};
-    assert_ok(
-        read_options(&config, &err,
-                     OPTIONS("--coordinator=http://c:1/", "--listen=127.0.0.1:0", "--label=gpu=no", "--label=room=2",
-                             "--threads=3", "--slowdown=2.5", "--name=anna", "--state-dir=/tmp/x")),
-        &err);
+    assert_ok(read_options(&config, &err,
+                           OPTIONS("--coordinator=http://c:1/", "--advertise=http://a:2/", "--listen=127.0.0.1:0",
+                                   "--label=gpu=no", "--label=room=2", "--threads=3", "--slowdown=2.5", "--name=anna",
+                                   "--state-dir=/tmp/x")),
+              &err);
     assert_string_equal(config.coordinator, "http://c:1");
+    assert_string_equal(config.advertise, "http://a:2");
     assert_int_equal(config.threads, 3);
     assert_int_equal(config.label_count, 2);
     assert_string_equal(config.label[1].key, "room");
@@ -283,6 +285,54 @@ static void reports_come_in_order_and_wake(void **state)
     free(batch);
 }
 
+/* What is told of an error whose text is `text`. */
+static struct session_event tell_error(const char *text)
+{
+    struct reports *reports AUTO(reports_free) = NULL;
+    struct report_batch *batch = calloc(1, sizeof(*batch));
+    struct err err = {0};
+    assert_non_null(batch);
+    assert_ok(reports_new(&reports, &err), &err);
+    assert_int_equal(err_set(&err, ERR_FULL, "%s", text), ERR_FULL);
+    reports_error(reports, 7, "data", &err);
+    reports_take(reports, batch);
+    assert_int_equal(batch->event_count, 1);
+    const struct session_event event = batch->event[0];
+    free(batch);
+    assert_int_equal(event.type, SESSION_FAILED);
+    assert_int_equal(event.serial, 7);
+    assert_string_equal(event.error.code, "data");
+    return event;
+}
+
+static void an_error_that_is_too_long_keeps_its_reason(void **state)
+{
+    (void)state;
+    static const char reason[] = ": write at byte 4194304: No space left on device";
+    char text[400];
+    assert_string_equal(tell_error(reason).error.message, reason);
+    (void)snprintf(text, sizeof(text), "data set 0123456789ab: cache '/%0200d'%s", 1, reason);
+    struct session_event event = tell_error(text);
+    assert_int_equal(strlen(event.error.message), 120);
+    assert_int_equal(strncmp(event.error.message, "data set 0123456789ab: cache '", 30), 0);
+    assert_holds(event.error.message, "...");
+    assert_string_equal(event.error.message + 120 - strlen(reason), reason);
+    /* No cut goes through a character, wherever it falls: a heartbeat is UTF-8. */
+    for (int shift = 0; shift < 3; shift++) {
+        char *at = text + snprintf(text, sizeof(text), "%.*s", shift, "xxx");
+        for (int i = 0; i < 100; i++) {
+            memcpy(at, "\xe2\x82\xac", 4);
+            at += 3;
+        }
+        event = tell_error(text);
+        char repaired[MESSAGE_SIZE];
+        memcpy(repaired, event.error.message, sizeof(repaired));
+        utf8_repair(repaired);
+        assert_string_equal(repaired, event.error.message);
+        assert_in_range(strlen(repaired), 114, 120);
+    }
+}
+
 static void a_cancelled_wait_returns_at_once(void **state)
 {
     (void)state;
@@ -312,6 +362,7 @@ int main(void)
         cmocka_unit_test(options_are_read),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(reports_come_in_order_and_wake),
+        cmocka_unit_test(an_error_that_is_too_long_keeps_its_reason),
         cmocka_unit_test(a_cancelled_wait_returns_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,29 +93,17 @@ static void make_stage(struct side *device, size_t index)
 {
     const struct job_spec spec = tiny_spec();
     const bool last = index == 1;
-    struct stage_config config = {
-        .job = {JOB},
-        .generation = GENERATION,
-        .index = index,
-        .count = 2,
-        .first = last ? BORDER : 0,
-        .end = last ? TINY_UNITS : BORDER,
-        .in_flight = last ? 1 : 2,
-        .previous_in_flight = last ? 2 : 0,
-        .total_steps = TINY_STEPS,
-        .spec = &spec,
-        .samples = {.train_samples = TINY_SAMPLES, .test_samples = TINY_TESTS},
-        .data = {train_data.inputs, test_data.inputs, train_data.labels, test_data.labels},
-        .threads = 1,
-        .slowdown = 1,
-        .room_fd = peer_server_room_fd(device->server),
-    };
-    struct model *model = tiny_model();
-    struct err err = {0};
-    assert_ok(stage_new(&config, &model, &device->stage, &err), &err);
-    for (size_t unit = config.first; unit < config.end; unit++) {
-        assert_ok(stage_load_unit(device->stage, unit, NULL, 0, &err), &err);
-    }
+    struct stage_config config = tiny_whole(&spec, &train_data, &test_data);
+    config.job = (struct job_id){JOB};
+    config.generation = GENERATION;
+    config.index = index;
+    config.count = 2;
+    config.first = last ? BORDER : 0;
+    config.end = last ? TINY_UNITS : BORDER;
+    config.in_flight = last ? 1 : 2;
+    config.previous_in_flight = last ? 2 : 0;
+    config.room_fd = peer_server_room_fd(device->server);
+    device->stage = tiny_stage(&config);
     access_set_stage(device->access, device->stage);
 }
 

@@ -9,29 +9,12 @@ static struct tiny_data train_data, test_data;
 
 static struct stage_config whole(const struct job_spec *spec)
 {
-    return (struct stage_config){
-        .count = 1,
-        .end = TINY_UNITS,
-        .in_flight = 1,
-        .total_steps = TINY_STEPS,
-        .spec = spec,
-        .samples = {.train_samples = TINY_SAMPLES, .test_samples = TINY_TESTS},
-        .data = {train_data.inputs, test_data.inputs, train_data.labels, test_data.labels},
-        .threads = 1,
-        .slowdown = 1,
-        .room_fd = -1,
-    };
+    return tiny_whole(spec, &train_data, &test_data);
 }
 
 static struct stage *make(const struct stage_config *config)
 {
-    struct model *model = tiny_model();
-    struct stage *stage = NULL;
-    struct err err = {0};
-    assert_ok(stage_new(config, &model, &stage, &err), &err);
-    for (size_t unit = config->first; unit < config->end; unit++) {
-        assert_ok(stage_load_unit(stage, unit, NULL, 0, &err), &err);
-    }
+    struct stage *stage = tiny_stage(config);
     stage_run(stage);
     return stage;
 }

@@ -82,6 +82,34 @@ struct model *tiny_model(void)
     return model;
 }
 
+struct stage_config tiny_whole(const struct job_spec *spec, const struct tiny_data *train, const struct tiny_data *test)
+{
+    return (struct stage_config){
+        .count = 1,
+        .end = TINY_UNITS,
+        .in_flight = 1,
+        .total_steps = TINY_STEPS,
+        .spec = spec,
+        .samples = {.train_samples = TINY_SAMPLES, .test_samples = TINY_TESTS},
+        .data = {train->inputs, test->inputs, train->labels, test->labels},
+        .threads = 1,
+        .slowdown = 1,
+        .room_fd = -1,
+    };
+}
+
+struct stage *tiny_stage(const struct stage_config *config)
+{
+    struct model *model = tiny_model();
+    struct stage *stage = NULL;
+    struct err err = {0};
+    assert_ok(stage_new(config, &model, &stage, &err), &err);
+    for (size_t unit = config->first; unit < config->end; unit++) {
+        assert_ok(stage_load_unit(stage, unit, NULL, 0, &err), &err);
+    }
+    return stage;
+}
+
 void tiny_result_init(struct tiny_result *out)
 {
     memset(out, 0, sizeof(*out));
@@ -110,25 +138,9 @@ static void take_metric(void *arg, const struct metric *metric)
 void tiny_reference(const struct tiny_data *train, const struct tiny_data *test, struct tiny_result *out)
 {
     const struct job_spec spec = tiny_spec();
-    const struct stage_config config = {
-        .count = 1,
-        .end = TINY_UNITS,
-        .in_flight = 1,
-        .total_steps = TINY_STEPS,
-        .spec = &spec,
-        .samples = {.train_samples = TINY_SAMPLES, .test_samples = TINY_TESTS},
-        .data = {train->inputs, test->inputs, train->labels, test->labels},
-        .threads = 1,
-        .slowdown = 1,
-        .room_fd = -1,
-    };
-    struct model *model = tiny_model();
-    struct stage *stage = NULL;
+    const struct stage_config config = tiny_whole(&spec, train, test);
+    struct stage *stage = tiny_stage(&config);
     struct err err = {0};
-    assert_ok(stage_new(&config, &model, &stage, &err), &err);
-    for (size_t unit = 0; unit < TINY_UNITS; unit++) {
-        assert_ok(stage_load_unit(stage, unit, NULL, 0, &err), &err);
-    }
     tiny_result_init(out);
     const struct stage_listener listener = {.metric = take_metric, .arg = out};
     int64_t version = 0;

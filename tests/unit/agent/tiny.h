@@ -28,6 +28,12 @@ struct job_spec tiny_spec(void);
 json_t *tiny_description(void); /* owned by the caller */
 struct model *tiny_model(void);
 
+/* The one stage of a pipeline that is not cut. All is borrowed. */
+struct stage_config tiny_whole(const struct job_spec *spec, const struct tiny_data *train,
+                               const struct tiny_data *test);
+/* A stage of the tiny model at version 0. */
+struct stage *tiny_stage(const struct stage_config *config);
+
 /* What one device comes to. */
 struct tiny_result {
     char unit_sha256[TINY_UNITS][HASH_TEXT_SIZE];

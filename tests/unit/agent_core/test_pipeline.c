@@ -1,10 +1,5 @@
 #include "agent/core/pipeline.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/rng.h"
 #include "tests/support/test.h"
 
 static struct pipeline *make(const struct pipeline_config *config)
@@ -18,6 +13,9 @@ static struct pipeline *make(const struct pipeline_config *config)
 /* A middle stage of three, ready to take tensors of step 1. */
 static const struct pipeline_config middle = {
     .index = 1, .count = 3, .micro_batches = 4, .in_flight = 2, .previous_in_flight = 3, .total_steps = 10};
+
+/* The first of them. */
+static const struct pipeline_config stage_0 = {.count = 3, .micro_batches = 4, .in_flight = 2, .total_steps = 10};
 
 static enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch,
                                    struct pipeline_claim *claim)
@@ -171,21 +169,15 @@ static void tensors_that_cannot_exist_are_refused(void **state)
     assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_REFUSE);
     assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 2, 0, NULL), PIPELINE_REFUSE);
     assert_int_equal(offer(pipeline, TRANSFER_EVALUATION, 1, 0, NULL), PIPELINE_REFUSE);
-    struct pipeline_config config = middle;
-    config.index = 0;
-    config.previous_in_flight = 0;
-    struct pipeline *first AUTO(pipeline_free) = make(&config);
-    assert_int_equal(offer(first, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(first, TRANSFER_EVALUATION, 0, 0, NULL), PIPELINE_REFUSE);
+    struct pipeline *leading AUTO(pipeline_free) = make(&stage_0);
+    assert_int_equal(offer(leading, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(leading, TRANSFER_EVALUATION, 0, 0, NULL), PIPELINE_REFUSE);
 }
 
 static void a_send_buffer_is_not_overwritten_before_it_was_sent(void **state)
 {
     (void)state;
-    struct pipeline_config config = middle;
-    config.index = 0;
-    config.previous_in_flight = 0;
-    struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&stage_0);
     pipeline_run(pipeline);
     do_work(pipeline, PIPELINE_FORWARD, 0);
     do_work(pipeline, PIPELINE_FORWARD, 1);
@@ -199,9 +191,7 @@ static void a_send_buffer_is_not_overwritten_before_it_was_sent(void **state)
 static void stage_0_stops_behind_the_step_it_began(void **state)
 {
     (void)state;
-    struct pipeline_config config = middle;
-    config.index = 0;
-    config.previous_in_flight = 0;
+    struct pipeline_config config = stage_0;
     config.micro_batches = 1;
     config.in_flight = 1;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
@@ -322,285 +312,6 @@ static void numbers_that_do_not_fit_together_are_refused(void **state)
     }
 }
 
-/* ---- stages joined by a network that loses bodies and answers, and repeats both ---- */
-
-enum { STAGES_OF_NET = 5, MICRO_OF_NET = 6, QUEUE_OF_NET = 64 };
-
-struct packet {
-    struct transfer transfer;
-    size_t output;
-    uint64_t payload;
-    bool mark;
-};
-
-/* One direction of one border: a sender that repeats the head of its queue until it hears a yes. */
-struct wire {
-    struct packet queue[QUEUE_OF_NET];
-    size_t head, count;
-    struct packet stale; /* an earlier packet that the network may deliver once more */
-    bool has_stale;
-};
-
-struct stage_of_net {
-    struct pipeline *pipeline;
-    struct pipeline_config config;
-    uint64_t input[MICRO_OF_NET], gradient[MICRO_OF_NET], kept[MICRO_OF_NET];
-    uint64_t state;    /* a digest of everything that formed it */
-    uint64_t gathered; /* gradients of the step */
-    uint64_t tested;   /* digest of the evaluations */
-    struct wire forward, backward;
-    struct pipeline_task task; /* begun, ends at a later turn */
-    bool busy, stopped;
-};
-
-struct net {
-    struct stage_of_net stage[STAGES_OF_NET];
-    size_t count;
-    struct rng_stream random;
-    uint64_t draws;
-};
-
-static uint64_t draw(struct net *net, uint64_t bound)
-{
-    return rng_below(&net->random, net->draws++, bound);
-}
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
-    return x ^ (x >> 29);
-}
-
-static void enqueue(struct wire *wire, const struct packet *packet)
-{
-    assert_true(wire->count < QUEUE_OF_NET);
-    wire->queue[(wire->head + wire->count++) % QUEUE_OF_NET] = *packet;
-}
-
-/* What the far side does with a packet: true when it says yes. */
-static bool receive(struct net *net, struct stage_of_net *stage, const struct packet *packet)
-{
-    struct pipeline_claim claim;
-    switch (pipeline_offer(stage->pipeline, &packet->transfer, &claim)) {
-    case PIPELINE_REFUSE: assert_true(false); break;
-    case PIPELINE_FULL: return false;
-    case PIPELINE_DUPLICATE: return true;
-    case PIPELINE_MARK:
-        assert_true(packet->mark);
-        pipeline_mark(stage->pipeline, packet->transfer.step);
-        return true;
-    case PIPELINE_TAKE: break;
-    }
-    if (draw(net, 8) == 0) {
-        if (draw(net, 2) == 0) {
-            pipeline_abandon(stage->pipeline, &packet->transfer, &claim);
-        }
-        return false; /* the body was lost half way, noticed or not */
-    }
-    uint64_t *slots = packet->transfer.kind == TRANSFER_GRADIENT ? stage->gradient : stage->input;
-    slots[claim.slot] = packet->payload;
-    assert_true(pipeline_received(stage->pipeline, &packet->transfer, &claim));
-    return true;
-}
-
-static void move_wire(struct net *net, struct stage_of_net *from, struct wire *wire, struct stage_of_net *to)
-{
-    if (wire->has_stale && draw(net, 6) == 0) {
-        /* A late repeat of something long answered: the far side must say yes or have no room, and not be disturbed. */
-        struct pipeline_claim claim;
-        enum pipeline_verdict verdict = pipeline_offer(to->pipeline, &wire->stale.transfer, &claim);
-        if (wire->stale.mark) {
-            assert_int_equal(verdict, PIPELINE_MARK);
-        } else {
-            assert_int_equal(verdict, PIPELINE_DUPLICATE);
-        }
-    }
-    if (wire->count == 0 || draw(net, 3) == 0) {
-        return;
-    }
-    struct packet *packet = &wire->queue[wire->head];
-    if (!receive(net, to, packet) || draw(net, 8) == 0) {
-        return; /* no, or the answer was lost: it is repeated */
-    }
-    if (!packet->mark) {
-        pipeline_sent(from->pipeline, packet->transfer.kind, packet->output);
-    }
-    wire->stale = *packet;
-    wire->has_stale = true;
-    wire->head = (wire->head + 1) % QUEUE_OF_NET;
-    wire->count--;
-}
-
-static void finish_task(struct stage_of_net *stage)
-{
-    const struct pipeline_task *task = &stage->task;
-    const bool first = stage->config.index == 0;
-    const bool last = stage->config.index + 1 == stage->config.count;
-    const uint64_t key = mix((uint64_t)task->step, task->micro_batch);
-    struct packet packet = {.output = task->output};
-    switch (task->work) {
-    case PIPELINE_WAIT: break;
-    case PIPELINE_FORWARD:
-        stage->kept[task->slot] = mix(stage->state, first ? key : stage->input[task->input]);
-        packet.transfer = (struct transfer){TRANSFER_ACTIVATION, task->step, task->micro_batch};
-        packet.payload = stage->kept[task->slot];
-        break;
-    case PIPELINE_BACKWARD:
-        packet.payload = mix(stage->kept[task->slot], last ? key : stage->gradient[task->gradient]);
-        packet.transfer = (struct transfer){TRANSFER_GRADIENT, task->step, task->micro_batch};
-        stage->gathered = mix(stage->gathered, packet.payload);
-        break;
-    case PIPELINE_UPDATE:
-        stage->state = mix(stage->state, stage->gathered);
-        stage->gathered = 0;
-        break;
-    case PIPELINE_EVALUATE:
-        packet.transfer = (struct transfer){TRANSFER_EVALUATION, task->step, task->micro_batch};
-        packet.payload = mix(stage->state, first ? key : stage->input[task->input]);
-        stage->tested = mix(stage->tested, packet.payload);
-        break;
-    case PIPELINE_STOP:
-        stage->stopped = true;
-        packet.transfer = (struct transfer){TRANSFER_ACTIVATION, task->step, stage->config.micro_batches};
-        packet.mark = true;
-        break;
-    }
-    pipeline_done(stage->pipeline, task);
-    const bool forward = task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE;
-    if ((forward && !last) || (task->work == PIPELINE_STOP && task->announce)) {
-        enqueue(&stage->forward, &packet);
-    } else if (task->work == PIPELINE_BACKWARD && !first) {
-        enqueue(&stage->backward, &packet);
-    }
-    stage->busy = false;
-}
-
-static void move_stage(struct net *net, struct stage_of_net *stage)
-{
-    if (stage->busy) {
-        if (draw(net, 3) != 0) {
-            finish_task(stage);
-        }
-    } else {
-        stage->busy = pipeline_next(stage->pipeline, &stage->task) != PIPELINE_WAIT;
-    }
-}
-
-static void set_up(struct net *net, size_t count, uint64_t seed, const uint64_t *states, int64_t resume_version)
-{
-    memset(net, 0, sizeof(*net));
-    net->count = count;
-    net->random = rng_stream(seed, RNG_SIMULATION, 0, 0);
-    size_t previous = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct stage_of_net *stage = &net->stage[i];
-        /* More in flight than N - i, and less, must both work. */
-        size_t in_flight = 1 + (size_t)draw(net, MICRO_OF_NET);
-        stage->config = (struct pipeline_config){.index = i,
-                                                 .count = count,
-                                                 .micro_batches = MICRO_OF_NET,
-                                                 .in_flight = in_flight,
-                                                 .previous_in_flight = previous,
-                                                 .resume_version = resume_version,
-                                                 .total_steps = 9,
-                                                 .evaluate_every = 3,
-                                                 .evaluation_batches = 7};
-        stage->pipeline = make(&stage->config);
-        stage->state = states[i];
-        previous = in_flight;
-    }
-}
-
-/* Plays until every stage stopped; a stop is asked at turn `stop_turn`. Returns the version, the same for all. */
-static int64_t play(struct net *net, uint64_t stop_turn)
-{
-    for (size_t i = 0; i < net->count; i++) {
-        pipeline_run(net->stage[i].pipeline);
-    }
-    for (uint64_t turn = 0;; turn++) {
-        assert_true(turn < 200000);
-        if (turn == stop_turn) {
-            pipeline_stop(net->stage[0].pipeline);
-        }
-        bool all = true;
-        for (size_t i = 0; i < net->count; i++) {
-            struct stage_of_net *stage = &net->stage[i];
-            move_stage(net, stage);
-            if (i + 1 < net->count) {
-                move_wire(net, stage, &stage->forward, &net->stage[i + 1]);
-            }
-            if (i > 0) {
-                move_wire(net, stage, &stage->backward, &net->stage[i - 1]);
-            }
-            all = all && stage->stopped;
-        }
-        if (all) {
-            break;
-        }
-    }
-    const int64_t version = pipeline_version(net->stage[0].pipeline);
-    for (size_t i = 0; i < net->count; i++) {
-        assert_int_equal(pipeline_version(net->stage[i].pipeline), version);
-    }
-    return version;
-}
-
-static void tear_down(struct net *net, uint64_t *states)
-{
-    for (size_t i = 0; i < net->count; i++) {
-        states[i] = net->stage[i].state;
-        pipeline_free(&net->stage[i].pipeline);
-    }
-}
-
-static void joined_stages_always_finish_with_the_same_state(void **state)
-{
-    (void)state;
-    for (size_t count = 1; count <= STAGES_OF_NET; count++) {
-        uint64_t expected[STAGES_OF_NET] = {0};
-        uint64_t expected_test = 0;
-        for (uint64_t seed = 0; seed < 40; seed++) {
-            struct net net;
-            uint64_t states[STAGES_OF_NET] = {1, 2, 3, 4, 5};
-            set_up(&net, count, seed, states, 0);
-            assert_int_equal(play(&net, UINT64_MAX), 9);
-            uint64_t tested = net.stage[count - 1].tested;
-            tear_down(&net, states);
-            if (seed == 0) {
-                memcpy(expected, states, sizeof(expected));
-                expected_test = tested;
-            }
-            assert_memory_equal(states, expected, sizeof(states));
-            assert_int_equal(tested, expected_test);
-        }
-    }
-}
-
-static void joined_stages_stop_at_one_version_and_go_on_from_it(void **state)
-{
-    (void)state;
-    for (size_t count = 1; count <= STAGES_OF_NET; count++) {
-        uint64_t expected[STAGES_OF_NET] = {1, 2, 3, 4, 5};
-        struct net net;
-        set_up(&net, count, 0, expected, 0);
-        (void)play(&net, UINT64_MAX);
-        tear_down(&net, expected);
-        for (uint64_t seed = 0; seed < 60; seed++) {
-            uint64_t states[STAGES_OF_NET] = {1, 2, 3, 4, 5};
-            int64_t version = 0;
-            for (int generation = 0; generation < 8 && version < 9; generation++) {
-                set_up(&net, count, seed * 8 + (uint64_t)generation, states, version);
-                int64_t reached = play(&net, generation < 7 ? draw(&net, 400) : UINT64_MAX);
-                assert_true(reached >= version);
-                version = reached;
-                tear_down(&net, states);
-            }
-            assert_int_equal(version, 9);
-            assert_memory_equal(states, expected, sizeof(states));
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,8 +330,6 @@ int main(void)
         cmocka_unit_test(evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind),
         cmocka_unit_test(while_held_no_step_begins),
         cmocka_unit_test(numbers_that_do_not_fit_together_are_refused),
-        cmocka_unit_test(joined_stages_always_finish_with_the_same_state),
-        cmocka_unit_test(joined_stages_stop_at_one_version_and_go_on_from_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

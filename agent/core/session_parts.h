@@ -1,0 +1,80 @@
+/* session_parts.h: what session.c (calls, reports, the step) and session_run.c (assignments and phases) share. For
+ * these two only. */
+#ifndef AGENT_CORE_SESSION_PARTS_H
+#define AGENT_CORE_SESSION_PARTS_H
+
+#include "agent/core/metric_queue.h"
+#include "agent/core/session.h"
+#include "base/rng.h"
+
+#define NEVER INT64_MAX
+
+/* One kind of call to the coordinator. */
+struct call {
+    bool under_way;
+    int64_t due_ms;    /* NEVER: not wanted */
+    unsigned failures; /* in a row */
+};
+
+/* What this device does for the session's job: its highest generation. */
+struct run {
+    int64_t told_version; /* with PHASE_FINISHED */
+    int told;             /* enum phase */
+    int phase;            /* enum phase: where the device is */
+    int64_t stopped_version;
+    int64_t autonomy_ms;
+    bool uploading;
+    bool held;
+};
+
+struct session {
+    struct session_config config;
+    struct rng_stream jitter;
+    uint64_t draws;
+    struct device_id device;
+    bool enrolled;
+    bool exited;
+    int64_t interval_ms;
+    int64_t contact_ms;  /* the coordinator's last answer */
+    int64_t replaced_ms; /* the last stale_boot */
+    bool was_replaced;
+    struct call enroll, beat, poll;
+    int64_t revision;
+    char challenge[ID_SIZE];
+    int64_t serial;       /* of the present run, or the last one */
+    int64_t first_serial; /* of the present job */
+    int64_t highest_generation;
+    struct job_id job; /* that highest_generation and the metrics are about */
+    bool has_run;
+    struct run run;
+    bool has_error;
+    struct device_error error;
+    bool holdings_changed; /* since the list that was sent last */
+    bool holdings_unsaid;  /* the heartbeat under way, or the next one, lists them */
+    struct metric_queue metrics;
+};
+
+/* ---- session.c ---- */
+
+/* One more action, zeroed but for its type. */
+struct session_action *session_act(struct session_actions *actions, enum session_action_type type);
+/* Report without waiting for the interval, unless reports are failing. */
+void session_beat_now(struct session *session, int64_t now_ms);
+void session_set_interval(struct session *session, int64_t interval_ms);
+
+/* ---- session_run.c ---- */
+
+void session_take_assignment(struct session *session, const struct session_event *event,
+                             struct session_actions *actions);
+void session_take_runtime_event(struct session *session, const struct session_event *event,
+                                struct session_actions *actions);
+/* Give the run up, if there is one. */
+void session_end_run(struct session *session, struct session_actions *actions);
+/* The coordinator was heard: steps may begin again. */
+void session_release(struct session *session, struct session_actions *actions);
+/* Begin no further step when the coordinator has been away for too long. */
+void session_hold(struct session *session, int64_t now_ms, struct session_actions *actions);
+/* When that is due; NEVER. */
+int64_t session_hold_deadline_ms(const struct session *session);
+
+#endif

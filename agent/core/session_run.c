@@ -1,0 +1,145 @@
+#include "agent/core/session_parts.h"
+
+#include <string.h>
+
+void session_end_run(struct session *session, struct session_actions *actions)
+{
+    if (session->has_run) {
+        session->has_run = false;
+        session->has_error = false;
+        session->serial++;
+        (void)session_act(actions, SESSION_DO_DISCARD);
+    }
+}
+
+/* Move towards the told phase as far as the device is ready for it; phases only go forward. */
+static void follow(struct session *session, struct session_actions *actions)
+{
+    struct run *run = &session->run;
+    if (!session->has_run || session->has_error) {
+        return;
+    }
+    if (run->phase == PHASE_READY && run->told >= PHASE_RUN) {
+        run->phase = PHASE_RUN;
+        (void)session_act(actions, SESSION_DO_RUN);
+    }
+    if (run->phase == PHASE_RUN && run->told >= PHASE_STOPPING) {
+        run->phase = PHASE_STOPPING;
+        (void)session_act(actions, SESSION_DO_STOP);
+    }
+    if (run->phase != PHASE_STOPPED || run->told != PHASE_FINISHED || run->uploading) {
+        return;
+    }
+    if (run->told_version != run->stopped_version) {
+        session->has_error = true;
+        session->error = (struct device_error){.code = "internal",
+                                               .message = "told to finish another version than the one it stopped at"};
+        return;
+    }
+    run->uploading = true;
+    session_act(actions, SESSION_DO_UPLOAD)->version = run->stopped_version;
+}
+
+static bool is_of_job(const struct session *session, const struct assignment_run *told)
+{
+    return strcmp(session->job.text, told->job.text) == 0;
+}
+
+static void prepare(struct session *session, const struct assignment_run *told, struct session_actions *actions)
+{
+    session->serial++;
+    if (!is_of_job(session, told)) {
+        session->job = told->job;
+        session->first_serial = session->serial;
+        metric_queue_clear(&session->metrics);
+    }
+    session->highest_generation = told->generation;
+    session->has_run = true;
+    session->has_error = false;
+    session->run = (struct run){.phase = PHASE_PREPARE, .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
+    session_act(actions, SESSION_DO_PREPARE)->serial = session->serial;
+}
+
+/* Whether the assignment speaks of a generation that the job has left behind: a coordinator restored from a backup. */
+static bool is_behind(const struct session *session, const struct assignment_run *told)
+{
+    return is_of_job(session, told) && told->generation < session->highest_generation;
+}
+
+void session_take_assignment(struct session *session, const struct session_event *event,
+                             struct session_actions *actions)
+{
+    const struct assignment *assignment = event->assignment;
+    session->revision = assignment->revision;
+    session_set_interval(session, assignment->interval_ms);
+    memcpy(session->challenge, assignment->challenge, sizeof(session->challenge));
+    session_beat_now(session, event->now_ms);
+    if (assignment->has_run && is_behind(session, &assignment->run)) {
+        return;
+    }
+    (void)session_act(actions, SESSION_DO_CALLERS);
+    for (size_t i = 0; i < assignment->drop_count; i++) {
+        session_act(actions, SESSION_DO_DROP)->drop = assignment->drop[i];
+    }
+    if (!assignment->has_run) {
+        session_end_run(session, actions);
+        return;
+    }
+    const struct assignment_run *told = &assignment->run;
+    const bool present =
+        session->has_run && is_of_job(session, told) && told->generation == session->highest_generation;
+    if (!present) {
+        prepare(session, told, actions);
+    }
+    session->run.told = told->phase;
+    session->run.told_version = told->resume_version;
+    follow(session, actions);
+}
+
+void session_take_runtime_event(struct session *session, const struct session_event *event,
+                                struct session_actions *actions)
+{
+    if (!session->has_run || event->serial != session->serial) {
+        return;
+    }
+    struct run *run = &session->run;
+    if (event->type == SESSION_PREPARED && run->phase == PHASE_PREPARE) {
+        run->phase = PHASE_READY;
+    } else if (event->type == SESSION_STOPPED && (run->phase == PHASE_RUN || run->phase == PHASE_STOPPING)) {
+        run->phase = PHASE_STOPPED;
+        run->stopped_version = event->version;
+    } else if (event->type == SESSION_UPLOADED && run->uploading) {
+        run->phase = PHASE_FINISHED;
+    } else if (event->type == SESSION_FAILED) {
+        session->has_error = true;
+        session->error = event->error;
+    }
+    session_beat_now(session, event->now_ms);
+    follow(session, actions);
+}
+
+int64_t session_hold_deadline_ms(const struct session *session)
+{
+    if (!session->has_run || session->run.phase != PHASE_RUN || session->run.held) {
+        return NEVER;
+    }
+    const int64_t least_ms = 3 * session->interval_ms;
+    const int64_t autonomy_ms = session->run.autonomy_ms > least_ms ? session->run.autonomy_ms : least_ms;
+    return session->contact_ms + autonomy_ms;
+}
+
+void session_hold(struct session *session, int64_t now_ms, struct session_actions *actions)
+{
+    if (session_hold_deadline_ms(session) <= now_ms) {
+        session->run.held = true;
+        (void)session_act(actions, SESSION_DO_HOLD);
+    }
+}
+
+void session_release(struct session *session, struct session_actions *actions)
+{
+    if (session->has_run && session->run.held) {
+        session->run.held = false;
+        (void)session_act(actions, SESSION_DO_RELEASE);
+    }
+}
