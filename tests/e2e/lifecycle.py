@@ -1,16 +1,13 @@
 """A job's life with real agents: waiting, running, ends, restarts and deaths on the way. Whatever happens, a job that succeeds has
 the weights of one process."""
 
-import contextlib
 import functools
-import os
-import shutil
 import signal
 import subprocess
 import threading
 
-from paceline import FASHION, Fleet, fashion_fleet, fashion_job, must, on_devices, train
-from runner import Skip, run
+from paceline import FASHION, Failure, Fleet, fashion_fleet, fashion_job, fill, must, on_devices, small_disk, train
+from runner import run
 
 LEASE_MS = 2000
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
@@ -217,24 +214,8 @@ def test_an_agent_that_freezes_and_thaws_does_no_harm():
         fleet.wait_for_devices(3)
 
 
-@contextlib.contextmanager
-def small_disk(fleet, size):
-    """The coordinator's directory on a file system of its own."""
-    place = fleet.path / "coordinator"
-    place.mkdir()
-    if os.geteuid() != 0 or not shutil.which("mount") or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=False,
-                                           capture_output=True).returncode:
-        raise Skip("a small file system can be mounted by root only")
-    try:
-        yield place
-    finally:
-        if fleet.coordinator:
-            fleet.coordinator.stop()
-        subprocess.run(["umount", "-l", place], check=False)
-
-
 def test_a_full_disk_refuses_uploads_and_nothing_else():
-    with Fleet() as fleet, small_disk(fleet, "64m") as place:
+    with Fleet() as fleet, small_disk(fleet.path / "coordinator", "64m") as place:
         fleet.start_coordinator(*OPTIONS, "--min-free", "12M")  # more than the reserve that state.db gives back
         fleet.upload("fashion-train", "fashion-mini", "train")
         fleet.start_agents(1, "--slowdown", 2)
@@ -244,19 +225,17 @@ def test_a_full_disk_refuses_uploads_and_nothing_else():
         must(stated.code == "disk_full", f"{stated.status} {stated.body!r}")
         pieces = fleet.request("PUT", "/v1/datasets/huge", (bytes(1 << 20) for _ in range(80)), {"Content-Type": "application/x-tar"})
         must(pieces.code == "disk_full", f"{pieces.status} {pieces.body!r}")
-        with open(place / "foreign", "wb") as file, contextlib.suppress(OSError):
-            while True:
-                file.write(bytes(1 << 16))
-                file.flush()
+        foreign = fill(place)
         small = fleet.request("PUT", "/v1/datasets/small", b"0123", {"Content-Type": "application/octet-stream"})
         must(small.code == "disk_full", f"{small.status} {small.body!r}")
         waiting = fleet.submit(fashion_job(steps=SHORT, name="queued-on-a-full-disk"))
         must(fleet.get("/healthz") == {"status": "ok"}, "healthz")
-        (place / "foreign").unlink()
+        foreign.unlink()
         fleet.wait(job, "succeeded")
         fleet.wait(waiting, "succeeded")
         check_weights(fleet, job, LONG)
         check_weights(fleet, waiting, SHORT)
+        fleet.coordinator.stop()
 
 
 if __name__ == "__main__":

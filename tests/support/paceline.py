@@ -11,18 +11,22 @@ Everything lives in a temporary directory; only processes started here are ended
 of the programs. Every wait has a bound. Python's standard library only.
 """
 
+import contextlib
 import hashlib
 import http.client
 import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tarfile
 import tempfile
 import time
 import urllib.parse
+
+from runner import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("PACELINE_BIN", ROOT / "build/dev/bin"))
@@ -62,8 +66,10 @@ class Answer:
 class Process:
     """A program that says on stderr where it listens. prefix: words before it, of a tool that becomes the program."""
 
-    def __init__(self, program, arguments, log, environment=None, prefix=()):
-        self.log = log
+    def __init__(self, program, arguments, log, environment=None, prefix=(), name=None):
+        self.name = name or program
+        self.log = pathlib.Path(log)
+        self.log_begin = self.log.stat().st_size if self.log.exists() else 0  # an earlier life's lines are before
         self.program = program
         self.process = subprocess.Popen(
             [*prefix, str(BIN / program), *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=open(log, "ab"),
@@ -84,7 +90,11 @@ class Process:
         raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]}")
 
     def log_text(self):
-        return pathlib.Path(self.log).read_text(errors="replace")
+        """Of this life."""
+        return self.log.read_bytes()[self.log_begin:].decode(errors="replace")
+
+    def running(self):
+        return self.process.poll() is None
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -95,7 +105,7 @@ class Process:
 
     def stop(self):
         """SIGTERM; the exit status. Fails when it does not end within 20 s."""
-        if self.process.poll() is None:
+        if self.running():
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             try:
@@ -154,6 +164,30 @@ def fashion_job(model="lenet5", **fields):
             "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, **fields}
 
 
+@contextlib.contextmanager
+def small_disk(place, size):
+    """A file system of its own at the directory `place`, such as "64m"; what uses it must have ended at the end."""
+    place.mkdir()
+    mounted = os.geteuid() == 0 and shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=False, capture_output=True).returncode == 0
+    if not mounted:
+        raise Skip("a small file system can be mounted by root only")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def fill(place):
+    """Leave no room on the file system of `place`; delete the file that is returned to give it back."""
+    foreign = place / "foreign"
+    with open(foreign, "wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+            file.flush()
+    return foreign
+
+
 def on_devices(least, most):
     """The job's fields that ask for so many devices."""
     return {"devices": {"min": least, "max": most}}
@@ -184,7 +218,7 @@ class Fleet:
                     if process:
                         print(f"--- {process.log}\n{process.log_text()[-4000:]}")
             for process in [*self.agents, self.coordinator]:
-                if process and process.process.poll() is None:
+                if process and process.running():
                     process.kill()
             self.directory.cleanup()
 
@@ -209,7 +243,7 @@ class Fleet:
             "paceline-agent",
             ["--coordinator", f"http://{self.coordinator.address}", "--listen", listen, "--state-dir",
              self.path / name, "--name", name, "--threads", 1, *arguments],
-            self.path / f"{name}.log", environment, prefix)
+            self.path / f"{name}.log", environment, prefix, name)
         self.agents.append(agent)
         if wait:
             agent.wait_for_address()
