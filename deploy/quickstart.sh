@@ -5,7 +5,7 @@
 # (fashion-mini, in examples/data), submits a job with curl, shows its progress, and says how accurate the model is and where it
 # lies. The curl commands are printed, so that you can repeat them. What it started, it stops.
 #
-#   QUICKSTART_DIR   where state, logs and the model go (default: build/quickstart)
+#   QUICKSTART_DIR   where state, logs and the model go; an earlier quickstart's is emptied first (default: build/quickstart)
 #   QUICKSTART_PORT  of the coordinator (default: 7410)
 #   QUICKSTART_JOB   the job to submit (default: examples/jobs/fashion.json)
 set -euo pipefail
@@ -44,24 +44,33 @@ for key in sys.argv[1].split("."):
     value = value[int(key)] if isinstance(value, list) else value[key]
 print("" if value is None else value)' "$1"; }
 
+[ $# -eq 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
+[ -r "$job_file" ] || fail "no job file '$job_file' (QUICKSTART_JOB)"
+[ -e "$directory/quickstart" ] || [ -z "$(ls -A "$directory" 2>/dev/null)" ] ||
+    fail "$directory is not empty and not an earlier quickstart's: name another QUICKSTART_DIR"
+
 say "Packages and build"
 deploy/install-packages.sh build run
 mkdir -p build
 cmake --preset release >build/quickstart-build.log 2>&1 &&
     cmake --build build/release -j "$(nproc)" --target paceline-coordinator paceline-agent paceline >>build/quickstart-build.log 2>&1 ||
     { tail -n 30 build/quickstart-build.log; fail "the build failed (build/quickstart-build.log)"; }
-echo "  programs in $bin"
 
-say "A coordinator and three agents on loopback, at speeds 1, 1/2 and 1/4"
+say "A coordinator and three agents on loopback, at speeds 1, 1/2 and 1/4 (programs: $bin)"
 rm -rf "$directory"
 mkdir -p "$directory"
+touch "$directory/quickstart" # this directory may be emptied by the next one
 show "paceline-coordinator --listen 127.0.0.1:$port --state-dir $directory/coordinator"
 "$bin/paceline-coordinator" --listen "127.0.0.1:$port" --state-dir "$directory/coordinator" 2>"$directory/coordinator.log" &
 processes+=($!)
-curl -sf --retry 50 --retry-connrefused --retry-max-time 30 "$server/readyz" >/dev/null && kill -0 "${processes[0]}" 2>/dev/null ||
-    { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run; is port $port taken? QUICKSTART_PORT chooses another"; }
+until grep -q event=listening "$directory/coordinator.log"; do
+    kill -0 "${processes[0]}" 2>/dev/null ||
+        { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run; is port $port taken? QUICKSTART_PORT chooses another"; }
+    sleep 0.1
+done
 for index in "${!slowdowns[@]}"; do
-    show "paceline-agent --coordinator $server --listen 127.0.0.1:0 --name board$index --slowdown ${slowdowns[index]} --threads 1"
+    show "paceline-agent --coordinator $server --listen 127.0.0.1:0 --state-dir $directory/board$index \\"
+    show "    --name board$index --slowdown ${slowdowns[index]} --threads 1"
     "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 --state-dir "$directory/board$index" \
         --name "board$index" --slowdown "${slowdowns[index]}" --threads 1 2>"$directory/board$index.log" &
     processes+=($!)
@@ -81,7 +90,7 @@ done
 say "The job"
 show "curl -H 'Content-Type: application/json' -d @$job_file $server/v1/jobs"
 curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" "$server/v1/jobs" >"$directory/job.json" ||
-    fail "$(cat "$directory/job.json")"
+    fail "$job_file: $(member detail <"$directory/job.json")"
 job=$(member id <"$directory/job.json")
 show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # what the line below is made of"
 "$bin/paceline" --server "$server" job watch "$job" || fail "the job did not succeed; see $directory/*.log"
