@@ -14,10 +14,12 @@
 #define FILE_MAX_BYTES 65536
 #define HELP_COLUMN 30
 
-static const struct conf_option config_option = {
-    .name = "config", .type = CONF_TEXT, .value_name = "FILE", .help = "read 'name = value' lines first"};
-static const struct conf_option help_option = {.name = "help", .type = CONF_FLAG, .help = "print this help"};
-static const struct conf_option version_option = {.name = "version", .type = CONF_FLAG, .help = "print the version"};
+static const struct conf_option config_option = {.name = "config",
+                                                 .type = CONF_TEXT,
+                                                 .value_name = "FILE",
+                                                 .help = "Read 'name = value' lines from it first. Default: none."};
+static const struct conf_option help_option = {.name = "help", .type = CONF_FLAG, .help = "Print this help; also -h."};
+static const struct conf_option version_option = {.name = "version", .type = CONF_FLAG, .help = "Print the version."};
 
 static const struct conf_option *const own_options[] = {&config_option, &help_option, &version_option};
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
@@ -202,8 +204,11 @@ static void print_option(const struct conf_option *option)
 
 static void print_help(const struct conf_program *program)
 {
-    printf("Usage: %s [OPTION...]%s%s\n\n%s\n\nOptions:\n", program->name, program->usage[0] ? " " : "", program->usage,
-           program->summary);
+    printf("Usage: %s [OPTION...]%s%s\n", program->name, program->usage[0] ? " " : "", program->usage);
+    if (program->other_usage) {
+        printf("       %s %s\n", program->name, program->other_usage);
+    }
+    printf("\n%s\n\nOptions:\n", program->summary);
     for (size_t i = 0; i < program->option_count + OWN_COUNT; i++) {
         print_option(option_at(program, i));
     }
@@ -220,6 +225,10 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
                      struct word *out, struct err *err)
 {
     const char *text = argv[(*index)++];
+    if (!only_positional && strcmp(text, "-h") == 0) {
+        *out = (struct word){.option = &help_option, .value = "true"};
+        return 0;
+    }
     if (only_positional || strncmp(text, "--", 2) != 0) {
         if (!only_positional && text[0] == '-' && text[1] != '\0') {
             return err_set(err, ERR_INVALID, "unknown option '%s'; options are written --name", text);
@@ -322,8 +331,8 @@ int conf_parse(const struct conf_program *program, int argc, char **argv, void *
         return rc;
     }
     if (positional->count < program->positional_min || positional->count > program->positional_max) {
-        return err_set(err, ERR_INVALID, "%zu arguments given; usage: %s [OPTION...] %s", positional->count,
-                       program->name, program->usage);
+        return err_set(err, ERR_INVALID, "%zu argument%s given; usage: %s [OPTION...]%s%s", positional->count,
+                       positional->count == 1 ? "" : "s", program->name, program->usage[0] ? " " : "", program->usage);
     }
     return 0;
 }

@@ -34,21 +34,22 @@ struct conf_option {
     size_t size;   /* of a CONF_TEXT field */
     double min, max;
     const char *value_name; /* "DIR", "HOST:PORT"; NULL for a flag */
-    const char *help;       /* one or two lines; the default is stated in words */
+    const char *help;       /* "What it is for. Default: X.", one or two lines */
 };
 
 struct conf_program {
-    const char *name;    /* "paceline-agent" */
-    const char *summary; /* one sentence */
-    const char *usage;   /* what follows the options: "JOB.json", or "" */
+    const char *name;        /* "paceline-agent" */
+    const char *summary;     /* one sentence */
+    const char *usage;       /* what follows the options: "JOB.json", or "" */
+    const char *other_usage; /* what may follow the name instead: "train JOB.json"; NULL: nothing */
     const struct conf_option *options;
     size_t option_count;
     size_t positional_min, positional_max;
 };
 
-/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help and --version set
- * *done after printing to stdout. Positional words go to positional; "--" ends the options. The command line goes over
- * the file, and the file over the defaults: the first item of a list replaces what the earlier source put there.
+/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help (-h) and --version
+ * set *done after printing to stdout. Positional words go to positional; "--" ends the options. The command line goes
+ * over the file, and the file over the defaults: the first item of a list replaces what the earlier source put there.
  * A value may follow "=" or be the next word; a flag may be "--flag=false". Errors name the option and the nearest
  * known one. The lists in `out` that the file may set need conf_list_done. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,

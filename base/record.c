@@ -131,9 +131,9 @@ static const char *type_name(const json_t *value)
     switch (json_typeof(value)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a text";
+    case JSON_STRING: return "a string";
     case JSON_INTEGER: return "an integer";
-    case JSON_REAL: return "a number with a fraction or exponent";
+    case JSON_REAL: return "a number";
     case JSON_TRUE:
     case JSON_FALSE: return "a boolean";
     case JSON_NULL: return "null";
@@ -175,6 +175,10 @@ static void out_of_range(struct reader *reader, const struct place *place, const
 static void read_int(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
                      int64_t *out)
 {
+    if (json_is_real(value)) {
+        add_fault(reader, place, "expected an integer, got a number with a fraction or exponent");
+        return;
+    }
     if (!expect(reader, place, value, json_is_integer(value), "an integer")) {
         return;
     }
@@ -223,7 +227,7 @@ static void take_text(struct reader *reader, const struct place *place, const st
 static void read_text(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
                       char *out)
 {
-    if (expect(reader, place, value, json_is_string(value), "a text")) {
+    if (expect(reader, place, value, json_is_string(value), "a string")) {
         take_text(reader, place, field, json_string_value(value), json_string_length(value), out);
     }
 }
@@ -240,7 +244,7 @@ static size_t count_names(const char *const *names)
 static void read_enum(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
                       int *out)
 {
-    if (!expect(reader, place, value, json_is_string(value), "a text")) {
+    if (!expect(reader, place, value, json_is_string(value), "a string")) {
         return;
     }
     const char *text = json_string_value(value);
@@ -250,6 +254,10 @@ static void read_enum(struct reader *reader, const struct place *place, const st
             *out = (int)i;
             return;
         }
+    }
+    if (count == 1) {
+        add_fault(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES, text, field->names[0]);
+        return;
     }
     char list[RECORD_MESSAGE_MAX] = "";
     size_t size = 0;
@@ -262,7 +270,7 @@ static void read_enum(struct reader *reader, const struct place *place, const st
 
 static void read_time(struct reader *reader, const struct place *place, const json_t *value, int64_t *out)
 {
-    if (!expect(reader, place, value, json_is_string(value), "a text")) {
+    if (!expect(reader, place, value, json_is_string(value), "a string")) {
         return;
     }
     if (clock_parse_rfc3339(json_string_value(value), out, NULL)) {
@@ -280,12 +288,13 @@ static bool expect_count(struct reader *reader, const struct place *place, const
 {
     size_t most = field->max > 0 ? (size_t)field->max : field->size;
     ASSERT(most <= field->size);
+    const char *plural = count == 1 ? "" : "s";
     if (count > most) {
-        add_fault(reader, place, "has %zu elements; at most %zu are allowed", count, most);
+        add_fault(reader, place, "has %zu element%s; at most %zu are allowed", count, plural, most);
         return false;
     }
     if ((double)count < field->min) {
-        add_fault(reader, place, "has %zu elements; at least %.0f are needed", count, field->min);
+        add_fault(reader, place, "has %zu element%s; at least %.0f are needed", count, plural, field->min);
         return false;
     }
     return true;

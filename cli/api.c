@@ -89,7 +89,7 @@ static int refused(struct api *api, const struct http_result *result, struct err
     char word[REASON_SIZE];
     show(line, sizeof(line), detail);
     show(word, sizeof(word), code);
-    int kind = result->status == 404 ? ERR_NOT_FOUND : ERR_INVALID;
+    int kind = result->status == 404 ? ERR_NOT_FOUND : result->status == 503 ? ERR_STATE : ERR_INVALID;
     if (result->retry_after_ms > 0) {
         return err_set(err, kind, "%s (%s); try again in %" PRId64 " s", line, word, result->retry_after_ms / 1000);
     }
@@ -146,6 +146,7 @@ int api_call(struct api *api, const char *method, const char *path, const char *
     if (rc) {
         return rc;
     }
+    api->answered = true;
     return result.status >= 200 && result.status < 300 ? 0 : refused(api, &result, err);
 }
 

@@ -3,6 +3,7 @@
 #ifndef CLI_API_H
 #define CLI_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -18,14 +19,15 @@ struct api {
     char server[API_SERVER_SIZE]; /* "http://127.0.0.1:7410", without a slash at the end */
     struct buf reply;             /* of the last call */
     struct record_faults faults;  /* of the last call that was refused */
+    bool answered;                /* by a server, once at least */
 };
 
 /* ERR_INVALID for a server that is no http URL of a host alone. */
 NODISCARD int api_open(struct api *api, const char *server, struct err *err);
 void api_close(struct api *api);
 /* Call server + path and keep the answer in api->reply. body may be NULL; json bodies only. wait_seconds: how long the
- * server may hold the answer back. ERR_NETWORK says what to check; answers beyond 2xx are ERR_NOT_FOUND (404) or
- * ERR_INVALID, with api->faults. */
+ * server may hold the answer back. ERR_NETWORK says what to check; answers beyond 2xx are ERR_NOT_FOUND (404),
+ * ERR_STATE (503: it is going down or overloaded) or ERR_INVALID, with api->faults. */
 NODISCARD int api_call(struct api *api, const char *method, const char *path, const char *body, size_t size,
                        int wait_seconds, struct err *err);
 /* Read the last answer into a struct that holds the defaults; record_done is due afterwards. ERR_PROTOCOL when it is

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/conf.h"
 #include "cli/api.h"
 #include "cli/job.h"
@@ -20,83 +21,118 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, server),
      .size = sizeof(((struct options *)0)->server),
      .value_name = "URL",
-     .help = "the coordinator (default: $PACELINE_SERVER, else " DEFAULT_SERVER ")"},
+     .help = "Where the coordinator is. Default: $PACELINE_SERVER, else " DEFAULT_SERVER "."},
     {.name = "wait",
      .type = CONF_FLAG,
      .offset = offsetof(struct options, wait),
-     .help = "job submit: then watch the job to its end"},
+     .help = "With job submit: then watch the job to its end."},
 };
 
 static const struct conf_program program = {
     .name = "paceline",
-    .summary =
-        "A client of a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 wrong usage, 3 the\n"
-        "job that was waited for did not succeed.",
+    .summary = "Ask a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 wrong usage, 3 the job "
+               "that was\n"
+               "waited for did not succeed.",
     .usage = "job submit FILE.json | job get ID | job watch ID",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
-    .positional_min = 3,
-    .positional_max = 3,
+    .positional_max = CONF_LIST_MAX, /* the table of commands says how many */
 };
 
-static int watch(struct api *api, const char *id, FILE *out, int *status, struct err *err)
+/* Where a command writes, and how it ended. */
+struct ending {
+    FILE *out, *complaints;
+    int status;
+};
+
+static int watch(struct api *api, const char *id, struct ending *ending, struct err *err)
 {
     bool succeeded = false;
-    int rc = job_watch(api, id, out, &succeeded, err);
+    int rc = job_watch(api, id, ending->out, ending->complaints, &succeeded, err);
     if (!rc && !succeeded) {
-        *status = COMMAND_NOT_SUCCEEDED;
+        ending->status = COMMAND_NOT_SUCCEEDED;
     }
     return rc;
 }
 
-static int run_submit(struct api *api, const struct options *options, const char *word, FILE *out, int *status,
+static int run_submit(struct api *api, const struct options *options, const char *word, struct ending *ending,
                       struct err *err)
 {
     struct job_id id;
-    int rc = job_submit(api, word, out, &id, err);
-    return rc || !options->wait ? rc : watch(api, id.text, out, status, err);
+    int rc = job_submit(api, word, ending->out, &id, err);
+    return rc || !options->wait ? rc : watch(api, id.text, ending, err);
 }
 
-static int run_get(struct api *api, const struct options *options, const char *word, FILE *out, int *status,
+static int run_get(struct api *api, const struct options *options, const char *word, struct ending *ending,
                    struct err *err)
 {
     (void)options;
-    (void)status;
-    return job_get(api, word, out, err);
+    return job_get(api, word, ending->out, err);
 }
 
-static int run_watch(struct api *api, const struct options *options, const char *word, FILE *out, int *status,
+static int run_watch(struct api *api, const struct options *options, const char *word, struct ending *ending,
                      struct err *err)
 {
     (void)options;
-    return watch(api, word, out, status, err);
+    return watch(api, word, ending, err);
 }
 
 static const struct command {
-    const char *thing, *verb;
+    const char *thing, *verb, *takes;
     bool takes_wait;
-    int (*run)(struct api *api, const struct options *options, const char *word, FILE *out, int *status,
+    int (*run)(struct api *api, const struct options *options, const char *word, struct ending *ending,
                struct err *err);
 } commands[] = {
-    {"job", "submit", true, run_submit},
-    {"job", "get", false, run_get},
-    {"job", "watch", false, run_watch},
+    {"job", "submit", "FILE.json", true, run_submit},
+    {"job", "get", "ID", false, run_get},
+    {"job", "watch", "ID", false, run_watch},
 };
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+#define WORDS_BEFORE 2 /* thing and verb, in front of what the command takes */
+
+/* What was asked for is none of the table: "unknown command 'job foo'; there are job submit, job get, job watch". */
+static int refuse(const struct conf_list *words, struct err *err)
+{
+    char known[200] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        int added = snprintf(known + used, sizeof(known) - used, "%s%s %s", i == 0 ? "" : ", ", commands[i].thing,
+                             commands[i].verb);
+        ASSERT(added > 0 && (size_t)added < sizeof(known) - used);
+        used += (size_t)added;
+    }
+    if (words->count == 0) {
+        return err_set(err, ERR_INVALID, "no command given; there are %s (see --help)", known);
+    }
+    return err_set(err, ERR_INVALID, "unknown command '%s%s%s'; there are %s", words->item[0],
+                   words->count > 1 ? " " : "", words->count > 1 ? words->item[1] : "", known);
+}
 
 static int find(const struct conf_list *words, const struct options *options, const struct command **out,
                 struct err *err)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    const struct command *found = NULL;
+    for (size_t i = 0; i < COMMANDS && words->count >= WORDS_BEFORE; i++) {
         if (strcmp(commands[i].thing, words->item[0]) == 0 && strcmp(commands[i].verb, words->item[1]) == 0) {
-            if (options->wait && !commands[i].takes_wait) {
-                return err_set(err, ERR_INVALID, "--wait goes with job submit only");
-            }
-            *out = &commands[i];
-            return 0;
+            found = &commands[i];
         }
     }
-    return err_set(err, ERR_INVALID, "unknown command '%s %s'; expected %s", words->item[0], words->item[1],
-                   program.usage);
+    if (!found) {
+        return refuse(words, err);
+    }
+    if (words->count < WORDS_BEFORE + 1) {
+        return err_set(err, ERR_INVALID, "%s %s needs one argument: %s", found->thing, found->verb, found->takes);
+    }
+    if (words->count > WORDS_BEFORE + 1) {
+        return err_set(err, ERR_INVALID, "%s %s takes one argument, %s; '%s' is too many", found->thing, found->verb,
+                       found->takes, words->item[WORDS_BEFORE + 1]);
+    }
+    if (options->wait && !found->takes_wait) {
+        return err_set(err, ERR_INVALID, "--wait goes with job submit only");
+    }
+    *out = found;
+    return 0;
 }
 
 /* One line a fault where the server named fields of what was sent (`word`: the file), else the one line of the error.
@@ -142,18 +178,18 @@ int command_run(int argc, char **argv, const char *server, FILE *out, FILE *comp
         return COMMAND_USAGE;
     }
     AUTO(api_close) struct api api;
-    int status = COMMAND_OK;
+    struct ending ending = {.out = out, .complaints = complaints, .status = COMMAND_OK};
     rc = api_open(&api, options.server, &err);
     if (!rc) {
-        rc = command->run(&api, &options, words.item[2], out, &status, &err);
+        rc = command->run(&api, &options, words.item[WORDS_BEFORE], &ending, &err);
     }
     if (rc) {
-        complain(&api, words.item[2], &err, complaints);
+        complain(&api, words.item[WORDS_BEFORE], &err, complaints);
         return COMMAND_FAILED;
     }
     if (fflush(out)) {
         fprintf(complaints, "paceline: write the answer: failed\n");
         return COMMAND_FAILED;
     }
-    return status;
+    return ending.status;
 }

@@ -1,10 +1,12 @@
 #include "cli/job.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/progress.h"
@@ -13,6 +15,9 @@
 
 #define LINE_MAX_BYTES 1024
 #define WAIT_SECONDS 30
+/* A coordinator that is away: how often it is asked again, and for how long. */
+#define AWAY_PAUSE_MS 500
+#define AWAY_MINUTES 5
 
 static int check_id(const char *id, struct err *err)
 {
@@ -161,29 +166,72 @@ static int read_job(struct api *api, const char *id, int64_t after, struct job *
     return rc ? rc : api_read(api, &job_record, out, err);
 }
 
-int job_watch(struct api *api, const char *id, FILE *out, bool *succeeded, struct err *err)
+/* One look: read the job (as read_job) and show it, its end as a line that stays. */
+static int look(struct api *api, const char *id, int64_t after, struct screen *screen, struct progress_shares *shares,
+                struct job *job, struct err *err)
+{
+    char line[LINE_MAX_BYTES];
+    int rc = read_job(api, id, after, job, err);
+    if (!rc && job_state_ended(job->state)) {
+        screen_end(screen);
+        progress_end(job, line, sizeof(line));
+        fprintf(screen->out, "%s\n", line);
+        return 0;
+    }
+    if (!rc && job->generation > 0 && job->generation != shares->generation) {
+        rc = read_shares(api, job, shares, err);
+    }
+    if (!rc) {
+        progress_line(job, shares, line, sizeof(line));
+        screen_show(screen, line);
+    }
+    return rc;
+}
+
+/* Whether a failed look is worth another; then a moment has passed. *since: when the coordinator went away, 0 while it
+ * is there. */
+static bool try_again(const struct api *api, int rc, int64_t *since, struct screen *screen, FILE *complaints)
+{
+    int64_t now = clock_now_ms();
+    if (!api->answered || (rc != ERR_NETWORK && rc != ERR_TIMEOUT && rc != ERR_STATE)) {
+        return false;
+    }
+    if (*since == 0) {
+        *since = now;
+        screen_end(screen);
+        (void)fflush(screen->out);
+        screen->last[0] = '\0';
+        fprintf(complaints, "paceline: %s does not answer any more; asking again for %d minutes\n", api->server,
+                AWAY_MINUTES);
+        (void)fflush(complaints);
+    }
+    if (now - *since > (int64_t)AWAY_MINUTES * 60000) {
+        return false;
+    }
+    /* Nothing more to do for a reader that has closed its end of the pipe. */
+    struct pollfd reader = {.fd = fileno(screen->out)};
+    return poll(&reader, 1, AWAY_PAUSE_MS) == 0;
+}
+
+int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded, struct err *err)
 {
     int rc = check_id(id, err);
     struct progress_shares shares = {0};
     struct screen screen = {.out = out, .terminal = isatty(fileno(out)) == 1};
-    char line[LINE_MAX_BYTES];
+    int64_t away_since = 0;
     for (int64_t after = -1; !rc;) {
         AUTO(job_release) struct job job = {0};
-        rc = read_job(api, id, after, &job, err);
+        rc = look(api, id, after, &screen, &shares, &job, err);
         if (!rc && job_state_ended(job.state)) {
-            screen_end(&screen);
-            progress_end(&job, line, sizeof(line));
-            fprintf(out, "%s\n", line);
             *succeeded = job.state == JOB_SUCCEEDED;
             return 0;
         }
-        if (!rc && job.generation > 0 && job.generation != shares.generation) {
-            rc = read_shares(api, &job, &shares, err);
-        }
+        /* One that is back is asked for what there is, not for news. */
+        after = rc ? -1 : job.revision;
         if (!rc) {
-            progress_line(&job, &shares, line, sizeof(line));
-            screen_show(&screen, line);
-            after = job.revision;
+            away_since = 0;
+        } else if (try_again(api, rc, &away_since, &screen, complaints)) {
+            rc = 0;
         }
     }
     screen_end(&screen);

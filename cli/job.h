@@ -14,7 +14,8 @@ NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct jo
 /* Write the job as indented JSON. */
 NODISCARD int job_get(struct api *api, const char *id, FILE *out, struct err *err);
 /* Write a line each time the job has changed, until it has ended; on a terminal the line is written over. *succeeded
- * says how it ended. */
-NODISCARD int job_watch(struct api *api, const char *id, FILE *out, bool *succeeded, struct err *err);
+ * says how it ended. A coordinator that has answered before may be away for some minutes, as when it is started again:
+ * that is told to complaints, once each time, and asked again. */
+NODISCARD int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded, struct err *err);
 
 #endif

@@ -65,7 +65,8 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
     if (progress->epoch > 0) {
         add(&line, "  epoch %" PRId64, progress->epoch);
     }
-    if (progress->has_loss) {
+    /* The loss of the first step may be known while the step is not yet counted. */
+    if (progress->has_loss && progress->step > 0) {
         add(&line, "  loss %.4f", progress->loss);
     }
     if (progress->has_accuracy) {

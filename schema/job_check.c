@@ -128,8 +128,9 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     }
     check_rising(&check, spec->cut, spec->cut_count);
     if ((int64_t)spec->cut_count >= spec->devices_max) {
-        fault(&check, "/cuts", "%zu borders make %zu stages; devices.max is %" PRId64, spec->cut_count,
-              spec->cut_count + 1, spec->devices_max);
+        bool one = spec->cut_count == 1;
+        fault(&check, "/cuts", "%zu border%s %zu stages; devices.max is %" PRId64, spec->cut_count,
+              one ? " makes" : "s make", spec->cut_count + 1, spec->devices_max);
     }
     return finish(&check, err);
 }
@@ -139,8 +140,8 @@ int replan_request_check(const struct replan_request *request, struct record_fau
     struct check check = {.faults = faults};
     check_rising(&check, request->cut, request->cut_count);
     if (request->has_cuts && request->device_count > 0 && request->device_count != request->cut_count + 1) {
-        fault(&check, "/devices", "has %zu devices for the %zu stages of cuts", request->device_count,
-              request->cut_count + 1);
+        fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts", request->device_count,
+              request->device_count == 1 ? "" : "s", request->cut_count + 1, request->cut_count == 0 ? "" : "s");
     }
     for (size_t i = 1; i < request->device_count; i++) {
         for (size_t k = 0; k < i; k++) {

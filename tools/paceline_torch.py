@@ -18,11 +18,18 @@ DTYPES = {"U8": torch.uint8, "I32": torch.int32, "I64": torch.int64, "F32": torc
 
 
 def read_safetensors(path):
-    """The tensors of a safetensors file: {name: tensor}."""
+    """The tensors of a safetensors file: {name: tensor}. ValueError when it is none."""
     with open(path, "rb") as file:
         data = file.read()
-    (length,) = struct.unpack_from("<Q", data)
-    header = json.loads(data[8 : 8 + length])
+    try:
+        (length,) = struct.unpack_from("<Q", data)
+        header = json.loads(data[8 : 8 + length])
+        return _tensors(header, data[8 + length :])
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not a safetensors file") from error
+
+
+def _tensors(header, data):
     tensors = {}
     for name, entry in header.items():
         if name == "__metadata__":
@@ -32,7 +39,7 @@ def read_safetensors(path):
         if begin == end:
             tensors[name] = torch.empty(entry["shape"], dtype=dtype)
         else:
-            body = bytearray(data[8 + length + begin : 8 + length + end])
+            body = bytearray(data[begin:end])
             tensors[name] = torch.frombuffer(body, dtype=dtype).reshape(entry["shape"])
     return tensors
 
@@ -145,6 +152,8 @@ class Builder:
     def linear(self, op):
         features = self.shape[0] * self.shape[1] * self.shape[2]
         units = self.classes if op["units"] == "classes" else op["units"]
+        if units is None:
+            raise ValueError("the description does not say how many classes there are: classes is needed")
         self.shape = (units, 1, 1)
         return Linear(features, units, bias=op.get("bias", True))
 
@@ -191,9 +200,9 @@ class Model(nn.Module):
 
     def __init__(self, description, input=None, classes=None):
         super().__init__()
-        shape = description["input"]["shape"] if "input" in description else input
+        shape = (description.get("input") or {}).get("shape") or input
         if shape is None:
-            raise ValueError("the description has no input shape; give one")
+            raise ValueError("the description has no input shape: input is needed")
         height, width, channels = shape
         build = Builder((channels, height, width), classes)
         for unit in description["units"]:

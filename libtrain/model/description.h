@@ -64,8 +64,8 @@ struct lowering {
     bool out_of_memory;
 };
 
-/* Letters, digits, '_' and '-', at least one: names stand in URLs and in front of a '.' in tensor names. */
-bool description_valid_name(const char *name);
+/* Letters, digits, '_' and '-', at least one: names of units stand in front of a '.' in tensor names. */
+bool description_valid_unit_name(const char *name);
 
 /* Read unit `index` of the description into the model's unit of that index. */
 void lower_unit(struct lowering *lowering, const json_t *value, size_t index);

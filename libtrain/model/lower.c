@@ -208,7 +208,7 @@ static void lower_parts(struct unit_state *state, const struct unit_fields *fiel
     }
 }
 
-bool description_valid_name(const char *name)
+bool description_valid_unit_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     return name[0] != '\0' && name[strspn(name, letters)] == '\0';
@@ -219,7 +219,7 @@ static void check_name(struct unit_state *state, size_t index)
     const struct model *model = state->lowering->model;
     char pointer[RECORD_POINTER_MAX];
     print(pointer, sizeof(pointer), "%s/name", state->pointer);
-    if (!description_valid_name(state->unit->name)) {
+    if (!description_valid_unit_name(state->unit->name)) {
         unit_fault(state, pointer, "a name has letters, digits, '_' and '-'");
     }
     for (size_t i = 0; i < index; i++) {

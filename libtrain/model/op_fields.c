@@ -103,7 +103,7 @@ static bool find_type(const json_t *value, const char *pointer, enum op_type *ou
         return false;
     }
     if (!json_is_string(type)) {
-        record_fault(faults, member, type ? "expected a text" : "is required");
+        record_fault(faults, member, type ? "expected a string" : "is required");
         return false;
     }
     const char *name = json_string_value(type);

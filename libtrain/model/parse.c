@@ -160,6 +160,13 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
     model->classes = last->out.c;
 }
 
+/* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of tensors. */
+static bool valid_model_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    return name[0] != '\0' && !strchr("._-", name[0]) && name[strspn(name, letters)] == '\0';
+}
+
 static int lower_description(struct lowering *lowering, const struct description *description,
                              const struct model_fit *fit, struct err *err)
 {
@@ -170,8 +177,10 @@ static int lower_description(struct lowering *lowering, const struct description
     }
     model->unit_count = description->unit_count;
     memcpy(model->name, description->name, sizeof(model->name));
-    if (!description_valid_name(model->name)) {
-        record_fault(lowering->faults, "/name", "a name has letters, digits, '_' and '-'");
+    if (!valid_model_name(model->name)) {
+        record_fault(lowering->faults, "/name",
+                     "expected a name: 1 to %zu of a-z 0-9 . _ - and the first a letter or digit",
+                     sizeof(model->name) - 1);
         lowering->broken = true;
     }
     resolve_shape(lowering, &description->input, fit);

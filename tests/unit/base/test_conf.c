@@ -63,6 +63,7 @@ static const struct conf_program program = {
     .name = "paceline-test",
     .summary = "Tests its options.",
     .usage = "[FILE...]",
+    .other_usage = "again FILE",
     .options = table,
     .option_count = sizeof(table) / sizeof(table[0]),
     .positional_min = 0,
@@ -282,12 +283,17 @@ static void help_comes_from_the_table(void **state)
     BUF_AUTO struct buf out;
     buf_init(&out, 10000);
     capture(state, "--help", &out);
-    assert_holds(out.data, "Usage: paceline-test [OPTION...] [FILE...]\n\nTests its options.\n");
+    assert_holds(out.data, "Usage: paceline-test [OPTION...] [FILE...]\n"
+                           "       paceline-test again FILE\n\nTests its options.\n");
     assert_holds(out.data, "  --state-dir DIR             where the state lies\n");
     assert_holds(out.data, "  --port N                    port to listen on;\n"
                            "                              7410 if not given\n");
     assert_holds(out.data, "--config FILE");
     assert_holds(out.data, "--version");
+    BUF_AUTO struct buf brief;
+    buf_init(&brief, 10000);
+    capture(state, "-h", &brief);
+    assert_string_equal(brief.data, out.data);
 }
 
 static void the_version_is_the_projects(void **state)

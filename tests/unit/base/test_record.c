@@ -241,13 +241,14 @@ static void wrong_types_are_named(void **state)
 {
     (void)state;
     check_fault("[]", "", "expected an object, got an array");
-    check_fault("{\"name\":1}", "/name", "expected a text, got an integer");
-    check_fault("{\"batch\":\"1\"}", "/batch", "expected an integer, got a text");
+    check_fault("{\"name\":1}", "/name", "expected a string, got an integer");
+    check_fault("{\"batch\":\"1\"}", "/batch", "expected an integer, got a string");
     check_fault("{\"batch\":1.0}", "/batch", "expected an integer, got a number with a fraction or exponent");
+    check_fault("{\"rate\":0.1}", "/rate", "expected an object, got a number");
     check_fault("{\"momentum\":true}", "/momentum", "expected a number, got a boolean");
     check_fault("{\"recompute\":0}", "/recompute", "expected a boolean, got an integer");
-    check_fault("{\"strategy\":0}", "/strategy", "expected a text, got an integer");
-    check_fault("{\"created\":5}", "/created", "expected a text, got an integer");
+    check_fault("{\"strategy\":0}", "/strategy", "expected a string, got an integer");
+    check_fault("{\"created\":5}", "/created", "expected a string, got an integer");
     check_fault("{\"layers\":{}}", "/layers", "expected an array, got an object");
     check_fault("{\"layers\":[{\"name\":\"a\"},7]}", "/layers/1", "expected an object, got an integer");
 }

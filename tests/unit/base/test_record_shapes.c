@@ -139,7 +139,7 @@ static void a_map_bounds_its_names_values_and_number(void **state)
 {
     (void)state;
     check_fault("{\"labels\":[]}", "/labels", "expected an object, got an array");
-    check_fault("{\"labels\":{\"a\":1}}", "/labels/a", "expected a text, got an integer");
+    check_fault("{\"labels\":{\"a\":1}}", "/labels/a", "expected a string, got an integer");
     check_fault("{\"labels\":{\"Room\":\"1\"}}", "/labels/Room", "'Room' is not a word of a-z");
     check_fault("{\"labels\":{\"abcdefgh\":\"1\"}}", "/labels/abcdefgh", "is 8 bytes long; at most 7 are allowed");
     check_fault("{\"labels\":{\"a\":\"12345678\"}}", "/labels/a", "is 8 bytes long; at most 7 are allowed");

@@ -1,10 +1,14 @@
 #include "cli/command.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -263,14 +267,88 @@ static void on_a_terminal_the_line_is_written_over(void **state)
     FILE *out = fdopen(slave, "w");
     assert_non_null(out);
     assert_int_equal(run(f, out, (const char *const[]){"job", "watch", ID, NULL}), COMMAND_OK);
-    char text[2000];
-    ssize_t size = read(master, text, sizeof(text) - 1);
-    assert_true(size > 0);
-    text[size] = '\0';
+    /* What was written comes out of the terminal bit by bit. */
+    char text[2000] = "";
+    for (size_t used = 0; !strstr(text, "succeeded: ");) {
+        struct pollfd ready = {.fd = master, .events = POLLIN};
+        assert_int_equal(poll(&ready, 1, 20000), 1);
+        ssize_t size = read(master, text + used, sizeof(text) - 1 - used);
+        assert_true(size > 0);
+        used += (size_t)size;
+        text[used] = '\0';
+    }
     /* 29 columns of it: the cursor needs one. */
     assert_holds(text, "\r\033[Krunning  step 46/93  epoch 1 \r\033[Ksucceeded: ");
     fclose(out);
     close(master);
+}
+
+/* A coordinator that is stopped and started again: an answer, one that says so, two calls that are cut off, the end. */
+struct restart {
+    int listener;
+    json_t *job[5]; /* NULL: the connection is closed without an answer */
+    atomic_int calls;
+};
+
+static void *serve_restart(void *arg)
+{
+    struct restart *restart = arg;
+    for (size_t i = 0; i < sizeof(restart->job) / sizeof(restart->job[0]); i++) {
+        int fd = accept4(restart->listener, NULL, NULL, SOCK_CLOEXEC);
+        ASSERT(fd >= 0);
+        char request[4000] = "";
+        for (size_t used = 0; !strstr(request, "\r\n\r\n");) {
+            ssize_t size = read(fd, request + used, sizeof(request) - 1 - used);
+            ASSERT(size > 0);
+            used += (size_t)size;
+        }
+        restart->calls++;
+        if (restart->job[i]) {
+            char *body = json_dumps(restart->job[i], 0);
+            ASSERT(body);
+            int status = json_object_get(restart->job[i], "code") ? 503 : 200;
+            ASSERT(dprintf(fd, "HTTP/1.1 %d -\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", status,
+                           strlen(body), body) > 0);
+            free(body);
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static void a_watch_outlives_a_restart_of_the_coordinator(void **state)
+{
+    struct fixture *f = *state;
+    struct restart restart = {.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    assert_int_equal(bind(restart.listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(restart.listener, 5), 0);
+    assert_int_equal(getsockname(restart.listener, (struct sockaddr *)&address, &size), 0);
+    struct err err = {0};
+    assert_ok(json_parse(f->running.data, f->running.size, &restart.job[0], &err), &err);
+    /* No plan yet: no calls about devices in between. */
+    assert_int_equal(json_object_set_new(restart.job[0], "generation", json_integer(0)), 0);
+    restart.job[1] = json_pack("{s:s,s:s}", "code", "stopping", "detail", "going down");
+    assert_ok(json_parse(f->ended.data, f->ended.size, &restart.job[4], &err), &err);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, serve_restart, &restart), 0);
+
+    char server[100];
+    (void)snprintf(server, sizeof(server), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    assert_int_equal(RUN(f, "--server", server, "job", "watch", ID), COMMAND_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(restart.calls, 5);
+    assert_holds(f->out, "running  step 46/93");
+    assert_holds(f->out, "\nsucceeded: ");
+    char expected[200];
+    (void)snprintf(expected, sizeof(expected), "paceline: %s does not answer any more; asking again for 5 minutes\n",
+                   server);
+    assert_string_equal(f->complaints, expected);
+    close(restart.listener);
+    for (size_t i = 0; i < sizeof(restart.job) / sizeof(restart.job[0]); i++) {
+        json_decref(restart.job[i]);
+    }
 }
 
 static void answers_that_no_coordinator_gives_are_told(void **state)
@@ -308,9 +386,20 @@ static void an_unknown_route_is_no_coordinator(void **state)
 static void a_wrong_command_line_is_told_before_anything_is_called(void **state)
 {
     struct fixture *f = *state;
+    static const char known[] = "there are job submit, job get, job watch";
     assert_int_equal(RUN(f, "job", "get"), COMMAND_USAGE);
+    assert_holds(f->complaints, "job get needs one argument: ID");
+    assert_int_equal(RUN(f, "job", "get", ID, "more"), COMMAND_USAGE);
+    assert_holds(f->complaints, "job get takes one argument, ID; 'more' is too many");
     assert_int_equal(RUN(f, "job", "fetch", ID), COMMAND_USAGE);
-    assert_holds(f->complaints, "unknown command 'job fetch'; expected job submit FILE.json");
+    assert_holds(f->complaints, "unknown command 'job fetch'; ");
+    assert_holds(f->complaints, known);
+    assert_int_equal(RUN(f, "job"), COMMAND_USAGE);
+    assert_holds(f->complaints, "unknown command 'job'; ");
+    assert_holds(f->complaints, known);
+    assert_int_equal(run(f, NULL, (const char *const[]){NULL}), COMMAND_USAGE);
+    assert_holds(f->complaints, "no command given; ");
+    assert_holds(f->complaints, known);
     assert_int_equal(RUN(f, "job", "get", ID, "--wait"), COMMAND_USAGE);
     assert_holds(f->complaints, "--wait goes with job submit only");
     assert_int_equal(RUN(f, "--sever", "x", "job", "get", ID), COMMAND_USAGE);
@@ -338,6 +427,7 @@ int main(void)
         TEST(watch_shows_who_does_what_until_the_end),
         TEST(a_job_that_did_not_succeed_is_a_status_of_its_own),
         TEST(on_a_terminal_the_line_is_written_over),
+        TEST(a_watch_outlives_a_restart_of_the_coordinator),
         TEST(answers_that_no_coordinator_gives_are_told),
         cmocka_unit_test(an_unknown_route_is_no_coordinator),
         TEST(a_wrong_command_line_is_told_before_anything_is_called),

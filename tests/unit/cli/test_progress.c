@@ -39,6 +39,9 @@ static void what_is_not_known_is_left_out(void **state)
     char line[256];
     progress_line(&job, &none, line, sizeof(line));
     assert_string_equal(line, "waiting_for_devices  (2 devices; 1 is free)");
+    job = (struct job){.state = JOB_RUNNING, .progress = {.steps = 93, .loss = 2.3, .has_loss = true}};
+    progress_line(&job, &none, line, sizeof(line));
+    assert_string_equal(line, "running  step 0/93");
     job = (struct job){.state = JOB_QUEUED};
     progress_line(&job, &none, line, sizeof(line));
     assert_string_equal(line, "queued");

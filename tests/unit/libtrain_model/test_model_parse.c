@@ -156,12 +156,14 @@ static void faults_of_form_name_the_field_and_the_unit(void **state)
     static const struct fault_case cases[] = {
         {"[]", "", "expected an object"},
         {"{\"name\":\"m\"," INPUT "\"units\":[]}", "/units", "at least 1"},
-        {"{\"name\":\"a/b\"," INPUT "\"units\":[" HEAD "]}", "/name", "letters"},
+        {"{\"name\":\"a/b\"," INPUT "\"units\":[" HEAD "]}", "/name", "expected a name: 1 to 63 of a-z"},
+        {"{\"name\":\"Mine\"," INPUT "\"units\":[" HEAD "]}", "/name", "expected a name"},
+        {"{\"name\":\".m\"," INPUT "\"units\":[" HEAD "]}", "/name", "expected a name"},
         {"{\"name\":\"m\"," INPUT "\"unit\":[],\"units\":[" HEAD "]}", "/unit", "did you mean 'units'"},
         {MODEL("{\"name\":\"a\"}"), "/units/0", "unit 'a': needs exactly one of ops, residual and branches"},
         {MODEL("{\"name\":\"a\",\"ops\":[" CONV "],\"branches\":[[],[" CONV "]]}"), "/units/0", "exactly one"},
         {MODEL("{\"name\":\"a\",\"ops\":[" CONV "],\"then\":[" CONV "]}"), "/units/0", "append its ops to ops"},
-        {MODEL("{\"name\":\"a\",\"branches\":[[" CONV "]]}"), "/units/0/branches", "unit 'a': has 1 elements"},
+        {MODEL("{\"name\":\"a\",\"branches\":[[" CONV "]]}"), "/units/0/branches", "unit 'a': has 1 element;"},
         {MODEL("{\"name\":\"a\",\"branches\":[[],[" CONV "],[]]}"), "/units/0/branches/2", "second empty branch"},
         {MODEL("{\"name\":\"a\",\"residual\":{\"body\":[]}}"), "/units/0/residual/body", "at least 1"},
         {MODEL("{\"name\":\"a.b\",\"ops\":[" CONV "]}"), "/units/0/name", "letters"},
@@ -183,7 +185,8 @@ static void faults_of_form_name_the_field_and_the_unit(void **state)
          "at least 3"},
         {"{\"name\":\"m\",\"input\":{\"shape\":[67108864,67108864,67108864],\"dtype\":\"uint8\"},\"units\":[" HEAD "]}",
          "/input/shape", "elements"},
-        {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"type\":\"mse\"}}", "/loss/type", "unknown value"},
+        {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"type\":\"mse\"}}", "/loss/type",
+         "unknown value 'mse'; only 'softmax_cross_entropy' is offered"},
     };
     check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
 }
