@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "agent/peer/message.h"
+#include "agent/peer/server.h"
 #include "agent/runtime/fetch.h"
 #include "agent/runtime/inventory.h"
+#include "base/clock.h"
 #include "libtrain/model/memory.h"
 #include "net/hash.h"
 
@@ -18,6 +20,7 @@
 struct build {
     const struct device_context *device;
     const struct assignment_run *run;
+    struct troubles *troubles;
     struct fetch *fetch;
     struct model *model;
     struct built *out;
@@ -69,13 +72,16 @@ static int check_memory(const struct build *build, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    const bool rounds = (run->has_neighbor && run->job_spec.neighbor_every > 0) || run->job_spec.center_every > 0;
+    /* One snapshot is in the total. */
+    const uint64_t needed = bytes.total + (rounds ? 2 * bytes.snapshot : 0) + (uint64_t)run->replica_bytes;
     uint64_t most = inventory_free_memory();
     if (build->device->memory_bytes > 0 && (most == 0 || most > build->device->memory_bytes)) {
         most = build->device->memory_bytes;
     }
-    if (most > 0 && bytes.total > most) {
+    if (most > 0 && needed > most) {
         return err_set(err, ERR_MEMORY, "units %" PRId64 " to %" PRId64 " need %" PRIu64 " bytes, %" PRIu64 " are free",
-                       run->first, run->end - 1, bytes.total, most);
+                       run->first, run->end - 1, needed, most);
     }
     return 0;
 }
@@ -154,6 +160,24 @@ static int check_blob(const struct source *source, const void *blob, size_t size
     return 0;
 }
 
+/* A file may have changed since the start. */
+static int load_file(struct build *build, const struct source *source, const struct snapshot *own, struct err *err)
+{
+    const size_t size = (size_t)own->holding.bytes;
+    void *blob = malloc(size);
+    if (!blob) {
+        return err_set(err, ERR_MEMORY, "%zu bytes", size);
+    }
+    int rc = snapshot_read(own, 0, blob, size, err);
+    rc = rc ? rc : check_blob(source, blob, size, err);
+    if (rc != 0) {
+        snapshot_discard(build->device->snapshots, own);
+    }
+    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, blob, size, err);
+    free(blob);
+    return rc;
+}
+
 static int load_own(struct build *build, const struct source *source, struct err *err)
 {
     const struct assignment_run *run = build->run;
@@ -166,7 +190,11 @@ static int load_own(struct build *build, const struct source *source, struct err
                  ? 0
                  : err_set(err, ERR_FORMAT, "the hash of the own snapshot is %.12s, expected %.12s",
                            own->holding.sha256, source->sha256);
-    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, own->data, (size_t)own->holding.bytes, err);
+    if (rc == 0 && !own->data) {
+        rc = load_file(build, source, own, err);
+    } else if (rc == 0) {
+        rc = stage_load_unit(build->out->stage, (size_t)source->unit, own->data, (size_t)own->holding.bytes, err);
+    }
     snapshot_put_back(own);
     return rc;
 }
@@ -183,7 +211,13 @@ static int load_foreign(struct build *build, const struct source *source, struct
     if (source->from == SOURCE_DEVICE) {
         const struct message_path path =
             message_snapshot_path(source->url, &run->job, run->generation, run->resume_version, source->unit);
+        const struct fetch_peer peer = {.device = source->device,
+                                        .stall_ms = run->peer_ms,
+                                        .network_ms = run->peer_ms,
+                                        .troubles = build->troubles};
+        fetch_set_peer(build->fetch, &peer);
         got = fetch_get_whole(build->fetch, path.text, source->ticket, blob, size, err);
+        fetch_set_peer(build->fetch, NULL);
         build->out->bytes_moved += got > 0 ? got : 0;
     } else {
         char url[AGENT_URL_MAX];
@@ -200,6 +234,7 @@ static int load_foreign(struct build *build, const struct source *source, struct
 static int load_units(struct build *build, const char **code, struct err *err)
 {
     const struct assignment_run *run = build->run;
+    const double began = clock_now_seconds();
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
         int rc = 0;
@@ -214,11 +249,12 @@ static int load_units(struct build *build, const char **code, struct err *err)
             rc = load_foreign(build, source, err);
         }
         if (rc != 0) {
-            return rc == ERR_CANCELLED
-                       ? rc
-                       : err_wrap(err, "unit %" PRId64 " from %s", source->unit, source_from_names[source->from]);
+            return rc == ERR_CANCELLED ? rc
+                                       : err_wrap(err, "unit %" PRId64 " from %s %s", source->unit,
+                                                  source_from_names[source->from], source->device.text);
         }
     }
+    build->out->fetch_seconds = clock_now_seconds() - began;
     return 0;
 }
 
@@ -246,6 +282,8 @@ static int make_stage(struct build *build, struct err *err)
         .samples = run->data,
         .threads = device->threads,
         .slowdown = device->slowdown,
+        .park_ms = run->peer_ms < 2 * PEER_PARK_MS ? run->peer_ms / 2 : PEER_PARK_MS,
+        .has_neighbor = run->has_neighbor,
         .probe = device->probe,
         .room_fd = device->room_fd,
     };
@@ -279,9 +317,9 @@ static int build_all(struct build *build, const char **code, struct err *err)
 }
 
 int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
-                struct built *out, const char **code, struct err *err)
+                struct troubles *troubles, struct built *out, const char **code, struct err *err)
 {
-    struct build build = {.device = device, .run = run, .out = out};
+    struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
     *code = "internal";
     int rc = fetch_new(cancel, PATIENCE_MS, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
@@ -293,23 +331,30 @@ int build_stage(const struct device_context *device, const struct assignment_run
     return rc;
 }
 
-static int ping_one(struct fetch *fetch, const struct assignment_run *run, const struct peer *peer, struct err *err)
+/* Whether a neighbour that cannot be reached is lost is for the coordinator to say. */
+static int ping_one(struct fetch *fetch, const struct assignment_run *run, const struct peer *peer,
+                    struct troubles *troubles, struct err *err)
 {
     const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
+    const struct fetch_peer watched = {
+        .device = peer->device, .stall_ms = run->peer_ms, .network_ms = PATIENCE_MS, .troubles = troubles};
+    fetch_set_peer(fetch, &watched);
     int rc = fetch_ping(fetch, path.text, peer->ticket, err);
+    fetch_set_peer(fetch, NULL);
     return rc == 0 || rc == ERR_CANCELLED ? rc : err_wrap(err, "neighbour %s", peer->device.text);
 }
 
-int build_ping(const struct assignment_run *run, struct cancel *cancel, const char **code, struct err *err)
+int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles, const char **code,
+               struct err *err)
 {
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";
     int rc = fetch_new(cancel, PATIENCE_MS, &fetch, err);
     if (rc == 0 && run->has_previous) {
-        rc = ping_one(fetch, run, &run->previous, err);
+        rc = ping_one(fetch, run, &run->previous, troubles, err);
     }
     if (rc == 0 && run->has_next) {
-        rc = ping_one(fetch, run, &run->next, err);
+        rc = ping_one(fetch, run, &run->next, troubles, err);
     }
     return rc;
 }

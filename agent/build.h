@@ -7,20 +7,24 @@
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
+#include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 
 struct built {
     struct data *train, *test; /* test may be the same as train, or NULL */
     struct stage *stage;
-    int64_t bytes_moved; /* snapshots fetched from other devices */
+    int64_t bytes_moved;  /* snapshots fetched from other devices */
+    double fetch_seconds; /* it took to load all units */
 };
 
-/* *out must be zeroed; it holds what was built so far also on failure (built_done). *code: the word of a device_error
+/* Peers that cannot be reached are told to `troubles`; one that units come from may be so for the assignment's peer_ms.
+ * *out must be zeroed; it holds what was built so far also on failure (built_done). *code: the word of a device_error
  * ("memory", "data", "peer", "format", "internal") when it fails. ERR_CANCELLED. */
 NODISCARD int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
-                          struct built *out, const char **code, struct err *err);
+                          struct troubles *troubles, struct built *out, const char **code, struct err *err);
 /* Wait for both neighbours to answer a ping. */
-NODISCARD int build_ping(const struct assignment_run *run, struct cancel *cancel, const char **code, struct err *err);
+NODISCARD int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles,
+                         const char **code, struct err *err);
 void built_done(struct built *built);
 
 #endif

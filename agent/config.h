@@ -17,6 +17,7 @@ struct config {
     char listen_text[64];
     char advertise[URL_SIZE]; /* the same; "": where it listens */
     char state_directory[CONFIG_PATH_MAX];
+    char replica_directory[CONFIG_PATH_MAX]; /* "": replicas are held in memory */
     char name[NAME_SIZE];
     struct conf_list label_list;
     int64_t threads; /* 0: as many as processors */

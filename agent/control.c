@@ -1,6 +1,7 @@
 #include "agent/control.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@ static void beat(struct control *control)
     session_heartbeat(control->session, heartbeat);
     (void)snprintf(heartbeat->address, sizeof(heartbeat->address), "%s", control->config.enroll.address);
     heartbeat->resident_bytes = inventory_resident();
+    heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
+    heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
     if (control->generation && !control->discarded) {
         generation_measure(control->generation, heartbeat);
     }
@@ -49,6 +52,7 @@ static void prepare(struct control *control, int64_t serial)
     log_info("generation_prepares",
              "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%" PRId64 "-%" PRId64 " version=%" PRId64,
              run->job.text, run->generation, run->stage_index, run->first, run->end - 1, run->resume_version);
+    snapshot_cut(control->config.device->snapshots, &run->job, run->generation, run->resume_version);
     const struct generation_config config = {
         .device = control->config.device, .reports = control->config.reports, .serial = serial};
     struct err err = {0};
@@ -67,6 +71,23 @@ static void discard(struct control *control)
     }
 }
 
+static void tell_generation(struct generation *generation, const struct session_action *action)
+{
+    if (action->type == SESSION_DO_RUN) {
+        generation_run(generation);
+    } else if (action->type == SESSION_DO_STOP) {
+        generation_stop(generation);
+    } else if (action->type == SESSION_DO_UPLOAD) {
+        generation_upload(generation, action->version);
+    } else if (action->type == SESSION_DO_ROUNDS) {
+        generation_take_rounds(generation, action->round);
+    } else if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
+        generation_away(generation, action->type == SESSION_DO_AWAY);
+    } else {
+        generation_hold(generation, action->type == SESSION_DO_HOLD);
+    }
+}
+
 static void do_action(struct control *control, const struct session_action *action)
 {
     const struct device_context *device = control->config.device;
@@ -76,7 +97,14 @@ static void do_action(struct control *control, const struct session_action *acti
     case SESSION_DO_BEAT: beat(control); break;
     case SESSION_DO_POLL: calls_poll(control->calls, &device->id, device->boot, action->after); break;
     case SESSION_DO_CALLERS: access_set_callers(device->access, control->assignment); break;
-    case SESSION_DO_DROP: snapshot_drop(device->snapshots, &action->drop); break;
+    case SESSION_DO_DROP:
+        snapshot_drop(device->snapshots, &action->drop);
+        if (generation) {
+            generation_drop(generation, &action->drop);
+        } else {
+            (void)malloc_trim(0); /* an idle agent is to be small */
+        }
+        break;
     case SESSION_DO_PREPARE: prepare(control, action->serial); break;
     case SESSION_DO_DISCARD: discard(control); break;
     case SESSION_DO_EXIT: (void)snprintf(control->exit_reason, sizeof(control->exit_reason), "%s", action->text); break;
@@ -84,18 +112,12 @@ static void do_action(struct control *control, const struct session_action *acti
     case SESSION_DO_STOP:
     case SESSION_DO_HOLD:
     case SESSION_DO_RELEASE:
+    case SESSION_DO_AWAY:
+    case SESSION_DO_BACK:
+    case SESSION_DO_ROUNDS:
     case SESSION_DO_UPLOAD:
-        if (!generation) {
-            break; /* it could not be started: its error is on the way */
-        }
-        if (action->type == SESSION_DO_RUN) {
-            generation_run(generation);
-        } else if (action->type == SESSION_DO_STOP) {
-            generation_stop(generation);
-        } else if (action->type == SESSION_DO_UPLOAD) {
-            generation_upload(generation, action->version);
-        } else {
-            generation_hold(generation, action->type == SESSION_DO_HOLD);
+        if (generation) { /* if not, it could not be started: its error is on the way */
+            tell_generation(generation, action);
         }
         break;
     }
@@ -167,6 +189,14 @@ static void handle_reports(struct control *control)
     }
     for (size_t i = 0; i < batch->event_count; i++) {
         handle(control, &batch->event[i]);
+    }
+    if (batch->round_opened) {
+        struct session_event event = {.type = SESSION_ROUND_OPENED};
+        handle(control, &event);
+    }
+    if (batch->trouble_changed) {
+        struct session_event event = {.type = SESSION_TROUBLE_CHANGED};
+        handle(control, &event);
     }
     if (batch->lost > 0) {
         log_warn("metrics_lost", "count=%" PRIu64 " reason=%s", batch->lost, "too_fast");

@@ -3,6 +3,8 @@
 #ifndef AGENT_DEVICE_H
 #define AGENT_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "agent/peer/access.h"
 #include "agent/runtime/snapshot.h"
 #include "schema/device.h"
@@ -19,7 +21,8 @@ struct device_context {
     struct device_probe probe;
     struct access *access;
     struct snapshot_store *snapshots;
-    int room_fd; /* of the peer server */
+    atomic_int_least64_t *replica_sent; /* bytes of snapshots sent since the start */
+    int room_fd;                        /* of the peer server */
 };
 
 #endif

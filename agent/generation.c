@@ -10,13 +10,13 @@
 
 #include "agent/build.h"
 #include "agent/calls.h"
+#include "agent/peer/carrier.h"
 #include "agent/peer/sender.h"
-#include "agent/runtime/fetch.h"
+#include "agent/runtime/replicate.h"
 #include "agent/runtime/stage_loop.h"
 #include "agent/runtime/thread.h"
+#include "base/log.h"
 
-#define UPLOAD_PATIENCE_MS 600000
-#define AGENT_URL_MAX 768
 #define FOREVER_NS INT64_C(3600000000000)
 
 struct generation {
@@ -29,13 +29,15 @@ struct generation {
     pthread_t thread;
     atomic_bool ended;
     atomic_bool failed; /* an error was reported: the first one counts */
+    struct troubles *troubles;
+    struct carrier *carrier; /* of `replicate` */
+    atomic_bool interrupt;   /* of the carrier */
 
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t told;
     struct built built;
     struct sender *sender[2];
-    bool run_asked, stop_asked, held, upload_asked;
-    int64_t upload_version;
+    struct replicate *replicate;
+    bool run_asked, stop_asked, held, away;
 };
 
 /* ---- reports ---- */
@@ -59,6 +61,38 @@ static void take_metric(void *arg, const struct metric *metric)
     reports_metric(generation->config.reports, generation->config.serial, metric);
 }
 
+static void trouble_changed(void *arg)
+{
+    const struct generation *generation = arg;
+    reports_note(generation->config.reports, SESSION_TROUBLE_CHANGED);
+}
+
+static void round_opened(void *arg)
+{
+    const struct generation *generation = arg;
+    reports_note(generation->config.reports, SESSION_ROUND_OPENED);
+}
+
+/* On the thread that replicates. */
+static void collected(void *arg, int64_t version)
+{
+    tell(arg, SESSION_UPLOADED, version);
+}
+
+static void collection_failed(void *arg, const struct err *why)
+{
+    struct generation *generation = arg;
+    tell_error(generation, "internal", why);
+    cancel_set(&generation->cancel);
+}
+
+static int carry(void *arg, const struct replication_send *send, const struct snapshot *snapshot, int64_t *retry_ms,
+                 struct err *err)
+{
+    const struct generation *generation = arg;
+    return carrier_send(generation->carrier, send, snapshot, retry_ms, err);
+}
+
 /* On a sender's thread. */
 static void sender_failed(void *arg, const struct err *why)
 {
@@ -75,6 +109,7 @@ static int start_sender(struct generation *generation, enum stage_direction dire
         .direction = direction,
         .peer = *peer,
         .peer_ms = generation->run->peer_ms,
+        .troubles = generation->troubles,
         .failed = sender_failed,
         .arg = generation,
     };
@@ -82,6 +117,47 @@ static int start_sender(struct generation *generation, enum stage_direction dire
     int rc = sender_start(&config, &sender, err);
     (void)pthread_mutex_lock(&generation->lock);
     generation->sender[direction] = sender;
+    (void)pthread_mutex_unlock(&generation->lock);
+    return rc;
+}
+
+static int start_replication(struct generation *generation, struct err *err)
+{
+    const struct assignment_run *run = generation->run;
+    const struct device_context *device = &generation->device;
+    struct carrier_config carrier = {
+        .stage = generation->built.stage,
+        .has_neighbor = run->has_neighbor,
+        .neighbor = run->neighbor,
+        .peer_ms = run->peer_ms,
+        .coordinator = device->coordinator,
+        .device = device->id,
+        .troubles = generation->troubles,
+        .sent = device->replica_sent,
+        .interrupt = &generation->interrupt,
+    };
+    memcpy(carrier.boot, device->boot, sizeof(carrier.boot));
+    int rc = carrier_new(&carrier, &generation->carrier, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct replicate_config config = {
+        .stage = generation->built.stage,
+        .snapshots = device->snapshots,
+        .replica_bytes = run->replica_bytes,
+        .send = carry,
+        .interrupt = &generation->interrupt,
+        .collected = collected,
+        .failed = collection_failed,
+        .arg = generation,
+    };
+    struct replicate *replicate = NULL;
+    rc = replicate_start(&config, &replicate, err);
+    (void)pthread_mutex_lock(&generation->lock);
+    generation->replicate = replicate;
+    if (replicate && cancel_is_set(&generation->cancel)) {
+        replicate_cancel(replicate);
+    }
     (void)pthread_mutex_unlock(&generation->lock);
     return rc;
 }
@@ -99,6 +175,7 @@ static void publish(struct generation *generation, struct built *built)
             stage_stop(built->stage);
         }
         stage_hold(built->stage, generation->held);
+        stage_away(built->stage, generation->away);
         if (cancel_is_set(&generation->cancel)) {
             stage_cancel(built->stage);
         }
@@ -110,12 +187,17 @@ static int prepare(struct generation *generation, const char **code, struct err 
 {
     const struct assignment_run *run = generation->run;
     struct built built = {0};
-    int rc = build_stage(&generation->device, run, &generation->cancel, &built, code, err);
+    int rc = build_stage(&generation->device, run, &generation->cancel, generation->troubles, &built, code, err);
     publish(generation, &built);
     if (rc != 0) {
         return rc;
     }
     *code = "internal";
+    rc = start_replication(generation, err);
+    if (rc != 0) {
+        *code = rc == ERR_MEMORY ? "memory" : *code;
+        return rc;
+    }
     access_set_stage(generation->device.access, built.stage);
     if (run->has_next) {
         rc = start_sender(generation, STAGE_TO_NEXT, &run->next, err);
@@ -123,31 +205,20 @@ static int prepare(struct generation *generation, const char **code, struct err 
     if (rc == 0 && run->has_previous) {
         rc = start_sender(generation, STAGE_TO_PREVIOUS, &run->previous, err);
     }
-    return rc ? rc : build_ping(run, &generation->cancel, code, err);
+    return rc ? rc : build_ping(run, &generation->cancel, generation->troubles, code, err);
 }
 
-static int keep_units(struct generation *generation, int64_t version, struct err *err)
+/* On the compute thread. */
+static void take_snapshot(void *arg, int64_t version, const struct round_mark *mark)
 {
-    const struct assignment_run *run = generation->run;
-    const struct stage *stage = generation->built.stage;
-    for (int64_t unit = run->first; unit < run->end; unit++) {
-        const size_t size = stage_unit_bytes(stage, (size_t)unit);
-        void *blob = malloc(size);
-        if (!blob) {
-            return err_set(err, ERR_MEMORY, "snapshot of unit %" PRId64 ": %zu bytes", unit, size);
-        }
-        stage_save_unit(stage, (size_t)unit, blob);
-        int rc = snapshot_keep(generation->device.snapshots, &run->job, version, unit, blob, size, err);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
+    const struct generation *generation = arg;
+    replicate_take(generation->replicate, version, mark);
 }
 
 static int train(struct generation *generation, const char **code, struct err *err)
 {
-    const struct stage_listener listener = {.metric = take_metric, .arg = generation};
+    const struct stage_listener listener = {
+        .metric = take_metric, .snapshot = take_snapshot, .round_opened = round_opened, .arg = generation};
     int64_t version = 0;
     *code = "internal";
     thread_set_name("compute");
@@ -157,63 +228,12 @@ static int train(struct generation *generation, const char **code, struct err *e
     } else if (rc == ERR_INVALID) {
         *code = "data";
     }
-    rc = rc ? rc : keep_units(generation, version, err);
+    rc = rc ? rc : replicate_keep(generation->replicate, version, err);
     if (rc == ERR_MEMORY) {
         *code = "memory";
     }
     if (rc == 0) {
         tell(generation, SESSION_STOPPED, version);
-    }
-    return rc;
-}
-
-/* Wait to be told to upload: the version, or -1 when cancelled. */
-static int64_t wait_for_upload(struct generation *generation)
-{
-    (void)pthread_mutex_lock(&generation->lock);
-    while (!generation->upload_asked && !cancel_is_set(&generation->cancel)) {
-        (void)pthread_cond_wait(&generation->told, &generation->lock);
-    }
-    const int64_t version = cancel_is_set(&generation->cancel) ? -1 : generation->upload_version;
-    (void)pthread_mutex_unlock(&generation->lock);
-    return version;
-}
-
-static int upload_unit(const struct generation *generation, struct fetch *fetch, int64_t version, int64_t unit,
-                       struct err *err)
-{
-    const struct device_context *device = &generation->device;
-    const struct assignment_run *run = generation->run;
-    const struct snapshot *snapshot = snapshot_get(device->snapshots, run->job.text, version, unit);
-    if (!snapshot) {
-        return err_set(err, ERR_NOT_FOUND, "version %" PRId64 " of unit %" PRId64 " is not held", version, unit);
-    }
-    char url[AGENT_URL_MAX];
-    (void)snprintf(url, sizeof(url),
-                   "%s/v1/agent/blobs/%s?device=%s&boot=%s&job=%s&generation=%" PRId64 "&version=%" PRId64
-                   "&unit=%" PRId64,
-                   device->coordinator, snapshot->holding.sha256, device->id.text, device->boot, run->job.text,
-                   run->generation, version, unit);
-    int rc = fetch_put(fetch, url, snapshot->data, (size_t)snapshot->holding.bytes, err);
-    snapshot_put_back(snapshot);
-    return rc;
-}
-
-static int upload(struct generation *generation, const char **code, struct err *err)
-{
-    thread_set_name("upload");
-    const int64_t version = wait_for_upload(generation);
-    if (version < 0) {
-        return err_set(err, ERR_CANCELLED, "cancelled");
-    }
-    *code = "internal";
-    struct fetch *fetch AUTO(fetch_free) = NULL;
-    int rc = fetch_new(&generation->cancel, UPLOAD_PATIENCE_MS, &fetch, err);
-    for (int64_t unit = generation->run->first; rc == 0 && unit < generation->run->end; unit++) {
-        rc = upload_unit(generation, fetch, version, unit, err);
-    }
-    if (rc == 0) {
-        tell(generation, SESSION_UPLOADED, version);
     }
     return rc;
 }
@@ -229,12 +249,24 @@ static void release(struct generation *generation)
     (void)pthread_mutex_lock(&generation->lock);
     struct sender *sender[2] = {generation->sender[0], generation->sender[1]};
     struct built built = generation->built;
+    struct replicate *replicate = generation->replicate;
     generation->sender[0] = generation->sender[1] = NULL;
+    generation->replicate = NULL;
     memset(&generation->built, 0, sizeof(generation->built));
     (void)pthread_mutex_unlock(&generation->lock);
+    if (replicate) {
+        const uint64_t skipped = replicate_skipped(replicate);
+        if (skipped > 0) {
+            log_warn("snapshots_skipped", "count=%" PRIu64 " reason=%s", skipped, "no_room");
+        }
+        replicate_cancel(replicate);
+        replicate_free(&replicate);
+    }
+    carrier_free(&generation->carrier);
     sender_free(&sender[0]);
     sender_free(&sender[1]);
     built_done(&built);
+    snapshot_trim(generation->device.snapshots);
     (void)malloc_trim(0);
 }
 
@@ -245,16 +277,19 @@ static void *work(void *arg)
     const char *code = "internal";
     generation_free(&generation->previous);
     thread_set_name("prepare");
+    snapshot_retain(generation->device.snapshots);
+    /* Once more: the previous one may have kept a snapshot since. */
+    snapshot_cut(generation->device.snapshots, &generation->run->job, generation->run->generation,
+                 generation->run->resume_version);
     int rc = prepare(generation, &code, &err);
     if (rc == 0) {
         tell(generation, SESSION_PREPARED, 0);
         rc = train(generation, &code, &err);
     }
-    rc = rc ? rc : upload(generation, &code, &err);
     if (rc != 0 && rc != ERR_CANCELLED) {
         tell_error(generation, code, &err);
     }
-    /* Done; but the stop mark may still be on its way to the next stage. */
+    /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where they are wanted. */
     while (rc == 0 && !cancel_wait(&generation->cancel, FOREVER_NS)) {
     }
     release(generation);
@@ -267,7 +302,7 @@ static void *work(void *arg)
 static void free_generation(struct generation *generation)
 {
     assignment_free(&generation->assignment);
-    (void)pthread_cond_destroy(&generation->told);
+    troubles_free(&generation->troubles);
     (void)pthread_mutex_destroy(&generation->lock);
     cancel_done(&generation->cancel);
     free(generation);
@@ -284,8 +319,13 @@ static int make(const struct generation_config *config, struct generation **out,
         free(generation);
         return rc;
     }
+    rc = troubles_new(trouble_changed, generation, &generation->troubles, err);
+    if (rc != 0) {
+        cancel_done(&generation->cancel);
+        free(generation);
+        return rc;
+    }
     (void)pthread_mutex_init(&generation->lock, NULL);
-    (void)pthread_cond_init(&generation->told, NULL);
     generation->config = *config;
     generation->device = *config->device;
     *out = generation;
@@ -327,7 +367,9 @@ void generation_cancel(struct generation *generation)
     if (generation->built.stage) {
         stage_cancel(generation->built.stage);
     }
-    (void)pthread_cond_signal(&generation->told);
+    if (generation->replicate) {
+        replicate_cancel(generation->replicate);
+    }
     (void)pthread_mutex_unlock(&generation->lock);
 }
 
@@ -378,19 +420,53 @@ void generation_hold(struct generation *generation, bool held)
 
 void generation_upload(struct generation *generation, int64_t version)
 {
+    if (version == 0) { /* what the seed gives is nowhere kept */
+        tell(generation, SESSION_UPLOADED, version);
+        return;
+    }
     (void)pthread_mutex_lock(&generation->lock);
-    generation->upload_asked = true;
-    generation->upload_version = version;
-    (void)pthread_cond_signal(&generation->told);
+    if (generation->replicate) {
+        replicate_collect(generation->replicate, version);
+    }
+    (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_away(struct generation *generation, bool away)
+{
+    (void)pthread_mutex_lock(&generation->lock);
+    generation->away = away;
+    if (generation->built.stage) {
+        stage_away(generation->built.stage, away);
+    }
+    (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS])
+{
+    (void)pthread_mutex_lock(&generation->lock);
+    if (generation->built.stage) {
+        stage_take_rounds(generation->built.stage, round);
+    }
+    (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_drop(struct generation *generation, const struct drop *drop)
+{
+    (void)pthread_mutex_lock(&generation->lock);
+    if (generation->replicate) {
+        replicate_drop(generation->replicate, drop);
+    }
     (void)pthread_mutex_unlock(&generation->lock);
 }
 
 void generation_measure(struct generation *generation, struct heartbeat *out)
 {
+    out->peer_report_count = troubles_list(generation->troubles, out->peer_report);
     (void)pthread_mutex_lock(&generation->lock);
     if (generation->built.stage) {
         out->step = stage_step(generation->built.stage);
         out->bytes_moved = generation->built.bytes_moved;
+        out->fetch_seconds = generation->built.fetch_seconds;
         stage_measure(generation->built.stage, out);
     }
     for (int direction = 0; direction < 2; direction++) {

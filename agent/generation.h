@@ -1,6 +1,6 @@
-/* generation.h: what this device does for one generation of a job, as one thread with its senders: build the stage,
- * compute, keep snapshots at the stop, put them into the center when asked. The control thread starts it, tells it and
- * takes its reports; nothing here makes the control thread wait, but generation_free. */
+/* generation.h: what this device does for one generation of a job, as one thread with its senders and the one that
+ * replicates: build the stage, compute, keep snapshots, put them into the center when asked. The control thread starts
+ * it, tells it and takes its reports; nothing here makes the control thread wait, but generation_free. */
 #ifndef AGENT_GENERATION_H
 #define AGENT_GENERATION_H
 
@@ -32,8 +32,15 @@ void generation_stop(struct generation *generation);
 void generation_hold(struct generation *generation, bool held);
 /* Put the units of `version`, where it stopped, into the center. */
 void generation_upload(struct generation *generation, int64_t version);
+/* The coordinator is away: open no round of replication; or it is back. */
+void generation_away(struct generation *generation, bool away);
+/* What became of the rounds that are open, by enum replica_kind. */
+void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS]);
+/* A drop was carried out. */
+void generation_drop(struct generation *generation, const struct drop *drop);
 
-/* Fill in step, unit_seconds, update_seconds, links and bytes_moved. */
+/* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, open rounds and peers in
+ * trouble. */
 void generation_measure(struct generation *generation, struct heartbeat *out);
 
 #endif

@@ -22,6 +22,7 @@
 struct loop {
     char cache[CONFIG_PATH_MAX + 8];
     struct device_context device;
+    atomic_int_least64_t replica_sent;
     struct peer_server *peers;
     struct reports *reports;
     struct http_multi *multi;
@@ -92,8 +93,12 @@ static void free_loop(struct loop *loop)
 static int open_all(struct loop *loop, const struct config *config, const struct identity *identity, struct err *err)
 {
     int rc = access_new(&loop->device.access, err);
-    rc = rc ? rc : snapshot_store_new(&loop->device.snapshots, err);
+    const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
     rc = rc ? rc : reports_new(&loop->reports, err);
+    rc = rc ? rc : snapshot_store_new(replicas, &loop->device.snapshots, err);
+    if (rc == 0) {
+        snapshot_watch(loop->device.snapshots, reports_fd(loop->reports));
+    }
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc : peer_server_open(&config->listen, loop->device.access, loop->device.snapshots, &loop->peers, err);
     rc = rc ? rc : find_address(loop, config, err);
@@ -112,6 +117,7 @@ int loop_open(const struct config *config, const struct identity *identity, cons
         return err_set(err, ERR_MEMORY, "agent");
     }
     (void)snprintf(loop->cache, sizeof(loop->cache), "%s/cache", config->state_directory);
+    loop->device.replica_sent = &loop->replica_sent;
     loop->device.coordinator = config->coordinator;
     loop->device.cache = loop->cache;
     (void)snprintf(loop->device.boot, sizeof(loop->device.boot), "%s", identity->boot);

@@ -59,7 +59,7 @@ static int run(const struct config *config, const struct identity *identity, int
     return rc;
 }
 
-static int agent_command(int argc, char **argv, struct err *err)
+static int agent_command(int argc, char **argv, bool *misused, struct err *err)
 {
     /* Few arenas and an early return of large blocks: an idle agent is to be small. */
     (void)mallopt(M_ARENA_MAX, 2);
@@ -69,6 +69,7 @@ static int agent_command(int argc, char **argv, struct err *err)
     FD_AUTO int leave_fd = -1;
     bool done = false;
     int rc = config_read(argc, argv, &config, &done, err);
+    *misused = rc != 0;
     if (rc == 0 && !done) {
         log_set_level(config.log_level);
         rc = open_signals(&leave_fd, err);
@@ -84,19 +85,20 @@ int main(int argc, char **argv)
 {
     struct err err = {0};
     const char *name = "paceline-agent";
+    bool misused = false;
     int rc;
     if (argc > 1 && strcmp(argv[1], "train") == 0) {
         name = "paceline-agent train";
-        rc = train_command(argc - 1, argv + 1, &err);
+        rc = train_command(argc - 1, argv + 1, &misused, &err);
     } else if (argc > 1 && strcmp(argv[1], PROBE_WORD) == 0) {
         name = "paceline-agent probe";
         rc = probe_child(argc - 2, argv + 2, &err);
     } else {
-        rc = agent_command(argc, argv, &err);
+        rc = agent_command(argc, argv, &misused, &err);
     }
     if (rc != 0) {
         (void)fprintf(stderr, "%s: %s\n", name, err.text);
-        return 1;
+        return misused ? 2 : 1;
     }
     return 0;
 }

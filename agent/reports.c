@@ -80,6 +80,15 @@ void reports_event(struct reports *reports, const struct session_event *event)
     (void)pthread_mutex_unlock(&reports->lock);
 }
 
+void reports_note(struct reports *reports, enum session_event_type type)
+{
+    (void)pthread_mutex_lock(&reports->lock);
+    reports->batch.round_opened = reports->batch.round_opened || type == SESSION_ROUND_OPENED;
+    reports->batch.trouble_changed = reports->batch.trouble_changed || type == SESSION_TROUBLE_CHANGED;
+    wake(reports);
+    (void)pthread_mutex_unlock(&reports->lock);
+}
+
 /* Texts read outside-in: one that is too long loses its middle, because the reason stands at its end. */
 static void shorten(const char *text, char out[MESSAGE_SIZE])
 {
@@ -123,6 +132,9 @@ void reports_take(struct reports *reports, struct report_batch *out)
     out->metric_count = batch->metric_count;
     out->event_count = batch->event_count;
     out->lost = batch->lost;
+    out->round_opened = batch->round_opened;
+    out->trouble_changed = batch->trouble_changed;
+    reports->batch.round_opened = reports->batch.trouble_changed = false;
     reports->batch.metric_count = 0;
     reports->batch.event_count = 0;
     reports->batch.lost = 0;

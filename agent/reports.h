@@ -3,6 +3,7 @@
 #ifndef AGENT_REPORTS_H
 #define AGENT_REPORTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct report_batch {
     struct session_event event[REPORTS_EVENTS_MAX];
     size_t event_count;
     uint64_t lost; /* metrics that found no room since the last batch */
+    bool round_opened, trouble_changed;
 };
 
 struct reports;
@@ -30,6 +32,8 @@ NODISCARD int reports_new(struct reports **out, struct err *err);
 void reports_free(struct reports **reports);
 void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric);
 void reports_event(struct reports *reports, const struct session_event *event);
+/* SESSION_ROUND_OPENED, SESSION_TROUBLE_CHANGED: however often, told once a batch. */
+void reports_note(struct reports *reports, enum session_event_type type);
 /* That the generation has failed. The whole text goes to the log; the coordinator gets as much of it as it shows. */
 void reports_error(struct reports *reports, int64_t serial, const char *code, const struct err *why);
 /* Readable when there is something to take. */

@@ -423,7 +423,7 @@ static void release(struct training *training)
     }
 }
 
-int train_command(int argc, char **argv, struct err *err)
+int train_command(int argc, char **argv, bool *misused, struct err *err)
 {
     struct training training = {.options = {.threads = 1}};
     struct conf_list positional = {0};
@@ -432,6 +432,7 @@ int train_command(int argc, char **argv, struct err *err)
     if (rc == 0 && !done && training.options.output[0] == '\0') {
         rc = err_set(err, ERR_INVALID, "--output FILE is needed");
     }
+    *misused = rc != 0;
     if (rc == 0 && !done) {
         rc = read_job(positional.item[0], &training.spec, err);
         rc = rc ? rc : run(&training, err);

@@ -3,10 +3,12 @@
 #ifndef AGENT_TRAIN_H
 #define AGENT_TRAIN_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 /* argv[0] is the program, what follows are the arguments behind the word `train`. Prints progress to stderr and the
- * result to stdout. */
-NODISCARD int train_command(int argc, char **argv, struct err *err);
+ * result to stdout. *misused: it failed because the arguments are wrong. */
+NODISCARD int train_command(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

@@ -19,23 +19,25 @@
     }
 
 static const struct conf_option options[] = {
-    TEXT(listen, "listen", "HOST:PORT", "where to serve the API; 127.0.0.1:7410. Port 0 takes any free one"),
-    TEXT(state_dir, "state-dir", "DIR", "state.db and checkpoints.db; $XDG_STATE_HOME/paceline/coordinator"),
+    TEXT(listen, "listen", "HOST:PORT", "Where to serve the API; port 0 takes any free one. Default: 127.0.0.1:7410."),
+    TEXT(state_dir, "state-dir", "DIR",
+         "Jobs, data sets and checkpoints. Default: $XDG_STATE_HOME/paceline/coordinator."),
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct coordinator_config, insecure),
-     .help = "listen beyond loopback although there are no tokens and no TLS yet"},
-    NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE", "refuse uploads that leave less free disk; 256M"),
-    NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "largest data set; 8G"),
-    NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "how often agents report; 1000"),
-    NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "a device silent for so long is lost; 5000"),
-    NUMBER(connections_max, "connections", CONF_INT, 16, 65536, "N", "open connections at once; 8192"),
-    TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug; info"),
+     .help = "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+    NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE",
+           "Refuse uploads that leave less free disk. Default: 256M."),
+    NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "Largest data set. Default: 8G."),
+    NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "How often agents report. Default: 1000."),
+    NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "A device silent for so long is lost. Default: 5000."),
+    NUMBER(connections_max, "connections", CONF_INT, 16, 65536, "N", "Most connections at once. Default: 8192."),
+    TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
 };
 
 static const struct conf_program program = {
     .name = "paceline-coordinator",
-    .summary = "Plans and supervises training across devices; serves the HTTP API and keeps the state.",
+    .summary = "Plan and supervise training across devices; serve the HTTP API and keep the state.",
     .usage = "",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -12,6 +12,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/http/parked.h"
+#include "coordinator/incident_log.h"
 #include "coordinator/store/blobs.h"
 #include "coordinator/store/state.h"
 #include "coordinator/turn.h"
@@ -42,10 +43,12 @@ struct coordinator {
     struct unit_upload *unit_uploads; /* http/unit_upload.c */
     size_t dataset_uploads;           /* http/datasets.c: between the first byte and the answer */
     struct coordinator_statistics statistics;
+    struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;            /* wall time */
     size_t requests_open;          /* begun and not finished */
     bool first_start;              /* state.db was made by this start */
+    bool disk_low;                 /* as the core was told last */
     bool stopping;                 /* requests under way are finished, no others are taken */
 };
 

@@ -15,10 +15,13 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
+#include "coordinator/http/agent.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
 
-#define FLUSH_MS 1000    /* telemetry is written this often */
+#define FLUSH_MS 1000 /* telemetry is written this often */
+#define DISK_LOOK_MS 60000
 #define WORKER_THREADS 4 /* blocking work: disks */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000   /* for requests that are under way when a signal comes */
@@ -96,6 +99,9 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
     code = code ? code : turn_new(coordinator, &coordinator->turn, err);
     code = code ? code : restore_all(coordinator, seed, err);
+    if (!code) {
+        parked_on_hangup(coordinator->parked, agent_hangup);
+    }
     code = code ? code : routes_open(coordinator, &coordinator->server, err);
     return code;
 }
@@ -123,6 +129,7 @@ static void close_all(struct coordinator *coordinator)
     catalog_free(&coordinator->catalog);
     core_free(&coordinator->core);
     state_close(&coordinator->state); /* flushes telemetry */
+    incident_log_done(&coordinator->incidents);
 }
 
 /* ---- turning ---- */
@@ -140,13 +147,17 @@ static bool model_in_use(const void *arg, const char *sha256)
 
 /* What the loop has to do by the clock. */
 struct timers {
-    int64_t flush_ms, ping_ms;
+    int64_t flush_ms, ping_ms, disk_ms;
     int64_t stop_ms; /* while stopping: requests that are still open then are broken off; else INT64_MAX */
 };
 
 static int timeout_ms(const struct coordinator *coordinator, const struct timers *timers)
 {
-    const int64_t due_ms[] = {timers->flush_ms, timers->ping_ms, timers->stop_ms, core_deadline_ms(coordinator->core),
+    const int64_t due_ms[] = {timers->flush_ms,
+                              timers->ping_ms,
+                              timers->disk_ms,
+                              timers->stop_ms,
+                              core_deadline_ms(coordinator->core),
                               parked_deadline_ms(coordinator->parked)};
     int64_t now_ms = clock_now_ms();
     int64_t next_ms = INT64_MAX;
@@ -170,6 +181,10 @@ static int pass(struct coordinator *coordinator, struct timers *timers, struct e
     if (now_ms >= core_deadline_ms(coordinator->core)) {
         struct event tick = {.type = EVENT_TICK};
         turn_event(coordinator->turn, &tick, NULL, NULL);
+    }
+    if (now_ms >= timers->disk_ms) {
+        disk_look(coordinator);
+        timers->disk_ms = now_ms + DISK_LOOK_MS;
     }
     int code = turn_commit(coordinator->turn, err);
     if (code) {

@@ -8,8 +8,10 @@
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/heartbeat.h"
+#include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/plan.h"
+#include "schema/replicas.h"
 #include "schema/wire.h"
 
 const struct object_kind_facts *object_facts(enum object_kind kind)
@@ -22,10 +24,12 @@ const struct object_kind_facts *object_facts(enum object_kind kind)
         [OBJECT_MODEL] = {&model_row_record, STATE_MODELS},
         [OBJECT_CHECKPOINT] = {&checkpoint_record, STATE_CHECKPOINTS},
         [OBJECT_CENTER_UNIT] = {&center_unit_record, STATE_CENTER_UNITS},
+        [OBJECT_INCIDENT] = {&incident_record, STATE_INCIDENTS},
         [OBJECT_ASSIGNMENT] = {&assignment_record, STATE_TABLES},
         [OBJECT_ENROLL_REPLY] = {&enroll_reply_record, STATE_TABLES},
         [OBJECT_HEARTBEAT_REPLY] = {&heartbeat_reply_record, STATE_TABLES},
         [OBJECT_JOB_PREVIEW] = {&job_preview_record, STATE_TABLES},
+        [OBJECT_PLAN_ANSWER] = {&plan_answer_record, STATE_TABLES},
         [OBJECT_NOTHING] = {NULL, STATE_TABLES},
     };
     return &facts[kind];
@@ -57,6 +61,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     const struct model_row *model = object;
     const struct checkpoint *checkpoint = object;
     const struct center_unit *unit = object;
+    const struct incident *incident = object;
     switch (kind) {
     case OBJECT_DEVICE: name(out, device->id.text, "", device->revision, device->created_ms); return;
     case OBJECT_JOB: name(out, job->id.text, "", job->revision, job->created_ms); return;
@@ -70,10 +75,14 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
         name(out, "", unit->job.text, 1, 0);
         object_center_unit_id(out->id, unit->job.text, unit->version, unit->unit);
         return;
+    case OBJECT_INCIDENT:
+        name(out, incident->id.text, incident->job.text, incident->revision, incident->detected_ms);
+        return;
     case OBJECT_ASSIGNMENT:
     case OBJECT_ENROLL_REPLY:
     case OBJECT_HEARTBEAT_REPLY:
     case OBJECT_JOB_PREVIEW:
+    case OBJECT_PLAN_ANSWER:
     case OBJECT_NOTHING: break;
     }
     assert_fail(__FILE__, __LINE__, "the object has a row");

@@ -14,7 +14,6 @@
 struct table {
     enum object_kind kind;
     size_t element_size;
-    bool live_only; /* jobs: those that have not ended */
     void *item;
     size_t count, capacity;
     int code;
@@ -31,6 +30,15 @@ static void *grow(void *item, size_t element_size, size_t count, size_t *capacit
     void *moved = realloc(item, larger * element_size);
     *capacity = moved ? larger : *capacity;
     return moved;
+}
+
+/* What is over stays in the rows. */
+static bool is_over(enum object_kind kind, const void *item)
+{
+    const struct job *job = item;
+    const struct incident *incident = item;
+    return (kind == OBJECT_JOB && job_state_ended(job->state)) ||
+           (kind == OBJECT_INCIDENT && incident->state != INCIDENT_OPEN);
 }
 
 static bool read_row(void *arg, const struct state_row *row)
@@ -51,9 +59,7 @@ static bool read_row(void *arg, const struct state_row *row)
         table->code = err_wrap(table->err, "state.db: %s '%s'", record->name, row->id);
         return false;
     }
-    if (!table->live_only || !job_state_ended(((const struct job *)item)->state)) {
-        table->count++;
-    }
+    table->count += is_over(table->kind, item) ? 0 : 1;
     return true;
 }
 
@@ -65,21 +71,22 @@ static int read_table(struct coordinator *coordinator, struct table *table, stru
     return code ? code : table->code;
 }
 
-/* Only the newest plan of each live job goes to the core. */
-static bool newest_plan(void *arg, const struct state_row *row)
+static bool newest_row(void *arg, const struct state_row *row)
 {
     read_row(arg, row);
     return false;
 }
 
-static int read_plans(struct coordinator *coordinator, const struct table *jobs, struct table *plans, struct err *err)
+/* Of plans and incidents only the newest of each live job goes to the core: of incidents no other can be open. */
+static int read_newest(struct coordinator *coordinator, const struct table *jobs, struct table *out, struct err *err)
 {
-    plans->err = err;
+    enum state_table rows = object_facts(out->kind)->table;
+    out->err = err;
     int code = 0;
     for (size_t index = 0; !code && index < jobs->count; index++) {
         const struct job *job = (const struct job *)jobs->item + index;
-        code = state_list(coordinator->state, STATE_PLANS, job->id.text, "", 1, true, newest_plan, plans, err);
-        code = code ? code : plans->code;
+        code = state_list(coordinator->state, rows, job->id.text, "", 1, true, newest_row, out, err);
+        code = code ? code : out->code;
     }
     return code;
 }
@@ -120,6 +127,21 @@ static void refer(struct references *references, const char *sha256)
     }
     references->sha256 = grown;
     snprintf(references->sha256[references->count++], SHA256_SIZE, "%s", sha256);
+}
+
+static void refer_rows(struct references *references, const struct table *datasets, const struct table *jobs,
+                       const struct table *units)
+{
+    for (size_t index = 0; index < datasets->count; index++) {
+        refer(references, ((const struct dataset *)datasets->item)[index].sha256);
+    }
+    for (size_t index = 0; index < jobs->count; index++) {
+        refer(references, ((const struct job *)jobs->item)[index].data.train_sha256);
+        refer(references, ((const struct job *)jobs->item)[index].data.test_sha256);
+    }
+    for (size_t index = 0; index < units->count; index++) {
+        refer(references, ((const struct center_unit *)units->item)[index].sha256);
+    }
 }
 
 static bool refer_checkpoint(void *arg, const struct state_row *row)
@@ -214,10 +236,11 @@ static int reconcile(struct coordinator *coordinator, struct references *referen
 int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
 {
     struct table devices = {.kind = OBJECT_DEVICE, .element_size = sizeof(struct device)};
-    struct table jobs = {.kind = OBJECT_JOB, .element_size = sizeof(struct job), .live_only = true};
+    struct table jobs = {.kind = OBJECT_JOB, .element_size = sizeof(struct job)};
     struct table plans = {.kind = OBJECT_PLAN, .element_size = sizeof(struct plan)};
     struct table datasets = {.kind = OBJECT_DATASET, .element_size = sizeof(struct dataset)};
     struct table models = {.kind = OBJECT_MODEL, .element_size = sizeof(struct model_row)};
+    struct table incidents = {.kind = OBJECT_INCIDENT, .element_size = sizeof(struct incident)};
     struct table units = {.kind = OBJECT_CENTER_UNIT, .element_size = sizeof(struct center_unit)};
     struct references references = {0};
     struct restored_job *restored = NULL;
@@ -227,22 +250,16 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         code = read_table(coordinator, all[index], err);
     }
     if (!code) {
-        code = read_plans(coordinator, &jobs, &plans, err);
+        code = read_newest(coordinator, &jobs, &plans, err);
+    }
+    if (!code) {
+        code = read_newest(coordinator, &jobs, &incidents, err);
     }
     if (!code) {
         restored = calloc(jobs.count + 1, sizeof *restored);
         code = restored ? attach_models(coordinator, &jobs, restored, err) : err_set(err, ERR_MEMORY, "out of memory");
     }
-    for (size_t index = 0; index < datasets.count; index++) {
-        refer(&references, ((const struct dataset *)datasets.item)[index].sha256);
-    }
-    for (size_t index = 0; index < jobs.count; index++) {
-        refer(&references, ((const struct job *)jobs.item)[index].data.train_sha256);
-        refer(&references, ((const struct job *)jobs.item)[index].data.test_sha256);
-    }
-    for (size_t index = 0; index < units.count; index++) {
-        refer(&references, ((const struct center_unit *)units.item)[index].sha256);
-    }
+    refer_rows(&references, &datasets, &jobs, &units);
     if (!code) {
         code = reconcile(coordinator, &references, err);
     }
@@ -260,12 +277,14 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
                                            .model = (const struct model_row *)models.item,
                                            .model_count = models.count,
                                            .center_unit = (const struct center_unit *)units.item,
-                                           .center_unit_count = units.count}};
+                                           .center_unit_count = units.count,
+                                           .incident = (const struct incident *)incidents.item,
+                                           .incident_count = incidents.count}};
         turn_event(coordinator->turn, &event, NULL, NULL);
         code = turn_commit(coordinator->turn, err);
     }
     if (!code) {
-        log_info("restored", "devices=%zu jobs=%zu datasets=%zu", devices.count, jobs.count, datasets.count);
+        log_info("restored", "devices=%zu unfinished_jobs=%zu datasets=%zu", devices.count, jobs.count, datasets.count);
     }
     free(restored);
     free(references.sha256);
@@ -274,5 +293,6 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         free(all[index]->item);
     }
     free(plans.item);
+    free(incidents.item);
     return code;
 }

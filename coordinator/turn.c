@@ -105,6 +105,9 @@ static void persist(struct turn *turn, const struct action *action)
         struct state_row row = {name.id, name.parent, name.revision, name.created_ms, document.data, document.size};
         code = state_put(turn->coordinator->state, object_facts(action->kind)->table, &row, &err);
     }
+    if (!code && action->kind == OBJECT_INCIDENT) {
+        code = incident_log_note(&turn->coordinator->incidents, action->object, &err);
+    }
     fail(turn, code, &err);
 }
 
@@ -289,6 +292,25 @@ static void send_outbox(struct turn *turn)
     turn->outbox_count = 0;
 }
 
+/* The end of an incident is logged with all its phases. */
+static bool is_logged_elsewhere(const struct action *action)
+{
+    return strcmp(action->event, "incident_resolved") == 0 || strcmp(action->event, "incident_abandoned") == 0;
+}
+
+/* Something went wrong and is survived; the other events are changes of state. */
+static enum log_level level_of(const char *event)
+{
+    static const char *const warnings[] = {"device_suspect",    "device_disconnected", "device_lost", "job_stalled",
+                                           "generation_failed", "incident_opened",     "job_failed"};
+    for (size_t index = 0; index < sizeof warnings / sizeof warnings[0]; index++) {
+        if (strcmp(event, warnings[index]) == 0) {
+            return LOG_LEVEL_WARN;
+        }
+    }
+    return LOG_LEVEL_INFO;
+}
+
 /* The next start sweeps blobs that nothing refers to and exports what is whole in the center: a coordinator that stops
  * begins neither. */
 static void send_late(struct turn *turn)
@@ -297,8 +319,12 @@ static void send_late(struct turn *turn)
     for (size_t index = 0; index < turn->late_count; index++) {
         const struct action *action = &turn->late[index];
         struct err err = {0};
+        if (action->type == ACTION_PUBLISH && is_logged_elsewhere(action)) {
+            continue;
+        }
         if (action->type == ACTION_PUBLISH) {
-            log_info(action->event, "subject=%s message=%s", action->id, log_quote(action->text).text);
+            log_event(level_of(action->event), action->event, "subject=%s message=%s", action->id,
+                      log_quote(action->text).text);
         } else if (coordinator->stopping) {
             continue;
         } else if (action->type == ACTION_EXPORT) {
@@ -328,6 +354,7 @@ static int commit(struct turn *turn, struct err *err)
         return turn->code;
     }
     send_outbox(turn);
+    incident_log_write(&coordinator->incidents);
     send_late(turn);
     event_stream_publish(coordinator->stream);
     parked_run(coordinator->parked, clock_now_ms());

@@ -1,5 +1,6 @@
 #include "net/http_call.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -348,12 +349,23 @@ static int code_of(const struct http_transfer *transfer, CURLcode verdict)
     return ERR_NETWORK;
 }
 
+static enum http_breakage breakage_of(const struct http_transfer *transfer, CURLcode verdict)
+{
+    long reason = 0;
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &reason);
+    if (verdict != CURLE_COULDNT_CONNECT && verdict != CURLE_COULDNT_RESOLVE_HOST) {
+        return HTTP_BROKEN;
+    }
+    return reason == ECONNREFUSED ? HTTP_REFUSED : HTTP_UNREACHED;
+}
+
 int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struct http_result *out, struct err *err)
 {
     if (transfer->failure.code) {
         return fail(transfer, transfer->failure.code, transfer->failure.text, err);
     }
     if (verdict) {
+        transfer->breakage = breakage_of(transfer, verdict);
         const char *why = transfer->curl_text[0] ? transfer->curl_text : curl_easy_strerror(verdict);
         return fail(transfer, code_of(transfer, verdict), why, err);
     }

@@ -20,6 +20,7 @@ struct http_transfer {
     struct err failure;  /* what our own callbacks ran into; code 0: nothing */
     uint64_t moved;      /* bytes either way when last looked at */
     int64_t moved_at_ms; /* when that last changed */
+    enum http_breakage breakage;
     char curl_text[CURL_ERROR_SIZE];
 };
 

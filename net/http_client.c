@@ -92,3 +92,8 @@ int http_client_call(struct http_client *client, const struct http_call *call, s
     (void)curl_multi_remove_handle(client->multi, client->transfer.easy);
     return rc;
 }
+
+enum http_breakage http_client_breakage(const struct http_client *client)
+{
+    return client->transfer.breakage;
+}

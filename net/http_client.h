@@ -60,6 +60,14 @@ void http_client_free(struct http_client **client);
 NODISCARD int http_client_call(struct http_client *client, const struct http_call *call, struct http_result *out,
                                struct err *err);
 
+/* Why the last call of the client returned ERR_NETWORK. */
+enum http_breakage {
+    HTTP_REFUSED,   /* nobody listens there */
+    HTTP_UNREACHED, /* no connection for another reason: no route, unresolved */
+    HTTP_BROKEN,    /* the connection broke */
+};
+enum http_breakage http_client_breakage(const struct http_client *client);
+
 struct http_multi;
 #define HTTP_MULTI_CALLS_MAX 32 /* at once */
 typedef void (*http_done_fn)(void *arg, int code /* 0 or ERR_ */, const struct http_result *result,

@@ -48,6 +48,8 @@ struct http_exchange {
     void *sink_state;
     bool sink_open; /* finish or abort is still owed */
     struct http_source source;
+    void (*on_hangup)(void *arg); /* NULL: the connection is not watched */
+    void *on_hangup_arg;
 
     size_t header_count, header_bytes;
     char header_text[HTTP_REPLY_HEADER_BYTES]; /* name NUL value NUL name ... */
@@ -73,7 +75,7 @@ struct http_server {
     struct http_server_config config;
     struct address address;
     struct MHD_Daemon *daemon;
-    int epoll_fd; /* holds libmicrohttpd's, wake_fd and the lingering sockets */
+    int epoll_fd; /* holds libmicrohttpd's, wake_fd, the lingering sockets and those watched for a hangup */
     struct MHD_Response *empty;
     struct http_exchange *exchanges;
     size_t exchange_count;
@@ -85,6 +87,7 @@ struct http_server {
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;
+    size_t watched_count; /* connections in epoll_fd */
     pthread_mutex_t mutex;
     bool closing; /* guarded by mutex, like what follows */
     bool woken;   /* wake_fd was written to */
@@ -124,6 +127,8 @@ bool http_wait(struct http_exchange *exchange);
 bool http_wait_for_reply(struct http_exchange *exchange);
 /* Hand the reply to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_exchange *exchange);
+/* Tell the owners of parked requests whose clients hung up. */
+void http_hangup_run(struct http_server *server);
 /* Forget what belongs to the reply; a reply that was never queued is released. */
 void http_reply_reset(struct http_exchange *exchange);
 

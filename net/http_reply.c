@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include "base/assert.h"
@@ -7,6 +8,8 @@
 /* What libmicrohttpd reads from a source at a time. */
 #define BLOCK_BYTES ((uint64_t)256 << 10)
 #define BLOCK_UNKNOWN_BYTES ((uint64_t)16 << 10)
+/* Hangups told a run; more come with the next. */
+#define HANGUPS_A_RUN 64
 
 /* ---- waiting ---- */
 
@@ -69,6 +72,50 @@ void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *ar
     exchange->on_end = fn;
     exchange->on_end_arg = arg;
     http_server_unlock(exchange->server);
+}
+
+/* ---- hangups ---- */
+
+/* libmicrohttpd does not watch a suspended connection, so its socket joins the server's own epoll set meanwhile. */
+static bool watch(struct http_exchange *exchange, int operation)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange};
+    return info && epoll_ctl(exchange->server->epoll_fd, operation, info->connect_fd, &event) == 0;
+}
+
+void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg)
+{
+    ASSERT(!exchange->on_hangup);
+    if (watch(exchange, EPOLL_CTL_ADD)) {
+        exchange->on_hangup = fn;
+        exchange->on_hangup_arg = arg;
+        exchange->server->watched_count++;
+    }
+}
+
+static void stop_watching(struct http_exchange *exchange)
+{
+    if (exchange->on_hangup) {
+        exchange->on_hangup = NULL;
+        exchange->server->watched_count--;
+        (void)watch(exchange, EPOLL_CTL_DEL);
+    }
+}
+
+void http_hangup_run(struct http_server *server)
+{
+    struct epoll_event events[HANGUPS_A_RUN];
+    int count = server->watched_count > 0 ? epoll_wait(server->epoll_fd, events, HANGUPS_A_RUN, 0) : 0;
+    for (int index = 0; index < count; index++) {
+        /* NULL: another descriptor of the set. One that has its reply is no longer the owner's, a call for the exchange
+         * before may have seen to that. */
+        struct http_exchange *exchange = events[index].data.ptr;
+        if (exchange && exchange->on_hangup && !http_is_replied(exchange)) {
+            exchange->on_hangup(exchange->on_hangup_arg);
+        }
+    }
 }
 
 void http_exchange_continue(struct http_exchange *exchange)
@@ -232,6 +279,7 @@ enum MHD_Result http_reply_queue(struct http_exchange *exchange)
     if (!response) {
         return MHD_NO;
     }
+    stop_watching(exchange);
     enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
     if (result == MHD_YES) {
         exchange->phase = PHASE_QUEUED;
@@ -254,6 +302,7 @@ void http_reply_reset(struct http_exchange *exchange)
     http_server_unlock(exchange->server);
     exchange->header_count = 0;
     exchange->header_bytes = 0;
+    stop_watching(exchange);
     if (response && response != exchange->server->empty) {
         MHD_destroy_response(response);
     }

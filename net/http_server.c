@@ -318,5 +318,6 @@ void http_server_run(struct http_server *server)
         (void)MHD_run(server->daemon);
     }
     http_request_look_for_ends(server);
+    http_hangup_run(server);
     linger_run(server);
 }

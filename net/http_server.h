@@ -124,6 +124,10 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
 /* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it then. Detected only
  * while not suspended, so owners keep deadlines. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
+/* Call fn at most once, on the server's thread, when the client closes or resets its side while the request is parked.
+ * A hint, no end: a client may close only the half it sends on and still read the reply, so the exchange goes on. Given
+ * up with the reply. On the server's thread; without a descriptor to spare it never comes. */
+void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* A sink that returned 0 can take more. */
 void http_exchange_continue(struct http_exchange *exchange);
 /* A source that returned 0 has more. */

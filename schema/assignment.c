@@ -67,12 +67,15 @@ static const struct record deadlines_group = RECORD(struct assignment_run, "assi
 static const struct field run_fields[] = {
     MEMBER_FORM(struct assignment_run, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct assignment_run, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
+    MEMBER_FORM(struct assignment_run, plan.text, "plan", FIELD_REQUIRED, &plan_id_form),
     MEMBER_ENUM(struct assignment_run, phase, "phase", FIELD_REQUIRED, phase_names),
     MEMBER_INT(struct assignment_run, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_GROUP("stage", FIELD_REQUIRED, &stage_group),
     MEMBER_RECORDS(struct assignment_run, source, "sources", 0, &source_record, source_count),
     MEMBER_OPTIONAL(struct assignment_run, previous, "previous", 0, &peer_record, has_previous),
     MEMBER_OPTIONAL(struct assignment_run, next, "next", 0, &peer_record, has_next),
+    MEMBER_OPTIONAL(struct assignment_run, neighbor, "neighbor", 0, &peer_record, has_neighbor),
+    MEMBER_INT(struct assignment_run, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX),
     MEMBER_GROUP("deadlines", FIELD_REQUIRED, &deadlines_group),
     MEMBER_INT(struct assignment_run, total_steps, "total_steps", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_RECORD(struct assignment_run, job_spec, "job_spec", FIELD_REQUIRED, &job_spec_record),
@@ -141,7 +144,8 @@ int assignment_check(const struct assignment *assignment, struct err *err)
     if (run->has_next != (run->stage_index + 1 < run->stage_count)) {
         return err_set(err, ERR_INVALID, "/run/next: the last stage has none, every other has one");
     }
-    if ((run->has_previous && run->previous.url[0] == '\0') || (run->has_next && run->next.url[0] == '\0')) {
+    if ((run->has_previous && run->previous.url[0] == '\0') || (run->has_next && run->next.url[0] == '\0') ||
+        (run->has_neighbor && run->neighbor.url[0] == '\0')) {
         return err_set(err, ERR_INVALID, "/run: a neighbour without url");
     }
     const struct job_spec *spec = &run->job_spec;

@@ -60,6 +60,7 @@ struct caller {
 struct assignment_run {
     struct job_id job;
     int64_t generation;
+    struct plan_id plan;    /* that made the generation: its number alone may come twice after a restored backup */
     int phase;              /* enum phase: prepare, run, stopping, finished */
     int64_t resume_version; /* prepare, run: the state to start from; finished: the version to put into the center */
     int64_t stage_index, stage_count;
@@ -69,6 +70,9 @@ struct assignment_run {
     size_t source_count;
     bool has_previous, has_next;
     struct peer previous, next;
+    bool has_neighbor; /* where copies of this stage's snapshots go: the next stage's device, of the last the first's */
+    struct peer neighbor;
+    int64_t replica_bytes;              /* the most to hold for the stage whose neighbor this device is */
     int64_t previous_in_flight;         /* activation slots needed (0 for stage 0) */
     int64_t step_ms, peer_ms, lease_ms; /* deadlines */
     int64_t total_steps;

@@ -87,5 +87,7 @@ static const struct field device_fields[] = {
     MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),
     MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),
     MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX),
 };
 const struct record device_record = RECORD(struct device, "device", device_fields);

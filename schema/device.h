@@ -84,7 +84,8 @@ struct device {
     char job[ID_SIZE];      /* the job it works for now, or "" */
     int64_t created_ms;     /* wall time */
     int64_t last_seen_ms;   /* wall time; volatile: written to the row with other changes only */
-    int64_t resident_bytes; /* last reported, volatile */
+    int64_t resident_bytes; /* last reported, volatile, as the next two */
+    int64_t replica_bytes_sent, replica_bytes_written; /* since its boot */
 };
 
 /* A label as a member of {"key": "value"}: element of MEMBER_MAP. */

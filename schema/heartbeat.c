@@ -11,6 +11,18 @@ const char *const metric_name_names[] = {
     NULL,
 };
 
+const char *const peer_trouble_names[] = {
+    [PEER_REFUSED] = "refused",
+    [PEER_BROKEN] = "broken",
+    [PEER_STALLED] = "stalled",
+    NULL,
+};
+
+const char *const round_state_names[] = {
+    [ROUND_NONE] = "none",           [ROUND_OPEN] = "open",     [ROUND_COMMITTED] = "committed",
+    [ROUND_ABANDONED] = "abandoned", [ROUND_PAUSED] = "paused", NULL,
+};
+
 static const struct field unit_seconds_fields[] = {
     MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
     MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, SECONDS_MAX),
@@ -37,6 +49,7 @@ const struct record metric_record = RECORD(struct metric, "metric", metric_field
 
 static const struct field holding_fields[] = {
     MEMBER_FORM(struct holding, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct holding, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct holding, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct holding, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
     MEMBER_FORM(struct holding, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
@@ -50,12 +63,26 @@ static const struct field error_fields[] = {
 };
 static const struct record error_record = RECORD(struct device_error, "device_error", error_fields);
 
+static const struct field peer_report_fields[] = {
+    MEMBER_FORM(struct peer_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_ENUM(struct peer_report, kind, "kind", FIELD_REQUIRED, peer_trouble_names),
+    MEMBER_INT(struct peer_report, for_ms, "for_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+static const struct record peer_report_record = RECORD(struct peer_report, "peer_report", peer_report_fields);
+
+static const struct field rounds_fields[] = {
+    MEMBER_INT(struct heartbeat, round_neighbor, "neighbor", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, round_center, "center", 0, 0, INTEGER_MAX),
+};
+static const struct record rounds_group = RECORD(struct heartbeat, "heartbeat_rounds", rounds_fields);
+
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),
     MEMBER_INT(struct heartbeat, revision, "revision", 0, 0, INTEGER_MAX),
     MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE, &job_id_form),
     MEMBER_INT(struct heartbeat, generation, "generation", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE, &plan_id_form),
     MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", 0, 0, INTEGER_MAX),
     MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
     MEMBER_INT(struct heartbeat, step, "step", 0, 0, INTEGER_MAX),
@@ -67,6 +94,12 @@ static const struct field heartbeat_fields[] = {
     MEMBER_RECORDS(struct heartbeat, link, "links", 0, &link_record, link_count),
     MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", 0, 0, SECONDS_MAX),
+    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", 0, 0, INTEGER_MAX),
+    MEMBER_GROUP("rounds", 0, &rounds_group),
+    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", 0, &peer_report_record, peer_report_count),
+    MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX),
     MEMBER_RECORDS(struct heartbeat, metric, "metrics", 0, &metric_record, metric_count),
     MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", 0),
     MEMBER_RECORDS(struct heartbeat, holding, "holdings", 0, &holding_record, holding_count),
@@ -74,9 +107,22 @@ static const struct field heartbeat_fields[] = {
 };
 const struct record heartbeat_record = RECORD(struct heartbeat, "heartbeat", heartbeat_fields);
 
+static const struct field round_fields[] = {
+    MEMBER_INT(struct round, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct round, state, "state", FIELD_REQUIRED, round_state_names),
+};
+static const struct record round_record = RECORD(struct round, "round", round_fields);
+
+static const struct field reply_rounds_fields[] = {
+    MEMBER_RECORD(struct heartbeat_reply, neighbor, "neighbor", 0, &round_record),
+    MEMBER_RECORD(struct heartbeat_reply, center, "center", 0, &round_record),
+};
+static const struct record reply_rounds_group = RECORD(struct heartbeat_reply, "reply_rounds", reply_rounds_fields);
+
 static const struct field reply_fields[] = {
     MEMBER_INT(struct heartbeat_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
     MEMBER_INT(struct heartbeat_reply, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED),
+    MEMBER_GROUP("rounds", 0, &reply_rounds_group),
 };
 const struct record heartbeat_reply_record = RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);

@@ -42,6 +42,7 @@ struct metric {
 /* A verified snapshot this device holds. */
 struct holding {
     struct job_id job;
+    int64_t generation; /* in which the state was computed */
     int64_t version;
     int64_t unit;
     char sha256[SHA256_SIZE];
@@ -54,12 +55,36 @@ struct device_error {
     char message[MESSAGE_SIZE];
 };
 
+/* A device that this one cannot reach. */
+enum peer_trouble {
+    PEER_REFUSED, /* nobody listens there */
+    PEER_BROKEN,  /* the connection broke */
+    PEER_STALLED, /* no answer in time */
+};
+extern const char *const peer_trouble_names[];
+
+struct peer_report {
+    struct device_id device;
+    int kind;       /* enum peer_trouble */
+    int64_t for_ms; /* since the first failure */
+};
+
+/* A round of replication: version 0: none. */
+enum round_state { ROUND_NONE, ROUND_OPEN, ROUND_COMMITTED, ROUND_ABANDONED, ROUND_PAUSED };
+extern const char *const round_state_names[];
+
+struct round {
+    int64_t version;
+    int state; /* enum round_state */
+};
+
 struct heartbeat {
     struct device_id device;
     char boot[ID_SIZE];
     int64_t revision; /* of the assignment it acts on */
     char job[ID_SIZE];
     int64_t generation;
+    char plan[ID_SIZE]; /* that made the generation */
     int64_t highest_generation;
     int phase;               /* enum phase */
     int64_t step;            /* last step applied by this stage */
@@ -72,7 +97,14 @@ struct heartbeat {
     struct link_report link[LINKS_MAX];
     size_t link_count;
     int64_t resident_bytes;
-    int64_t bytes_moved;               /* snapshots fetched for this generation */
+    int64_t bytes_moved;                  /* snapshots fetched for this generation */
+    double fetch_seconds;                 /* of this generation's prepare: to take all units */
+    int64_t busy_ms;                      /* the compute thread has been in its present task so long; 0: it waits */
+    int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
+    struct peer_report peer_report[PEER_REPORTS_MAX];
+    size_t peer_report_count;
+    int64_t replica_bytes_sent;        /* snapshots sent since the boot, to neighbors and to the center */
+    int64_t replica_bytes_written;     /* to --replica-dir since the boot */
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
     bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
@@ -86,6 +118,7 @@ struct heartbeat_reply {
     int64_t interval_ms;
     int64_t revision; /* of the device's assignment: poll if it is newer */
     bool reenroll;    /* the coordinator does not know this device, or what it holds: enrol (again) and list it */
+    struct round neighbor, center; /* what became of the rounds that the heartbeat named */
 };
 
 extern const struct record metric_record;

@@ -83,6 +83,11 @@ static bool is_plan_id(const char *text)
     return has_id_form(text, "plan_");
 }
 
+static bool is_incident_id(const char *text)
+{
+    return has_id_form(text, "inc_");
+}
+
 static bool is_checkpoint_id(const char *text)
 {
     return has_id_form(text, "ckpt_");
@@ -113,6 +118,7 @@ const struct text_form device_id_form = {is_device_id, "a device's id (dev_...)"
 const struct text_form job_id_form = {is_job_id, "a job's id (job_...)"};
 const struct text_form plan_id_form = {is_plan_id, "a plan's id (plan_...)"};
 const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's id (ckpt_...)"};
+const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)"};
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
 const struct text_form word_form = {is_word, "a word of printable ASCII"};

@@ -22,9 +22,12 @@ struct plan_id {
 struct checkpoint_id {
     char text[ID_SIZE];
 };
+struct incident_id {
+    char text[ID_SIZE];
+};
 
-/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "evt_") + 48 bits of wall_ms + 80 bits of words, in Crockford's
- * base 32. */
+/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of words, in
+ * Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
 /* Whether text is prefix + 26 characters of the alphabet. */
 bool id_valid(const char *text, const char *prefix);
@@ -38,6 +41,7 @@ extern const struct text_form device_id_form;
 extern const struct text_form job_id_form;
 extern const struct text_form plan_id_form;
 extern const struct text_form checkpoint_id_form;
+extern const struct text_form incident_id_form;
 extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
 extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
 extern const struct text_form word_form;   /* printable ASCII without space: tickets, boots, challenges */

@@ -160,6 +160,26 @@ static const struct field progress_fields[] = {
 };
 static const struct record progress_record = RECORD(struct job_progress, "job_progress", progress_fields);
 
+static const struct field deadlines_fields[] = {
+    MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, suspect_ms, "suspect_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, lease_ms, "lease_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, challenge_ms, "challenge_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX),
+};
+static const struct record deadlines_record = RECORD(struct job_deadlines, "job_deadlines", deadlines_fields);
+
+static const struct field line_fields[] = {
+    MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct line_start, first, "first", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
+
 static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct job, revision, "revision", 0, 0, INTEGER_MAX),
@@ -171,6 +191,10 @@ static const struct field job_fields[] = {
     MEMBER_RECORD(struct job, progress, "progress", 0, &progress_record),
     MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job, neighbor_version, "neighbor_version", 0, 0, INTEGER_MAX),
+    MEMBER_BOOL(struct job, stalled, "stalled", 0),
+    MEMBER_RECORD(struct job, deadlines, "deadlines", 0, &deadlines_record),
+    MEMBER_RECORDS(struct job, line, "line", 0, &line_record, line_count),
     MEMBER_BOOL(struct job, exact, "exact", 0),
     MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE),
     MEMBER_FORM(struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form),

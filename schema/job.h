@@ -82,6 +82,20 @@ struct job_progress {
     double eta_seconds;
 };
 
+/* What a job's devices are waited for, milliseconds: formulas of the expected step (docs/protocol.md). */
+struct job_deadlines {
+    int64_t heartbeat_ms, suspect_ms, lease_ms; /* the same for all jobs */
+    int64_t challenge_ms;                       /* for an answer to a challenge, at least */
+    int64_t peer_ms, link_ms, step_ms;
+    int64_t prepare_ms, stop_ms, round_ms;
+};
+
+/* A start of the job: versions above `first` from generations before it are cut off. */
+struct line_start {
+    int64_t generation;
+    int64_t first;
+};
+
 struct job {
     struct job_id id;
     int64_t revision;
@@ -92,9 +106,14 @@ struct job {
     struct job_data data;
     struct job_progress progress; /* volatile but for step */
     int64_t generation;           /* of the newest plan, 0 before the first */
-    int64_t version;         /* newest version that is whole in the center (pause, end), 0: recomputed from the seed */
-    bool exact;              /* one numeric class so far */
-    char numeric_class[128]; /* of its devices */
+    int64_t version;          /* newest version that is whole in the center (pause, end), 0: recomputed from the seed */
+    int64_t neighbor_version; /* newest version that two devices hold every unit of, 0: none */
+    bool stalled;             /* no step for longer than step_ms */
+    struct job_deadlines deadlines;
+    struct line_start line[LINE_STARTS_MAX]; /* rising in both */
+    size_t line_count;
+    bool exact;                      /* one numeric class so far */
+    char numeric_class[128];         /* of its devices */
     struct checkpoint_id checkpoint; /* the final model, "" before */
     int64_t created_ms, started_ms, ended_ms;
 };

@@ -29,6 +29,8 @@
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024
 #define LINKS_MAX 8
+#define PEER_REPORTS_MAX 4
+#define LINE_STARTS_MAX 64 /* restarts of a job that are remembered */
 #define BATCH_MAX 65536
 #define MICRO_BATCHES_MAX 1024
 #define EPOCHS_MAX 1000000

@@ -12,6 +12,9 @@ const char *const plan_reason_names[] = {
     [PLAN_DEVICE_LOST] = "device_lost",
     [PLAN_PREPARE_FAILED] = "prepare_failed",
     [PLAN_RESTARTED] = "restarted",
+    [PLAN_LINK] = "link",
+    [PLAN_STALLED] = "stalled",
+    [PLAN_DEVICE_JOINED] = "device_joined",
     NULL,
 };
 
@@ -21,6 +24,7 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct plan_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct plan_stage, in_flight, "in_flight", 0, 0, MICRO_BATCHES_MAX),
     MEMBER_INT(struct plan_stage, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_stage, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct plan_stage, predicted_forward_seconds, "predicted_forward_seconds", 0, 0, 0),
     MEMBER_DOUBLE(struct plan_stage, predicted_backward_seconds, "predicted_backward_seconds", 0, 0, 0),
     MEMBER_DOUBLE(struct plan_stage, predicted_busy, "predicted_busy", 0, 0, 0),

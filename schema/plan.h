@@ -13,14 +13,25 @@ enum plan_state { PLAN_PREPARING, PLAN_RUNNING, PLAN_STOPPING, PLAN_DONE, PLAN_D
 extern const char *const plan_state_names[];
 
 /* Why this plan was made. */
-enum plan_reason { PLAN_FIRST, PLAN_REQUESTED, PLAN_RESUMED, PLAN_DEVICE_LOST, PLAN_PREPARE_FAILED, PLAN_RESTARTED };
+enum plan_reason {
+    PLAN_FIRST,
+    PLAN_REQUESTED,
+    PLAN_RESUMED,
+    PLAN_DEVICE_LOST,
+    PLAN_PREPARE_FAILED,
+    PLAN_RESTARTED,
+    PLAN_LINK,          /* two of its devices did not reach each other */
+    PLAN_STALLED,       /* a stage held work and made no progress */
+    PLAN_DEVICE_JOINED, /* one more makes it faster */
+};
 extern const char *const plan_reason_names[];
 
 struct plan_stage {
     struct device_id device;
     int64_t first, end; /* units [first, end) */
     int64_t in_flight;
-    int64_t memory_bytes;
+    int64_t memory_bytes;             /* all that the stage needs: arena, its snapshots, replicas */
+    int64_t replica_bytes;            /* of these: the most it holds for the stage before it in the ring */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy;           /* share of the step it computes */

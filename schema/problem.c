@@ -22,6 +22,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_UNKNOWN_DATASET] = {"unknown_dataset", 404, "No such data set", false},
     [PROBLEM_UNKNOWN_PLAN] = {"unknown_plan", 404, "No such plan", false},
     [PROBLEM_UNKNOWN_CHECKPOINT] = {"unknown_checkpoint", 404, "No such checkpoint", false},
+    [PROBLEM_UNKNOWN_INCIDENT] = {"unknown_incident", 404, "No such incident", false},
     [PROBLEM_UNKNOWN_BLOB] = {"unknown_blob", 404, "No such blob", false},
     [PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", 405, "The route does not know this method", false},
     [PROBLEM_NAME_TAKEN] = {"name_taken", 409, "The name is taken by something else", false},
@@ -69,6 +70,18 @@ static void put_text(char *out, size_t size, const char *text)
     }
 }
 
+/* The detail is of the first fault: say that it is not the only one. What does not fit is left out. */
+static void count_others(char detail[PROBLEM_DETAIL_SIZE], const struct record_faults *faults)
+{
+    char others[64];
+    size_t used = strlen(detail);
+    int size = snprintf(others, sizeof(others), " (and %s%zu more, see errors)", faults->more ? "at least " : "",
+                        faults->count - 1 + faults->more);
+    if (used > 0 && used + (size_t)size < PROBLEM_DETAIL_SIZE) {
+        memcpy(detail + used, others, (size_t)size + 1);
+    }
+}
+
 json_t *problem_write(enum problem_code code, const char *detail, const char *instance, const char *request_id,
                       const struct record_faults *faults)
 {
@@ -83,6 +96,9 @@ json_t *problem_write(enum problem_code code, const char *detail, const char *in
     put_text(problem.request_id, sizeof(problem.request_id), request_id);
     if (faults) {
         problem.errors = *faults;
+    }
+    if (faults && faults->count > 1) {
+        count_others(problem.detail, faults);
     }
     return record_write(&problem_record, &problem);
 }
@@ -109,7 +125,7 @@ enum problem_code problem_read(const char *text, size_t size, char message[MESSA
     }
     const char *line = detail ? detail : title;
     int length = 0;
-    if (line && pointer && what) {
+    if (line && pointer && what && !strstr(line, what)) {
         length = snprintf(message, MESSAGE_SIZE, "%s: %s: %s", line, pointer, what);
     } else if (line) {
         length = snprintf(message, MESSAGE_SIZE, "%s", line);

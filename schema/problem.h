@@ -26,6 +26,7 @@ enum problem_code {
     PROBLEM_UNKNOWN_DATASET,
     PROBLEM_UNKNOWN_PLAN,
     PROBLEM_UNKNOWN_CHECKPOINT,
+    PROBLEM_UNKNOWN_INCIDENT,
     PROBLEM_UNKNOWN_BLOB,
     PROBLEM_METHOD_NOT_ALLOWED,    /* 405 */
     PROBLEM_NAME_TAKEN,            /* 409 */
@@ -72,12 +73,13 @@ struct problem {
 };
 extern const struct record problem_record;
 
-/* A new problem+json object. instance (the path), request_id and faults may be NULL. NULL when out of memory. */
+/* A new problem+json object. instance (the path), request_id and faults may be NULL; with several faults the detail,
+ * which is of the first one, gets their number. NULL when out of memory. */
 json_t *problem_write(enum problem_code code, const char *detail, const char *instance, const char *request_id,
                       const struct record_faults *faults);
 
 /* What a problem+json body says: its code, or PROBLEM_NONE when it is no problem that this version knows; and one line
- * for people (detail and the first fault; "" when there is none). */
+ * for people (detail and the first fault, unless the detail tells it; "" when there is none). */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE]);
 
 #endif

@@ -13,6 +13,7 @@ struct slot {
     enum slot_state state;
     struct transfer key;
     uint64_t claim;
+    struct round_mark mark;
 };
 
 struct pipeline {
@@ -32,6 +33,11 @@ struct pipeline {
     size_t evaluated;
     bool working; /* a task was given and is not done */
     bool stopped;
+    struct round_mark mark; /* of step version + 1, once its first forward pass is given */
+    bool away;
+    bool paused[REPLICA_KINDS];
+    int64_t round[REPLICA_KINDS]; /* stage 0: the open ones, 0: none */
+    int64_t committed;            /* stage 0: the newest of this generation, 0: none */
 };
 
 static bool is_first(const struct pipeline *pipeline)
@@ -71,6 +77,12 @@ static int check(const struct pipeline_config *config, struct err *err)
     }
     if (config->evaluate_every < 0) {
         return err_set(err, ERR_INVALID, "an evaluation every %lld steps", (long long)config->evaluate_every);
+    }
+    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+        if (config->round_every[kind] < 0) {
+            return err_set(err, ERR_INVALID, "a round of replication every %lld steps",
+                           (long long)config->round_every[kind]);
+        }
     }
     return 0;
 }
@@ -199,6 +211,7 @@ enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct tra
     slot->state = SLOT_RECEIVING;
     slot->key = *transfer;
     slot->claim = ++pipeline->claims;
+    slot->mark = claim->mark = (struct round_mark){0};
     claim->slot = (size_t)(slot - (transfer->kind == TRANSFER_GRADIENT ? pipeline->gradient : pipeline->input));
     claim->number = slot->claim;
     return PIPELINE_TAKE;
@@ -217,6 +230,7 @@ bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfe
         return false;
     }
     struct slot *slot = slot_of(pipeline, transfer);
+    slot->mark = claim->mark;
     /* An evaluation may have been given up while the tensor was on its way. */
     slot->state = judge(pipeline, transfer) == PIPELINE_TAKE ? SLOT_FULL : SLOT_FREE;
     return true;
@@ -250,6 +264,68 @@ void pipeline_hold(struct pipeline *pipeline, bool held)
 {
     pipeline->held = held;
 }
+
+void pipeline_away(struct pipeline *pipeline, bool away)
+{
+    pipeline->away = away;
+}
+
+/* ---- rounds ---- */
+
+void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, bool paused)
+{
+    pipeline->paused[kind] = paused;
+}
+
+void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version, bool committed)
+{
+    if (version == 0 || pipeline->round[kind] != version) {
+        return;
+    }
+    pipeline->round[kind] = 0;
+    if (committed && version > pipeline->committed) {
+        pipeline->committed = version;
+    }
+}
+
+int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind)
+{
+    return pipeline->round[kind];
+}
+
+static bool round_due(const struct pipeline *pipeline, enum replica_kind kind, int64_t step)
+{
+    const struct pipeline_config *config = &pipeline->config;
+    const int64_t every = config->round_every[kind];
+    if (every == 0 || step == config->total_steps) {
+        return false;
+    }
+    const bool resumed = kind == REPLICA_NEIGHBOR && config->resume_version > 0 && step == config->resume_version + 1;
+    return resumed || step % every == 0;
+}
+
+/* Stage 0 begins a step: open the rounds that are due. */
+static void open_rounds(struct pipeline *pipeline, struct pipeline_task *task)
+{
+    for (int i = 0; i < REPLICA_KINDS; i++) {
+        const enum replica_kind kind = (enum replica_kind)i;
+        if (round_due(pipeline, kind, task->step) && pipeline->round[kind] == 0 && !pipeline->paused[kind] &&
+            !pipeline->away) {
+            pipeline->round[kind] = task->step;
+            pipeline->mark.kinds |= REPLICA_MARK(kind);
+        }
+    }
+    task->opens_round = pipeline->mark.kinds != 0;
+    if (task->opens_round) {
+        pipeline->mark.keep[0] = pipeline->committed;
+        for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+            const int64_t version = pipeline->round[kind];
+            pipeline->mark.keep[1 + kind] = version < task->step ? version : 0;
+        }
+    }
+}
+
+/* ---- the next task ---- */
 
 static bool is_full(const struct slot *slot, enum transfer_kind kind, int64_t step, size_t micro_batch)
 {
@@ -309,7 +385,10 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
     *task = (struct pipeline_task){.step = pipeline->version + 1};
     switch (schedule_next(&progress)) {
     case SCHEDULE_WAIT: return false;
-    case SCHEDULE_UPDATE: task->work = PIPELINE_UPDATE; return true;
+    case SCHEDULE_UPDATE:
+        task->work = PIPELINE_UPDATE;
+        task->mark = pipeline->mark;
+        return true;
     case SCHEDULE_FORWARD:
         task->work = PIPELINE_FORWARD;
         task->micro_batch = pipeline->forwards;
@@ -371,6 +450,14 @@ enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task
         *task = (struct pipeline_task){.work = PIPELINE_WAIT};
         return PIPELINE_WAIT;
     }
+    if (task->work == PIPELINE_FORWARD) {
+        if (is_first(pipeline) && task->micro_batch == 0) {
+            open_rounds(pipeline, task);
+        } else if (!is_first(pipeline)) {
+            pipeline->mark = pipeline->input[task->input].mark;
+        }
+        task->mark = pipeline->mark;
+    }
     pipeline->working = true;
     return task->work;
 }
@@ -401,6 +488,7 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
         pipeline->version++;
         pipeline->forwards = 0;
         pipeline->backwards = 0;
+        pipeline->mark = (struct round_mark){0};
         pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
         pipeline->evaluated = 0;
         break;

@@ -7,6 +7,11 @@
  * micro-batches; the next step begins behind it. Everything is keyed by (kind, step, micro_batch), so repeats are
  * harmless.
  *
+ * Rounds of replication: when stage 0 begins a step it decides whether one is due (at most one of each kind is open,
+ * none is opened while the coordinator is away) and marks the step's activations; each stage finds the mark at its own
+ * update of that step and takes a snapshot there. A round ends when the coordinator has said so (pipeline_close_round),
+ * or with the generation.
+ *
  * Stopping: stage 0 finishes the last step t that it began and tells the next stage by an empty activation behind the
  * last micro-batch of t (micro_batch = micro_batches), marked `last`; each stage finishes t and tells the next one. An
  * evaluation that is due at t is given up then and made up for by the generation that resumes from t; the one at the
@@ -22,6 +27,21 @@
 
 enum transfer_kind { TRANSFER_ACTIVATION, TRANSFER_GRADIENT, TRANSFER_EVALUATION };
 extern const char *const transfer_kind_names[]; /* the word in the path; ends with NULL */
+
+/* Where the snapshots of a round go. */
+enum replica_kind { REPLICA_NEIGHBOR, REPLICA_CENTER };
+#define REPLICA_KINDS 2
+#define REPLICA_MARK(kind) (1u << (kind))
+
+/* What stage 0 says with a step's activations. */
+#define ROUND_KEEP_MAX 3
+struct round_mark {
+    unsigned kinds; /* the rounds that the step's snapshot is for: REPLICA_MARK of each; 0: no mark */
+    /* With a mark: older versions of this generation that are needed, as stage 0 knows from the coordinator: the newest
+     * committed one and those of open rounds; 0: none. Others were abandoned: a device that is short of room may let
+     * them go. */
+    int64_t keep[ROUND_KEEP_MAX];
+};
 
 /* What makes a tensor between two stages unique within a generation. */
 struct transfer {
@@ -39,6 +59,9 @@ struct pipeline_config {
     int64_t total_steps;       /* where it stops by itself */
     int64_t evaluate_every;    /* steps between two evaluations; 0: never */
     size_t evaluation_batches; /* micro-batches of the test set; 0: never */
+    /* Stage 0: steps between two rounds of each kind; 0: never (neighbor: also when there is none). The first step of a
+     * generation that resumes a state opens a neighbor round as well: redundancy comes back at once. */
+    int64_t round_every[REPLICA_KINDS];
 };
 
 struct pipeline;
@@ -62,6 +85,7 @@ enum pipeline_verdict {
 struct pipeline_claim {
     size_t slot;
     uint64_t number;
+    struct round_mark mark; /* an activation's, none after pipeline_offer: set it before pipeline_received */
 };
 
 enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
@@ -92,12 +116,14 @@ struct pipeline_task {
     enum pipeline_work work;
     int64_t step; /* EVALUATE and STOP: the version */
     size_t micro_batch;
-    size_t slot;          /* FORWARD, BACKWARD: the library's activation slot; stage 0: its input buffer */
-    size_t input;         /* the receive slot of the activation; BACKWARD frees it (not on stage 0) */
-    size_t gradient;      /* BACKWARD: the receive slot of the gradient (not on the last stage) */
-    size_t output;        /* the send buffer: FORWARD, EVALUATE (not on the last stage), BACKWARD (not on stage 0) */
-    bool announce;        /* STOP: tell the next stage by a mark */
-    bool evaluation_ends; /* EVALUATE: the last micro-batch */
+    size_t slot;            /* FORWARD, BACKWARD: the library's activation slot; stage 0: its input buffer */
+    size_t input;           /* the receive slot of the activation; BACKWARD frees it (not on stage 0) */
+    size_t gradient;        /* BACKWARD: the receive slot of the gradient (not on the last stage) */
+    size_t output;          /* the send buffer: FORWARD, EVALUATE (not on the last stage), BACKWARD (not on stage 0) */
+    bool announce;          /* STOP: tell the next stage by a mark */
+    bool evaluation_ends;   /* EVALUATE: the last micro-batch */
+    struct round_mark mark; /* FORWARD: goes with the activation; UPDATE: take a snapshot of `step` for it */
+    bool opens_round;       /* FORWARD: the first of a step for which stage 0 has just opened a round */
 };
 
 /* Let work begin (phase run). Before it, early tensors are taken, and wait. */
@@ -106,6 +132,15 @@ void pipeline_run(struct pipeline *pipeline);
 void pipeline_stop(struct pipeline *pipeline);
 /* While held, no step is begun: the coordinator has been away for too long. */
 void pipeline_hold(struct pipeline *pipeline, bool held);
+
+/* While the coordinator is away no round is opened. */
+void pipeline_away(struct pipeline *pipeline, bool away);
+/* The coordinator does not want rounds of that kind for now, or wants them again. */
+void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, bool paused);
+/* The round of that version is committed or abandoned; nothing when another one, or none, is open. */
+void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version, bool committed);
+/* Stage 0: the version of the open round, 0: none. */
+int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind);
 
 /* The next task; WAIT when there is none now. After STOP was given once, always WAIT. One task at a time. */
 enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task);

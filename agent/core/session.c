@@ -122,6 +122,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     out->phase = reported_phase(session);
     if (session->has_run) {
         out->generation = session->highest_generation;
+        memcpy(out->plan, session->plan.text, sizeof(out->plan));
         out->stopped_version =
             out->phase == PHASE_STOPPED || out->phase == PHASE_FINISHED ? session->run.stopped_version : 0;
         out->has_error = session->has_error;
@@ -135,13 +136,13 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
 {
     session->beat.under_way = true;
     session->beat.due_ms = now_ms + session->interval_ms;
+    session->beat_serial = session->has_run && session->run.phase == PHASE_RUN ? session->serial : 0;
+    session->challenged = false;
     metric_queue_send(&session->metrics);
     session->holdings_unsaid = session->holdings_unsaid || session->holdings_changed;
     session->holdings_changed = false;
     (void)session_act(actions, SESSION_DO_BEAT);
 }
-
-/* ---- the run ---- */
 
 /* ---- calls ---- */
 
@@ -224,6 +225,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     }
     metric_queue_acknowledge(&session->metrics);
     session->holdings_unsaid = false;
+    session_take_rounds(session, reply, actions);
     if (session->holdings_changed || session->metrics.count >= METRICS_MAX) {
         session->beat.due_ms = event->now_ms;
     } else if (session->beat.due_ms > event->now_ms + session->interval_ms) {
@@ -256,6 +258,12 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     }
     if (!session->enrolled) {
         return;
+    }
+    if (session->beat.under_way && session->challenged) {
+        /* The one under way may hang on a connection that is no more. */
+        session->beat.under_way = false;
+        session->beat.due_ms = now_ms;
+        metric_queue_return(&session->metrics);
     }
     if (!session->beat.under_way && session->beat.due_ms <= now_ms) {
         send_beat(session, now_ms, actions);
@@ -317,7 +325,10 @@ void session_step(struct session *session, const struct session_event *event, st
         session->holdings_changed = true;
         session_beat_now(session, event->now_ms);
         break;
+    case SESSION_ROUND_OPENED:
+    case SESSION_TROUBLE_CHANGED: session_beat_now(session, event->now_ms); break;
     }
+    session_look_away(session, event->now_ms, actions);
     session_hold(session, event->now_ms, actions);
     make_calls(session, event->now_ms, actions);
 }
@@ -328,6 +339,9 @@ int64_t session_deadline_ms(const struct session *session)
         return NEVER;
     }
     int64_t deadline_ms = session_hold_deadline_ms(session);
+    if (session_away_deadline_ms(session) < deadline_ms) {
+        deadline_ms = session_away_deadline_ms(session);
+    }
     if (!session->enroll.under_way && session->enroll.due_ms < deadline_ms) {
         deadline_ms = session->enroll.due_ms;
     }

@@ -7,7 +7,8 @@
  * within a minute (two agents share one identity). Without its coordinator the agent goes on in its phase and begins no
  * further step after autonomy_seconds (three heartbeats at least). It never changes generation by itself and refuses
  * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most METRIC_QUEUE_MAX,
- * the newest. */
+ * the newest. A challenge, a round that was opened and trouble with a peer are reported at once. After
+ * three intervals without an answer the coordinator is away: rounds are not opened until it is heard again. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/core/pipeline.h"
 #include "base/err.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
@@ -44,6 +46,8 @@ enum session_event_type {
     SESSION_UPLOADED,
     SESSION_FAILED,
     SESSION_HOLDINGS_CHANGED,
+    SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
+    SESSION_TROUBLE_CHANGED, /* a peer cannot be reached, or can be reached again: report it at once */
 };
 
 enum session_failure {
@@ -79,11 +83,15 @@ enum session_action_type {
     SESSION_DO_POLL, /* ask for the assignment after `after` */
     SESSION_DO_CALLERS, /* let in those of the assignment of this event, and nobody else */
     SESSION_DO_DROP,    /* drop snapshots */
-    SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier one */
+    SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier one. Snapshots of the
+                         * job with a version above its resume_version are cut off: drop them */
     SESSION_DO_RUN,
     SESSION_DO_STOP,
     SESSION_DO_HOLD, /* begin no further step */
     SESSION_DO_RELEASE,
+    SESSION_DO_AWAY,    /* open no round of replication */
+    SESSION_DO_BACK,    /* the coordinator is heard again */
+    SESSION_DO_ROUNDS,  /* `round`: what became of the rounds that stage 0 has open */
     SESSION_DO_UPLOAD,  /* `version` of the stage's units to the center */
     SESSION_DO_DISCARD, /* end the run; snapshots stay */
     SESSION_DO_EXIT,    /* `text` says why */
@@ -91,11 +99,12 @@ enum session_action_type {
 
 struct session_action {
     enum session_action_type type;
-    int64_t serial;          /* PREPARE */
-    int64_t version;         /* UPLOAD */
-    int64_t after;           /* POLL */
-    struct drop drop;        /* DROP */
-    char text[MESSAGE_SIZE]; /* EXIT */
+    int64_t serial;                    /* PREPARE */
+    int64_t version;                   /* UPLOAD */
+    int64_t after;                     /* POLL */
+    struct drop drop;                  /* DROP */
+    struct round round[REPLICA_KINDS]; /* ROUNDS, by enum replica_kind */
+    char text[MESSAGE_SIZE];           /* EXIT */
 };
 
 #define SESSION_ACTIONS_MAX (DROPS_MAX + 16)
@@ -114,7 +123,8 @@ void session_step(struct session *session, const struct session_event *event, st
 int64_t session_deadline_ms(const struct session *session);
 
 /* What the session knows of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase, metrics, error;
- * `all_holdings` is true when the holdings are to be listed. The caller adds step, address, measurements, holdings. */
+ * `all_holdings` is true when the holdings are to be listed. The caller adds step, address, measurements, open rounds,
+ * peers it cannot reach, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
 /* The phase it reports: enum phase. */

@@ -25,6 +25,7 @@ struct run {
     int64_t autonomy_ms;
     bool uploading;
     bool held;
+    struct round round[REPLICA_KINDS]; /* as the runtime was told */
 };
 
 struct session {
@@ -41,15 +42,19 @@ struct session {
     struct call enroll, beat, poll;
     int64_t revision;
     char challenge[ID_SIZE];
+    bool challenged;      /* and no heartbeat has repeated it */
     int64_t serial;       /* of the present run, or the last one */
     int64_t first_serial; /* of the present job */
     int64_t highest_generation;
-    struct job_id job; /* that highest_generation and the metrics are about */
+    struct plan_id plan; /* that made it */
+    struct job_id job;   /* that highest_generation and the metrics are about */
     bool has_run;
     struct run run;
     bool has_error;
     struct device_error error;
     bool holdings_changed; /* since the list that was sent last */
+    int64_t beat_serial;   /* serial of the run that the heartbeat under way is about; 0: of none that runs */
+    bool away;             /* as the runtime was told */
     bool holdings_unsaid;  /* the heartbeat under way, or the next one, lists them */
     struct metric_queue metrics;
 };
@@ -70,11 +75,16 @@ void session_take_runtime_event(struct session *session, const struct session_ev
                                 struct session_actions *actions);
 /* Give the run up, if there is one. */
 void session_end_run(struct session *session, struct session_actions *actions);
-/* The coordinator was heard: steps may begin again. */
+/* The coordinator was heard: steps and rounds may begin again. */
 void session_release(struct session *session, struct session_actions *actions);
 /* Begin no further step when the coordinator has been away for too long. */
 void session_hold(struct session *session, int64_t now_ms, struct session_actions *actions);
 /* When that is due; NEVER. */
 int64_t session_hold_deadline_ms(const struct session *session);
+/* The same for opening rounds. */
+void session_look_away(struct session *session, int64_t now_ms, struct session_actions *actions);
+int64_t session_away_deadline_ms(const struct session *session);
+/* What the reply to a heartbeat says of rounds. */
+void session_take_rounds(struct session *session, const struct heartbeat_reply *reply, struct session_actions *actions);
 
 #endif

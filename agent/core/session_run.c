@@ -54,6 +54,7 @@ static void prepare(struct session *session, const struct assignment_run *told, 
         metric_queue_clear(&session->metrics);
     }
     session->highest_generation = told->generation;
+    session->plan = told->plan;
     session->has_run = true;
     session->has_error = false;
     session->run = (struct run){.phase = PHASE_PREPARE, .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
@@ -72,8 +73,14 @@ void session_take_assignment(struct session *session, const struct session_event
     const struct assignment *assignment = event->assignment;
     session->revision = assignment->revision;
     session_set_interval(session, assignment->interval_ms);
-    memcpy(session->challenge, assignment->challenge, sizeof(session->challenge));
+    if (memcmp(session->challenge, assignment->challenge, sizeof(session->challenge)) != 0) {
+        memcpy(session->challenge, assignment->challenge, sizeof(session->challenge));
+        session->challenged = assignment->challenge[0] != '\0';
+    }
     session_beat_now(session, event->now_ms);
+    if (session->challenged) {
+        session->beat.due_ms = event->now_ms; /* also while reports fail: the coordinator has just been heard */
+    }
     if (assignment->has_run && is_behind(session, &assignment->run)) {
         return;
     }
@@ -86,8 +93,9 @@ void session_take_assignment(struct session *session, const struct session_event
         return;
     }
     const struct assignment_run *told = &assignment->run;
-    const bool present =
-        session->has_run && is_of_job(session, told) && told->generation == session->highest_generation;
+    const bool present = session->has_run && is_of_job(session, told) &&
+                         told->generation == session->highest_generation &&
+                         strcmp(told->plan.text, session->plan.text) == 0;
     if (!present) {
         prepare(session, told, actions);
     }
@@ -141,5 +149,41 @@ void session_release(struct session *session, struct session_actions *actions)
     if (session->has_run && session->run.held) {
         session->run.held = false;
         (void)session_act(actions, SESSION_DO_RELEASE);
+    }
+    if (session->away) {
+        session->away = false;
+        (void)session_act(actions, SESSION_DO_BACK);
+    }
+}
+
+int64_t session_away_deadline_ms(const struct session *session)
+{
+    return session->has_run && !session->away ? session->contact_ms + 3 * session->interval_ms : NEVER;
+}
+
+void session_look_away(struct session *session, int64_t now_ms, struct session_actions *actions)
+{
+    if (session_away_deadline_ms(session) <= now_ms) {
+        session->away = true;
+        (void)session_act(actions, SESSION_DO_AWAY);
+    }
+}
+
+void session_take_rounds(struct session *session, const struct heartbeat_reply *reply, struct session_actions *actions)
+{
+    struct round *known = session->run.round;
+    /* The reply may be about a run that is over. */
+    if (!session->has_run || session->beat_serial != session->serial) {
+        return;
+    }
+    const struct round *told[REPLICA_KINDS] = {
+        [REPLICA_NEIGHBOR] = &reply->neighbor, [REPLICA_CENTER] = &reply->center};
+    bool news = false;
+    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+        news = news || told[kind]->version != known[kind].version || told[kind]->state != known[kind].state;
+        known[kind] = *told[kind];
+    }
+    if (news) {
+        memcpy(session_act(actions, SESSION_DO_ROUNDS)->round, known, sizeof(session->run.round));
     }
 }

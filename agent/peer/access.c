@@ -13,6 +13,7 @@ struct access {
     size_t caller_count;
     struct job_id job; /* of the run, "" when idle */
     int64_t generation;
+    int64_t replica_bytes;
     struct stage *stage;
 };
 
@@ -44,6 +45,7 @@ void access_set_callers(struct access *access, const struct assignment *assignme
     memcpy(access->caller, assignment->caller, assignment->caller_count * sizeof(access->caller[0]));
     access->job = assignment->has_run ? assignment->run.job : (struct job_id){0};
     access->generation = assignment->has_run ? assignment->run.generation : 0;
+    access->replica_bytes = assignment->has_run ? assignment->run.replica_bytes : 0;
     (void)pthread_mutex_unlock(&access->lock);
 }
 
@@ -109,6 +111,15 @@ enum access_verdict access_judge(struct access *access, const char *job, int64_t
         return ACCESS_WRONG_TICKET;
     }
     return generation < newest ? ACCESS_STALE : ACCESS_EARLY;
+}
+
+int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation)
+{
+    (void)pthread_mutex_lock(&access->lock);
+    const bool present = strcmp(access->job.text, job) == 0 && access->generation == generation;
+    const int64_t bytes = present ? access->replica_bytes : 0;
+    (void)pthread_mutex_unlock(&access->lock);
+    return bytes;
 }
 
 struct stage *access_stage(struct access *access, const char *job, int64_t generation, enum access_verdict *verdict)

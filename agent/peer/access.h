@@ -29,6 +29,8 @@ enum access_verdict {
 };
 /* bearer: NULL when the request has none. Constant time in the ticket. */
 enum access_verdict access_judge(struct access *access, const char *job, int64_t generation, const char *bearer);
+/* The most bytes of replicas to hold for others in that generation of the job; 0: it is not the present one. */
+int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation);
 /* The stage of that generation, a reference to be released. NULL: it is not built yet (EARLY) or over (STALE). */
 struct stage *access_stage(struct access *access, const char *job, int64_t generation, enum access_verdict *verdict);
 

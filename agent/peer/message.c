@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/parse.h"
 #include "libtrain/formats/safetensors.h"
 
 #define RANK 4 /* N, H, W, C */
@@ -42,15 +43,78 @@ static void fill(const struct stage_tensor *tensor, struct safetensors_tensor *o
                                        .dim = {tensor->samples, tensor->shape.h, tensor->shape.w, tensor->shape.c}};
 }
 
-size_t message_write_header(const struct stage_tensor *tensor, bool last, char out[MESSAGE_HEADER_MAX])
+static const char *const mark_names[] = {
+    [REPLICA_MARK(REPLICA_NEIGHBOR)] = "neighbor",
+    [REPLICA_MARK(REPLICA_CENTER)] = "center",
+    [REPLICA_MARK(REPLICA_NEIGHBOR) | REPLICA_MARK(REPLICA_CENTER)] = "neighbor,center",
+};
+#define MARKS (sizeof(mark_names) / sizeof(mark_names[0]))
+
+static struct safetensors_metadata *add_metadata(struct safetensors_header *header, const char *key)
+{
+    struct safetensors_metadata *metadata = &header->metadata[header->metadata_count++];
+    (void)snprintf(metadata->key, sizeof(metadata->key), "%s", key);
+    return metadata;
+}
+
+static void write_note(const struct message_note *note, struct safetensors_header *header)
+{
+    if (note->last) {
+        (void)snprintf(add_metadata(header, "last")->value, SAFETENSORS_VALUE_MAX, "1");
+    }
+    if (note->mark.kinds != 0) {
+        const int64_t *keep = note->mark.keep;
+        ASSERT(note->mark.kinds < MARKS);
+        (void)snprintf(add_metadata(header, "snapshot")->value, SAFETENSORS_VALUE_MAX, "%s",
+                       mark_names[note->mark.kinds]);
+        (void)snprintf(add_metadata(header, "keep")->value, SAFETENSORS_VALUE_MAX, "%" PRId64 ",%" PRId64 ",%" PRId64,
+                       keep[0], keep[1], keep[2]);
+    }
+}
+
+/* "1,2,3" */
+static bool read_keep(const char *text, int64_t keep[ROUND_KEEP_MAX])
+{
+    char part[SAFETENSORS_VALUE_MAX];
+    for (size_t i = 0; i < ROUND_KEEP_MAX; i++) {
+        const size_t length = strcspn(text, ",");
+        if (length >= sizeof(part) || (text[length] == ',') != (i + 1 < ROUND_KEEP_MAX)) {
+            return false;
+        }
+        memcpy(part, text, length);
+        part[length] = '\0';
+        if (parse_i64(part, 0, STEPS_MAX, &keep[i], NULL) != 0) {
+            return false;
+        }
+        text += length + 1;
+    }
+    return true;
+}
+
+static bool read_note(const struct safetensors_header *header, struct message_note *note)
+{
+    const char *last = safetensors_metadata(header, "last");
+    const char *snapshot = safetensors_metadata(header, "snapshot");
+    const char *keep = safetensors_metadata(header, "keep");
+    *note = (struct message_note){.last = last && strcmp(last, "1") == 0};
+    for (unsigned kinds = 1; snapshot && kinds < MARKS; kinds++) {
+        if (strcmp(snapshot, mark_names[kinds]) == 0) {
+            note->mark.kinds = kinds;
+        }
+    }
+    if (!snapshot) {
+        return true;
+    }
+    return note->mark.kinds != 0 && keep && read_keep(keep, note->mark.keep);
+}
+
+size_t message_write_header(const struct stage_tensor *tensor, const struct message_note *note,
+                            char out[MESSAGE_HEADER_MAX])
 {
     struct safetensors_tensor own;
     fill(tensor, &own);
     struct safetensors_header header = {.tensor = &own, .tensor_capacity = 1, .tensor_count = 1};
-    if (last) {
-        header.metadata[0] = (struct safetensors_metadata){.key = "last", .value = "1"};
-        header.metadata_count = 1;
-    }
+    write_note(note, &header);
     size_t size = 0;
     struct err err = {0};
     const int rc = safetensors_write(&header, out, MESSAGE_HEADER_MAX, &size, &err);
@@ -58,7 +122,7 @@ size_t message_write_header(const struct stage_tensor *tensor, bool last, char o
     return size;
 }
 
-int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected, bool *last,
+int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected, struct message_note *note,
                         struct err *err)
 {
     struct safetensors_tensor tensor;
@@ -74,9 +138,7 @@ int message_read_header(const void *bytes, size_t size, const struct stage_tenso
         return err_set(err, ERR_FORMAT, "expected one F32 tensor \"data\" of [%zu, %u, %u, %u]", expected->samples,
                        expected->shape.h, expected->shape.w, expected->shape.c);
     }
-    const char *mark = safetensors_metadata(&header, "last");
-    *last = mark && strcmp(mark, "1") == 0;
-    return 0;
+    return read_note(&header, note) ? 0 : err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
 }
 
 size_t message_data_bytes(const struct stage_tensor *tensor)

@@ -36,7 +36,7 @@ struct receive {
     char header[MESSAGE_HEADER_MAX];
     size_t header_size; /* as stated; 0: not known yet */
     size_t header_got, data_got;
-    bool last;
+    struct message_note note;
     const char *why; /* BROKEN: static text, or err's */
     struct err err;
 };
@@ -125,6 +125,19 @@ bool receive_number(struct http_exchange *exchange, const char *name, int64_t *o
     }
     receive_problem(exchange, 400, "invalid_parameter", err.text);
     return false;
+}
+
+bool receive_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation)
+{
+    if (!receive_number(exchange, "generation", generation)) {
+        return false;
+    }
+    const enum access_verdict verdict =
+        access_judge(access, http_param(exchange, "job"), *generation, receive_bearer(exchange));
+    if (verdict != ACCESS_GRANTED) {
+        receive_refuse(exchange, verdict);
+    }
+    return verdict == ACCESS_GRANTED;
 }
 
 /* ---- slots ---- */
@@ -246,8 +259,8 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     receive->stage = stage_retain(stage);
     receive->transfer = transfer;
     receive->header_size = receive->header_got = receive->data_got = 0;
-    receive->last = false;
-    receive->deadline_ms = clock_now_ms() + PEER_PARK_MS;
+    receive->note = (struct message_note){0};
+    receive->deadline_ms = clock_now_ms() + (config->park_ms > 0 ? config->park_ms : PEER_PARK_MS);
     offer(receive);
     if (receive->state == RECEIVE_BROKEN) {
         receive_problem(exchange, 422, "unexpected", receive->why);
@@ -297,8 +310,9 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
         }
         receive->header_size = (size_t)bytes;
     } else {
-        rc = message_read_header(receive->header, receive->header_size, &receive->expected, &receive->last,
+        rc = message_read_header(receive->header, receive->header_size, &receive->expected, &receive->note,
                                  &receive->err);
+        receive->claim.mark = receive->note.mark;
     }
     if (rc != 0) {
         spoil(receive, receive->err.text);
@@ -360,7 +374,7 @@ static const char *find_fault(const struct receive *receive)
     if (!header_is_whole(receive) || receive->data_got != message_data_bytes(&receive->expected)) {
         return "the tensor ends early";
     }
-    return receive->last == (receive->state == RECEIVE_MARK) ? NULL : "the mark and the path disagree";
+    return receive->note.last == (receive->state == RECEIVE_MARK) ? NULL : "the mark and the path disagree";
 }
 
 static void finish_receive(void *state)

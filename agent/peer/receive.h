@@ -12,9 +12,10 @@ struct receive_pool;
 NODISCARD int receive_pool_new(struct access *access, struct receive_pool **out, struct err *err);
 void receive_pool_free(struct receive_pool **pool);
 
-/* Bodies of PUT; the server's context must begin with a pointer to the pool (struct receive_context). */
+/* Bodies of PUT; the server's context must begin with this. */
 struct receive_context {
     struct receive_pool *pool;
+    struct replica_pool *replicas; /* replica.h */
 };
 extern const struct http_sink receive_sink;
 
@@ -23,6 +24,8 @@ void receive_retry(struct receive_pool *pool);
 /* When the first one has waited long enough, for a poll: -1 for never. */
 int receive_timeout_ms(const struct receive_pool *pool);
 
+/* Whether the request's job, generation and ticket let it in; false when a problem was answered. */
+bool receive_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation);
 /* Reply with the problem of a verdict other than GRANTED. */
 void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict);
 /* Reply with a problem; code is a word ("invalid_parameter"), detail a sentence. */

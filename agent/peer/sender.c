@@ -5,21 +5,22 @@
 #include <string.h>
 
 #include "agent/peer/message.h"
-#include "agent/peer/server.h"
 #include "agent/runtime/thread.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
 
 #define RETRY_NS_FIRST INT64_C(5000000)
 #define RETRY_NS_MAX INT64_C(250000000)
 #define PEER_MS_MIN 100
+/* How long there is nothing to send before the neighbour is asked whether it is there. */
+#define IDLE_NS INT64_C(250000000)
 #define REPLY_MAX 4096
 
 struct sender {
     struct sender_config config;
     struct stage *stage;
+    enum trouble_source source;
     size_t boundary;
     struct http_client *client;
     struct buf reply;
@@ -63,12 +64,25 @@ static int try_once(struct sender *sender, const struct http_call *call, const s
     return err_set(err, code, "%s answers %d %s", sender->config.peer.device.text, result.status, message);
 }
 
+/* Tell of a failure of the network, the `failures`th in a row. A connection that breaks is tried again at once, before
+ * anybody is told: one that was kept for too long breaks as well. Returns how long to wait. */
+static int64_t tell_trouble(struct sender *sender, int rc, unsigned failures, int64_t wait_ns)
+{
+    const enum peer_trouble kind = trouble_kind(rc, http_client_breakage(sender->client));
+    if (kind == PEER_BROKEN && failures == 1) {
+        return 0;
+    }
+    troubles_report(sender->config.troubles, sender->source, &sender->config.peer.device, kind);
+    return wait_ns;
+}
+
 static int deliver(struct sender *sender, const struct stage_parcel *parcel, struct err *err)
 {
     const struct stage_config *stage = stage_config(sender->stage);
     const struct peer *peer = &sender->config.peer;
     struct cancel *cancel = stage_cancelled(sender->stage);
     char header[MESSAGE_HEADER_MAX];
+    const struct message_note note = {.last = parcel->last, .mark = parcel->mark};
     const struct message_path path =
         message_tensor_path(peer->url, &stage->job, stage->generation, &parcel->transfer, sender->boundary);
     const struct http_call call = {
@@ -76,31 +90,56 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
         .url = path.text,
         .bearer = peer->ticket,
         .content_type = "application/octet-stream",
-        .body = {{header, message_write_header(&parcel->tensor, parcel->last, header)},
+        .body = {{header, message_write_header(&parcel->tensor, &note, header)},
                  {parcel->data, message_data_bytes(&parcel->tensor)}},
         .reply = &sender->reply,
         .connect_timeout_ms = sender->config.peer_ms,
-        .stall_ms = sender->config.peer_ms + PEER_PARK_MS,
+        .stall_ms = sender->config.peer_ms,
         .cancel = &cancel->flag,
     };
-    int64_t give_up_ms = INT64_MAX; /* set by the first failure of the network */
+    unsigned failures = 0; /* of the network, in a row */
     int64_t wait_ns = RETRY_NS_FIRST;
     for (;;) {
         const int rc = try_once(sender, &call, parcel, err);
-        const int64_t now_ms = clock_now_ms();
         const bool broken = rc == ERR_NETWORK || rc == ERR_TIMEOUT;
-        if (broken ? now_ms > give_up_ms : rc != ERR_STATE) {
+        if (!broken && rc != ERR_CANCELLED) {
+            failures = 0;
+            troubles_clear(sender->config.troubles, sender->source);
+        }
+        if (!broken && rc != ERR_STATE) {
             return rc;
         }
-        if (!broken) {
-            give_up_ms = INT64_MAX;
-        } else if (give_up_ms == INT64_MAX) {
-            give_up_ms = now_ms + sender->config.peer_ms;
-        }
-        if (cancel_wait(cancel, wait_ns)) {
+        if (cancel_wait(cancel, broken ? tell_trouble(sender, rc, ++failures, wait_ns) : wait_ns)) {
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
         wait_ns = 2 * wait_ns < RETRY_NS_MAX ? 2 * wait_ns : RETRY_NS_MAX;
+    }
+}
+
+/* Ask whether the neighbour is there; any answer says so. */
+static void ask(struct sender *sender)
+{
+    const struct stage_config *stage = stage_config(sender->stage);
+    const struct message_path path = message_ping_path(sender->config.peer.url, &stage->job, stage->generation);
+    const struct http_call call = {
+        .method = "GET",
+        .url = path.text,
+        .bearer = sender->config.peer.ticket,
+        .reply = &sender->reply,
+        .connect_timeout_ms = sender->config.peer_ms,
+        .stall_ms = sender->config.peer_ms,
+        .cancel = &stage_cancelled(sender->stage)->flag,
+    };
+    struct http_result result;
+    struct err err = {0};
+    for (unsigned failures = 1;; failures++) {
+        const int rc = http_client_call(sender->client, &call, &result, &err);
+        if (rc == 0) {
+            troubles_clear(sender->config.troubles, sender->source);
+        }
+        if ((rc != ERR_NETWORK && rc != ERR_TIMEOUT) || tell_trouble(sender, rc, failures, 1) > 0) {
+            return;
+        }
     }
 }
 
@@ -109,7 +148,14 @@ static void *carry(void *arg)
     struct sender *sender = arg;
     struct stage_parcel parcel;
     thread_set_name(sender->config.direction == STAGE_TO_NEXT ? "send-next" : "send-prev");
-    while (stage_next_parcel(sender->stage, sender->config.direction, &parcel)) {
+    for (;;) {
+        if (!stage_wait_parcel(sender->stage, sender->config.direction, IDLE_NS)) {
+            ask(sender);
+            continue;
+        }
+        if (!stage_next_parcel(sender->stage, sender->config.direction, &parcel)) {
+            break;
+        }
         struct err err = {0};
         const int rc = deliver(sender, &parcel, &err);
         if (rc == 0) {
@@ -147,6 +193,7 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
         sender->config.peer_ms = PEER_MS_MIN;
     }
     sender->stage = stage_retain(config->stage);
+    sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
     sender->link.device = config->peer.device;
     buf_init(&sender->reply, REPLY_MAX);

@@ -1,10 +1,13 @@
 /* sender.h: one thread that carries a stage's tensors to one neighbour, in order, over one kept connection: 204 done;
- * 503 waits a little and repeats; what the network breaks is repeated until the peer deadline, then it is a failure;
- * 409 ends it in silence, as a newer generation is on its way. Nothing of ours allocates per tensor. */
+ * 503 waits a little and repeats; what the network breaks or holds up is repeated until the stage is cancelled, and
+ * told to `troubles` meanwhile: whether the neighbour is lost is not decided here. 409 ends it in silence, as a newer
+ * generation is on its way. A neighbour for which there is nothing is asked now and then whether it is there: one that
+ * dies while everybody waits for it is noticed as well. Nothing of ours allocates per tensor. */
 #ifndef AGENT_PEER_SENDER_H
 #define AGENT_PEER_SENDER_H
 
 #include "agent/runtime/stage.h"
+#include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
 
@@ -14,9 +17,9 @@ struct sender_config {
     struct stage *stage; /* a reference is taken */
     enum stage_direction direction;
     struct peer peer;
-    int64_t peer_ms; /* deadline: how long the network may fail */
-    /* Called once on the sender's thread when the neighbour cannot be reached or refuses; the stage is cancelled then.
-     */
+    int64_t peer_ms;           /* no answer for so long is a stall */
+    struct troubles *troubles; /* borrowed */
+    /* Called once on the sender's thread when the neighbour refuses a tensor; the stage is cancelled then. */
     void (*failed)(void *arg, const struct err *err);
     void *arg;
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/peer/receive.h"
+#include "agent/peer/replica.h"
 #include "agent/runtime/thread.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -17,7 +18,7 @@
 #define IDLE_TIMEOUT_MS 120000
 
 struct peer_server {
-    struct receive_context receive; /* first: the context of receive_sink */
+    struct receive_context receive; /* first: the context of the sinks */
     struct access *access;
     struct snapshot_store *snapshots;
     struct http_server *http;
@@ -32,15 +33,7 @@ struct peer_server {
 static bool let_in(struct peer_server *server, struct http_exchange *exchange)
 {
     int64_t generation = 0;
-    if (!receive_number(exchange, "generation", &generation)) {
-        return false;
-    }
-    enum access_verdict verdict =
-        access_judge(server->access, http_param(exchange, "job"), generation, receive_bearer(exchange));
-    if (verdict != ACCESS_GRANTED) {
-        receive_refuse(exchange, verdict);
-    }
-    return verdict == ACCESS_GRANTED;
+    return receive_let_in(server->access, exchange, &generation);
 }
 
 static void answer_ping(void *context, struct http_exchange *exchange)
@@ -68,6 +61,10 @@ static void answer_snapshot(void *context, struct http_exchange *exchange)
     const struct snapshot *snapshot = snapshot_get(server->snapshots, http_param(exchange, "job"), version, unit);
     if (!snapshot) {
         receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
+        return;
+    }
+    if (!snapshot->data) {
+        replica_answer(server->receive.replicas, exchange, snapshot);
         return;
     }
     http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data, (size_t)snapshot->holding.bytes,
@@ -103,6 +100,7 @@ static const struct http_route routes[] = {
      .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
      .sink = &receive_sink},
     {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}", .handle = answer_snapshot},
+    {.method = "PUT", .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}", .sink = &replica_sink},
     {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
 };
 
@@ -159,6 +157,7 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     int rc = receive_pool_new(server->access, &server->receive.pool, err);
+    rc = rc ? rc : replica_pool_new(server->access, server->snapshots, &server->receive.replicas, err);
     rc = rc ? rc : http_server_open(&config, &server->http, err);
     rc = rc ? rc : thread_start(&server->thread, serve, server, err);
     server->started = rc == 0;
@@ -195,6 +194,7 @@ void peer_server_close(struct peer_server **server)
     }
     http_server_close(&closing->http);
     receive_pool_free(&closing->receive.pool);
+    replica_pool_free(&closing->receive.replicas);
     file_close(&closing->room_fd);
     file_close(&closing->stop_fd);
     free(closing);

@@ -2,6 +2,7 @@
  *
  * PUT /peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}     see message.h
  * GET /peer/v1/{job}/{generation}/snapshots/{version}/{unit}                 a blob
+ * PUT the same                                                               a replica, see replica.h
  * GET /peer/v1/{job}/{generation}/ping                                       204
  * All with `Authorization: Bearer TICKET`. Problems: 401 and 403 wrong ticket, 409 older generation, 503 newer one or
  * no room in time, 422 a tensor that is not expected here, or a body that is not what the path says. */

@@ -3,18 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A condition whose timed waits follow CLOCK_MONOTONIC. */
-static int init_condition(pthread_cond_t *condition, struct err *err)
-{
-    pthread_condattr_t attributes;
-    int failed = pthread_condattr_init(&attributes);
-    if (failed == 0) {
-        failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        failed = failed ? failed : pthread_cond_init(condition, &attributes);
-        (void)pthread_condattr_destroy(&attributes);
-    }
-    return failed == 0 ? 0 : err_set(err, err_from_errno(failed), "condition: %s", strerror(failed));
-}
+#include "agent/runtime/thread.h"
 
 int cancel_init(struct cancel *cancel, struct err *err)
 {
@@ -23,7 +12,7 @@ int cancel_init(struct cancel *cancel, struct err *err)
     if (failed != 0) {
         return err_set(err, err_from_errno(failed), "mutex: %s", strerror(failed));
     }
-    int rc = init_condition(&cancel->changed, err);
+    int rc = thread_condition_init(&cancel->changed, err);
     if (rc != 0) {
         (void)pthread_mutex_destroy(&cancel->lock);
     }
@@ -51,18 +40,16 @@ bool cancel_is_set(const struct cancel *cancel)
 
 bool cancel_wait(struct cancel *cancel, int64_t wait_ns)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(wait_ns / 1000000000);
-    until.tv_nsec += (long)(wait_ns % 1000000000);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t until_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + wait_ns;
     (void)pthread_mutex_lock(&cancel->lock);
-    int failed = 0;
-    while (!atomic_load(&cancel->flag) && failed == 0) {
-        failed = pthread_cond_timedwait(&cancel->changed, &cancel->lock, &until);
+    while (!atomic_load(&cancel->flag)) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        const int64_t left_ns = until_ns - ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+        if (left_ns <= 0 || thread_condition_wait(&cancel->changed, &cancel->lock, left_ns) != 0) {
+            break;
+        }
     }
     (void)pthread_mutex_unlock(&cancel->lock);
     return atomic_load(&cancel->flag);

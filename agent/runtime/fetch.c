@@ -17,6 +17,7 @@
 
 struct fetch {
     struct cancel *cancel;
+    const struct fetch_peer *peer; /* NULL: the coordinator */
     int64_t patience_ms;
     struct http_client *client;
     struct buf reply;
@@ -85,11 +86,31 @@ static int judge(const struct fetch *fetch, const struct http_call *call, const 
     return err_set(err, code, "%s %s: answers %d %s", call->method, call->url, status, message);
 }
 
+void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer)
+{
+    fetch->peer = peer;
+}
+
+/* What a try shows of a peer. */
+static void judge_peer(const struct fetch *fetch, int rc)
+{
+    if (!fetch->peer || rc == ERR_CANCELLED) {
+        return;
+    }
+    if (rc == ERR_NETWORK || rc == ERR_TIMEOUT) {
+        troubles_report(fetch->peer->troubles, TROUBLE_FETCH, &fetch->peer->device,
+                        trouble_kind(rc, http_client_breakage(fetch->client)));
+    } else {
+        troubles_clear(fetch->peer->troubles, TROUBLE_FETCH);
+    }
+}
+
 /* Make the call until it is answered for good. */
 static int repeat(struct fetch *fetch, struct http_call *call, struct http_result *result, struct err *err)
 {
     call->reply = &fetch->reply;
-    call->stall_ms = STALL_MS;
+    call->stall_ms = fetch->peer ? fetch->peer->stall_ms : STALL_MS;
+    call->connect_timeout_ms = fetch->peer ? fetch->peer->stall_ms : 0;
     call->cancel = &fetch->cancel->flag;
     int64_t failing_since_ms = 0;
     int64_t wait_ns = RETRY_NS_FIRST;
@@ -97,6 +118,7 @@ static int repeat(struct fetch *fetch, struct http_call *call, struct http_resul
         fetch->got = 0;
         const int64_t began_ms = clock_now_ms();
         int rc = http_client_call(fetch->client, call, result, err);
+        judge_peer(fetch, rc);
         rc = rc ? rc : judge(fetch, call, result, err);
         if (rc != ERR_NETWORK && rc != ERR_TIMEOUT && rc != ERR_STATE) {
             return rc;
@@ -104,7 +126,8 @@ static int repeat(struct fetch *fetch, struct http_call *call, struct http_resul
         if (failing_since_ms == 0 || fetch->got > 0) {
             failing_since_ms = began_ms;
         }
-        if (clock_now_ms() - failing_since_ms > fetch->patience_ms) {
+        const int64_t patience_ms = fetch->peer && rc != ERR_STATE ? fetch->peer->network_ms : fetch->patience_ms;
+        if (clock_now_ms() - failing_since_ms > patience_ms) {
             return rc == ERR_STATE ? err_set(err, ERR_TIMEOUT, "%s %s: answers %d for %" PRId64 " s", call->method,
                                              call->url, result->status, fetch->patience_ms / 1000)
                                    : rc;
@@ -162,14 +185,6 @@ int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer
 int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err)
 {
     struct http_call call = {.method = "GET", .url = url, .bearer = bearer};
-    struct http_result result;
-    return repeat(fetch, &call, &result, err);
-}
-
-int fetch_put(struct fetch *fetch, const char *url, const void *data, size_t size, struct err *err)
-{
-    struct http_call call = {
-        .method = "PUT", .url = url, .content_type = "application/octet-stream", .body = {{data, size}}};
     struct http_result result;
     return repeat(fetch, &call, &result, err);
 }

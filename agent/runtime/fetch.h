@@ -1,6 +1,6 @@
 /* fetch.h: blocking calls of the thread that prepares or ends a generation: data and blobs from the coordinator and
- * from peers, pings, blobs to the center. What may go away by itself (network, 429, 5xx) is repeated with growing waits
- * until nothing has moved for a while. One thread. */
+ * from peers, pings. What may go away by itself (network, 429, 5xx) is repeated with growing waits until nothing has
+ * moved for a while. One thread. */
 #ifndef AGENT_RUNTIME_FETCH_H
 #define AGENT_RUNTIME_FETCH_H
 
@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #include "agent/runtime/cancel.h"
+#include "agent/runtime/trouble.h"
 #include "base/err.h"
+#include "schema/id.h"
 
 struct fetch;
 
@@ -25,7 +27,13 @@ int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer
                         struct err *err);
 /* GET until it is answered 204. */
 NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err);
-/* PUT a blob; errors as above. */
-NODISCARD int fetch_put(struct fetch *fetch, const char *url, const void *data, size_t size, struct err *err);
+/* The next calls are to this peer: what the network does is told to `troubles`, no answer for stall_ms is a stall, and
+ * the network may fail for network_ms only. NULL: they are to the coordinator. Borrowed. */
+struct fetch_peer {
+    struct device_id device;
+    int64_t stall_ms, network_ms;
+    struct troubles *troubles;
+};
+void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer);
 
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "agent/runtime/stage_parts.h"
+#include "agent/runtime/thread.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/size.h"
 
 #define ALIGNMENT 64
@@ -65,6 +67,8 @@ static int make_pipeline(struct stage *stage, struct err *err)
         .total_steps = config->total_steps,
         .evaluate_every = evaluate_every(&stage->spec, &config->samples),
         .evaluation_batches = stage->evaluation_batches,
+        .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec.neighbor_every : 0,
+                        [REPLICA_CENTER] = stage->spec.center_every},
     };
     return pipeline_new(&pipeline, &stage->pipeline, err);
 }
@@ -165,11 +169,21 @@ static int make_locks(struct stage *stage, struct err *err)
         cancel_done(&stage->cancel);
         return err_set(err, ERR_MEMORY, "mutex of a stage");
     }
-    /* Nobody waits on these with a time limit, so their defaults are right and cannot fail on Linux. */
-    (void)pthread_cond_init(&stage->work, NULL);
-    (void)pthread_cond_init(&stage->queue[STAGE_TO_NEXT].filled, NULL);
-    (void)pthread_cond_init(&stage->queue[STAGE_TO_PREVIOUS].filled, NULL);
-    return 0;
+    pthread_cond_t *const conditions[] = {&stage->work, &stage->quiet, &stage->queue[STAGE_TO_NEXT].filled,
+                                          &stage->queue[STAGE_TO_PREVIOUS].filled};
+    size_t made = 0;
+    while (rc == 0 && made < sizeof(conditions) / sizeof(conditions[0])) {
+        rc = thread_condition_init(conditions[made], err);
+        made += rc == 0;
+    }
+    if (rc != 0) {
+        while (made > 0) {
+            (void)pthread_cond_destroy(conditions[--made]);
+        }
+        (void)pthread_mutex_destroy(&stage->lock);
+        cancel_done(&stage->cancel);
+    }
+    return rc;
 }
 
 static void free_stage(struct stage *stage)
@@ -189,6 +203,7 @@ static void free_stage(struct stage *stage)
     free(stage->share);
     model_free(&stage->model);
     (void)pthread_cond_destroy(&stage->work);
+    (void)pthread_cond_destroy(&stage->quiet);
     (void)pthread_cond_destroy(&stage->queue[STAGE_TO_NEXT].filled);
     (void)pthread_cond_destroy(&stage->queue[STAGE_TO_PREVIOUS].filled);
     (void)pthread_mutex_destroy(&stage->lock);
@@ -310,11 +325,33 @@ void stage_hold(struct stage *stage, bool held)
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
+void stage_away(struct stage *stage, bool away)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_away(stage->pipeline, away);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KINDS])
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    for (int i = 0; i < REPLICA_KINDS; i++) {
+        const enum replica_kind kind = (enum replica_kind)i;
+        const int state = round[kind].state;
+        pipeline_pause_round(stage->pipeline, kind, state == ROUND_PAUSED);
+        if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
+            pipeline_close_round(stage->pipeline, kind, round[kind].version, state == ROUND_COMMITTED);
+        }
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
 void stage_cancel(struct stage *stage)
 {
     cancel_set(&stage->cancel);
     (void)pthread_mutex_lock(&stage->lock);
     (void)pthread_cond_broadcast(&stage->work);
+    (void)pthread_cond_broadcast(&stage->quiet);
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_NEXT].filled);
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_PREVIOUS].filled);
     (void)pthread_mutex_unlock(&stage->lock);
@@ -336,7 +373,12 @@ void stage_measure(struct stage *stage, struct heartbeat *out)
 {
     (void)pthread_mutex_lock(&stage->lock);
     const struct timing timing = stage->timing;
+    out->round_neighbor = pipeline_round(stage->pipeline, REPLICA_NEIGHBOR);
+    out->round_center = pipeline_round(stage->pipeline, REPLICA_CENTER);
     (void)pthread_mutex_unlock(&stage->lock);
+    const int64_t busy_since_ms = atomic_load(&stage->busy_since_ms);
+    const int64_t busy_ms = busy_since_ms > 0 ? clock_now_ms() - busy_since_ms : 0;
+    out->busy_ms = busy_ms > 0 ? busy_ms : 0;
     const double forward = timing_mean(&timing, TIMING_FORWARD);
     const double backward = timing_mean(&timing, TIMING_BACKWARD);
     if (forward <= 0 || backward <= 0) {
@@ -419,6 +461,19 @@ void stage_mark(struct stage *stage, int64_t step)
 
 /* ---- the senders ---- */
 
+bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns)
+{
+    struct parcel_queue *queue = &stage->queue[direction];
+    (void)pthread_mutex_lock(&stage->lock);
+    int failed = 0;
+    while (queue->count == 0 && !cancel_is_set(&stage->cancel) && failed == 0) {
+        failed = thread_condition_wait(&queue->filled, &stage->lock, wait_ns);
+    }
+    const bool there = queue->count > 0 || cancel_is_set(&stage->cancel);
+    (void)pthread_mutex_unlock(&stage->lock);
+    return there;
+}
+
 bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out)
 {
     struct parcel_queue *queue = &stage->queue[direction];
@@ -434,6 +489,22 @@ bool stage_next_parcel(struct stage *stage, enum stage_direction direction, stru
     return found;
 }
 
+/* Under the lock. */
+static bool is_quiet(const struct stage *stage)
+{
+    return stage->queue[STAGE_TO_NEXT].count == 0 && stage->queue[STAGE_TO_PREVIOUS].count == 0;
+}
+
+void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    /* Woken early or not, it has stood back once. */
+    if (!is_quiet(stage) && !cancel_is_set(&stage->cancel)) {
+        (void)thread_condition_wait(&stage->quiet, &stage->lock, wait_ns);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
 {
     struct parcel_queue *queue =
@@ -442,6 +513,9 @@ void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;
     queue->count--;
+    if (is_quiet(stage)) {
+        (void)pthread_cond_signal(&stage->quiet);
+    }
     if (!parcel->last) {
         pipeline_sent(stage->pipeline, parcel->transfer.kind, parcel->output);
         (void)pthread_cond_signal(&stage->work);

@@ -41,7 +41,9 @@ struct stage_config {
     struct job_data samples;
     struct stage_data data;
     size_t threads;
-    double slowdown; /* >= 1 */
+    double slowdown;   /* >= 1 */
+    int64_t park_ms;   /* how long a tensor may wait for its slot: less than what its sender takes for a stall */
+    bool has_neighbor; /* rounds to a neighbor are opened */
     struct device_probe probe;
     int room_fd; /* an eventfd that is written to when a slot for which somebody waits is free; -1: none */
 };
@@ -66,6 +68,10 @@ const struct stage_config *stage_config(const struct stage *stage);
 void stage_run(struct stage *stage);
 void stage_stop(struct stage *stage);
 void stage_hold(struct stage *stage, bool held);
+/* Open no round of replication meanwhile. */
+void stage_away(struct stage *stage, bool away);
+/* What the coordinator says of the rounds that were reported, by enum replica_kind. */
+void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KINDS]);
 /* Everybody who waits in the stage gives up. */
 void stage_cancel(struct stage *stage);
 struct cancel *stage_cancelled(struct stage *stage);
@@ -73,7 +79,7 @@ struct cancel *stage_cancelled(struct stage *stage);
 /* ---- looked at; any thread ---- */
 /* The last step applied. */
 int64_t stage_step(const struct stage *stage);
-/* Add unit_seconds and update_seconds. */
+/* Add unit_seconds, update_seconds, busy_ms and the open rounds. */
 void stage_measure(struct stage *stage, struct heartbeat *out);
 
 /* ---- the receiver ---- */
@@ -97,13 +103,18 @@ enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
 struct stage_parcel {
     struct transfer transfer;
     bool last; /* the stop mark: an empty tensor */
+    struct round_mark mark;
     const void *data;
     struct stage_tensor tensor;
     size_t output;
 };
+/* Wait for so long until there is a tensor for that direction. false: there is none; true also when cancelled. */
+bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
 /* Wait for the next tensor of that direction, in order. false: cancelled. */
 bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out);
 /* The neighbour has it. */
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel);
+/* Stand back while a tensor is on its way or waits to be, so long at most. */
+void stage_wait_quiet(struct stage *stage, int64_t wait_ns);
 
 #endif

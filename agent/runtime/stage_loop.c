@@ -163,6 +163,7 @@ static void enqueue(struct stage *stage, enum stage_direction direction, const s
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
     struct stage_parcel parcel = {.transfer = {.step = task->step, .micro_batch = task->micro_batch},
+                                  .mark = task->mark,
                                   .tensor = {.samples = stage->micro_batch, .shape = stage->output},
                                   .output = task->output};
     if (task->work == PIPELINE_BACKWARD) {
@@ -224,6 +225,7 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
 {
     (void)pthread_mutex_lock(&stage->lock);
     enum pipeline_work work = PIPELINE_WAIT;
+    atomic_store(&stage->busy_since_ms, 0);
     while (!cancel_is_set(&stage->cancel)) {
         work = pipeline_next(stage->pipeline, task);
         if (work != PIPELINE_WAIT) {
@@ -232,6 +234,9 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         (void)pthread_cond_wait(&stage->work, &stage->lock);
     }
     (void)pthread_mutex_unlock(&stage->lock);
+    if (work != PIPELINE_WAIT) {
+        atomic_store(&stage->busy_since_ms, clock_now_ms());
+    }
     return work;
 }
 
@@ -253,6 +258,9 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
             train_discard(stage->train);
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
+        if (task.opens_round && listener->round_opened) {
+            listener->round_opened(listener->arg);
+        }
         const double began = clock_now_seconds();
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
@@ -262,12 +270,16 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         const double worked = clock_now_seconds() - began;
         rest(stage, worked);
         if (work == PIPELINE_UPDATE) {
+            if (task.mark.kinds != 0 && listener->snapshot) {
+                listener->snapshot(listener->arg, task.step, &task.mark);
+            }
             report_step(stage, listener, task.step);
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
             report_evaluation(stage, listener, task.step);
         }
         finish(stage, &task, worked * stage->config.slowdown);
         if (work == PIPELINE_STOP) {
+            atomic_store(&stage->busy_since_ms, 0);
             *version = task.step;
             return 0;
         }

@@ -7,6 +7,9 @@
 /* Called on the compute thread; must not block or allocate. */
 struct stage_listener {
     void (*metric)(void *arg, const struct metric *metric);
+    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next one. */
+    void (*snapshot)(void *arg, int64_t version, const struct round_mark *mark);
+    void (*round_opened)(void *arg); /* stage 0 */
     void *arg;
 };
 

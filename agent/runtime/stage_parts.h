@@ -22,6 +22,7 @@ struct stage {
     struct model *model;
     atomic_uint references;
     atomic_int_least64_t step;
+    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
     struct cancel cancel;
     size_t micro_batch;         /* samples */
     size_t sample_bytes;        /* as stored */
@@ -47,7 +48,8 @@ struct stage {
     int32_t *labels;               /* [micro_batch] of the last stage */
 
     pthread_mutex_t lock;
-    pthread_cond_t work; /* something changed for the compute thread */
+    pthread_cond_t work;  /* something changed for the compute thread */
+    pthread_cond_t quiet; /* no tensor waits to be sent */
     struct pipeline *pipeline;
     struct parcel_queue queue[2];
     bool room_wanted; /* somebody waits for a slot */

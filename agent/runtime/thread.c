@@ -2,9 +2,12 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 /* Deep enough for the libraries' frames, also with a sanitizer's padding. */
 #define STACK_BYTES ((size_t)512 << 10)
+#define NICENESS 10
 
 int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err *err)
 {
@@ -26,4 +29,35 @@ void thread_set_name(const char *name)
 {
     /* It can fail only by a name that is too long. */
     (void)pthread_setname_np(pthread_self(), name);
+}
+
+void thread_be_nice(void)
+{
+    /* On Linux 0 is the calling thread alone; it cannot fail for a lower priority. */
+    (void)setpriority(PRIO_PROCESS, 0, NICENESS);
+}
+
+int thread_condition_init(pthread_cond_t *condition, struct err *err)
+{
+    pthread_condattr_t attributes;
+    int failed = pthread_condattr_init(&attributes);
+    if (failed == 0) {
+        failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        failed = failed ? failed : pthread_cond_init(condition, &attributes);
+        (void)pthread_condattr_destroy(&attributes);
+    }
+    return failed == 0 ? 0 : err_set(err, err_from_errno(failed), "condition: %s", strerror(failed));
+}
+
+int thread_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t wait_ns)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(wait_ns / 1000000000);
+    until.tv_nsec += (long)(wait_ns % 1000000000);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    return pthread_cond_timedwait(condition, lock, &until);
 }

@@ -1,16 +1,25 @@
 /* thread.h: how the agent starts its threads: small stacks (an idle agent is to be small), no signals (the loop takes
- * them by a descriptor), names for those who look (top -H, tests that count allocations by thread). */
+ * them by a descriptor), names for those who look (top -H, tests that count allocations by thread); and conditions that
+ * are waited for with a time limit. */
 #ifndef AGENT_RUNTIME_THREAD_H
 #define AGENT_RUNTIME_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 NODISCARD int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err *err);
 
 /* Name the calling thread by what it does from now on: "prepare", "compute", "upload", "send-next", "send-prev",
- * "peer". At most 15 characters. */
+ * "replicate", "peer", "disk". At most 15 characters. */
 void thread_set_name(const char *name);
+/* The calling thread comes behind those that train. */
+void thread_be_nice(void);
+
+/* A condition whose timed waits follow CLOCK_MONOTONIC. */
+NODISCARD int thread_condition_init(pthread_cond_t *condition, struct err *err);
+/* Wait for so long at most. Returns 0, or ETIMEDOUT. */
+int thread_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t wait_ns);
 
 #endif

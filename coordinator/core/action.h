@@ -21,10 +21,12 @@ enum object_kind {
     OBJECT_MODEL,        /* struct model_row */
     OBJECT_CHECKPOINT,   /* struct checkpoint */
     OBJECT_CENTER_UNIT,  /* struct center_unit */
+    OBJECT_INCIDENT,     /* struct incident */
     OBJECT_ASSIGNMENT,   /* of a device; woken, never persisted */
     OBJECT_ENROLL_REPLY, /* replied only */
     OBJECT_HEARTBEAT_REPLY,
     OBJECT_JOB_PREVIEW, /* answer to a dry run */
+    OBJECT_PLAN_ANSWER, /* struct plan_answer: answer to a plan question */
     OBJECT_NOTHING,     /* an empty reply */
 };
 

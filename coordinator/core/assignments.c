@@ -1,11 +1,7 @@
 /* What a device should be doing, put together from the state whenever it is asked for. */
-#include <math.h>
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
-
-#define STEP_MS_MIN 2000
-#define PEER_MS_MIN 500
 
 /* ---- who may call ---- */
 
@@ -23,17 +19,22 @@ static void add_caller(struct assignment *out, const struct job_slot *job, const
     }
 }
 
+/* The stages before and after this one, and the one whose copies come here: the one before it in the ring. */
 static void add_neighbours(const struct device_slot *device, struct assignment *out)
 {
     const struct job_slot *job = device->job;
     if (!job) {
         return;
     }
+    size_t count = job->plan.stage_count;
     if (device->stage > 0) {
         add_caller(out, job, &job->plan.stage[device->stage - 1].device);
     }
-    if (device->stage + 1 < job->plan.stage_count) {
+    if (device->stage + 1 < count) {
         add_caller(out, job, &job->plan.stage[device->stage + 1].device);
+    }
+    if (count > 1) {
+        add_caller(out, job, &job->plan.stage[(device->stage + count - 1) % count].device);
     }
 }
 
@@ -70,21 +71,6 @@ static void fill_peer(const struct core *core, const struct job_slot *job, size_
     }
 }
 
-static const char *source_hash(const struct job_slot *job, int64_t unit, int64_t *bytes)
-{
-    const struct center_version *whole = &job->center[job->whole];
-    if (job->plan.resume_version > 0 && job->cut.version == job->plan.resume_version) {
-        *bytes = job->cut.unit[unit].bytes;
-        return job->cut.unit[unit].sha256;
-    }
-    if (whole->version > 0 && whole->version == job->plan.resume_version) {
-        *bytes = whole->unit[unit].bytes;
-        return whole->unit[unit].sha256;
-    }
-    *bytes = 0; /* the seed */
-    return "";
-}
-
 static void fill_sources(const struct core *core, const struct job_slot *job, const struct plan_stage *stage,
                          struct assignment_run *run)
 {
@@ -94,7 +80,8 @@ static void fill_sources(const struct core *core, const struct job_slot *job, co
         source->unit = u;
         source->from = from->from;
         if (from->from != SOURCE_SEED) {
-            text_set(source->sha256, SHA256_SIZE, "%s", source_hash(job, u, &source->bytes));
+            text_set(source->sha256, SHA256_SIZE, "%s", source_hash(job, u));
+            source->bytes = source_bytes(job, u);
         }
         if (from->from == SOURCE_DEVICE) {
             const struct device_slot *holder = device_find(core, from->device.text);
@@ -106,22 +93,13 @@ static void fill_sources(const struct core *core, const struct job_slot *job, co
     }
 }
 
-static void fill_deadlines(const struct core *core, const struct job_slot *job, struct assignment_run *run)
-{
-    double expected = job->job.spec.expected_step_seconds > 0 ? job->job.spec.expected_step_seconds
-                                                              : job->plan.predicted_step_seconds;
-    double step_ms = fmin(fmax(5000 * expected, STEP_MS_MIN), 1e12);
-    run->step_ms = (int64_t)step_ms;
-    run->peer_ms = (int64_t)fmax(step_ms / 4, PEER_MS_MIN);
-    run->lease_ms = core->config.lease_ms;
-}
-
 static void fill_run(const struct core *core, const struct device_slot *device, struct assignment_run *run)
 {
     const struct job_slot *job = device->job;
     const struct plan *plan = &job->plan;
     const struct plan_stage *stage = &plan->stage[device->stage];
     run->job = job->job.id;
+    run->plan = plan->id;
     run->generation = plan->generation;
     run->phase = job_phase(job);
     run->resume_version = run->phase == PHASE_FINISHED ? plan->last_version : plan->resume_version;
@@ -142,7 +120,14 @@ static void fill_run(const struct core *core, const struct device_slot *device, 
     if (run->has_next) {
         fill_peer(core, job, device->stage + 1, &run->next);
     }
-    fill_deadlines(core, job, run);
+    run->has_neighbor = plan->stage_count > 1 && job->job.spec.neighbor_every > 0;
+    if (run->has_neighbor) {
+        fill_peer(core, job, (device->stage + 1) % plan->stage_count, &run->neighbor);
+    }
+    run->replica_bytes = stage->replica_bytes;
+    run->step_ms = job->job.deadlines.step_ms;
+    run->peer_ms = job->job.deadlines.peer_ms;
+    run->lease_ms = job->job.deadlines.lease_ms;
     run->total_steps = job->total_steps;
     run->job_spec = job->job.spec;
     run->data = job->job.data;
@@ -157,6 +142,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     memset(out, 0, sizeof(*out));
     out->revision = device->assignment_revision;
     out->interval_ms = core->config.heartbeat_ms;
+    memcpy(out->challenge, device->challenge, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
     add_neighbours(device, out);
     add_fetchers(core, device, out);
@@ -182,8 +168,7 @@ bool core_may_read_blob(const struct core *core, const char *device_id, const ch
     }
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     for (int64_t u = stage->first; u < stage->end; u++) {
-        int64_t bytes;
-        if (job->source[u].from == SOURCE_CENTER && strcmp(source_hash(job, u, &bytes), sha256) == 0) {
+        if (job->source[u].from == SOURCE_CENTER && strcmp(source_hash(job, u), sha256) == 0) {
             return true;
         }
     }

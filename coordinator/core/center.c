@@ -29,15 +29,27 @@ static bool version_refers(const struct center_version *version, size_t unit_cou
     return false;
 }
 
-/* Whether the unit is being brought into the center: its blob may be there before its row. */
-static bool is_awaited(const struct job_slot *job, const char *sha256)
+/* What the stage's device holds of the version that is on its way; NULL: it has not said so. */
+static const struct holding *coming_holding(const struct core *core, const struct job_slot *job, size_t stage,
+                                            int64_t unit)
 {
-    if (job->cut.version == 0 || job->ended || job_phase(job) != PHASE_FINISHED) {
+    const struct device_slot *device = stage_device(core, job, stage);
+    int64_t version = job->center[1 - job->whole].version;
+    return device ? holdings_find(core, device, job, version, unit) : NULL;
+}
+
+/* Whether the unit is being brought into the center: its blob may be there before its row. */
+static bool is_awaited(const struct core *core, const struct job_slot *job, const char *sha256)
+{
+    if (job->ended || !plan_active(job) || job->center[1 - job->whole].version == 0) {
         return false;
     }
-    for (size_t u = 0; u < job->unit_count; u++) {
-        if (strcmp(job->cut.unit[u].sha256, sha256) == 0) {
-            return true;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            const struct holding *holding = coming_holding(core, job, s, u);
+            if (holding && strcmp(holding->sha256, sha256) == 0) {
+                return true;
+            }
         }
     }
     return false;
@@ -52,7 +64,7 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
         if (version_refers(&job->center[0], job->unit_count, sha256) ||
-            version_refers(&job->center[1], job->unit_count, sha256) || (job != by && is_awaited(job, sha256))) {
+            version_refers(&job->center[1], job->unit_count, sha256) || (job != by && is_awaited(core, job, sha256))) {
             return true;
         }
     }
@@ -155,6 +167,15 @@ static void center_done(struct core *core, struct job_slot *job)
     }
 }
 
+void center_expect(struct core *core, struct job_slot *job, int64_t version)
+{
+    struct center_version *coming = center_coming(job);
+    center_discard(core, job);
+    memset(coming->present, 0, sizeof(coming->present));
+    coming->version = version;
+    coming->count = 0;
+}
+
 void center_collect(struct core *core, struct job_slot *job, int64_t version)
 {
     struct center_version *coming = center_coming(job);
@@ -167,21 +188,42 @@ void center_collect(struct core *core, struct job_slot *job, int64_t version)
         return;
     }
     int64_t bytes = 0;
+    bool goes_on = coming->version == version; /* a round has begun to store it */
     for (size_t u = 0; u < job->unit_count; u++) {
-        coming->present[u] = false;
+        bool differs = coming->present[u] && strcmp(coming->unit[u].sha256, job->cut.unit[u].sha256) != 0;
+        goes_on = goes_on && !(coming->count > 0 && differs);
         bytes += job->cut.unit[u].bytes;
     }
-    coming->version = version;
-    coming->count = 0;
+    rounds_reset(job);
+    if (!goes_on) {
+        center_expect(core, job, version);
+    }
     job->deadline_ms = core->now_ms + transfer_timeout_ms(bytes);
     job_touch(core, job);
     job_set_state(core, job, job->job.state, job->job.state_reason, "stores step %" PRId64 " in the center", version);
+    center_advance(core, job);
+}
+
+/* Whether the devices report the very hashes that came: a blob may come before the report. */
+static bool is_confirmed(const struct core *core, const struct job_slot *job)
+{
+    const struct center_version *coming = &job->center[1 - job->whole];
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            const struct holding *holding = coming_holding(core, job, s, u);
+            if (!holding || strcmp(holding->sha256, coming->unit[u].sha256) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 void center_advance(struct core *core, struct job_slot *job)
 {
     struct center_version *coming = center_coming(job), *old = center_whole(job);
-    if (coming->version == 0 || coming->count < job->unit_count) {
+    bool round = job_phase(job) != PHASE_FINISHED;
+    if (coming->version == 0 || coming->count < job->unit_count || (round && !is_confirmed(core, job))) {
         return;
     }
     job->whole = 1 - job->whole;
@@ -191,19 +233,25 @@ void center_advance(struct core *core, struct job_slot *job)
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, coming->version);
         drop_version(core, job, old, "");
     }
-    center_done(core, job);
+    if (round) {
+        rounds_center_done(core, job);
+    } else {
+        center_done(core, job);
+    }
 }
 
 bool core_may_store_unit(const struct core *core, const char *device_id, const struct center_unit *unit)
 {
     const struct device_slot *device = device_find(core, device_id);
     const struct job_slot *job = job_find(core, unit->job.text);
-    if (!device || !job || device->job != job || job_phase(job) != PHASE_FINISHED) {
+    if (!device || !job || device->job != job || !plan_active(job)) {
         return false;
     }
+    bool asked = job_phase(job) == PHASE_FINISHED
+                     ? unit->version == job->plan.last_version
+                     : unit->version > 0 && unit->version == job->round[ROUND_OF_CENTER].version;
     const struct plan_stage *stage = &job->plan.stage[device->stage];
-    return unit->generation == job->plan.generation && unit->version == job->plan.last_version &&
-           unit->unit >= stage->first && unit->unit < stage->end;
+    return asked && unit->generation == job->plan.generation && unit->unit >= stage->first && unit->unit < stage->end;
 }
 
 void handle_blob_stored(struct core *core, const struct event *event)
@@ -218,8 +266,12 @@ void handle_blob_stored(struct core *core, const struct event *event)
     struct job_slot *job = job_find(core, unit->job.text);
     struct center_version *coming = center_coming(job);
     bool whole = center_whole(job)->version == unit->version;
-    bool known = job->cut.version == unit->version;
-    if (known && strcmp(job->cut.unit[unit->unit].sha256, unit->sha256) != 0) {
+    const struct device_slot *device = device_find(core, event->blob_stored.device.text);
+    const struct holding *holding = holdings_find(core, device, job, unit->version, unit->unit);
+    const char *known = job->cut.version == unit->version ? job->cut.unit[unit->unit].sha256
+                        : holding                         ? holding->sha256
+                                                          : unit->sha256;
+    if (strcmp(known, unit->sha256) != 0) {
         act_problem(core, PROBLEM_INVALID_BLOB,
                     "unit %" PRId64 " at version %" PRId64 " has another hash than reported", unit->unit,
                     unit->version);
@@ -298,9 +350,10 @@ void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
     struct center_version *version = NULL;
     if (unit->version == job->job.version) {
         version = center_whole(job);
-    } else if (job_phase(job) == PHASE_FINISHED && unit->version == job->plan.last_version &&
-               unit->generation == job->plan.generation) {
+    } else if (plan_active(job) && job->plan.state != PLAN_PREPARING && unit->generation == job->plan.generation &&
+               (job_phase(job) != PHASE_FINISHED || unit->version == job->plan.last_version)) {
         version = center_coming(job);
+        version = version->count == 0 || version->version == unit->version ? version : NULL;
     }
     bool exists = unit->unit >= 0 && unit->unit < (int64_t)job->unit_count;
     if (version && exists && !version->present[unit->unit]) {

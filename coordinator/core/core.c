@@ -51,9 +51,10 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
     core->planning = calloc(1, sizeof(*core->planning));
-    core->preview = calloc(1, sizeof(*core->preview));
+    core->holder = pointers_new(config->devices_max);
+    core->answer = calloc(1, sizeof(*core->answer));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept || !core->device_list ||
-        !core->job_list || !core->queue || !core->candidate || !core->planning || !core->preview) {
+        !core->job_list || !core->queue || !core->candidate || !core->holder || !core->planning || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the core");
     }
     core->holding_fresh = 1;
@@ -81,7 +82,8 @@ void core_free(struct core **pointer)
     free(core->queue);
     free(core->candidate);
     free(core->planning);
-    free(core->preview);
+    free(core->holder);
+    free(core->answer);
     free(core);
     *pointer = NULL;
 }
@@ -189,6 +191,12 @@ static void handle_model_stored(struct core *core, const struct event *event)
     act_publish(core, "model_stored", "", "model '%s' is stored", model->name);
 }
 
+static void handle_disk(struct core *core, const struct event *event)
+{
+    core->disk_nearly_full = event->disk.nearly_full;
+    act_reply(core, 204, OBJECT_NOTHING, NULL);
+}
+
 /* ---- the end of a step ---- */
 
 /* Those left over from an earlier step are not marked: marks take room from the actions that are to settle them. */
@@ -199,7 +207,7 @@ static void settle_failures(struct core *core)
     core->unsettled = false;
     for (size_t i = 0; i < count; i++) {
         struct job_slot *job = all ? job_slot_at(core, i) : core->job_list[i];
-        if (job->failure == FAILURE_NONE) {
+        if (job->failure.cause == FAILURE_NONE) {
             continue;
         }
         if (!act_room(core)) {
@@ -233,6 +241,7 @@ static void flush_device(struct core *core, struct device_slot *device)
 static void flush_job(struct core *core, struct job_slot *job)
 {
     int64_t store_ms = 5 * core->config.heartbeat_ms;
+    incident_settle(core, job);
     bool show = job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
     if (show && core->now_ms - job->progress_stored_ms >= store_ms) {
         job->changed = true;
@@ -254,11 +263,17 @@ static void flush_job(struct core *core, struct job_slot *job)
         job->progress_shown_ms = core->now_ms;
         act_wake(core, OBJECT_JOB, job->job.id.text);
     }
+    if (job->incident_changed) {
+        job->incident.revision++;
+        act_persist(core, OBJECT_INCIDENT, &job->incident);
+        act_wake(core, OBJECT_INCIDENT, job->incident.id.text);
+    }
     if (job->changed) {
         job->progress_stored_ms = core->now_ms;
+        deadlines_fill(core, job);
         act_persist(core, OBJECT_JOB, &job->job);
     }
-    job->listed = job->changed = job->plan_changed = job->previous_changed = false;
+    job->listed = job->changed = job->plan_changed = job->previous_changed = job->incident_changed = false;
 }
 
 static int64_t earliest(const int64_t *due_ms, size_t count)
@@ -272,9 +287,9 @@ static int64_t earliest(const int64_t *due_ms, size_t count)
 
 static int64_t job_due_ms(const struct job_slot *job)
 {
-    int64_t due = job->deadline_ms < job->suspicion_ms ? job->deadline_ms : job->suspicion_ms;
-    due = job->gather_ms < due ? job->gather_ms : due;
-    return job->export_ms < due ? job->export_ms : due;
+    const int64_t all[] = {job->deadline_ms, job->suspicion_ms, job->gather_ms,    job->export_ms,
+                           job->step_due_ms, job->join_ms,      rounds_due_ms(job)};
+    return earliest(all, sizeof(all) / sizeof(all[0]));
 }
 
 static void settle(struct core *core)
@@ -282,6 +297,9 @@ static void settle(struct core *core)
     settle_failures(core);
     if (core->schedule || core->pass_open) {
         scheduler_run(core);
+    }
+    if ((core->joinable || core->join_open) && !core->schedule && !core->pass_open) {
+        join_run(core);
     }
     for (size_t i = 0; i < core->device_list_count; i++) {
         flush_device(core, core->device_list[i]);
@@ -305,7 +323,7 @@ static void settle(struct core *core)
     int64_t devices = earliest(core->device_due_ms, core->devices.fresh);
     int64_t jobs = earliest(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
-    if (core->schedule || core->pass_open || core->unsettled) {
+    if (core->schedule || core->pass_open || core->unsettled || core->joinable || core->join_open) {
         core->deadline_ms = core->now_ms; /* this step was cut short */
     }
 }
@@ -324,6 +342,9 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_MODEL_STORED] = handle_model_stored,
         [EVENT_BLOB_STORED] = handle_blob_stored,
         [EVENT_EXPORTED] = handle_exported,
+        [EVENT_PLAN_QUESTION] = handle_plan_question,
+        [EVENT_POLL_BROKEN] = handle_poll_broken,
+        [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));
     core->restored = true;

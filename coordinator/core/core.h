@@ -32,6 +32,11 @@ size_t core_job_count(const struct core *core);
 const struct job *core_job_at(const struct core *core, size_t index); /* in order of ids */
 const struct job *core_job(const struct core *core, const char *id);
 const struct plan *core_job_plan(const struct core *core, const char *job_id); /* the newest */
+/* Its open incident; NULL: none. Those that are over are in the store. */
+const struct incident *core_job_incident(const struct core *core, const char *job_id);
+/* Who holds what of the job, and what each failure would cost. false: unknown or ended. A quarter of a megabyte: for
+ * the heap. Costs some milliseconds on large fleets: not for polling in a loop. */
+bool core_replicas(const struct core *core, const char *job_id, struct replicas *out);
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index); /* in order of names */
 const struct dataset *core_dataset(const struct core *core, const char *name);

@@ -71,6 +71,10 @@ void devices_tick(struct core *core);
 /* Deadlines moved because a turn came late. */
 void devices_late(struct core *core, int64_t late_ms);
 int64_t device_due_ms(const struct core *core, const struct device_slot *device);
+/* Reckon anew when it is due. */
+void device_time(struct core *core, struct device_slot *device);
+/* Its connections are broken and it does not answer: as good as lost, though its lease still runs. */
+void device_disconnected(struct core *core, struct device_slot *device);
 bool device_online(const struct device_slot *device);
 /* Reachable for others: online or suspect. */
 bool device_reachable(const struct device_slot *device);
@@ -82,9 +86,11 @@ void device_release(struct core *core, struct device_slot *device);
 /* ---- holdings.c ---- */
 void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
 void holdings_clear(struct core *core, struct device_slot *device);
-/* NULL: the device does not hold it. */
-const struct holding *holdings_find(const struct core *core, const struct device_slot *device, const char *job_id,
-                                    int64_t version, int64_t unit);
+/* Whether a decision about the job may rest on it: it is on the job's line, and the device was not told to drop it. */
+bool holdings_usable(const struct job_slot *job, const struct holding_item *item);
+/* NULL: the device does not hold it usably. */
+const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
+                                    const struct job_slot *job, int64_t version, int64_t unit);
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id);
 /* What the device shall drop, by what it holds and how the jobs stand: drop[DROPS_MAX]. */
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop);
@@ -92,15 +98,90 @@ size_t holdings_drops(const struct core *core, const struct device_slot *device,
 void holdings_let_go(struct core *core, struct device_slot *device);
 /* Wake every device whose assignment depends on the job: its stages and all that hold something of it. */
 void job_touch(struct core *core, struct job_slot *job);
-/* Whether reachable devices hold every unit of the job's cut. */
-bool cut_held(const struct core *core, const struct job_slot *job);
-/* After a restart: find the newest plan's start version among the holdings again. */
-void cut_rebuild(struct core *core, struct job_slot *job);
-/* What the stages hold at `version` becomes the cut. false: something is missing yet. */
+/* Take what the stages' devices hold at the version as the job's cut. false: something is missing. */
 bool cut_take(const struct core *core, struct job_slot *job, int64_t version);
-/* Choose where every unit of the plan comes from; fills source and the plan's bytes_moved; returns all bytes on the
- * way. */
-int64_t sources_choose(struct core *core, struct job_slot *job);
+
+/* ---- recovery.c ---- */
+/* Whether a version that was computed or loaded in a generation is part of what the job does now. */
+bool line_holds(const struct job *job, int64_t generation, int64_t version);
+/* A generation starts from version `first`. */
+void line_push(struct job *job, int64_t generation, int64_t first);
+bool absent_has(const struct absent *absent, const struct device_slot *device);
+/* The newest version of which reachable devices, but for the absent ones, hold every unit with one hash, and its
+ * hashes; else what the center has, or 0, and an empty cut. */
+int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
+                       struct cut *out);
+/* The same for the job's next generation; sets its cut. */
+int64_t recovery_choose(struct core *core, struct job_slot *job);
+/* Whether a device that has not told what it holds may have what the start would lack. */
+bool recovery_must_gather(struct core *core, const struct job_slot *job);
+/* Of the plan's resume_version; "" and 0: from the seed. */
+const char *source_hash(const struct job_slot *job, int64_t unit);
+int64_t source_bytes(const struct job_slot *job, int64_t unit);
+/* Where each stage takes its units from: job->source, job->moving_bytes, plan.bytes_moved. */
+void sources_choose(struct core *core, struct job_slot *job);
+
+/* ---- rounds.c ---- */
+/* Versions below it are dropped. */
+int64_t rounds_pin(const struct job_slot *job);
+/* None is open any more. */
+void rounds_reset(struct job_slot *job);
+/* Rows of a round to the center were restored. */
+void rounds_restore_center(struct core *core, struct job_slot *job);
+/* Commit what is complete. */
+void rounds_check(struct core *core, struct job_slot *job);
+void rounds_center_done(struct core *core, struct job_slot *job);
+void rounds_tick(struct core *core, struct job_slot *job);
+int64_t rounds_due_ms(const struct job_slot *job);
+/* What stage 0 says of its rounds, and the answer in the reply. */
+void rounds_take(struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat);
+
+/* ---- suspicion.c ---- */
+void handle_poll_broken(struct core *core, const struct event *event);
+void suspicion_take(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
+/* Ask the device for a sign of life at once. */
+void suspicion_challenge(struct core *core, struct device_slot *device);
+void suspicion_clear(struct device_slot *device);
+int64_t suspicion_due_ms(const struct device_slot *device);
+void suspicion_late(const struct core *core, struct device_slot *device);
+void suspicion_tick(struct core *core, struct device_slot *device);
+/* An error of code peer has waited long enough. */
+void suspicion_settle(struct core *core, struct job_slot *job);
+/* When the device was last seen alive, by itself or by its peers. */
+int64_t device_alive_ms(const struct core *core, const struct device_slot *device);
+bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device);
+/* When the first of those that the job avoids is taken again; NEVER: it avoids nobody. */
+int64_t avoided_until_ms(const struct core *core, const struct job_slot *job);
+/* A step was applied, or the plan begins to run: the next is waited for. */
+void stall_watch(struct core *core, struct job_slot *job);
+void stall_tick(struct core *core, struct job_slot *job);
+
+/* ---- incidents.c ---- */
+void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure);
+void incident_decided(struct core *core, struct job_slot *job);
+void incident_ready(struct core *core, struct job_slot *job);
+/* At the end of a step: resolved when a step beyond the start is done. */
+void incident_settle(struct core *core, struct job_slot *job);
+/* The job has ended or is paused. */
+void incident_end(struct core *core, struct job_slot *job);
+void incident_restore(struct core *core, const struct incident *row);
+
+/* ---- join.c ---- */
+/* Whether jobs that run are better off with a device that is free. */
+void join_run(struct core *core);
+/* The plan begins to run: when to look for more devices. */
+void join_watch(struct core *core, struct job_slot *job);
+
+/* ---- deadlines.c ---- */
+void deadlines_fill(const struct core *core, struct job_slot *job);
+int64_t suspect_ms(const struct core *core);
+int64_t challenge_ms(const struct core *core, const struct device_slot *device);
+/* How long a phase may take before its generation fails. */
+int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job);
+int64_t stop_timeout_ms(const struct job_slot *job);
+int64_t transfer_timeout_ms(int64_t bytes);
+/* How long no step may be applied, an evaluation included that may be due. */
+int64_t step_timeout_ms(const struct job_slot *job);
 
 /* ---- heartbeats.c ---- */
 void handle_heartbeat(struct core *core, const struct event *event);
@@ -137,25 +218,35 @@ struct placement_request {
     const struct job_slot *job; /* NULL: not submitted yet */
     enum candidates candidates;
     const struct replan_request *wish; /* NULL: as the planner chooses */
+    bool avoid;                        /* leave out those that the job avoids */
+    struct absent without;             /* and these */
 };
 /* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too little memory;
  * ERR_INVALID: the wish cannot be met. */
 NODISCARD int placement_choose(struct core *core, const struct placement_request *request, struct err *err);
 /* How many devices would match, whatever they do now; leaves core->candidate. */
 size_t placement_count(struct core *core, const struct placement_request *request);
+/* The same without leaving them, and the memory that they have free together. */
+size_t placement_there(const struct core *core, const struct placement_request *request, uint64_t *bytes);
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
                                                   struct replan_request *out);
 /* Write the planning's answer into a plan. */
 void placement_fill(const struct planning *planning, struct plan *plan);
+/* Of one version of the whole state. */
+uint64_t placement_state_bytes(const struct planning *planning);
 bool placement_one_class(const struct planning *planning);
 
 /* ---- scheduler.c ---- */
 void scheduler_run(struct core *core);
+/* Whether some device takes work now. */
+bool scheduler_any_free(const struct core *core);
 
 /* ---- jobs.c ---- */
 void handle_job_submit(struct core *core, const struct event *event);
 void handle_job_verb(struct core *core, const struct event *event);
+/* Write the planning's answer into core->answer's preview. */
+void preview_stages(struct core *core, const struct model *model);
 /* What a new slot needs when its job (id, spec, data) is in it. */
 void job_init(struct core *core, struct job_slot *job, const struct model *model);
 void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message);
@@ -169,7 +260,7 @@ void generation_stop(struct core *core, struct job_slot *job, int reason);
 /* Go on when the phase is complete. */
 void generation_advance(struct core *core, struct job_slot *job);
 /* Note that the generation failed; the first cause counts. */
-void generation_fail(struct core *core, struct job_slot *job, enum failure_cause cause, const char *format, ...)
+void generation_fail(struct core *core, struct job_slot *job, struct blame blame, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* At the end of the step. */
 void generation_failed(struct core *core, struct job_slot *job);
@@ -177,16 +268,14 @@ void generation_tick(struct core *core, struct job_slot *job);
 /* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
  * stopped, unless that is known already. */
 void plan_close(struct core *core, struct job_slot *job, int64_t version);
-/* How long a phase may take before its generation fails. */
-int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job, int64_t state_bytes);
-int64_t stop_timeout_ms(const struct job_slot *job);
-int64_t transfer_timeout_ms(int64_t bytes);
 
 /* ---- center.c ---- */
 void handle_blob_stored(struct core *core, const struct event *event);
 void handle_exported(struct core *core, const struct event *event);
 struct center_version *center_whole(struct job_slot *job);
 struct center_version *center_coming(struct job_slot *job);
+/* A version begins to come; what had come of another one is forgotten. */
+void center_expect(struct core *core, struct job_slot *job, int64_t version);
 /* The stop is complete at `version`: bring it into the center, then pause or export. */
 void center_collect(struct core *core, struct job_slot *job, int64_t version);
 /* Go on when every unit of the coming version is there. */
@@ -206,6 +295,9 @@ void center_keep_job(struct core *core, const struct job_slot *job);
 void center_restore_unit(struct job_slot *job, const struct center_unit *unit);
 /* After all rows: a job whose newest version is not whole in the rows has none. */
 void center_restored(struct core *core, struct job_slot *job);
+
+/* ---- coverage.c ---- */
+void handle_plan_question(struct core *core, const struct event *event);
 
 /* ---- restore.c ---- */
 void handle_restored(struct core *core, const struct event *event);

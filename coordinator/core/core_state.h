@@ -15,6 +15,8 @@
 #define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */
 #define FAILURES_MAX 3               /* generations in a row without a step of progress */
+#define AVOIDED_MAX 8                /* devices that a job does without for a while */
+#define STALL_SHIFT_MAX 6            /* a job that stalls again and again gets up to 2^6 times its step deadline */
 #define EXPORT_ATTEMPTS_MAX 5
 #define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
 #define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
@@ -34,6 +36,14 @@ struct link_sums {
     double count, seconds, bytes, bytes_squared, bytes_seconds;
 };
 
+/* A device that another one cannot reach, as that one reported. */
+struct trouble {
+    struct device_id device;
+    int kind; /* enum peer_trouble */
+    int64_t since_ms;
+    int64_t due_ms; /* the device has answered: the link is blamed then; NEVER: it has not */
+};
+
 /* What a device measured in its present or last job. 0: not measured. */
 struct device_profile {
     struct job_id job;
@@ -47,11 +57,20 @@ struct device_slot {
     size_t stage;
     int64_t seen_ms;
     int64_t assignment_revision;
-    uint32_t holdings;       /* first of its list; 0: none */
-    int64_t let_go_revision; /* of the assignment that last named something to drop */
-    bool holdings_known;     /* it has told them since its boot and ours */
-    bool changed, touched;   /* at the end of this step: write the row; wake its polls */
-    uint64_t reserved;       /* number of the scheduler's pass in which it is kept for a waiting job */
+    uint32_t holdings;                        /* first of its list; 0: none */
+    int64_t let_go_revision;                  /* of the assignment that last named something to drop */
+    bool holdings_known;                      /* it has told them since its boot and ours */
+    int64_t asked_bytes;                      /* scratch of sources_choose: what others shall fetch from it */
+    struct trouble trouble[PEER_REPORTS_MAX]; /* whom it cannot reach in its present generation */
+    size_t trouble_count;
+    char challenge[ID_SIZE];  /* the nonce that its next heartbeat shall repeat; "": none */
+    int64_t challenge_due_ms; /* for the answer; NEVER */
+    bool silent;              /* it left a challenge without an answer: no plan takes it */
+    bool poll_broken;         /* the connection of its poll broke */
+    double jitter_ms;         /* by how much its heartbeats are late, as a rule */
+    int64_t busy_ms;          /* its compute thread is in one task so long */
+    bool changed, touched;    /* at the end of this step: write the row; wake its polls */
+    uint64_t reserved;        /* number of the scheduler's pass in which it is kept for a waiting job */
     struct link_sums link[LINKS_MAX];
     size_t next_link; /* the one to be replaced next */
     struct device_profile profile;
@@ -59,12 +78,14 @@ struct device_slot {
 
 struct stage_report {
     bool ready;
+    bool failed_at_peer; /* it could not prepare because it did not reach another device */
+    double fetch_seconds;
     bool stopped;
     int64_t stopped_version;
     int64_t step;
 };
 
-/* A version of which the devices hold every unit: what the last stop left. */
+/* A version of which the devices hold every unit: what the last stop left, or where a generation started. */
 struct cut {
     int64_t version; /* 0: none */
     struct {
@@ -98,10 +119,57 @@ enum failure_cause {
     FAILURE_RESTARTED, /* a new boot, or a generation from another life */
     FAILURE_ERROR,     /* a device reported one */
     FAILURE_DEADLINE,  /* of prepare, stop or finish */
+    FAILURE_LINK,      /* two live devices do not reach each other */
+    FAILURE_STALLED,   /* no step for too long */
+};
+
+/* Why a generation fails. */
+struct blame {
+    enum failure_cause cause;
+    const struct device_slot *device; /* whose fault it is; NULL: nobody's in particular */
+    const struct device_slot *other;  /* LINK: the other end */
+    int64_t since_ms;                 /* the last sign of life or progress as far as known */
+};
+
+struct failure {
+    enum failure_cause cause; /* NONE: none noted */
+    struct incident_device device[2];
+    size_t device_count;
+    int64_t since_ms;
+    char text[MESSAGE_SIZE];
+};
+
+/* Devices that are thought away. */
+struct absent {
+    const struct device_id *device;
+    size_t count;
+};
+
+enum round_kind { ROUND_OF_NEIGHBOR, ROUND_OF_CENTER, ROUND_KINDS };
+
+/* The round of replication of a kind that is open in this generation. */
+struct open_round {
+    int64_t version; /* 0: none */
+    int64_t last;    /* the newest that was ever open */
+    int64_t deadline_ms;
+};
+
+/* A device that is left out of a job's plans while the job can do without it. */
+struct avoided {
+    struct device_id device;
+    int64_t until_ms;
+};
+
+/* An incident's points in time, of the core's clock; 0: not yet. */
+struct incident_times {
+    int64_t suspected_ms, detected_ms, decided_ms, ready_ms;
 };
 
 struct job_slot {
     struct job job;
+    struct incident incident; /* the open one, or the one that ended in this step */
+    bool has_incident, incident_changed;
+    struct incident_times times;
     struct plan plan;     /* the newest; valid when has_plan */
     struct plan previous; /* the one before: its last row is written in the step that makes the next */
     bool has_plan;
@@ -121,29 +189,42 @@ struct job_slot {
     struct center_version center[2];
     int whole; /* which of the two is job.version; the other one is on its way */
 
+    struct open_round round[ROUND_KINDS];
+
     int64_t deadline_ms;    /* of the phase; NEVER */
-    int64_t suspicion_ms;   /* a peer error stands unless a lease runs out before; NEVER */
+    int64_t suspicion_ms;   /* an error of code peer stands unless its suspicion is settled before; NEVER */
     size_t suspicion_stage; /* who reported it */
     char suspicion_text[MESSAGE_SIZE];
-    int64_t gather_ms; /* after a restart: wait for holdings until then; NEVER */
-    int64_t export_ms; /* try the export again; NEVER */
+    int64_t progress_ms;   /* when some stage's step last rose */
+    int64_t step_due_ms;   /* for the next step, then for a stalled job to recover; NEVER */
+    int stall_shift;       /* its step deadline is so many times doubled */
+    int64_t join_ms;       /* look for more devices then; NEVER */
+    int64_t join_after_ms; /* a device that joined has not paid for itself before */
+    uint64_t join_looked;  /* the pass of join.c that looked at it last */
+    struct avoided avoided[AVOIDED_MAX];
+    size_t next_avoided; /* the one to be replaced next */
+    int64_t gather_ms;   /* after a restart: wait for holdings until then; NEVER */
+    int64_t export_ms;   /* try the export again; NEVER */
     int export_attempts;
-    int64_t decided_ms; /* when the plan was made */
+    int64_t decided_ms;   /* when the plan was made */
+    int64_t moving_bytes; /* of state that its devices fetch */
+    int64_t state_bytes;  /* of all units, about */
     int64_t generation_floor;
 
     uint64_t tried; /* the scheduler's pass that looked at it last */
     bool has_wish;  /* cuts and devices of a replan that is under way */
     struct replan_request wish;
-    int stop_reason;            /* enum plan_reason of the plan after the stop */
-    int waiting_reason;         /* enum plan_reason of the plan after waiting for devices */
-    enum failure_cause failure; /* noted in this step */
-    char failure_text[MESSAGE_SIZE];
-    int failures;         /* generations in a row without progress */
-    int64_t reached_step; /* of this generation */
-    int64_t error_step;   /* the furthest step at which a generation failed by an error */
+    int stop_reason;        /* enum plan_reason of the plan after the stop */
+    int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
+    struct failure failure; /* noted in this step */
+    int failures;           /* generations in a row without a step, by a link: the start may be to blame */
+    int faults;             /* generations in a row without progress, by the job's own doing */
+    int64_t reached_step;   /* of this generation */
+    int64_t error_step;     /* the furthest step at which a generation failed by an error */
     struct memory_cap cap[STAGES_MAX];
     size_t cap_count;
 
+    double known_step_seconds; /* measured by this plan or one before; 0: never */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
     int64_t metric_step[METRIC_NAMES]; /* the last one told, by name */
@@ -153,12 +234,14 @@ struct job_slot {
 /* Memory of stages by range of units: linear in threads and micro-batches in flight, so three calls say all. */
 struct stage_bytes {
     uint64_t base, per_thread, per_micro_batch;
+    uint64_t snapshot; /* one copy of the state */
     uint32_t stamp;
 };
 
 struct core {
     struct core_config config;
     bool restored;
+    bool disk_nearly_full;     /* the store's: rounds to the center pause */
     const struct event *event; /* of this step */
     struct actions *actions;
     int64_t now_ms, wall_ms;
@@ -182,16 +265,20 @@ struct core {
     size_t device_list_count;
     struct job_slot **job_list; /* [jobs_max] */
     size_t job_list_count;
-    bool schedule;           /* something changed for jobs that wait */
-    bool unsettled;          /* failures wait for the next step: this one's actions were enough */
-    uint64_t pass;           /* of the scheduler over the jobs that wait */
-    bool pass_open;          /* it was cut short and goes on in the next step */
-    bool any_free;           /* some device takes work now */
+    bool schedule;  /* something changed for jobs that wait */
+    bool unsettled; /* failures wait for the next step: this one's actions were enough */
+    uint64_t pass;  /* of the scheduler over the jobs that wait */
+    bool pass_open; /* it was cut short and goes on in the next step */
+    bool any_free;  /* some device takes work now */
+    bool joinable;  /* a device became free: jobs that run may want it */
+    bool join_open; /* a pass over them was cut short */
+    uint64_t join_pass;
     bool in_pass;            /* reservations count only among jobs that wait */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
 
     /* Scratch of placement. */
     struct device_slot **candidate; /* [devices_max] */
+    struct device_slot **holder;    /* [devices_max], scratch of recovery_start */
     size_t candidate_count;
     struct planning *planning;
 
@@ -201,7 +288,7 @@ struct core {
     struct enroll_reply enroll_reply;
     struct center_unit center_unit;
     struct checkpoint checkpoint;
-    struct job_preview *preview;
+    struct plan_answer *answer; /* dry runs use its preview */
 };
 
 /* Everything about one attempt to place a job. */

@@ -19,14 +19,7 @@ bool device_needed(const struct device_slot *device)
     return device->job && (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
 }
 
-/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect. */
-static int64_t suspect_ms(const struct core *core)
-{
-    int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
-    return ms < core->config.lease_ms ? ms : core->config.lease_ms;
-}
-
-int64_t device_due_ms(const struct core *core, const struct device_slot *device)
+static int64_t lease_due_ms(const struct core *core, const struct device_slot *device)
 {
     switch ((enum device_state)device->device.state) {
     case DEVICE_ONLINE: return device->seen_ms + suspect_ms(core);
@@ -38,6 +31,17 @@ int64_t device_due_ms(const struct core *core, const struct device_slot *device)
     case DEVICE_REMOVED: break;
     }
     return NEVER;
+}
+
+int64_t device_due_ms(const struct core *core, const struct device_slot *device)
+{
+    int64_t lease = lease_due_ms(core, device), suspicion = suspicion_due_ms(device);
+    return lease < suspicion ? lease : suspicion;
+}
+
+void device_time(struct core *core, struct device_slot *device)
+{
+    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
 }
 
 static void set_state(struct core *core, struct device_slot *device, int state, const char *event)
@@ -54,18 +58,59 @@ void device_seen(struct core *core, struct device_slot *device)
     device->device.last_seen_ms = core->wall_ms;
     if (!device_online(device)) {
         set_state(core, device, DEVICE_ONLINE, "device_online");
-        core->schedule = true;
+        core->schedule = core->joinable = true;
     }
-    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+    device_time(core, device);
+}
+
+/* Whether somebody who is not ready yet takes units from the device. */
+static bool is_source(const struct job_slot *job, const struct device_slot *device)
+{
+    if (!job->peer_sources || job_phase(job) != PHASE_PREPARE) {
+        return false;
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        for (int64_t u = stage->first; !job->report[s].ready && u < stage->end; u++) {
+            if (job->source[u].from == SOURCE_DEVICE &&
+                strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The jobs that it works for, or that take units from it. */
+static void fail_its_jobs(struct core *core, const struct device_slot *device, struct blame blame, const char *how)
+{
+    if (device->job && device_needed(device)) {
+        generation_fail(core, device->job, blame, "device '%s' %s", device->device.name, how);
+    }
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = job_slot_at(core, i);
+        if (job != device->job && is_source(job, device)) {
+            generation_fail(core, job, blame, "device '%s', which has units to hand over, %s", device->device.name,
+                            how);
+        }
+    }
 }
 
 static void device_lost(struct core *core, struct device_slot *device)
 {
+    const struct blame blame = {
+        .cause = FAILURE_DEVICE_LOST, .device = device, .since_ms = device_alive_ms(core, device)};
+    fail_its_jobs(core, device, blame, "is lost");
     set_state(core, device, DEVICE_LOST, "device_lost");
-    struct job_slot *job = device->job;
-    if (job && device_needed(device)) {
-        generation_fail(core, job, FAILURE_DEVICE_LOST, "device '%s' is lost", device->device.name);
-    }
+    suspicion_clear(device);
+}
+
+void device_disconnected(struct core *core, struct device_slot *device)
+{
+    const struct blame blame = {
+        .cause = FAILURE_DEVICE_LOST, .device = device, .since_ms = device_alive_ms(core, device)};
+    fail_its_jobs(core, device, blame, "is silent and its connections broke");
+    set_state(core, device, DEVICE_DISCONNECTED, "device_disconnected");
 }
 
 void devices_tick(struct core *core)
@@ -76,7 +121,9 @@ void devices_tick(struct core *core)
         if (core->device_due_ms[table_slot(&core->devices, device)] > core->now_ms) {
             continue;
         }
-        if (core->now_ms - device->seen_ms >= core->config.lease_ms) {
+        if (lease_due_ms(core, device) > core->now_ms) {
+            suspicion_tick(core, device);
+        } else if (core->now_ms - device->seen_ms >= core->config.lease_ms) {
             device_lost(core, device);
         } else {
             set_state(core, device, DEVICE_SUSPECT, "device_suspect");
@@ -92,14 +139,24 @@ void devices_late(struct core *core, int64_t late_ms)
         int64_t seen_ms = device->seen_ms + late_ms;
         seen_ms = seen_ms > least_ms ? seen_ms : least_ms;
         device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
-        core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+        suspicion_late(core, device);
+        device_time(core, device);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = job_slot_at(core, i);
-        int64_t *const deadline[] = {&job->deadline_ms, &job->suspicion_ms, &job->gather_ms, &job->export_ms};
+        int64_t *const deadline[] = {&job->deadline_ms,
+                                     &job->suspicion_ms,
+                                     &job->gather_ms,
+                                     &job->export_ms,
+                                     &job->step_due_ms,
+                                     &job->join_ms,
+                                     &job->round[ROUND_OF_NEIGHBOR].deadline_ms,
+                                     &job->round[ROUND_OF_CENTER].deadline_ms};
+        int64_t soon_ms = core->now_ms + 2 * core->config.heartbeat_ms;
         for (size_t k = 0; k < sizeof(deadline) / sizeof(deadline[0]); k++) {
             *deadline[k] += *deadline[k] == NEVER ? 0 : late_ms;
         }
+        job->step_due_ms = job->step_due_ms < soon_ms ? soon_ms : job->step_due_ms; /* nobody was heard meanwhile */
         job_mark(core, job);
     }
 }
@@ -113,16 +170,19 @@ void device_assign(struct core *core, struct device_slot *device, struct job_slo
         device_changed(core, device);
     }
     device->stage = stage;
+    device->trouble_count = 0; /* of the generation before */
+    device->busy_ms = 0;
     device_touch(core, device);
 }
 
 void device_release(struct core *core, struct device_slot *device)
 {
     device->job = NULL;
+    device->trouble_count = 0;
     memset(device->device.job, 0, ID_SIZE);
     device_changed(core, device);
     device_touch(core, device);
-    core->schedule = true;
+    core->schedule = core->joinable = true;
 }
 
 /* ---- enrolment ---- */
@@ -150,6 +210,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     device->device.state = DEVICE_ONLINE;
     device->device.created_ms = core->wall_ms;
     device->assignment_revision = core->revision_base;
+    suspicion_clear(device);
     memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
     return device;
 }
@@ -157,16 +218,17 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
 /* A new boot: what was held in memory is gone, and so is what it did for a job. */
 static void take_boot(struct core *core, struct device_slot *device, const char *boot)
 {
+    const struct blame blame = {
+        .cause = FAILURE_RESTARTED, .device = device, .since_ms = device_alive_ms(core, device)};
     memcpy(device->device.boot, boot, ID_SIZE);
     holdings_clear(core, device);
     device->holdings_known = false;
+    suspicion_clear(device);
     device_touch(core, device);
-    struct job_slot *job = device->job;
-    if (job && !device_needed(device)) {
+    if (device->job && !device_needed(device)) {
         device_release(core, device);
-    } else if (job) {
-        generation_fail(core, job, FAILURE_RESTARTED, "device '%s' has started anew", device->device.name);
     }
+    fail_its_jobs(core, device, blame, "has started anew");
 }
 
 static void take_request(struct device *device, const struct enroll_request *request)
@@ -212,7 +274,7 @@ void handle_enroll(struct core *core, const struct event *event)
     }
     device_changed(core, device);
     device_seen(core, device);
-    core->schedule = true;
+    core->schedule = core->joinable = true;
     if (!known) {
         act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled", device->device.name);
     }
@@ -235,11 +297,8 @@ static bool device_named(const struct core *core, const struct device_slot *devi
                 return true;
             }
         }
-        bool fetched = job->peer_sources && job_phase(job) == PHASE_PREPARE;
-        for (size_t u = 0; fetched && u < job->unit_count; u++) {
-            if (job->source[u].from == SOURCE_DEVICE && strcmp(job->source[u].device.text, id) == 0) {
-                return true;
-            }
+        if (is_source(job, device)) {
+            return true;
         }
     }
     return false;
@@ -250,7 +309,7 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
     if (device->device.cordoned != cordoned) {
         device->device.cordoned = cordoned;
         device_changed(core, device);
-        core->schedule = true;
+        core->schedule = core->joinable = true;
         act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned", device->device.id.text,
                     cordoned ? "device '%s' takes no new work" : "device '%s' takes work again", device->device.name);
     }

@@ -12,8 +12,10 @@
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/heartbeat.h"
+#include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/plan.h"
+#include "schema/replicas.h"
 
 enum event_type {
     EVENT_RESTORED, /* always the first: the rows of the store, or none */
@@ -27,6 +29,9 @@ enum event_type {
     EVENT_MODEL_STORED,   /* POST /v1/models */
     EVENT_BLOB_STORED,    /* a unit's state from an agent is durable in the blob store */
     EVENT_EXPORTED,       /* the answer to ACTION_EXPORT */
+    EVENT_PLAN_QUESTION,  /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
+    EVENT_POLL_BROKEN,    /* the connection of a device's parked poll broke: a hint that it may be gone */
+    EVENT_DISK,           /* the store's disk is nearly full, or no longer */
 };
 
 /* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps the model alive so
@@ -50,6 +55,8 @@ struct event_restored {
     size_t model_count;
     const struct center_unit *center_unit;
     size_t center_unit_count;
+    const struct incident *incident; /* open ones */
+    size_t incident_count;
 };
 
 struct event_enroll {
@@ -104,6 +111,18 @@ struct event_exported {
     int64_t bytes;
 };
 
+struct event_plan_question {
+    const struct plan_question *question;
+};
+
+struct event_poll_broken {
+    struct device_id device;
+};
+
+struct event_disk {
+    bool nearly_full; /* rounds to the center pause */
+};
+
 struct event {
     enum event_type type;
     int64_t now_ms;   /* CLOCK_BOOTTIME; decides */
@@ -120,6 +139,9 @@ struct event {
         struct event_model_stored model_stored;
         struct event_blob_stored blob_stored;
         struct event_exported exported;
+        struct event_plan_question plan_question;
+        struct event_poll_broken poll_broken;
+        struct event_disk disk;
     };
 };
 

@@ -1,58 +1,10 @@
 /* The one path for every change of plan: generation g+1 from version t. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
-
-#define PREPARE_MS 60000
-#define STOP_MS 30000
-#define TRANSFER_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that is waited for */
-
-/* ---- deadlines ---- */
-
-int64_t transfer_timeout_ms(int64_t bytes)
-{
-    return PREPARE_MS + bytes / TRANSFER_BYTES_PER_MS;
-}
-
-int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job, int64_t state_bytes)
-{
-    const char *const names[] = {job->job.spec.dataset_train, job->job.spec.dataset_test};
-    int64_t bytes = state_bytes;
-    for (size_t i = 0; i < 2; i++) {
-        const struct dataset *dataset = core_dataset(core, names[i]);
-        bytes += dataset ? dataset->bytes : 0;
-    }
-    return transfer_timeout_ms(bytes);
-}
-
-/* The step under way, and an evaluation that may be: it takes no longer than as many steps. */
-int64_t stop_timeout_ms(const struct job_slot *job)
-{
-    double step = fmax(job->plan.predicted_step_seconds, job->plan.measured_step_seconds);
-    int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
-    double evaluation = step * (double)batches;
-    double ms = 1000 * (10 * step + evaluation);
-    return ms > STOP_MS ? (int64_t)fmin(ms, 1e12) : STOP_MS;
-}
-
-/* ---- from which version ---- */
-
-static int64_t choose_start(struct core *core, struct job_slot *job)
-{
-    const struct center_version *whole = center_whole(job);
-    if (job->cut.version == 0) {
-        cut_rebuild(core, job);
-    }
-    /* What failed twice from a held version is tried from the center before the job is given up. */
-    if (job->cut.version > job->job.version && job->failures < FAILURES_MAX - 1 && cut_held(core, job)) {
-        return job->cut.version;
-    }
-    return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
-}
 
 /* ---- the end of a plan ---- */
 
@@ -66,7 +18,19 @@ static void end_plan(struct core *core, struct job_slot *job, int64_t version)
     job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
     job->plan.ended_ms = core->wall_ms;
     plan_changed(core, job);
+    rounds_reset(job);
     center_discard(core, job);
+}
+
+/* Nothing of the plan is waited for any more. */
+static void quiet(struct core *core, struct job_slot *job)
+{
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->step_due_ms = job->join_ms = NEVER;
+    if (job->job.stalled) {
+        job->job.stalled = false;
+        job_changed(core, job);
+    }
 }
 
 void plan_close(struct core *core, struct job_slot *job, int64_t version)
@@ -78,7 +42,7 @@ void plan_close(struct core *core, struct job_slot *job, int64_t version)
             device_release(core, device);
         }
     }
-    job->deadline_ms = job->suspicion_ms = job->export_ms = NEVER;
+    quiet(core, job);
     end_plan(core, job, version);
 }
 
@@ -117,8 +81,13 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.resume_version = start;
     job->plan.created_ms = core->wall_ms;
     placement_fill(core->planning, &job->plan);
+    job->state_bytes = (int64_t)placement_state_bytes(core->planning);
     job->has_plan = true;
     job->job.generation = job->plan.generation;
+    line_push(&job->job, job->plan.generation, start);
+    if (job->job.neighbor_version > start) {
+        job->job.neighbor_version = 0; /* cut off */
+    }
 }
 
 /* The job stays exact while every version came from one numeric class. */
@@ -146,10 +115,11 @@ static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
 
 static void tell_prepare(struct core *core, struct job_slot *job)
 {
-    int state = job->job.state == JOB_QUEUED                                             ? JOB_PREPARING
-                : job->job.state == JOB_PAUSING                                          ? JOB_PAUSING
-                : job->job.state == JOB_REPLANNING && job->plan.reason == PLAN_REQUESTED ? JOB_REPLANNING
-                                                                                         : JOB_RECOVERING;
+    bool planned = job->plan.reason == PLAN_REQUESTED || job->plan.reason == PLAN_DEVICE_JOINED;
+    int state = job->job.state == JOB_QUEUED                  ? JOB_PREPARING
+                : job->job.state == JOB_PAUSING               ? JOB_PAUSING
+                : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
+                                                              : JOB_RECOVERING;
     job_set_state(core, job, state, plan_reason_names[job->plan.reason],
                   "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s", job->plan.generation,
                   job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
@@ -162,24 +132,22 @@ static void tell_prepare(struct core *core, struct job_slot *job)
 
 static void prepare(struct core *core, struct job_slot *job, int reason, int64_t start)
 {
-    static const struct cut none;
     bool had_plan = job->has_plan;
     if (had_plan) {
         retire_plan(core, job, start);
     }
     make_plan(core, job, reason, start);
-    if (job->cut.version != start || center_whole(job)->version == start) {
-        job->cut = none;
-    }
     move_devices(core, job, had_plan);
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
-    int64_t bytes = sources_choose(core, job);
-    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job, bytes);
-    job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    sources_choose(core, job);
+    quiet(core, job);
+    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
     job->decided_ms = core->now_ms;
     job->has_wish = false;
+    incident_decided(core, job);
     progress_restart(job);
+    deadlines_fill(core, job);
     job_touch(core, job);
     job_changed(core, job);
     plan_changed(core, job);
@@ -206,12 +174,13 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
 bool generation_begin(struct core *core, struct job_slot *job, int reason)
 {
     struct replan_request first;
-    int64_t start = choose_start(core, job);
+    int64_t start = recovery_choose(core, job);
     struct placement_request request = {
         .spec = &job->job.spec,
         .model = job->model,
         .job = job,
         .candidates = CANDIDATES_FREE,
+        .avoid = true,
         .wish = job->has_wish ? &job->wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
     };
     struct err err = {0};
@@ -219,6 +188,11 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
     if (rc != 0 && job->has_wish) {
         /* The devices have changed since it was asked for. */
         request.wish = NULL;
+        rc = placement_choose(core, &request, &err);
+    }
+    if (rc != 0) {
+        /* Better with a device that is to be avoided than not at all. */
+        request.avoid = false;
         rc = placement_choose(core, &request, &err);
     }
     if (rc != 0) {
@@ -247,6 +221,10 @@ static void run(struct core *core, struct job_slot *job)
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
     job->deadline_ms = NEVER;
+    incident_ready(core, job);
+    deadlines_fill(core, job);
+    stall_watch(core, job);
+    join_watch(core, job);
     job->job.started_ms = job->job.started_ms == 0 ? core->wall_ms : job->job.started_ms;
     plan_changed(core, job);
     job_changed(core, job);
@@ -289,6 +267,9 @@ static bool stop_complete(struct core *core, struct job_slot *job, int64_t *vers
 static void stopped(struct core *core, struct job_slot *job, int64_t version)
 {
     progress_set_step(job, version);
+    if (version > job->plan.resume_version) {
+        job->failures = job->faults = job->stall_shift = 0;
+    }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
         center_collect(core, job, version);
     } else {
@@ -317,7 +298,7 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
 void generation_advance(struct core *core, struct job_slot *job)
 {
     int64_t version;
-    if (!plan_active(job) || job->failure != FAILURE_NONE) {
+    if (!plan_active(job) || job->failure.cause != FAILURE_NONE) {
         return;
     }
     if (job->plan.state == PLAN_PREPARING && all_ready(job)) {
@@ -334,27 +315,44 @@ void generation_advance(struct core *core, struct job_slot *job)
 
 /* ---- failures ---- */
 
-void generation_fail(struct core *core, struct job_slot *job, enum failure_cause cause, const char *format, ...)
+void generation_fail(struct core *core, struct job_slot *job, struct blame blame, const char *format, ...)
 {
+    struct failure *failure = &job->failure;
     bool stored = job_phase(job) == PHASE_FINISHED && center_whole(job)->version == job->plan.last_version;
-    if (!plan_active(job) || stored || job->failure != FAILURE_NONE) {
+    if (!plan_active(job) || stored || failure->cause != FAILURE_NONE) {
         return;
     }
     va_list arguments;
     va_start(arguments, format);
-    text_format(job->failure_text, sizeof(job->failure_text), format, arguments);
+    text_format(failure->text, sizeof(failure->text), format, arguments);
     va_end(arguments);
-    job->failure = cause;
+    const struct device_slot *const devices[] = {blame.device, blame.other};
+    failure->cause = blame.cause;
+    failure->since_ms = blame.since_ms;
+    failure->device_count = 0;
+    for (size_t i = 0; i < 2; i++) {
+        if (devices[i]) {
+            struct incident_device *device = &failure->device[failure->device_count++];
+            device->id = devices[i]->device.id;
+            memcpy(device->name, devices[i]->device.name, sizeof(device->name));
+        }
+    }
     job_mark(core, job);
 }
 
 static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 {
-    if (cause == FAILURE_DEVICE_LOST) {
-        return PLAN_DEVICE_LOST;
-    }
     bool preparing = job->plan.state == PLAN_PREPARING;
-    return preparing && cause != FAILURE_RESTARTED ? PLAN_PREPARE_FAILED : PLAN_RESTARTED;
+    switch (cause) {
+    case FAILURE_DEVICE_LOST: return PLAN_DEVICE_LOST;
+    case FAILURE_LINK: return PLAN_LINK;
+    case FAILURE_STALLED: return PLAN_STALLED;
+    case FAILURE_ERROR:
+    case FAILURE_DEADLINE: return preparing ? PLAN_PREPARE_FAILED : PLAN_RESTARTED;
+    case FAILURE_RESTARTED:
+    case FAILURE_NONE: break;
+    }
+    return PLAN_RESTARTED;
 }
 
 /* A step beyond where the generation began counts as progress, unless an error always strikes at the same step. */
@@ -368,22 +366,59 @@ static bool made_progress(struct job_slot *job, enum failure_cause cause)
     return progress;
 }
 
+/* Poison is what fails again and again by the job's own doing: a job that stalls is given more and more time first.
+ * Devices that are lost or start anew, one after the other, are none, nor is a link that stays cut; but a link may be
+ * what keeps a held version from those who need it, so the center is tried. */
+static void count_failure(struct job_slot *job, enum failure_cause cause)
+{
+    if (made_progress(job, cause)) {
+        job->failures = job->faults = job->stall_shift = 0;
+        return;
+    }
+    if (job->reached_step > job->plan.resume_version) {
+        job->failures = 0; /* its start was good */
+    }
+    bool patient = cause == FAILURE_STALLED && job->stall_shift < STALL_SHIFT_MAX;
+    bool fault = cause == FAILURE_ERROR || cause == FAILURE_DEADLINE || (cause == FAILURE_STALLED && !patient);
+    job->stall_shift += patient;
+    job->faults += fault;
+    job->failures += cause == FAILURE_LINK;
+}
+
+/* The devices that have just come back tell what they hold, then the job goes on. */
+static void gather(struct core *core, struct job_slot *job)
+{
+    plan_close(core, job, job->plan.resume_version);
+    job->gather_ms = core->now_ms + core->config.lease_ms;
+    job->waiting_reason = PLAN_RESTARTED;
+    core->schedule = true;
+    if (job->job.state != JOB_PAUSING) {
+        job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "asks its devices what they hold");
+    }
+}
+
 void generation_failed(struct core *core, struct job_slot *job)
 {
-    enum failure_cause cause = job->failure;
-    job->failure = FAILURE_NONE;
+    const struct failure failure = job->failure;
+    job->failure.cause = FAILURE_NONE;
     if (job->ended || !plan_active(job)) {
         return;
     }
-    job->failures = made_progress(job, cause) ? 0 : job->failures + 1;
+    int reason = failure_reason(job, failure.cause);
+    count_failure(job, failure.cause);
+    incident_failed(core, job, &failure);
     act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s", job->plan.generation,
-                job->failure_text);
-    if (job->failures >= FAILURES_MAX) {
-        job_end(core, job, JOB_FAILED, "no_progress", job->failure_text);
+                failure.text);
+    if (job->faults >= FAILURES_MAX) {
+        job_end(core, job, JOB_FAILED, "no_progress", failure.text);
         return;
     }
     job->has_wish = false;
-    (void)generation_begin(core, job, failure_reason(job, cause));
+    if (recovery_must_gather(core, job)) {
+        gather(core, job);
+    } else {
+        (void)generation_begin(core, job, reason);
+    }
 }
 
 void generation_tick(struct core *core, struct job_slot *job)
@@ -398,12 +433,19 @@ void generation_tick(struct core *core, struct job_slot *job)
     if (job->suspicion_ms <= core->now_ms) {
         job->suspicion_ms = NEVER;
         job_mark(core, job);
-        generation_fail(core, job, FAILURE_ERROR, "%s", job->suspicion_text);
+        suspicion_settle(core, job);
+    }
+    stall_tick(core, job);
+    rounds_tick(core, job);
+    if (job->join_ms <= core->now_ms) {
+        job->join_ms = NEVER;
+        core->joinable = true;
+        job_mark(core, job);
     }
     if (job->deadline_ms <= core->now_ms) {
         job->deadline_ms = NEVER;
         job_mark(core, job);
-        generation_fail(core, job, FAILURE_DEADLINE,
+        generation_fail(core, job, (struct blame){.cause = FAILURE_DEADLINE, .since_ms = core->now_ms},
                         "phase %s did not end in time, %" PRId64 " s after its plan was made",
                         phase_names[job_phase(job)], (core->now_ms - job->decided_ms) / 1000);
     }

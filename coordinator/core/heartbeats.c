@@ -3,6 +3,8 @@
 
 #include "coordinator/core/core_private.h"
 
+#define JITTER_WINDOW 16 /* heartbeats */
+
 static void take_address(struct core *core, struct device_slot *device, const char *address)
 {
     if (address[0] == '\0' || strcmp(device->device.address, address) == 0) {
@@ -18,23 +20,39 @@ static void take_address(struct core *core, struct device_slot *device, const ch
     }
 }
 
-/* A device has seen a later generation than the rows know: they were restored from a backup. Generations go on above
- * it, and the present one, which the device refuses, is given up. */
-static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job, int64_t highest)
+/* Whether the device reports about the plan that the job has now. Its id tells: the number may come again when the rows
+ * were restored from a backup. */
+static bool is_current(const struct device_slot *device, const struct job_slot *job, const struct heartbeat *heartbeat)
 {
-    if (highest <= job->job.generation || highest <= job->generation_floor || highest > GENERATION_MAX) {
+    return device->job == job && heartbeat->generation == job->plan.generation &&
+           strcmp(heartbeat->plan, job->plan.id.text) == 0;
+}
+
+/* A device has seen a later generation than the rows know, or works for another plan of the same number: they were
+ * restored from a backup. Generations go on above it, and the present one, which the device refuses or mistakes, is
+ * given up. */
+static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job,
+                         const struct heartbeat *heartbeat)
+{
+    int64_t highest = heartbeat->highest_generation;
+    bool other = device->job == job && heartbeat->generation >= job->plan.generation &&
+                 strcmp(heartbeat->plan, job->plan.id.text) != 0;
+    highest = other && heartbeat->generation > highest ? heartbeat->generation : highest;
+    if (highest > GENERATION_MAX || (highest <= job->job.generation && !other)) {
         return;
     }
-    job->generation_floor = highest;
+    job->generation_floor = highest > job->generation_floor ? highest : job->generation_floor;
     if (device->job == job) {
-        generation_fail(core, job, FAILURE_RESTARTED, "device '%s' has seen generation %" PRId64, device->device.name,
-                        highest);
+        generation_fail(core, job,
+                        (struct blame){.cause = FAILURE_RESTARTED, .device = device, .since_ms = core->now_ms},
+                        "device '%s' has seen generation %" PRId64 " of another life", device->device.name, highest);
     }
 }
 
 static void lower_cap(struct job_slot *job, const struct device_slot *device)
 {
-    int64_t bytes = job->plan.stage[device->stage].memory_bytes / 10 * 9;
+    const struct plan_stage *stage = &job->plan.stage[device->stage];
+    int64_t bytes = (stage->memory_bytes - stage->replica_bytes) / 10 * 9;
     size_t i = 0;
     while (i < job->cap_count && strcmp(job->cap[i].device.text, device->device.id.text) != 0) {
         i++;
@@ -46,13 +64,14 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
     job->cap_count = i < job->cap_count ? job->cap_count : i + 1;
 }
 
-/* A neighbour that cannot be reached may be dead: its lease tells within lease_ms. If none runs out until then, the
- * error stands. */
-static void suspect_peers(struct core *core, struct device_slot *device, struct job_slot *job,
-                          const struct device_error *error)
+/* Another device cannot be reached: which one, the device's reports say, and it is asked (suspicion.c). The generation
+ * fails when that is settled, or after link_ms. */
+static void take_peer_error(struct core *core, struct device_slot *device, struct job_slot *job,
+                            const struct device_error *error)
 {
+    job->report[device->stage].failed_at_peer = true;
     if (job->suspicion_ms == NEVER) {
-        job->suspicion_ms = core->now_ms + core->config.lease_ms;
+        job->suspicion_ms = core->now_ms + job->job.deadlines.link_ms;
         job->suspicion_stage = device->stage;
         text_set(job->suspicion_text, sizeof(job->suspicion_text), "device '%.60s': %.150s", device->device.name,
                  error->message);
@@ -66,13 +85,13 @@ static void take_error(struct core *core, struct device_slot *device, struct job
     if (strcmp(error->code, "diverged") == 0) {
         job_end(core, job, JOB_FAILED, "diverged", error->message);
     } else if (strcmp(error->code, "peer") == 0) {
-        suspect_peers(core, device, job, error);
+        take_peer_error(core, device, job, error);
     } else {
         if (strcmp(error->code, "memory") == 0) {
             lower_cap(job, device);
         }
-        generation_fail(core, job, FAILURE_ERROR, "device '%.60s': %.40s: %.120s", device->device.name, error->code,
-                        error->message);
+        generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .device = device, .since_ms = core->now_ms},
+                        "device '%.60s': %.40s: %.120s", device->device.name, error->code, error->message);
     }
 }
 
@@ -81,12 +100,14 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
                         const struct heartbeat *heartbeat)
 {
     struct stage_report *report = &job->report[device->stage];
+    report->fetch_seconds = heartbeat->fetch_seconds >= 0 ? heartbeat->fetch_seconds : 0;
     profile_take(core, job, device, heartbeat);
     progress_take(core, job, device, heartbeat);
     if (heartbeat->has_error && device_needed(device)) {
         take_error(core, device, job, &heartbeat->error);
         return;
     }
+    report->failed_at_peer = false;
     if (job->suspicion_ms != NEVER && job->suspicion_stage == device->stage) {
         job->suspicion_ms = NEVER;
         job_mark(core, job);
@@ -106,6 +127,14 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     generation_advance(core, job);
 }
 
+/* Early ones are beats at once: only what is late tells how long an answer may take. */
+static void take_jitter(const struct core *core, struct device_slot *device)
+{
+    int64_t late_ms = core->now_ms - device->seen_ms - core->config.heartbeat_ms;
+    late_ms = late_ms < 0 ? 0 : late_ms < core->config.lease_ms ? late_ms : core->config.lease_ms;
+    device->jitter_ms += ((double)late_ms - device->jitter_ms) / JITTER_WINDOW;
+}
+
 void handle_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
@@ -121,8 +150,11 @@ void handle_heartbeat(struct core *core, const struct event *event)
                     heartbeat->boot);
         return;
     }
+    take_jitter(core, device);
     device_seen(core, device);
     device->device.resident_bytes = heartbeat->resident_bytes;
+    device->device.replica_bytes_sent = heartbeat->replica_bytes_sent;
+    device->device.replica_bytes_written = heartbeat->replica_bytes_written;
     take_address(core, device, heartbeat->address);
     if (heartbeat->all_holdings) {
         holdings_replace(core, device, heartbeat);
@@ -133,11 +165,16 @@ void handle_heartbeat(struct core *core, const struct event *event)
     }
     struct job_slot *job = heartbeat->job[0] == '\0' ? NULL : job_find(core, heartbeat->job);
     if (job) {
-        take_highest(core, device, job, heartbeat->highest_generation);
+        take_highest(core, device, job, heartbeat);
     }
-    if (job && device->job == job && heartbeat->generation == job->plan.generation) {
+    if (job && is_current(device, job, heartbeat)) {
         take_report(core, device, job, heartbeat);
     }
+    suspicion_take(core, device, heartbeat);
+    if (device->job && heartbeat->all_holdings) {
+        rounds_check(core, device->job);
+    }
+    rounds_take(core, device, heartbeat);
     /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it lists what it holds.
      */
     core->heartbeat_reply.reenroll = !device->holdings_known;

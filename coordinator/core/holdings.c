@@ -27,31 +27,24 @@ void holdings_clear(struct core *core, struct device_slot *device)
     }
 }
 
-static const struct holding_item *find_item(const struct core *core, const struct device_slot *device,
-                                            const char *job_id, int64_t version, int64_t unit)
-{
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
-        const struct holding *holding = &core->holding[i].holding;
-        if (holding->unit == unit && holding->version == version && strcmp(holding->job.text, job_id) == 0) {
-            return &core->holding[i];
-        }
-    }
-    return NULL;
-}
-
 /* A holding is of use only with a version, unit and size that can exist. */
 static bool plausible(const struct holding *holding)
 {
     return holding->version >= 0 && holding->version <= STEPS_MAX && holding->unit >= 0 && holding->unit < UNITS_MAX &&
-           holding->bytes >= 0 && holding->bytes <= (int64_t)BLOB_BYTES_MAX;
+           holding->generation >= 0 && holding->bytes >= 0 && holding->bytes <= (int64_t)BLOB_BYTES_MAX;
 }
 
 /* Whether the report was written before the device saw that it should drop this. */
 static bool still_let_go(const struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat,
                          const struct holding *holding)
 {
-    const struct holding_item *item = find_item(core, device, holding->job.text, holding->version, holding->unit);
-    return item && item->let_go && heartbeat->revision < device->let_go_revision;
+    bool let_go = false;
+    for (uint32_t i = device->holdings; i != 0 && !let_go; i = core->holding[i].next) {
+        const struct holding *known = &core->holding[i].holding;
+        let_go = core->holding[i].let_go && known->unit == holding->unit && known->version == holding->version &&
+                 strcmp(known->job.text, holding->job.text) == 0;
+    }
+    return let_go && heartbeat->revision < device->let_go_revision;
 }
 
 void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
@@ -78,11 +71,22 @@ void holdings_replace(struct core *core, struct device_slot *device, const struc
     }
 }
 
-const struct holding *holdings_find(const struct core *core, const struct device_slot *device, const char *job_id,
-                                    int64_t version, int64_t unit)
+bool holdings_usable(const struct job_slot *job, const struct holding_item *item)
 {
-    const struct holding_item *item = find_item(core, device, job_id, version, unit);
-    return item && !item->let_go ? &item->holding : NULL;
+    return !item->let_go && strcmp(item->holding.job.text, job->job.id.text) == 0 &&
+           line_holds(&job->job, item->holding.generation, item->holding.version);
+}
+
+const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
+                                    const struct job_slot *job, int64_t version, int64_t unit)
+{
+    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        const struct holding *holding = &core->holding[i].holding;
+        if (holding->unit == unit && holding->version == version && holdings_usable(job, &core->holding[i])) {
+            return holding;
+        }
+    }
+    return NULL;
 }
 
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id)
@@ -108,7 +112,7 @@ void job_touch(struct core *core, struct job_slot *job)
 /* ---- what may be dropped ---- */
 
 /* Snapshots of the job below this version are of no use on the device. */
-static int64_t keep_from(const struct core *core, const struct device_slot *device, const char *job_id)
+static int64_t keep_from(const struct core *core, const char *job_id)
 {
     const struct job_slot *job = job_find(core, job_id);
     if (!job || job->ended) {
@@ -128,10 +132,7 @@ static int64_t keep_from(const struct core *core, const struct device_slot *devi
     case JOB_FAILED:
     case JOB_CANCELLED: return INT64_MAX;
     }
-    if (!plan_active(job) || job->plan.state == PLAN_PREPARING) {
-        return 0; /* whatever is held may be where it starts again */
-    }
-    return device->job == job ? job->plan.resume_version : INT64_MAX;
+    return rounds_pin(job);
 }
 
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop)
@@ -146,7 +147,7 @@ size_t holdings_drops(const struct core *core, const struct device_slot *device,
         if (known < count || count == DROPS_MAX) {
             continue;
         }
-        int64_t below = keep_from(core, device, holding->job.text);
+        int64_t below = keep_from(core, holding->job.text);
         if (holding->version < below) {
             drop[count++] = (struct drop){.job = holding->job, .below_version = below};
         }
@@ -181,7 +182,7 @@ bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
         const struct plan_stage *stage = &job->plan.stage[s];
         const struct device_slot *device = stage_device(core, job, s);
         for (int64_t u = stage->first; u < stage->end; u++) {
-            found[u] = device ? holdings_find(core, device, job->job.id.text, version, u) : NULL;
+            found[u] = device ? holdings_find(core, device, job, version, u) : NULL;
             if (!found[u]) {
                 return false;
             }
@@ -195,99 +196,4 @@ bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
         job->cut.unit[u].bytes = found[u]->bytes;
     }
     return true;
-}
-
-/* Somebody reachable who holds the unit at the version with this hash ("": any); the first in the order of ids. */
-static struct device_slot *find_holder(const struct core *core, const struct job_slot *job, int64_t version,
-                                       int64_t unit, const char *sha256, const struct holding **out)
-{
-    for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = device_slot_at(core, i);
-        if (device->holdings == 0 || !device_reachable(device)) {
-            continue;
-        }
-        const struct holding *holding = holdings_find(core, device, job->job.id.text, version, unit);
-        if (holding && (sha256[0] == '\0' || strcmp(holding->sha256, sha256) == 0)) {
-            *out = holding;
-            return device;
-        }
-    }
-    return NULL;
-}
-
-bool cut_held(const struct core *core, const struct job_slot *job)
-{
-    const struct holding *holding;
-    for (size_t u = 0; u < job->unit_count; u++) {
-        if (!find_holder(core, job, job->cut.version, (int64_t)u, job->cut.unit[u].sha256, &holding)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The hashes of a stop are not in the rows. In an exact job a version has the same bits wherever it was computed, so
- * any holder will do; otherwise two lines may differ, and the center is the safe start. So it is for a job that was
- * paused: whoever still holds something was told to drop it. */
-void cut_rebuild(struct core *core, struct job_slot *job)
-{
-    static const struct cut none;
-    int64_t version = job->has_plan ? job->plan.resume_version : 0;
-    job->cut = none;
-    if (!job->job.exact || version <= job->job.version || job->job.state == JOB_QUEUED) {
-        return;
-    }
-    for (size_t u = 0; u < job->unit_count; u++) {
-        const struct holding *holding;
-        if (!find_holder(core, job, version, (int64_t)u, "", &holding)) {
-            job->cut = none;
-            return;
-        }
-        memcpy(job->cut.unit[u].sha256, holding->sha256, SHA256_SIZE);
-        job->cut.unit[u].bytes = holding->bytes;
-    }
-    job->cut.version = version;
-}
-
-/* ---- sources ---- */
-
-/* From itself, from a live device, from the center, in this order; version 0 from the seed. */
-int64_t sources_choose(struct core *core, struct job_slot *job)
-{
-    int64_t version = job->plan.resume_version, all_bytes = 0;
-    const struct center_version *whole = center_whole(job);
-    bool from_cut = version > 0 && job->cut.version == version;
-    /* The pause told every device to let go of the version; some have, and have not said so yet. */
-    bool let_go = job->plan.reason == PLAN_RESUMED;
-    ASSERT(version == 0 || from_cut || whole->version == version);
-    job->peer_sources = false;
-    job->plan.bytes_moved = 0;
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
-        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
-            struct unit_source *source = &job->source[u];
-            *source = (struct unit_source){.from = SOURCE_SEED};
-            if (version == 0) {
-                continue;
-            }
-            const char *sha256 = from_cut ? job->cut.unit[u].sha256 : whole->unit[u].sha256;
-            int64_t bytes = from_cut ? job->cut.unit[u].bytes : whole->unit[u].bytes;
-            const struct holding *holding = holdings_find(core, device, job->job.id.text, version, u);
-            if (!let_go && holding && strcmp(holding->sha256, sha256) == 0) {
-                source->from = SOURCE_SELF;
-                continue;
-            }
-            all_bytes += bytes;
-            const struct device_slot *holder = let_go ? NULL : find_holder(core, job, version, u, sha256, &holding);
-            ASSERT(holder || !from_cut);
-            source->from = SOURCE_CENTER;
-            if (holder) {
-                source->from = SOURCE_DEVICE;
-                source->device = holder->device.id;
-                job->peer_sources = true;
-                job->plan.bytes_moved += bytes;
-            }
-        }
-    }
-    return all_bytes;
 }

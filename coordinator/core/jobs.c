@@ -21,8 +21,9 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;
     job_changed(core, job);
-    job->failure = FAILURE_NONE;
+    job->failure.cause = FAILURE_NONE;
     job->ended = true;
+    incident_end(core, job);
 }
 
 void job_pause_now(struct core *core, struct job_slot *job)
@@ -34,10 +35,12 @@ void job_pause_now(struct core *core, struct job_slot *job)
     job_touch(core, job);
     job->cut = none;
     job->has_wish = false;
-    job->failures = 0;
+    job->failures = job->faults = 0;
     job->gather_ms = NEVER;
+    job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
     progress_set_step(job, job->job.version);
     job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
+    incident_end(core, job);
 }
 
 /* ---- submit ---- */
@@ -49,6 +52,8 @@ void job_init(struct core *core, struct job_slot *job, const struct model *model
     job->unit_count = model->unit_count;
     job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
     job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->step_due_ms = job->join_ms = NEVER;
+    rounds_reset(job);
     job_changed(core, job);
 }
 
@@ -85,9 +90,9 @@ static bool refuse(struct core *core, const struct event_job_submit *submit, con
     return false;
 }
 
-static void preview_stages(struct core *core, const struct model *model)
+void preview_stages(struct core *core, const struct model *model)
 {
-    struct job_preview *preview = core->preview;
+    struct job_preview *preview = &core->answer->preview;
     struct plan plan = {0};
     placement_fill(core->planning, &plan);
     preview->stage_count = plan.stage_count;
@@ -111,19 +116,20 @@ static void preview_stages(struct core *core, const struct model *model)
     }
 }
 
-static void preview(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
+static void dry_run(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
 {
     struct err err = {0};
-    memset(core->preview, 0, sizeof(*core->preview));
-    core->preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
+    struct job_preview *preview = &core->answer->preview;
+    memset(preview, 0, sizeof(*preview));
+    preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
     const struct placement_request request = {
         .spec = submit->spec, .model = submit->model, .candidates = CANDIDATES_FREE, .wish = wish};
     if (placement_choose(core, &request, &err) == 0) {
         preview_stages(core, submit->model);
     } else {
-        text_set(core->preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
+        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
     }
-    act_reply(core, 200, OBJECT_JOB_PREVIEW, core->preview);
+    act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
 
 static struct job_slot *add_job(struct core *core, const struct event_job_submit *submit)
@@ -155,7 +161,7 @@ void handle_job_submit(struct core *core, const struct event *event)
         return;
     }
     if (submit->dry_run) {
-        preview(core, submit, wish);
+        dry_run(core, submit, wish);
         return;
     }
     struct job_slot *job = add_job(core, submit);

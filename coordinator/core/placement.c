@@ -4,7 +4,8 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
-#define CLASSES_MAX 16 /* numeric classes that are compared */
+#define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
+#define CLASSES_MAX 16          /* numeric classes that are compared */
 
 static bool labels_match(const struct job_spec *spec, const struct device *device)
 {
@@ -32,7 +33,10 @@ static bool is_candidate(const struct core *core, const struct placement_request
     if (request->candidates == CANDIDATES_KNOWN) {
         return true;
     }
-    bool ready = device_online(device) && !device->device.cordoned;
+    if (absent_has(&request->without, device) || (request->avoid && job_avoids(core, request->job, device))) {
+        return false;
+    }
+    bool ready = device_online(device) && !device->silent && !device->device.cordoned;
     if (request->candidates == CANDIDATES_ONLINE) {
         return ready;
     }
@@ -50,6 +54,21 @@ size_t placement_count(struct core *core, const struct placement_request *reques
         }
     }
     return core->candidate_count;
+}
+
+size_t placement_there(const struct core *core, const struct placement_request *request, uint64_t *bytes)
+{
+    size_t count = 0;
+    *bytes = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        if (is_candidate(core, request, device)) {
+            int64_t free_bytes = device->device.probe.free_memory_bytes;
+            *bytes += free_bytes > 0 ? (uint64_t)free_bytes : 0;
+            count++;
+        }
+    }
+    return count;
 }
 
 /* ---- choosing ---- */
@@ -148,8 +167,7 @@ static void leave_out_smallest(struct planning *planning)
 {
     size_t smallest = 0;
     for (size_t i = 1; i < planning->device_count; i++) {
-        if (planning->device[i]->device.probe.free_memory_bytes <
-            planning->device[smallest]->device.probe.free_memory_bytes) {
+        if (planning->cap_bytes[i] < planning->cap_bytes[smallest]) { /* as of the attempt that failed */
             smallest = i;
         }
     }
@@ -212,8 +230,8 @@ static int place_wish(struct core *core, const struct placement_request *request
         return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu units", where, count, units);
     }
     if (count < least || count > most) {
-        return err_set(err, ERR_INVALID, "%s: %zu stages, the job asks for %zu to %zu devices", where, count, least,
-                       most);
+        return err_set(err, ERR_INVALID, "%s: %zu stage%s, the job asks for %zu to %zu devices", where, count,
+                       count == 1 ? "" : "s", least, most);
     }
     if (wish->device_count > 0) {
         int rc = wished_devices(core, request, err);
@@ -296,6 +314,36 @@ bool placement_one_class(const struct planning *planning)
     return true;
 }
 
+static uint64_t stage_state(const struct planning *planning, size_t device)
+{
+    size_t first = device == 0 ? 0 : planning->plan.end[device - 1];
+    return planning->stage_bytes[first][planning->plan.end[device]].snapshot;
+}
+
+/* Two versions of the stage before it in the ring, as far as there is memory, with what the blobs say of themselves. */
+static uint64_t replica_bytes(const struct planning *planning, size_t device)
+{
+    size_t count = planning->device_count;
+    uint64_t used = planning->plan.memory_bytes[device], cap = planning->cap_bytes[device];
+    if (count < 2 || planning->spec->neighbor_every == 0 || used >= cap) {
+        return 0;
+    }
+    size_t before = (device + count - 1) % count;
+    size_t first = before == 0 ? 0 : planning->plan.end[before - 1];
+    uint64_t headers = (planning->plan.end[before] - first) * BLOB_HEADER_BYTES;
+    uint64_t wanted = 2 * (stage_state(planning, before) + headers);
+    return wanted < cap - used ? wanted : cap - used;
+}
+
+uint64_t placement_state_bytes(const struct planning *planning)
+{
+    uint64_t bytes = 0;
+    for (size_t d = 0; d < planning->device_count; d++) {
+        bytes += stage_state(planning, d);
+    }
+    return bytes;
+}
+
 void placement_fill(const struct planning *planning, struct plan *plan)
 {
     const struct partition_plan *found = &planning->plan;
@@ -310,7 +358,8 @@ void placement_fill(const struct planning *planning, struct plan *plan)
             .first = (int64_t)first,
             .end = (int64_t)found->end[d],
             .in_flight = (int64_t)found->in_flight[d],
-            .memory_bytes = (int64_t)found->memory_bytes[d],
+            .memory_bytes = (int64_t)(found->memory_bytes[d] + replica_bytes(planning, d)),
+            .replica_bytes = (int64_t)replica_bytes(planning, d),
             .predicted_busy = found->busy[d],
         };
         for (size_t u = first; u < found->end[d]; u++) {

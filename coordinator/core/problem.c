@@ -7,8 +7,13 @@
 _Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX, "every plan can be made");
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
 
-/* What memory_of_stage says of units [first, end); UINT64_MAX: more than can be. */
-static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads)
+/* memory_of_stage counts one copy of the state; replication takes one while another is on its way and a third is
+ * committed. */
+#define SNAPSHOTS_MORE 2
+
+/* What a stage of units [first, end) takes; UINT64_MAX: more than can be. */
+static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
+                           uint64_t *snapshot)
 {
     const struct job_spec *spec = planning->spec;
     struct memory_bytes bytes;
@@ -17,7 +22,12 @@ static uint64_t ask_memory(const struct planning *planning, size_t first, size_t
                                            .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = in_flight,
                                            .threads = threads};
-    return memory_of_stage(planning->model, &spec->optimizer, &request, &bytes, NULL) == 0 ? bytes.total : UINT64_MAX;
+    if (memory_of_stage(planning->model, &spec->optimizer, &request, &bytes, NULL) != 0) {
+        return UINT64_MAX;
+    }
+    bool replicates = spec->neighbor_every > 0 || spec->center_every > 0;
+    *snapshot = bytes.snapshot;
+    return bytes.total + (replicates ? SNAPSHOTS_MORE * bytes.snapshot : 0);
 }
 
 /* Three questions a range: the planner asks for the same one many times, and the answer is linear in both numbers. */
@@ -26,9 +36,9 @@ static const struct stage_bytes *range_bytes(struct planning *planning, size_t f
     struct stage_bytes *range = &planning->stage_bytes[first][end];
     if (range->stamp != planning->stamp) {
         range->stamp = planning->stamp;
-        range->base = ask_memory(planning, first, end, 1, 1);
-        uint64_t thread = ask_memory(planning, first, end, 1, 2);
-        uint64_t flight = ask_memory(planning, first, end, 2, 1);
+        range->base = ask_memory(planning, first, end, 1, 1, &range->snapshot);
+        uint64_t thread = ask_memory(planning, first, end, 1, 2, &range->snapshot);
+        uint64_t flight = ask_memory(planning, first, end, 2, 1, &range->snapshot);
         bool known = range->base != UINT64_MAX && thread != UINT64_MAX && flight != UINT64_MAX;
         range->base = known ? range->base : UINT64_MAX;
         range->per_thread = known ? thread - range->base : 0;

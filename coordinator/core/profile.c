@@ -23,8 +23,22 @@ static bool is_seconds(double value)
     return value >= UNIT_SECONDS_MIN && value < UNIT_SECONDS_MAX;
 }
 
+/* Transfers to a device that could not be reached in between say nothing about the link. */
+static bool in_trouble(const struct device_slot *device, const struct device_id *other)
+{
+    for (size_t i = 0; i < device->trouble_count; i++) {
+        if (strcmp(device->trouble[i].device.text, other->text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void take_link(struct device_slot *device, const struct link_report *report)
 {
+    if (in_trouble(device, &report->device)) {
+        return;
+    }
     const double sums[] = {report->seconds_sum, report->bytes_sum, report->bytes_squared_sum,
                            report->bytes_seconds_sum};
     bool valid = report->count > 0 && report->count < 1000000000;

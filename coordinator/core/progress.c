@@ -63,6 +63,7 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->plan.measured_steps++;
     job->plan.measured_step_seconds =
         median(job->step_seconds, job->step_count < STEP_WINDOW ? job->step_count : STEP_WINDOW);
+    job->known_step_seconds = job->plan.measured_step_seconds;
 }
 
 static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric)
@@ -115,6 +116,9 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
         report->step = heartbeat->step;
         job->reached_step = heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
         job->progressed = true;
+        if (job_phase(job) == PHASE_RUN) {
+            stall_watch(core, job);
+        }
     }
     if (job->progressed) {
         if (device->stage == 0 && valid) {

@@ -19,6 +19,7 @@ static void restore_device(struct core *core, const struct device *row)
     device->device = *row;
     device->seen_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
+    suspicion_clear(device);
     core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
 }
 
@@ -82,7 +83,8 @@ static void gather(struct core *core, struct job_slot *job)
     if (plan_active(job)) {
         plan_close(core, job, job->plan.resume_version);
     }
-    bool on_devices = job->has_plan && job->plan.resume_version > job->job.version;
+    bool on_devices = job->has_plan && (job->plan.resume_version > job->job.version ||
+                                        job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
 }
 
@@ -94,9 +96,9 @@ static void resume_prepare(struct core *core, struct job_slot *job)
         return;
     }
     int64_t moved = job->plan.bytes_moved;
-    int64_t bytes = sources_choose(core, job);
+    sources_choose(core, job);
     job->plan.bytes_moved = moved;
-    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job, bytes);
+    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
 }
 
 static void resume_finish(struct core *core, struct job_slot *job)
@@ -106,14 +108,24 @@ static void resume_finish(struct core *core, struct job_slot *job)
         return;
     }
     center_coming(job)->version = job->plan.last_version;
-    int64_t bytes = (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
-    job->deadline_ms = core->now_ms + transfer_timeout_ms(STATE_PER_PARAMETERS_MAX * bytes);
+    job->deadline_ms = core->now_ms + transfer_timeout_ms(job->state_bytes);
     center_advance(core, job);
+}
+
+/* Its devices have to find their way back first. */
+static void resume_run(struct core *core, struct job_slot *job)
+{
+    rounds_restore_center(core, job);
+    stall_watch(core, job);
+    job->step_due_ms += core->config.lease_ms;
+    join_watch(core, job);
 }
 
 static void resume_plan(struct core *core, struct job_slot *job)
 {
     const struct job_progress told = job->job.progress;
+    job->state_bytes =
+        STATE_PER_PARAMETERS_MAX * (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
     progress_restart(job);
     if (told.step >= job->plan.resume_version) {
@@ -122,9 +134,12 @@ static void resume_plan(struct core *core, struct job_slot *job)
     }
     switch (job_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;
-    case PHASE_STOPPING: job->deadline_ms = core->now_ms + stop_timeout_ms(job); break;
+    case PHASE_STOPPING:
+        rounds_restore_center(core, job);
+        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
+        break;
     case PHASE_FINISHED: resume_finish(core, job); break;
-    case PHASE_RUN:
+    case PHASE_RUN: resume_run(core, job); break;
     case PHASE_IDLE:
     case PHASE_READY:
     case PHASE_STOPPED: break;
@@ -200,6 +215,9 @@ void handle_restored(struct core *core, const struct event *event)
         } else {
             center_keep(core, rows->center_unit[i].sha256);
         }
+    }
+    for (size_t i = 0; i < rows->incident_count; i++) {
+        incident_restore(core, &rows->incident[i]);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
         resume_job(core, job_slot_at(core, i));

@@ -58,6 +58,12 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
     return false;
 }
 
+/* A device that has just come may bring the versions that the job has waited for. */
+static bool must_ask_first(struct core *core, const struct job_slot *job)
+{
+    return job->gather_ms == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES && recovery_must_gather(core, job);
+}
+
 static int reason_of(const struct job_slot *job)
 {
     if (job->gather_ms != NEVER) {
@@ -89,11 +95,11 @@ static bool in_vain(const struct core *core, const struct job_slot *job)
     return !core->any_free && job->gather_ms == NEVER && strcmp(job->job.state_reason, "waiting_for_devices") == 0;
 }
 
-static bool any_free(const struct core *core)
+bool scheduler_any_free(const struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = device_slot_at(core, i);
-        if (device_online(device) && !device->device.cordoned && !device->job) {
+        if (device_online(device) && !device->silent && !device->device.cordoned && !device->job) {
             return true;
         }
     }
@@ -108,7 +114,7 @@ void scheduler_run(struct core *core)
         core->pass_open = true;
         core->pass++;
     }
-    core->any_free = any_free(core);
+    core->any_free = scheduler_any_free(core);
     core->in_pass = true;
     for (size_t i = 0; i < count; i++) {
         struct job_slot *job = core->queue[i];
@@ -119,6 +125,10 @@ void scheduler_run(struct core *core)
             break;
         }
         job->tried = core->pass;
+        if (must_ask_first(core, job)) {
+            job->gather_ms = core->now_ms + core->config.lease_ms;
+            job_mark(core, job);
+        }
         if (still_gathering(core, job)) {
             reserve(core, job);
             continue;

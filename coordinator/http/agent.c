@@ -1,10 +1,10 @@
 #include "coordinator/http/agent.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
@@ -55,35 +55,42 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 
 /* ---- the assignment, a long poll ---- */
 
-/* HMAC over job, generation and both ends: the same text on the caller's and on the called side. */
-static void ticket(const struct coordinator *coordinator, const char *job, int64_t generation, const char *from,
-                   const char *to, char out[TICKET_SIZE])
+/* HMAC over job, plan and both ends: the same text on the caller's and on the called side. The plan's identifier stands
+ * for the generation it made: after a restored backup another generation may get the same number. */
+static void ticket(const struct coordinator *coordinator, const char *job, const char *from, const char *to,
+                   char out[TICKET_SIZE])
 {
-    char text[4 * ID_SIZE + 32];
-    snprintf(text, sizeof text, "%s|%" PRId64 "|%s|%s", job, generation, from, to);
+    const struct plan *plan = core_job_plan(coordinator->core, job);
+    ASSERT(plan); /* a job that an assignment names has one */
+    char text[4 * ID_SIZE + 4];
+    snprintf(text, sizeof text, "%s|%s|%s|%s", job, plan->id.text, from, to);
     hmac_text(coordinator->ticket_key, text, out);
 }
 
 static void fill_tickets(const struct coordinator *coordinator, const char *device, struct assignment *assignment)
 {
-    struct assignment_run *run = &assignment->run;
     for (size_t index = 0; index < assignment->caller_count; index++) {
         struct caller *caller = &assignment->caller[index];
-        ticket(coordinator, caller->job.text, caller->generation, caller->device.text, device, caller->ticket);
+        ticket(coordinator, caller->job.text, caller->device.text, device, caller->ticket);
     }
     if (!assignment->has_run) {
         return;
     }
+    struct assignment_run *run = &assignment->run;
+    const char *job = run->job.text;
     if (run->has_previous) {
-        ticket(coordinator, run->job.text, run->generation, device, run->previous.device.text, run->previous.ticket);
+        ticket(coordinator, job, device, run->previous.device.text, run->previous.ticket);
     }
     if (run->has_next) {
-        ticket(coordinator, run->job.text, run->generation, device, run->next.device.text, run->next.ticket);
+        ticket(coordinator, job, device, run->next.device.text, run->next.ticket);
+    }
+    if (run->has_neighbor) {
+        ticket(coordinator, job, device, run->neighbor.device.text, run->neighbor.ticket);
     }
     for (size_t index = 0; index < run->source_count; index++) {
         struct source *source = &run->source[index];
         if (source->from == SOURCE_DEVICE) {
-            ticket(coordinator, run->job.text, run->generation, device, source->device.text, source->ticket);
+            ticket(coordinator, job, device, source->device.text, source->ticket);
         }
     }
 }
@@ -155,6 +162,18 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
         device = NULL;
     }
     return device;
+}
+
+void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id)
+{
+    struct coordinator *coordinator = context;
+    const struct device *device = kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
+    const char *boot = http_query(exchange, "boot");
+    /* The connection of an earlier boot says nothing about this one. */
+    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping) {
+        struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = device->id}};
+        turn_event(coordinator->turn, &event, NULL, NULL);
+    }
 }
 
 void serve_assignment(void *context, struct http_exchange *exchange)

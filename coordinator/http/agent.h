@@ -6,5 +6,7 @@
 
 /* The device of ?device=, whose present boot is ?boot=; NULL when the problem was answered. */
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
+/* The client of a parked request hung up: where that was a device's poll, the device may be gone. */
+void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id);
 
 #endif

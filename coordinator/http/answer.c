@@ -12,8 +12,19 @@
 
 static const char content_type_json[] = "application/json; charset=utf-8";
 
-void answer_object(struct http_exchange *exchange, int status, int64_t revision, const struct buf *body)
+/* For terminals and tools that read lines. */
+static int end_line(struct buf *body, struct err *err)
 {
+    return body->size ? buf_append(body, "\n", 1, err) : 0;
+}
+
+void answer_object(struct http_exchange *exchange, int status, int64_t revision, struct buf *body)
+{
+    struct err err = {0};
+    if (end_line(body, &err)) {
+        answer_err(exchange, &err);
+        return;
+    }
     if (revision > 0) {
         char etag[32];
         snprintf(etag, sizeof etag, "\"%" PRId64 "\"", revision);
@@ -59,7 +70,7 @@ static void send_problem(struct http_exchange *exchange, enum problem_code code,
         http_reply_header(exchange, "Retry-After", "1");
     }
     struct err err = {0};
-    if (!problem || json_write(problem, &body, &err)) {
+    if (!problem || json_write(problem, &body, &err) || end_line(&body, &err)) {
         http_reply(exchange, 500, NULL, NULL, 0);
         return;
     }

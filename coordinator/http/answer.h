@@ -12,8 +12,8 @@
 #include "net/http_server.h"
 #include "schema/problem.h"
 
-/* The object's text; revision > 0 becomes the ETag. */
-void answer_object(struct http_exchange *exchange, int status, int64_t revision, const struct buf *body);
+/* The object's text, which gets the end of its line here; revision > 0 becomes the ETag. */
+void answer_object(struct http_exchange *exchange, int status, int64_t revision, struct buf *body);
 /* Write the object and answer 200 with its revision as ETag. */
 void answer_kind(struct http_exchange *exchange, enum object_kind kind, const void *object);
 void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value);

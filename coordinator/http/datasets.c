@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/routes.h"
@@ -224,6 +225,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already", UPLOADS_MAX);
         return false;
     }
+    disk_look(coordinator);
     upload = calloc(1, sizeof *upload);
     struct spool_config config = {.work = coordinator->work,
                                   .directory = coordinator->config->state_dir,

@@ -23,12 +23,18 @@ void serve_devices(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
+/* A device's name is no id: say where those are. */
+static void answer_unknown(struct http_exchange *exchange, const char *id)
+{
+    answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; ids are in GET /v1/devices", id);
+}
+
 static bool look_at_device(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     const struct device *device = core_device(coordinator->core, id);
     if (!device) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'", id);
+        answer_unknown(exchange, id);
         return true;
     }
     if (device->revision <= after && !last) {
@@ -56,8 +62,8 @@ static void device_verb(struct coordinator *coordinator, struct http_exchange *e
         (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra))) {
         return;
     }
-    if (!id_valid(text, "dev_")) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'", text);
+    if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {
+        answer_unknown(exchange, text);
         return;
     }
     memcpy(id->text, text, strlen(text) + 1);

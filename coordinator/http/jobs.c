@@ -101,7 +101,9 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
 {
     int code = job_spec_check(&submission->spec, faults, err);
     resolve_data(coordinator, submission, faults);
-    if (!submission->data.train_sha256[0]) {
+    const struct job_model *model = &submission->spec.model;
+    bool no_model = !model->name[0] && !model->description; /* a fault already */
+    if (no_model || !submission->data.train_sha256[0]) {
         return code ? code : ERR_INVALID; /* a model cannot be fitted to an unknown data set */
     }
     int model_code = resolve_model(coordinator, submission, faults, err);
@@ -196,6 +198,23 @@ static bool copy_row(void *arg, const struct state_row *row)
     return false;
 }
 
+void row_answer(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table, const char *id,
+                enum problem_code unknown)
+{
+    struct row_copy copy = {0};
+    buf_init(&copy.text, JSON_BODY_MAX);
+    int code = state_get(coordinator->state, table, id, copy_row, &copy, &copy.err);
+    code = code ? code : copy.code;
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, unknown, "%s: '%.40s'", problem_kinds[unknown].title, id);
+    } else if (code) {
+        answer_err(exchange, &copy.err);
+    } else {
+        answer_object(exchange, 200, copy.revision, &copy.text);
+    }
+    buf_done(&copy.text);
+}
+
 static bool look_at_job(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
@@ -208,18 +227,7 @@ static bool look_at_job(void *context, struct http_exchange *exchange, const cha
         return true;
     }
     /* Ended: its row does not change any more, so there is nothing to wait for. */
-    struct row_copy copy = {0};
-    buf_init(&copy.text, JSON_BODY_MAX);
-    int code = state_get(coordinator->state, STATE_JOBS, id, copy_row, &copy, &copy.err);
-    code = code ? code : copy.code;
-    if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
-    } else if (code) {
-        answer_err(exchange, &copy.err);
-    } else {
-        answer_object(exchange, 200, copy.revision, &copy.text);
-    }
-    buf_done(&copy.text);
+    row_answer(coordinator, exchange, STATE_JOBS, id, PROBLEM_UNKNOWN_JOB);
     return true;
 }
 
@@ -236,9 +244,8 @@ static bool skip_row(void *arg, const struct state_row *row)
     return false;
 }
 
-bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange)
+bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
 {
-    const char *id = http_param(exchange, "id");
     struct err err = {0};
     int code =
         core_job(coordinator->core, id) ? 0 : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
@@ -250,14 +257,41 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange)
     return !code;
 }
 
-/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. */
-static bool answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
+/* How the job of a row ended. */
+static bool read_ending(void *arg, const struct state_row *row)
+{
+    static const struct {
+        const char *state, *ending;
+    } table[] = {{"succeeded", "has succeeded"}, {"failed", "has failed"}, {"cancelled", "was cancelled"}};
+    const char **ending = arg;
+    struct err err = {0};
+    json_auto_t *document = NULL;
+    if (json_parse(row->document, row->document_size, &document, &err)) {
+        return false;
+    }
+    const char *state = json_string_value(json_object_get(document, "state"));
+    for (size_t index = 0; state && index < sizeof table / sizeof table[0]; index++) {
+        if (strcmp(state, table[index].state) == 0) {
+            *ending = table[index].ending;
+        }
+    }
+    return false;
+}
+
+bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
 {
     if (core_job(coordinator->core, id)) {
         return false;
     }
-    if (job_exists(coordinator, exchange)) {
-        answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' has ended", id);
+    const char *ending = "has ended"; /* of a row that cannot be read */
+    struct err err = {0};
+    int code = state_get(coordinator->state, STATE_JOBS, id, read_ending, &ending, &err);
+    if (code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+    } else if (code) {
+        answer_err(exchange, &err);
+    } else {
+        answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' %s", id, ending);
     }
     return true;
 }
@@ -279,7 +313,7 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
         return;
     }
     memcpy(event.job_verb.job.text, id, strlen(id) + 1);
-    if (!answer_ended(coordinator, exchange, id)) {
+    if (!job_answer_ended(coordinator, exchange, id)) {
         turn_event(coordinator->turn, &event, exchange, &extra);
     }
 }

@@ -21,6 +21,7 @@ struct entry {
 
 struct parked {
     void *context;
+    parked_hangup_fn hangup; /* NULL: nobody asks */
     struct entry *entry;
     size_t capacity, count;
     size_t fresh; /* entries from here on were never used: their memory is not touched */
@@ -109,6 +110,19 @@ static void on_end(void *arg)
     }
 }
 
+static void on_hangup(void *arg)
+{
+    struct entry *entry = arg;
+    if (entry->exchange) {
+        entry->owner->hangup(entry->owner->context, entry->exchange, entry->kind, entry->id);
+    }
+}
+
+void parked_on_hangup(struct parked *parked, parked_hangup_fn fn)
+{
+    parked->hangup = fn;
+}
+
 void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind, const char *id,
                  int64_t after, int64_t deadline_ms, parked_look_fn look)
 {
@@ -135,6 +149,9 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
         parked->deadline_ms = deadline_ms;
     }
     http_on_end(exchange, on_end, entry);
+    if (parked->hangup) {
+        http_on_hangup(exchange, on_hangup, entry);
+    }
 }
 
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id)

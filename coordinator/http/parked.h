@@ -17,12 +17,18 @@ struct parked;
  * come). */
 typedef bool (*parked_look_fn)(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last);
 
+/* The client of a parked request hung up, or only stopped sending: what that means is the owner's to decide. The
+ * request stays parked. */
+typedef void (*parked_hangup_fn)(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id);
+
 NODISCARD int parked_new(size_t capacity, void *context, struct parked **out, struct err *err);
 void parked_free(struct parked **parked);
 /* Look at once, else keep the request until the object is woken or deadline_ms (clock_now_ms). With no room left the
  * answer is given now. */
 void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind, const char *id,
                  int64_t after, int64_t deadline_ms, parked_look_fn look);
+/* Tell of hangups from now on. */
+void parked_on_hangup(struct parked *parked, parked_hangup_fn fn);
 /* The object changed: those who wait for it look at the next parked_run. */
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id);
 /* Let woken and overdue requests look. */

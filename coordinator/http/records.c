@@ -35,7 +35,8 @@ static void list_children(struct coordinator *coordinator, struct http_exchange 
     struct child_list children = {.coordinator = coordinator};
     const char *after;
     struct err err = {0};
-    if (!job_exists(coordinator, exchange) || !answer_list_begin(exchange, &children.list, &after)) {
+    if (!job_exists(coordinator, exchange, http_param(exchange, "id")) ||
+        !answer_list_begin(exchange, &children.list, &after)) {
         return;
     }
     const char *id = http_param(exchange, "id");
@@ -85,7 +86,7 @@ void serve_plan(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     const char *id = http_param(exchange, "id");
     struct plan_search search = {0};
-    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange)) {
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, http_param(exchange, "id"))) {
         return;
     }
     if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation, &search.err)) {
@@ -236,7 +237,7 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     const char *name = http_query(exchange, "name");
     struct metric_list metrics = {0};
     int64_t since, limit;
-    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange) ||
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, http_param(exchange, "id")) ||
         !answer_query_int(exchange, "since", 0, INT64_MAX, -1, &since) ||
         !answer_query_int(exchange, "limit", 1, METRICS_LIMIT_MAX, METRICS_LIMIT_DEFAULT, &limit)) {
         return;

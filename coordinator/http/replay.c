@@ -96,7 +96,7 @@ static int hash_request(const struct http_exchange *exchange, char out[SHA256_SI
     return 0;
 }
 
-static void answer_stored(struct http_exchange *exchange, const struct turn_extra *extra, const struct stored *stored)
+static void answer_stored(struct http_exchange *exchange, const struct turn_extra *extra, struct stored *stored)
 {
     if (strcmp(stored->request_sha256, extra->request_sha256) != 0) {
         answer_problem(exchange, PROBLEM_IDEMPOTENCY_MISMATCH,

@@ -50,6 +50,13 @@ HANDLER(serve_checkpoints);
 HANDLER(serve_checkpoint);
 HANDLER(serve_checkpoint_content);
 HANDLER(serve_metrics);
+/* incidents.c */
+HANDLER(serve_incidents);
+HANDLER(serve_job_incidents);
+HANDLER(serve_incident);
+/* replicas.c */
+HANDLER(serve_replicas);
+HANDLER(serve_plan_question);
 /* agent.c */
 HANDLER(serve_enroll);
 HANDLER(serve_heartbeat);

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 
 #include "base/clock.h"
 #include "coordinator/coordinator.h"
@@ -49,8 +50,9 @@ void serve_events(void *context, struct http_exchange *exchange)
         return;
     }
     if (last && last[0] && !id_valid(last, "evt_")) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "Last-Event-ID: expected the id of an event, not '%.40s'",
-                       last);
+        answer_problem(
+            exchange, PROBLEM_INVALID_PARAMETER,
+            "Last-Event-ID: expected the id of an event (evt_...), or no such header: from now on; not '%.40s'", last);
         return;
     }
     event_stream_serve(coordinator->stream, exchange, last);
@@ -102,6 +104,16 @@ static double job_speed(const struct job *job)
     return job->progress.samples_per_second;
 }
 
+static double job_neighbor_version(const struct job *job)
+{
+    return (double)job->neighbor_version;
+}
+
+static double job_center_version(const struct job *job)
+{
+    return (double)job->version;
+}
+
 static int write_jobs(struct buf *out, const struct coordinator *coordinator, struct err *err)
 {
     static const struct {
@@ -111,6 +123,8 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
         {"paceline_job_step", "Last step applied by every stage.", job_step},
         {"paceline_job_loss", "Loss of the last step.", job_loss},
         {"paceline_job_samples_per_second", "Training speed.", job_speed},
+        {"paceline_job_neighbor_version", "Newest version that two devices hold every unit of.", job_neighbor_version},
+        {"paceline_job_center_version", "Newest version that is whole in the center.", job_center_version},
     };
     int code = 0;
     for (size_t gauge = 0; !code && gauge < sizeof gauges / sizeof gauges[0]; gauge++) {
@@ -120,6 +134,62 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
             const struct job *job = core_job_at(coordinator->core, index);
             code = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
                               gauges[gauge].value(job));
+        }
+    }
+    return code;
+}
+
+static int write_incidents(struct buf *out, const struct incident_log *log, struct err *err)
+{
+    int code = buf_printf(out, err,
+                          "# HELP paceline_incidents_total Failures of running jobs since start, by cause.\n"
+                          "# TYPE paceline_incidents_total counter\n");
+    for (int cause = 0; !code && incident_cause_names[cause]; cause++) {
+        code = buf_printf(out, err, "paceline_incidents_total{cause=\"%s\"} %" PRIu64 "\n", incident_cause_names[cause],
+                          log->opened[cause]);
+    }
+    code = code ? code
+                : buf_printf(out, err,
+                             "# HELP paceline_recovery_seconds Seconds of each phase of the failures that were "
+                             "recovered from.\n# TYPE paceline_recovery_seconds summary\n");
+    for (int phase = 0; !code && phase < RECOVERY_PHASES; phase++) {
+        const char *name = recovery_phase_names[phase];
+        code = buf_printf(out, err,
+                          "paceline_recovery_seconds_sum{phase=\"%s\"} %.9g\n"
+                          "paceline_recovery_seconds_count{phase=\"%s\"} %" PRIu64 "\n",
+                          name, log->seconds[phase], name, log->resolved);
+    }
+    return code;
+}
+
+static double device_sent(const struct device *device)
+{
+    return (double)device->replica_bytes_sent;
+}
+
+static double device_written(const struct device *device)
+{
+    return (double)device->replica_bytes_written;
+}
+
+/* As each agent counts them since its start. */
+static int write_devices(struct buf *out, const struct coordinator *coordinator, struct err *err)
+{
+    static const struct {
+        const char *name, *help;
+        double (*value)(const struct device *device);
+    } counters[] = {
+        {"paceline_replica_bytes_sent_total", "Bytes of snapshots sent to neighbors and to the center.", device_sent},
+        {"paceline_replica_bytes_written_total", "Bytes of snapshots written to --replica-dir.", device_written},
+    };
+    int code = 0;
+    for (size_t counter = 0; !code && counter < sizeof counters / sizeof counters[0]; counter++) {
+        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name, counters[counter].help,
+                          counters[counter].name);
+        for (size_t index = 0; !code && index < core_device_count(coordinator->core); index++) {
+            const struct device *device = core_device_at(coordinator->core, index);
+            code = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name, device->id.text,
+                              counters[counter].value(device));
         }
     }
     return code;
@@ -163,6 +233,8 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     }
     code = code ? code : write_states(&body, coordinator, &err);
     code = code ? code : write_jobs(&body, coordinator, &err);
+    code = code ? code : write_incidents(&body, &coordinator->incidents, &err);
+    code = code ? code : write_devices(&body, coordinator, &err);
     if (code) {
         answer_err(exchange, &err);
         return;

@@ -5,16 +5,18 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/agent.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/routes.h"
 
-/* One unit's state on its way: received, durable, told to the core. */
+/* One unit's state on its way: received, durable, told to the core. Without a body the blob of that hash is to be there
+ * already: a unit that did not change since the last version costs no transfer. */
 struct unit_upload {
     struct work_job job; /* first */
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL when the client is gone */
-    struct blob_upload *blob;
+    struct blob_upload *blob;       /* NULL without a body */
     struct event_blob_stored stored;
     struct unit_upload *next, **link; /* in coordinator->unit_uploads */
     int code;
@@ -112,6 +114,11 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     return true;
 }
 
+static bool has_body(const struct http_exchange *exchange)
+{
+    return http_content_length(exchange) > 0 || http_header(exchange, "Transfer-Encoding");
+}
+
 static bool upload_open(void *context, struct http_exchange *exchange, void **state)
 {
     struct coordinator *coordinator = context;
@@ -121,8 +128,11 @@ static bool upload_open(void *context, struct http_exchange *exchange, void **st
     }
     struct unit_upload *upload = calloc(1, sizeof *upload);
     struct err err = {0};
-    int code = upload ? blob_upload_open(coordinator->blobs, stored.unit.sha256, BLOB_BYTES_MAX, &upload->blob, &err)
-                      : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    if (!code && has_body(exchange)) {
+        disk_look(coordinator);
+        code = blob_upload_open(coordinator->blobs, stored.unit.sha256, BLOB_BYTES_MAX, &upload->blob, &err);
+    }
     if (code) {
         free(upload);
         answer_upload_err(exchange, &err);
@@ -132,7 +142,9 @@ static bool upload_open(void *context, struct http_exchange *exchange, void **st
     upload->exchange = exchange;
     upload->stored = stored;
     upload_link(upload);
-    blob_upload_on_room(upload->blob, upload_room, upload);
+    if (upload->blob) {
+        blob_upload_on_room(upload->blob, upload_room, upload);
+    }
     *state = upload;
     return true;
 }
@@ -164,6 +176,8 @@ static void upload_report(struct work_job *job)
         turn_event(upload->coordinator->turn, &event, exchange, NULL);
     } else if (exchange && upload->code == ERR_FORMAT) {
         answer_problem(exchange, PROBLEM_INVALID_BLOB, "%s", upload->err.text);
+    } else if (exchange && upload->code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "%s; send it", upload->err.text);
     } else if (exchange) {
         answer_err(exchange, &upload->err);
     }
@@ -193,14 +207,25 @@ static void upload_client_gone(void *arg)
 static void upload_finish(void *state)
 {
     struct unit_upload *upload = state;
-    http_on_end(upload->exchange, upload_client_gone, upload);
-    blob_upload_finish(upload->blob, upload_durable, upload);
+    struct http_exchange *exchange = upload->exchange;
+    struct err err = {0};
+    http_on_end(exchange, upload_client_gone, upload);
+    if (upload->blob) {
+        blob_upload_finish(upload->blob, upload_durable, upload);
+    } else if (blob_confirm(upload->coordinator->blobs, upload->stored.unit.sha256, upload_durable, upload, &err)) {
+        http_on_end(exchange, NULL, NULL);
+        upload_unlink(upload);
+        free(upload);
+        answer_upload_err(exchange, &err);
+    }
 }
 
 static void upload_abort(void *state)
 {
     struct unit_upload *upload = state;
-    blob_upload_abort(upload->blob);
+    if (upload->blob) {
+        blob_upload_abort(upload->blob);
+    }
     upload_unlink(upload);
     free(upload);
 }

@@ -57,6 +57,9 @@ struct blob_upload {
     bool calling;  /* on_room is running */
     bool ended;    /* finished or aborted */
     bool finished; /* not aborted */
+
+    bool confirms; /* no upload: asks whether `expected` is there; set before it is queued */
+    bool found;    /* the writer's answer */
 };
 
 struct blob_queue {

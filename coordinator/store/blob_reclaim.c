@@ -22,7 +22,7 @@
 static const char *const statement_texts[WRITER_STATEMENTS] = {
     [WRITER_ADD_ROW] = "INSERT OR IGNORE INTO blobs (id, sha256, size) VALUES (?1, NULL, 0)",
     [WRITER_ADD_CHUNK] = "INSERT OR REPLACE INTO chunks (id, data) VALUES (?1, ?2)",
-    [WRITER_FIND] = "SELECT id FROM blobs WHERE sha256 = ?1",
+    [WRITER_FIND] = "SELECT size FROM blobs WHERE sha256 = ?1",
     [WRITER_PUBLISH] = ("INSERT INTO blobs (id, sha256, size) VALUES (?1, ?2, ?3) "
                         "ON CONFLICT (id) DO UPDATE SET sha256 = ?2, size = ?3"),
     [WRITER_WITHDRAW] = "UPDATE blobs SET sha256 = NULL WHERE sha256 = ?1 RETURNING size",

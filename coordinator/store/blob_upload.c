@@ -16,19 +16,31 @@ static int check_expected(const char *sha256, struct err *err)
     return 0;
 }
 
-static int check_space(struct blob_store *store, struct err *err)
+static int look_at_space(const struct blob_store *store, uint64_t *free_bytes, bool *low, struct err *err)
+{
+    int rc = file_free_bytes(store->directory, free_bytes, err);
+    if (rc == 0) {
+        *low = *free_bytes + atomic_load(&store->reusable_bytes) < store->min_free_bytes;
+    }
+    return rc;
+}
+
+int blob_disk_low(const struct blob_store *store, bool *out, struct err *err)
 {
     uint64_t free_bytes = 0;
-    int rc = file_free_bytes(store->directory, &free_bytes, err);
-    if (rc) {
-        return rc;
-    }
-    uint64_t reusable = atomic_load(&store->reusable_bytes);
-    if (free_bytes + reusable < store->min_free_bytes) {
+    return look_at_space(store, &free_bytes, out, err);
+}
+
+static int check_space(const struct blob_store *store, struct err *err)
+{
+    uint64_t free_bytes = 0;
+    bool low = false;
+    int rc = look_at_space(store, &free_bytes, &low, err);
+    if (rc == 0 && low) {
         return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
                        (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes);
     }
-    return 0;
+    return rc;
 }
 
 int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint64_t size_limit,
@@ -122,4 +134,30 @@ void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg
 void blob_upload_abort(struct blob_upload *upload)
 {
     blob_queue_end(&upload->store->queue, upload, false);
+}
+
+int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done, void *arg, struct err *err)
+{
+    int rc = check_expected(sha256, err);
+    if (rc) {
+        return rc;
+    }
+    struct blob_upload *question = calloc(1, sizeof(*question));
+    if (!question) {
+        return err_set(err, ERR_MEMORY, "blob: no memory for a question");
+    }
+    question->store = store;
+    question->confirms = true;
+    question->done = done;
+    question->done_arg = arg;
+    question->end = (struct blob_item){.kind = BLOB_ITEM_END, .upload = question};
+    memcpy(question->expected, sha256, BLOB_SHA256_SIZE);
+    memcpy(question->sha256, sha256, BLOB_SHA256_SIZE);
+    rc = blob_queue_admit(&store->queue, question, err);
+    if (rc) {
+        free(question);
+        return rc;
+    }
+    blob_queue_end(&store->queue, question, true);
+    return 0;
 }

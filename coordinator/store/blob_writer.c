@@ -60,18 +60,26 @@ static int put_chunk(struct blob_writer *writer, const struct blob_item *item, s
     return rc;
 }
 
+static int find(struct blob_writer *writer, const char *sha256, bool *found, int64_t *size, struct err *err)
+{
+    sqlite3_stmt *statement = writer->statement[WRITER_FIND];
+    if (sqlite3_bind_text(statement, 1, sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    int rc = sql_step(writer->db, statement, found, err);
+    *size = rc == 0 && *found ? sqlite3_column_int64(statement, 0) : 0;
+    (void)sqlite3_reset(statement);
+    return rc;
+}
+
 /* All rows are there: from this transaction on the blob exists. The same content may exist already; then this copy's
  * rows are space to reclaim. */
 static int publish(struct blob_writer *writer, const struct blob_upload *upload, struct tally *tally, struct err *err)
 {
-    sqlite3_stmt *find = writer->statement[WRITER_FIND];
     bool exists = false;
-    if (sqlite3_bind_text(find, 1, upload->sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
-        return bind_failed(writer, err);
-    }
-    int rc = sql_step(writer->db, find, &exists, err);
+    int64_t size;
+    int rc = find(writer, upload->sha256, &exists, &size, err);
     if (rc || exists) {
-        (void)sqlite3_reset(find);
         writer->has_garbage = writer->has_garbage || exists;
         return rc;
     }
@@ -110,11 +118,27 @@ static bool is_publishable(const struct blob_upload *upload)
            (!upload->expected[0] || hash_text_equal(upload->expected, upload->sha256));
 }
 
+static int confirm(struct blob_writer *writer, struct blob_upload *question, struct err *err)
+{
+    int64_t size;
+    int rc = find(writer, question->expected, &question->found, &size, err);
+    question->size = (uint64_t)size;
+    return rc;
+}
+
+static int end_upload(struct blob_writer *writer, struct blob_upload *upload, struct tally *tally, struct err *err)
+{
+    if (upload->confirms) {
+        return confirm(writer, upload, err);
+    }
+    return is_publishable(upload) ? publish(writer, upload, tally, err) : 0;
+}
+
 static int apply(struct blob_writer *writer, const struct blob_item *item, struct tally *tally, struct err *err)
 {
     switch (item->kind) {
     case BLOB_ITEM_CHUNK: return item->dropped || item->upload->failure.code ? 0 : put_chunk(writer, item, tally, err);
-    case BLOB_ITEM_END: return is_publishable(item->upload) ? publish(writer, item->upload, tally, err) : 0;
+    case BLOB_ITEM_END: return end_upload(writer, item->upload, tally, err);
     case BLOB_ITEM_DELETE: return withdraw(writer, item->sha256, tally, err);
     }
     return 0;
@@ -204,11 +228,13 @@ static void report(struct blob_writer *writer, struct blob_item *items)
         struct blob_upload *upload = item->upload;
         struct err err = upload->failure;
         int code = err.code;
-        if (upload->finished && code == 0 && !is_publishable(upload)) {
+        if (upload->confirms && code == 0 && !upload->found) {
+            code = err_set(&err, ERR_NOT_FOUND, "the center has no blob %s", upload->expected);
+        } else if (upload->finished && code == 0 && !is_publishable(upload)) {
             code =
                 err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s", upload->sha256, upload->expected);
         }
-        writer->has_garbage = writer->has_garbage || !upload->finished || code;
+        writer->has_garbage = writer->has_garbage || !upload->finished || (code && !upload->confirms);
         if (upload->finished) {
             upload->done(upload->done_arg, code, upload->sha256, upload->size, &err);
         }

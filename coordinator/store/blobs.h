@@ -53,6 +53,12 @@ typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t s
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
 /* Give up: its rows are removed. Ends the upload. */
 void blob_upload_abort(struct blob_upload *upload);
+/* Ask whether there is a blob of this hash, in the order of all that the writer was told: a deletion that was ordered
+ * before has happened. done as above: code 0 with its size, or ERR_NOT_FOUND. Needs no space on the disk.
+ * ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
+NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done, void *arg, struct err *err);
+/* Whether free space is below min_free_bytes: a new upload would be refused. One look at the file system. ERR_IO. */
+NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct err *err);
 
 /* ERR_NOT_FOUND. */
 NODISCARD int blob_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);

@@ -18,6 +18,7 @@ static const char *const table_names[STATE_TABLES] = {
     [STATE_DESCRIPTIONS] = "descriptions",
     [STATE_REPLAYS] = "replays",
     [STATE_EVENTS] = "events",
+    [STATE_INCIDENTS] = "incidents",
     [STATE_META] = "meta",
 };
 

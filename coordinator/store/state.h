@@ -21,6 +21,7 @@ enum state_table {
     STATE_DESCRIPTIONS, /* id: sha256 of a resolved model description; document: its text */
     STATE_REPLAYS,      /* id: idempotency key; document: request hash, status and answer */
     STATE_EVENTS,       /* id: sortable event id */
+    STATE_INCIDENTS,    /* parent: job */
     STATE_META,         /* id: name; document: value (ticket key, schema facts) */
     STATE_TABLES,
 };
@@ -53,7 +54,7 @@ struct state_row {
 };
 NODISCARD int state_put(struct state_store *store, enum state_table table, const struct state_row *row,
                         struct err *err);
-/* A row that is not there is fine. A job takes its plans and metrics with it. */
+/* A row that is not there is fine. A job takes its plans, incidents and metrics with it. */
 NODISCARD int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err);
 /* All rows of a parent whose id is below `below_id` (NULL: all of the parent). */
 NODISCARD int state_delete_children(struct state_store *store, enum state_table table, const char *parent,

@@ -11,6 +11,7 @@ import events
 import jobs
 import objects
 import service
+import survive
 from api import COMMON_PROBLEMS, SEEN, operations
 from paceline import ROOT, must
 from runner import run
@@ -58,6 +59,6 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 
 if __name__ == "__main__":
     tests = {}
-    for module in (service, objects, jobs, agents, events):
+    for module in (service, objects, jobs, agents, survive, events):
         tests.update({name: value for name, value in vars(module).items() if name.startswith("test_")})
     run(tests if len(sys.argv) > 1 else {**tests, **COVERAGE})

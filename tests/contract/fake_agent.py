@@ -62,6 +62,7 @@ class FakeAgent:
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
+        self.made = {}  # (version, unit) -> generation
         if enrol:
             self.enrol()
 
@@ -82,7 +83,7 @@ class FakeAgent:
         body = {"device": self.id, "boot": self.boot, "revision": self.revision, "phase": phase, "step": self.step,
                 "highest_generation": self.highest, **fields}
         if run:
-            body.update(job=run["job"], generation=run["generation"])
+            body.update(job=run["job"], generation=run["generation"], plan=run["plan"])
         return self.api.request("POST", "/v1/agent/heartbeat", body, expect=200).json
 
     def query(self, **fields):
@@ -105,8 +106,9 @@ class FakeAgent:
         must(answer.status == 204 or ended, f"unit {unit}: {answer.status} {answer.body!r}")
 
     def holdings(self, run):
-        return [{"job": run["job"], "version": version, "unit": unit, "sha256": hashlib.sha256(data).hexdigest(),
-                 "size_bytes": len(data)} for (version, unit), data in self.held.items()]
+        return [{"job": run["job"], "generation": self.made[version, unit], "version": version, "unit": unit,
+                 "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+                for (version, unit), data in self.held.items()]
 
     # ---- what an agent does in each phase ----
 
@@ -142,12 +144,32 @@ class FakeAgent:
     def hold(self, run, version):
         for unit in range(run["stage"]["first"], run["stage"]["end"]):
             self.held[version, unit] = unit_state(run, unit, version)
+            self.made[version, unit] = run["generation"]
 
     def finish(self, run, _train_to):
         version = run["resume_version"]
         for unit in range(run["stage"]["first"], run["stage"]["end"]):
             self.put_unit(run, unit, self.held[version, unit])
         self.heartbeat("finished", run, stopped_version=version)
+
+
+def replicate(agents, version):
+    """A round of replication: every agent, at `version`, takes a snapshot and gives it to its neighbor; all report. The last reply
+    to stage 0."""
+    runs = {agent.id: agent.assignment()["run"] for agent in agents}
+    for agent in agents:
+        agent.hold(runs[agent.id], version)
+    first = next(agent for agent in agents if runs[agent.id]["stage"]["index"] == 0)
+    first.heartbeat("run", runs[first.id], rounds={"neighbor": version})
+    for agent in agents:
+        run = runs[agent.id]
+        target = next(other for other in agents if other.id == run["neighbor"]["device"])
+        for unit in range(run["stage"]["first"], run["stage"]["end"]):
+            target.held[version, unit] = agent.held[version, unit]
+            target.made[version, unit] = run["generation"]
+    for agent in agents:
+        agent.heartbeat("run", runs[agent.id], all_holdings=True, holdings=agent.holdings(runs[agent.id]))
+    return first.heartbeat("run", runs[first.id], rounds={"neighbor": version})
 
 
 def finish(api, job, agents):

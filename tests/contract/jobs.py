@@ -103,7 +103,7 @@ def test_verbs_are_refused_where_they_make_no_sense():
         must(api.request("POST", f"{path}/resume", {}, expect=202).json["state"] == "queued", "resume")
         must(api.request("POST", f"{path}/cancel", expect=202).json["state"] == "cancelled", "cancel")
         for verb in ("pause", "resume", "cancel", "replan"):
-            api.problem("POST", f"{path}/{verb}", code="wrong_state", words=("ended",))
+            api.problem("POST", f"{path}/{verb}", code="wrong_state", words=("was cancelled",))
             api.problem("POST", f"/v1/jobs/job_{'0' * 26}/{verb}", code="unknown_job")
             api.problem("POST", f"/v1/jobs/nonsense/{verb}", code="unknown_job")
             if verb != "replan":

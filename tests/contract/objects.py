@@ -26,7 +26,7 @@ def test_devices_are_listed_in_pages_and_shown():
         device = api.get(f"/v1/devices/{agents[3].id}")
         must(device == items[3], "the list and the object differ")
         must(device["state"] == "online" and device["labels"] == {"room": "kitchen", "power": "solar"}, f"{device}")
-        api.problem("GET", "/v1/devices/dev_nothing", code="unknown_device", words=("dev_nothing",))
+        api.problem("GET", "/v1/devices/dev_nothing", code="unknown_device", words=("dev_nothing", "GET /v1/devices"))
         api.problem("GET", "/v1/devices/job_x", code="unknown_device")
 
 

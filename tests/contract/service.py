@@ -60,6 +60,13 @@ def test_health_readiness_and_version():
         must(version["name"] == "paceline-coordinator" and version["protocol_min"] <= version["protocol"], f"version {version}")
 
 
+def test_answers_in_json_end_their_line():
+    with Api(data=False) as api:
+        for path in ("/healthz", "/openapi.json", "/v1/jobs", "/v1/devices", "/v1/incidents", "/v1/models", "/nothing", "/v1/jobs/job_x"):
+            body = api.request("GET", path).body
+            must(body.endswith(b"}\n") and body.count(b"\n") == 1 or path == "/openapi.json", f"{path}: ...{body[-20:]!r}")
+
+
 def test_head_answers_the_headers_of_get_without_the_body():
     with Api() as api:
         for path in ("/healthz", "/v1/jobs", "/v1/datasets/digits-train", "/v1/datasets/digits-train/content", "/openapi.json"):
@@ -108,12 +115,12 @@ TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
 def read_prometheus(text):
     """{name: {labels: value}} of Prometheus' text format 0.0.4; strict: HELP and TYPE once and first, no sample twice."""
     must(text.endswith("\n"), "the last line does not end")
-    helped, typed, samples = {}, {}, {}
+    helped, typed, samples, families = {}, {}, {}, []
     for line in text[:-1].split("\n"):
         comment = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)
         if comment:
             kind, name, rest = comment.groups()
-            must(name not in samples, f"{line}: behind a sample")
+            must(name not in families, f"{line}: behind a sample")
             must(name not in (helped if kind == "HELP" else typed), f"{line}: twice")
             (helped if kind == "HELP" else typed)[name] = rest
             must(kind == "HELP" or rest in TYPES, f"{line}: unknown type")
@@ -121,10 +128,14 @@ def read_prometheus(text):
         sample = SAMPLE.fullmatch(line)
         must(sample, f"not a sample: {line!r}")
         name, labels, value = sample.groups()
-        must(name in helped and name in typed, f"{line}: without HELP and TYPE")
+        family = re.sub("_(sum|count)$", "", name)
+        family = family if typed.get(family) == "summary" else name
+        must(family in helped and family in typed, f"{line}: without HELP and TYPE")
         must(labels not in samples.setdefault(name, {}), f"{line}: twice")
-        must(list(samples)[-1] == name, f"{line}: the samples of {name} do not stand together")
-        must(typed[name] != "counter" or name.endswith("_total"), f"{line}: a counter's name ends with _total")
+        if family not in families:
+            families.append(family)
+        must(families[-1] == family, f"{line}: the samples of {family} do not stand together")
+        must(typed[family] != "counter" or name.endswith("_total"), f"{line}: a counter's name ends with _total")
         samples[name][labels] = float(value)
     return samples
 

@@ -28,7 +28,7 @@ static size_t holder(const struct fake_coordinator *fake, int64_t unit, size_t p
     for (size_t step = 0; step < fake->script.agent_count; step++) {
         const size_t index = (preferred + step) % fake->script.agent_count;
         const struct fake_agent *agent = &fake->agent[index];
-        for (size_t i = 0; i < agent->holding_count; i++) {
+        for (size_t i = 0; !agent->lost && i < agent->holding_count; i++) {
             if (agent->holding[i].unit == unit && agent->holding[i].version == fake->resume_version) {
                 *out = agent->holding[i];
                 return index;
@@ -78,6 +78,8 @@ static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
     const struct fake_generation *script = fake_present(fake);
     (void)snprintf(run->job.text, sizeof(run->job.text), "%s", FAKE_JOB);
     run->generation = (int64_t)fake->generation + 1;
+    (void)snprintf(run->plan.text, sizeof(run->plan.text), "plan_000000000000000000000000%02u",
+                   (unsigned)(fake->generation + 1) % 100);
     run->phase = phase_told(fake);
     run->resume_version = fake->state == FAKE_FINISHING ? fake->stopped_at[fake->generation] : fake->resume_version;
     run->stage_index = (int64_t)stage;
@@ -92,7 +94,7 @@ static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
     const size_t left = script->stage_count - stage;
     run->in_flight = left < 4 ? (int64_t)left : 4;
     run->previous_in_flight = stage == 0 ? 0 : left + 1 < 4 ? (int64_t)left + 1 : 4;
-    for (int64_t unit = run->first; unit < run->end; unit++) {
+    for (int64_t unit = run->first; fake->state == FAKE_PREPARING && unit < run->end; unit++) {
         fill_source(fake, unit, device, &run->source[run->source_count++]);
     }
     run->has_previous = stage > 0;
@@ -102,6 +104,13 @@ static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
     }
     if (run->has_next) {
         fill_peer(fake, device, script->device[stage + 1], &run->next);
+    }
+    run->job_spec.neighbor_every = fake->script.neighbor_every;
+    run->job_spec.center_every = fake->script.center_every;
+    run->has_neighbor = script->stage_count > 1;
+    if (run->has_neighbor) {
+        fill_peer(fake, device, script->device[(stage + 1) % script->stage_count], &run->neighbor);
+        run->replica_bytes = 1 << 20;
     }
     run->step_ms = 60000;
     run->peer_ms = 20000;
@@ -126,6 +135,12 @@ void fake_fill_assignment(struct fake_coordinator *fake, size_t device, struct a
     }
     if (fake->state == FAKE_ENROLLING || fake->state == FAKE_OVER) {
         return;
+    }
+    if (fake->state == FAKE_RUNNING) {
+        const int64_t *committed = fake->committed;
+        (void)snprintf(out->drop[0].job.text, ID_SIZE, "%s", FAKE_JOB);
+        out->drop[0].below_version = committed[0] > committed[1] ? committed[0] : committed[1];
+        out->drop_count = out->drop[0].below_version > 0;
     }
     /* All may call all: this coordinator is not about tickets. */
     for (size_t other = 0; other < fake->script.agent_count; other++) {

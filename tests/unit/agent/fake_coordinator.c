@@ -60,7 +60,7 @@ static void answer_poll(struct fake_coordinator *fake, size_t device, struct htt
     record_done(&assignment_record, assignment);
 }
 
-static void wake_all(struct fake_coordinator *fake)
+void fake_wake_all(struct fake_coordinator *fake)
 {
     for (size_t i = 0; i < fake->script.agent_count; i++) {
         struct fake_agent *agent = &fake->agent[i];
@@ -91,7 +91,8 @@ static bool all_report(const struct fake_coordinator *fake, int phase)
 static bool all_clear(const struct fake_coordinator *fake)
 {
     for (size_t i = 0; i < fake->script.agent_count; i++) {
-        if (fake->agent[i].beat.phase != PHASE_IDLE || fake->agent[i].holding_count > 0) {
+        const struct fake_agent *agent = &fake->agent[i];
+        if (!agent->lost && (agent->beat.phase != PHASE_IDLE || agent->holding_count > 0)) {
             return false;
         }
     }
@@ -111,7 +112,7 @@ static bool center_is_whole(const struct fake_coordinator *fake, int64_t version
 static void go(struct fake_coordinator *fake, enum fake_state state)
 {
     fake->state = state;
-    wake_all(fake);
+    fake_wake_all(fake);
 }
 
 static void next_generation(struct fake_coordinator *fake, bool through_center)
@@ -120,6 +121,21 @@ static void next_generation(struct fake_coordinator *fake, bool through_center)
     fake->through_center = through_center;
     fake->generation++;
     go(fake, FAKE_PREPARING);
+}
+
+/* One agent is gone: the others go on from what they hold. */
+static void take_loss(struct fake_coordinator *fake, const struct heartbeat *beat)
+{
+    for (size_t i = 0; i < beat->peer_report_count; i++) {
+        struct fake_agent *agent = agent_of(fake, beat->peer_report[i].device.text);
+        if (!agent || agent->lost || beat->peer_report[i].kind != PEER_REFUSED) {
+            continue;
+        }
+        agent->lost = true;
+        fake->stopped_at[fake->generation] = fake_newest_cut(fake);
+        next_generation(fake, false);
+        return;
+    }
 }
 
 static void take_stop(struct fake_coordinator *fake)
@@ -160,7 +176,7 @@ static void advance(struct fake_coordinator *fake)
     case FAKE_RUNNING:
         if (all_report(fake, PHASE_STOPPED)) {
             take_stop(fake);
-        } else if (script->how != FAKE_TO_THE_END &&
+        } else if (script->how != FAKE_TO_THE_END && script->how != FAKE_LOSS &&
                    fake->agent[script->device[0]].beat.generation == (int64_t)fake->generation + 1) {
             go(fake, FAKE_STOPPING);
         }
@@ -254,10 +270,15 @@ static void answer_beat(void *context, struct http_exchange *exchange)
         agent->holding_count = beat->holding_count < 64 ? beat->holding_count : 64;
         memcpy(agent->holding, beat->holding, agent->holding_count * sizeof(beat->holding[0]));
     }
-    const struct heartbeat_reply reply = {.interval_ms = FAKE_INTERVAL_MS, .revision = agent->revision};
+    struct heartbeat_reply reply = {.interval_ms = FAKE_INTERVAL_MS};
+    fake_take_rounds(fake, beat, &reply);
+    reply.revision = agent->revision;
     reply_record(exchange, &heartbeat_reply_record, &reply);
     if (beat->has_error) {
         fake_over(fake, beat->error.message);
+    }
+    if (fake->state == FAKE_RUNNING && fake_present(fake)->how == FAKE_LOSS) {
+        take_loss(fake, beat);
     }
     advance(fake);
 }
@@ -323,7 +344,10 @@ static void answer_blob_put(void *context, struct http_exchange *exchange)
     size_t size = 0;
     const char *body = http_body(exchange, &size);
     char hash[HASH_TEXT_SIZE];
-    sha256_text(body, size, hash);
+    (void)snprintf(hash, sizeof(hash), "%s", http_param(exchange, "sha256"));
+    if (size > 0) {
+        sha256_text(body, size, hash);
+    }
     if (parse_i64(http_query(exchange, "unit"), 0, TINY_UNITS - 1, &unit, NULL) != 0 ||
         parse_i64(http_query(exchange, "version"), 0, TINY_STEPS, &version, NULL) != 0 ||
         strcmp(hash, http_param(exchange, "sha256")) != 0) {
@@ -332,7 +356,12 @@ static void answer_blob_put(void *context, struct http_exchange *exchange)
         return;
     }
     struct fake_blob *blob = &fake->center[unit];
+    if (size == 0 && strcmp(blob->sha256, hash) != 0) {
+        http_reply(exchange, 404, NULL, NULL, 0); /* these bytes are not here */
+        return;
+    }
     memcpy(blob->data, body, size);
+    size = size > 0 ? size : blob->size;
     memcpy(blob->sha256, hash, sizeof(hash));
     memcpy(fake->result.unit_sha256[unit], hash, sizeof(hash));
     blob->size = size;
@@ -383,7 +412,8 @@ struct fake_coordinator *fake_start(const struct fake_script *script, const stru
     tiny_result_init(&fake->result);
     fake->stop_fd = eventfd(0, EFD_CLOEXEC);
     fake->over_fd = eventfd(0, EFD_CLOEXEC);
-    assert_true(fake->stop_fd >= 0 && fake->over_fd >= 0);
+    fake->commit_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(fake->stop_fd >= 0 && fake->over_fd >= 0 && fake->commit_fd >= 0);
     struct http_server_config config = {
         .routes = routes,
         .route_count = sizeof(routes) / sizeof(routes[0]),
@@ -418,6 +448,26 @@ const char *fake_wait(struct fake_coordinator *fake)
     return fake->problem[0] ? fake->problem : NULL;
 }
 
+void fake_wait_for_commit(struct fake_coordinator *fake)
+{
+    struct pollfd fd = {.fd = fake->commit_fd, .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+}
+
+int64_t fake_bytes_sent(const struct fake_coordinator *fake)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < fake->script.agent_count; i++) {
+        bytes += fake->agent[i].beat.replica_bytes_sent;
+    }
+    return bytes;
+}
+
+int64_t fake_commits(const struct fake_coordinator *fake, size_t kind)
+{
+    return fake->commits[kind];
+}
+
 const struct tiny_result *fake_result(const struct fake_coordinator *fake)
 {
     return &fake->result;
@@ -433,6 +483,7 @@ void fake_free(struct fake_coordinator **fake)
     http_server_close(&(*fake)->server);
     (void)close((*fake)->stop_fd);
     (void)close((*fake)->over_fd);
+    (void)close((*fake)->commit_fd);
     free(*fake);
     *fake = NULL;
 }

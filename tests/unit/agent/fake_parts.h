@@ -22,6 +22,7 @@ struct fake_agent {
     struct holding holding[64];
     size_t holding_count;
     struct http_exchange *parked; /* its poll, which waits for news */
+    bool lost;
 };
 
 struct fake_blob {
@@ -47,7 +48,7 @@ struct fake_coordinator {
     struct http_server *server;
     char url[URL_SIZE];
     pthread_t thread;
-    int stop_fd, over_fd;
+    int stop_fd, over_fd, commit_fd;
     struct fake_agent agent[FAKE_AGENTS_MAX];
     enum fake_state state;
     size_t generation; /* index in the script; numbers are one more */
@@ -55,6 +56,8 @@ struct fake_coordinator {
     bool through_center;
     int64_t stopped_at[8];
     struct fake_blob center[TINY_UNITS];
+    int64_t committed[REPLICA_KINDS]; /* newest version */
+    int64_t commits[REPLICA_KINDS];
     struct tiny_result result;
     char problem[MESSAGE_SIZE];
     struct heartbeat beat;
@@ -68,6 +71,14 @@ static inline const struct fake_generation *fake_present(const struct fake_coord
 
 /* fake_coordinator.c: the script has ended; problem: "" or what went wrong. */
 void fake_over(struct fake_coordinator *fake, const char *problem);
+
+/* fake_coordinator.c: whoever waits for his assignment gets the present one. */
+void fake_wake_all(struct fake_coordinator *fake);
+
+/* fake_rounds.c: what a heartbeat says of rounds; fills in the reply's. */
+void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat, struct heartbeat_reply *reply);
+/* The newest version of which every unit is held by an agent that is not lost; 0: none. */
+int64_t fake_newest_cut(struct fake_coordinator *fake);
 
 /* fake_assignment.c */
 void fake_device_text(size_t index, char out[ID_SIZE]);

@@ -73,21 +73,31 @@ static void same_numbers(const double *actual, const double *wanted)
     }
 }
 
-/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop comes in time. */
-static void play(const char *directory, const struct fake_script *script, double slowdown, int64_t threads)
+/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop comes in time; when one
+ * of them gets lost (an index, or NOBODY) after the first round, 600 times. */
+#define NOBODY SIZE_MAX
+
+static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown, int64_t threads,
+                          size_t lost)
 {
     struct agent agent[FAKE_AGENTS_MAX];
     struct fake_coordinator *fake = fake_start(script, &train_data, &test_data);
     for (size_t i = 0; i < script->agent_count; i++) {
-        const double factor = slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
+        const double factor = lost != NOBODY ? 600 : slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
         start_agent(&agent[i], directory, i, fake_url(fake), factor, threads);
+    }
+    if (lost != NOBODY) {
+        fake_wait_for_commit(fake);
+        end_agent(&agent[lost]);
     }
     const char *problem = fake_wait(fake);
     if (problem) {
         print_error("%s\n", problem);
     }
     for (size_t i = 0; i < script->agent_count; i++) {
-        end_agent(&agent[i]);
+        if (i != lost) {
+            end_agent(&agent[i]);
+        }
     }
     assert_null(problem);
     const struct tiny_result *result = fake_result(fake);
@@ -103,7 +113,17 @@ static void play(const char *directory, const struct fake_script *script, double
         version = fake_stopped_at(fake, i);
     }
     assert_int_equal(version, TINY_STEPS);
+    for (size_t kind = 0; kind < 2; kind++) {
+        const int64_t every = kind == 0 ? script->neighbor_every : script->center_every;
+        assert_true(every == 0 || fake_commits(fake, kind) > 0);
+        assert_true(every == 0 || fake_bytes_sent(fake) > 0);
+    }
     fake_free(&fake);
+}
+
+static void play(const char *directory, const struct fake_script *script, double slowdown, int64_t threads)
+{
+    play_and_lose(directory, script, slowdown, threads, NOBODY);
 }
 
 static void one_agent_trains_as_one_process(void **state)
@@ -157,6 +177,49 @@ static void three_replans_and_a_pause_change_no_bit(void **state)
     play(*state, &script, 0, 1);
 }
 
+static void rounds_to_neighbors_and_center_change_no_bit(void **state)
+{
+    const struct fake_script script = {
+        .agent_count = 3,
+        .generation_count = 3,
+        .generation = {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
+                       {.end = {2, 6}, .stage_count = 2, .device = {2, 1}, .how = FAKE_PAUSE},
+                       {.end = {1, 3, 6}, .stage_count = 3, .device = {1, 0, 2}}},
+        .neighbor_every = 1,
+        .center_every = 3,
+    };
+    play(*state, &script, 0, 1);
+}
+
+static void lose(const char *directory, size_t lost)
+{
+    struct fake_script script = {
+        .agent_count = 3,
+        .generation_count = 2,
+        .generation = {{.end = {2, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_LOSS},
+                       {.end = {3, 6}, .stage_count = 2}},
+        .neighbor_every = 2,
+    };
+    script.generation[1].device[0] = lost == 0 ? 1 : 0;
+    script.generation[1].device[1] = lost == 2 ? 1 : 2;
+    play_and_lose(directory, &script, 0, 1, lost);
+}
+
+static void without_the_first_agent_the_others_go_on_from_its_replicas(void **state)
+{
+    lose(*state, 0);
+}
+
+static void without_the_middle_agent_the_others_go_on_from_its_replicas(void **state)
+{
+    lose(*state, 1);
+}
+
+static void without_the_last_agent_the_others_go_on_from_its_replicas(void **state)
+{
+    lose(*state, 2);
+}
+
 static int prepare(void **state)
 {
     (void)state;
@@ -175,6 +238,10 @@ int main(void)
         test_with_directory(three_agents_come_to_the_same_bits),
         test_with_directory(five_agents_come_to_the_same_bits),
         test_with_directory(three_replans_and_a_pause_change_no_bit),
+        test_with_directory(rounds_to_neighbors_and_center_change_no_bit),
+        test_with_directory(without_the_first_agent_the_others_go_on_from_its_replicas),
+        test_with_directory(without_the_middle_agent_the_others_go_on_from_its_replicas),
+        test_with_directory(without_the_last_agent_the_others_go_on_from_its_replicas),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

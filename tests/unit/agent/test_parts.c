@@ -9,6 +9,7 @@
 #include "agent/config.h"
 #include "agent/identity.h"
 #include "agent/peer/message.h"
+#include "libtrain/formats/safetensors.h"
 #include "agent/reports.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/inventory.h"
@@ -26,11 +27,11 @@ static void a_header_is_read_as_it_was_written(void **state)
 {
     (void)state;
     char text[MESSAGE_HEADER_MAX];
-    bool last = true;
+    struct message_note note = {.last = true};
     struct err err = {0};
-    size_t size = message_write_header(&tensor, false, text);
-    assert_ok(message_read_header(text, size, &tensor, &last, &err), &err);
-    assert_false(last);
+    size_t size = message_write_header(&tensor, &(struct message_note){0}, text);
+    assert_ok(message_read_header(text, size, &tensor, &note, &err), &err);
+    assert_false(note.last);
     assert_int_equal(message_data_bytes(&tensor), 3 * 4 * 5 * 6 * 4);
 }
 
@@ -39,11 +40,11 @@ static void the_stop_mark_is_an_empty_tensor(void **state)
     (void)state;
     const struct stage_tensor empty = {.samples = 0, .shape = tensor.shape};
     char text[MESSAGE_HEADER_MAX];
-    bool last = false;
+    struct message_note note = {0};
     struct err err = {0};
-    size_t size = message_write_header(&empty, true, text);
-    assert_ok(message_read_header(text, size, &empty, &last, &err), &err);
-    assert_true(last);
+    size_t size = message_write_header(&empty, &(struct message_note){.last = true}, text);
+    assert_ok(message_read_header(text, size, &empty, &note, &err), &err);
+    assert_true(note.last);
     assert_int_equal(message_data_bytes(&empty), 0);
 }
 
@@ -51,15 +52,53 @@ static void a_header_of_another_tensor_is_refused(void **state)
 {
     (void)state;
     char text[MESSAGE_HEADER_MAX];
-    bool last;
+    struct message_note note;
     struct err err = {0};
     struct stage_tensor other = tensor;
     other.samples = 2;
-    size_t size = message_write_header(&other, false, text);
-    assert_int_equal(message_read_header(text, size, &tensor, &last, &err), ERR_FORMAT);
+    size_t size = message_write_header(&other, &(struct message_note){0}, text);
+    assert_int_equal(message_read_header(text, size, &tensor, &note, &err), ERR_FORMAT);
     assert_holds(err.text, "[3, 4, 5, 6]");
     memset(text + 8, '{', 8);
-    assert_int_equal(message_read_header(text, size, &tensor, &last, &err), ERR_FORMAT);
+    assert_int_equal(message_read_header(text, size, &tensor, &note, &err), ERR_FORMAT);
+}
+
+static void the_mark_of_a_round_travels_in_the_header(void **state)
+{
+    (void)state;
+    char text[MESSAGE_HEADER_MAX];
+    struct err err = {0};
+    for (unsigned kinds = 0; kinds < 4; kinds++) {
+        const struct message_note note = {.mark = {.kinds = kinds, .keep = {STEPS_MAX, 0, 450}}};
+        struct message_note read;
+        const size_t size = message_write_header(&tensor, &note, text);
+        assert_ok(message_read_header(text, size, &tensor, &read, &err), &err);
+        assert_int_equal(read.mark.kinds, kinds);
+        assert_int_equal(read.mark.keep[0], kinds ? STEPS_MAX : 0);
+        assert_int_equal(read.mark.keep[2], kinds ? 450 : 0);
+    }
+}
+
+static void a_mark_that_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    static const char *const marks[][2] = {{"neighbour", "0,0,0"}, {"neighbor", "0,0"},   {"neighbor", "0,0,0,0"},
+                                           {"center", "0,-1,0"},   {"center", "0,1e3,0"}, {"", "0,0,0"}};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        struct safetensors_tensor data = {.name = "data", .dtype = DTYPE_F32, .rank = 4, .dim = {3, 4, 5, 6}};
+        struct safetensors_header header = {.tensor = &data, .tensor_capacity = 1, .tensor_count = 1};
+        struct message_note note;
+        char text[MESSAGE_HEADER_MAX];
+        size_t size = 0;
+        struct err err = {0};
+        header.metadata_count = 2;
+        (void)snprintf(header.metadata[0].key, SAFETENSORS_KEY_MAX, "snapshot");
+        (void)snprintf(header.metadata[0].value, SAFETENSORS_VALUE_MAX, "%s", marks[i][0]);
+        (void)snprintf(header.metadata[1].key, SAFETENSORS_KEY_MAX, "keep");
+        (void)snprintf(header.metadata[1].value, SAFETENSORS_VALUE_MAX, "%s", marks[i][1]);
+        assert_ok(safetensors_write(&header, text, sizeof(text), &size, &err), &err);
+        assert_int_equal(message_read_header(text, size, &tensor, &note, &err), ERR_FORMAT);
+    }
 }
 
 static void paths_name_every_part_of_the_key(void **state)
@@ -351,6 +390,8 @@ int main(void)
         cmocka_unit_test(a_header_is_read_as_it_was_written),
         cmocka_unit_test(the_stop_mark_is_an_empty_tensor),
         cmocka_unit_test(a_header_of_another_tensor_is_refused),
+        cmocka_unit_test(the_mark_of_a_round_travels_in_the_header),
+        cmocka_unit_test(a_mark_that_makes_no_sense_is_refused),
         cmocka_unit_test(paths_name_every_part_of_the_key),
         cmocka_unit_test(outliers_do_not_move_the_mean),
         cmocka_unit_test(shares_of_a_stage_sum_to_one_and_follow_the_work),

@@ -1,121 +1,387 @@
+/* The snapshots of a device, in memory and in files. */
 #include "agent/runtime/snapshot.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "net/hash.h"
 #include "tests/support/test.h"
 
-static const struct job_id job = {"job_a"};
-static const struct job_id other = {"job_b"};
+#define JOB "job_00000000000000000000000001"
 
-static void keep(struct snapshot_store *store, const struct job_id *of, int64_t version, int64_t unit, const char *text)
-{
-    struct err err = {0};
-    char *data = strdup(text);
-    assert_non_null(data);
-    assert_ok(snapshot_keep(store, of, version, unit, data, strlen(text), &err), &err);
-}
+static const struct job_id job = {JOB};
+static const struct job_id other = {"job_00000000000000000000000002"};
+static struct holding list[HOLDINGS_MAX];
 
-static struct snapshot_store *make(void)
+static struct snapshot_store *make(const char *directory)
 {
     struct snapshot_store *store = NULL;
     struct err err = {0};
-    assert_ok(snapshot_store_new(&store, &err), &err);
+    assert_ok(snapshot_store_new(directory, &store, &err), &err);
     return store;
 }
 
+static struct holding describe(const struct job_id *of, int64_t generation, int64_t version, int64_t unit,
+                               const char *text)
+{
+    struct holding holding = {
+        .job = *of, .generation = generation, .version = version, .unit = unit, .bytes = (int64_t)strlen(text)};
+    sha256_text(text, strlen(text), holding.sha256);
+    return holding;
+}
+
+static atomic_int told;
+
+static void tell(void *arg, int rc, const struct err *why)
+{
+    (void)why;
+    atomic_store(&told, 1);
+    *(int *)arg = rc;
+}
+
+/* Keep a text and wait for its end. */
+static int try_keep(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin,
+                    const char *text, struct err *err)
+{
+    int late = 0;
+    const struct snapshot_waiter waiter = {.done = tell, .arg = &late};
+    void *block = snapshot_block(store, strlen(text));
+    assert_non_null(block);
+    memcpy(block, text, strlen(text));
+    const int rc = snapshot_keep(store, holding, origin, block, &waiter, err);
+    if (rc != SNAPSHOT_LATER) {
+        return rc;
+    }
+    snapshot_flush(store);
+    return late;
+}
+
+static void keep_of(struct snapshot_store *store, const struct job_id *of, int64_t generation, int64_t version,
+                    int64_t unit, const char *text)
+{
+    const struct holding holding = describe(of, generation, version, unit, text);
+    struct err err = {0};
+    assert_ok(try_keep(store, &holding, SNAPSHOT_OWN, text, &err), &err);
+}
+
+static void keep(struct snapshot_store *store, int64_t version, int64_t unit, const char *text)
+{
+    keep_of(store, &job, 1, version, unit, text);
+}
+
+static void expect(struct snapshot_store *store, int64_t version, int64_t unit, const char *text)
+{
+    char read[64];
+    struct err err = {0};
+    const struct snapshot *snapshot = snapshot_get(store, JOB, version, unit);
+    assert_non_null(snapshot);
+    assert_int_equal(snapshot->holding.bytes, strlen(text));
+    assert_ok(snapshot_read(snapshot, 1, read, strlen(text) - 1, &err), &err);
+    assert_memory_equal(read, text + 1, strlen(text) - 1);
+    snapshot_put_back(snapshot);
+}
+
+/* Files of the job's directory. */
+static size_t count_files(const char *directory)
+{
+    struct test_path path = test_path_in(directory, JOB);
+    DIR *open = opendir(path.text);
+    size_t count = 0;
+    const struct dirent *entry;
+    while (open && (entry = readdir(open))) {
+        count += entry->d_name[0] != '.';
+    }
+    if (open) {
+        (void)closedir(open);
+    }
+    return count;
+}
+
+/* ---- both ways ---- */
+
 static void what_was_kept_is_found_with_its_hash(void **state)
 {
-    (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
-    char hash[HASH_TEXT_SIZE];
-    keep(store, &job, 3, 1, "weights");
-    sha256_text("weights", 7, hash);
-    const struct snapshot *snapshot = snapshot_get(store, "job_a", 3, 1);
-    assert_non_null(snapshot);
-    assert_string_equal(snapshot->holding.sha256, hash);
-    assert_int_equal(snapshot->holding.bytes, 7);
-    assert_memory_equal(snapshot->data, "weights", 7);
-    snapshot_put_back(snapshot);
-    assert_null(snapshot_get(store, "job_a", 3, 2));
-    assert_null(snapshot_get(store, "job_a", 4, 1));
-    assert_null(snapshot_get(store, "job_b", 3, 1));
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        char hash[HASH_TEXT_SIZE];
+        keep(store, 3, 1, "weights");
+        sha256_text("weights", 7, hash);
+        expect(store, 3, 1, "weights");
+        assert_int_equal(snapshot_list(store, list), 1);
+        assert_string_equal(list[0].sha256, hash);
+        assert_int_equal(list[0].generation, 1);
+        assert_null(snapshot_get(store, JOB, 3, 2));
+        assert_null(snapshot_get(store, JOB, 4, 1));
+        assert_null(snapshot_get(store, other.text, 3, 1));
+    }
 }
 
 static void a_drop_lets_go_of_older_versions_of_that_job_only(void **state)
 {
-    (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
-    static struct holding list[HOLDINGS_MAX];
-    keep(store, &job, 3, 0, "a");
-    keep(store, &job, 5, 0, "b");
-    keep(store, &other, 1, 0, "c");
-    snapshot_drop(store, &(struct drop){.job = job, .below_version = 5});
-    assert_int_equal(snapshot_list(store, list), 2);
-    assert_int_equal(list[0].version, 5);
-    assert_string_equal(list[1].job.text, "job_b");
-    snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
-    assert_int_equal(snapshot_list(store, list), 1);
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        keep(store, 3, 0, "a1");
+        keep(store, 5, 0, "b1");
+        keep_of(store, &other, 1, 1, 0, "c1");
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 5});
+        assert_int_equal(snapshot_list(store, list), 2);
+        assert_int_equal(list[0].version, 5);
+        assert_string_equal(list[1].job.text, other.text);
+        assert_int_equal(count_files(*state), i);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
+        assert_int_equal(snapshot_list(store, list), 1);
+        assert_int_equal(count_files(*state), 0);
+        snapshot_drop(store, &(struct drop){.job = other, .below_version = INT64_MAX});
+    }
 }
 
 static void one_that_is_being_sent_survives_its_drop(void **state)
 {
-    (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
-    keep(store, &job, 3, 0, "still here");
-    const struct snapshot *snapshot = snapshot_get(store, "job_a", 3, 0);
-    snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
-    assert_null(snapshot_get(store, "job_a", 3, 0));
-    assert_memory_equal(snapshot->data, "still here", 10);
-    snapshot_put_back(snapshot);
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        char read[10];
+        struct err err = {0};
+        keep(store, 3, 0, "still here");
+        const struct snapshot *snapshot = snapshot_get(store, JOB, 3, 0);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
+        assert_null(snapshot_get(store, JOB, 3, 0));
+        assert_ok(snapshot_read(snapshot, 0, read, 10, &err), &err);
+        assert_memory_equal(read, "still here", 10);
+        snapshot_put_back(snapshot);
+        assert_int_equal(count_files(*state), 0);
+    }
 }
 
-static void the_same_snapshot_again_replaces_the_first(void **state)
+static void the_same_bytes_are_kept_under_another_version(void **state)
+{
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        int late = 0;
+        const struct snapshot_waiter waiter = {.done = tell, .arg = &late};
+        struct err err = {0};
+        keep(store, 3, 0, "frozen");
+        struct holding again = describe(&job, 1, 4, 0, "frozen");
+        assert_true(snapshot_keep_same(store, &again, SNAPSHOT_REPLICA, &waiter, &err) >= 0);
+        snapshot_flush(store);
+        assert_int_equal(late, 0);
+        again.unit = 1;
+        assert_int_equal(snapshot_keep_same(store, &again, SNAPSHOT_REPLICA, &waiter, &err), ERR_NOT_FOUND);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
+        expect(store, 4, 0, "frozen");
+        assert_int_equal(snapshot_list(store, list), 1);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
+    }
+}
+
+static void an_older_generation_replaces_nothing(void **state)
 {
     (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
-    static struct holding list[HOLDINGS_MAX];
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
+    struct err err = {0};
     const uint64_t before = snapshot_revision(store);
-    keep(store, &job, 3, 0, "old");
-    keep(store, &job, 3, 0, "newer");
+    keep_of(store, &job, 2, 3, 0, "two");
+    keep_of(store, &job, 2, 3, 0, "second");
+    keep_of(store, &job, 3, 3, 0, "three");
+    const struct holding late = describe(&job, 2, 3, 0, "late");
+    assert_int_equal(try_keep(store, &late, SNAPSHOT_OWN, "late", &err), ERR_STALE);
+    expect(store, 3, 0, "three");
     assert_int_equal(snapshot_list(store, list), 1);
-    assert_int_equal(list[0].bytes, 5);
     assert_true(snapshot_revision(store) > before);
 }
 
-static void a_drop_of_nothing_changes_no_revision(void **state)
+static void what_is_cut_off_goes_and_does_not_come_back(void **state)
 {
-    (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
-    keep(store, &job, 3, 0, "x");
-    const uint64_t before = snapshot_revision(store);
-    snapshot_drop(store, &(struct drop){.job = job, .below_version = 3});
-    assert_int_equal(snapshot_revision(store), before);
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        struct err err = {0};
+        keep_of(store, &job, 1, 3, 0, "three");
+        keep_of(store, &job, 1, 4, 0, "four");
+        keep_of(store, &other, 1, 9, 0, "nine");
+        snapshot_cut(store, &job, 2, 3);
+        assert_int_equal(snapshot_list(store, list), 2);
+        const struct holding late = describe(&job, 1, 5, 0, "five");
+        assert_int_equal(try_keep(store, &late, SNAPSHOT_REPLICA, "five", &err), ERR_STALE);
+        keep_of(store, &job, 2, 4, 0, "four again");
+        expect(store, 4, 0, "four again");
+        expect(store, 3, 0, "three");
+        assert_int_equal(count_files(*state), i == 0 ? 0 : 2);
+        snapshot_drop(store, &(struct drop){.job = other, .below_version = INT64_MAX});
+    }
 }
 
 static void there_is_a_bound(void **state)
 {
     (void)state;
-    struct snapshot_store *store AUTO(snapshot_store_free) = make();
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
     struct err err = {0};
     for (int64_t unit = 0; unit < HOLDINGS_MAX; unit++) {
-        keep(store, &job, 1, unit, "x");
+        keep(store, 1, unit, "x1");
     }
-    assert_int_equal(snapshot_keep(store, &job, 1, HOLDINGS_MAX, strdup("x"), 1, &err), ERR_LIMIT);
-    keep(store, &job, 1, 7, "still replaced");
+    const struct holding more = describe(&job, 1, 1, HOLDINGS_MAX, "x1");
+    assert_int_equal(try_keep(store, &more, SNAPSHOT_OWN, "x1", &err), ERR_LIMIT);
+    keep(store, 1, 7, "still replaced");
+}
+
+static bool is_four(const void *arg, int64_t version)
+{
+    (void)arg;
+    return version == 4;
+}
+
+static void bytes_are_counted_by_origin_and_generation(void **state)
+{
+    (void)state;
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
+    struct err err = {0};
+    const struct holding old = describe(&job, 1, 3, 0, "12345");
+    const struct holding present = describe(&job, 2, 4, 0, "1234567");
+    keep_of(store, &job, 2, 4, 1, "own");
+    assert_ok(try_keep(store, &old, SNAPSHOT_REPLICA, "12345", &err), &err);
+    assert_ok(try_keep(store, &present, SNAPSHOT_REPLICA, "1234567", &err), &err);
+    struct snapshot_bytes bytes = snapshot_count_bytes(store, SNAPSHOT_REPLICA, true, &job, 2);
+    assert_int_equal(bytes.held, 12);
+    assert_int_equal(bytes.present, 7);
+    const struct snapshot *sent = snapshot_get(store, JOB, 4, 0);
+    assert_int_equal(snapshot_release(store, SNAPSHOT_REPLICA, &job, 2, is_four, NULL), 1);
+    bytes = snapshot_count_bytes(store, SNAPSHOT_REPLICA, true, &job, 2);
+    assert_int_equal(bytes.held, 12);
+    snapshot_put_back(sent);
+    bytes = snapshot_count_bytes(store, SNAPSHOT_REPLICA, true, &job, 2);
+    assert_int_equal(bytes.held, 5);
+    bytes = snapshot_count_bytes(store, SNAPSHOT_OWN, true, &job, 2);
+    assert_int_equal(bytes.held, 3);
+}
+
+static void a_block_comes_back_while_blocks_are_retained(void **state)
+{
+    (void)state;
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
+    snapshot_retain(store);
+    void *first = snapshot_block(store, 1000);
+    snapshot_block_free(store, first, 1000);
+    assert_ptr_equal(snapshot_block(store, 1000), first);
+    snapshot_block_free(store, first, 1000);
+    snapshot_trim(store);
+    void *second = snapshot_block(store, 1000);
+    snapshot_block_free(store, second, 1000);
+}
+
+/* ---- files ---- */
+
+static void write_text(const char *directory, const char *name, const char *text)
+{
+    char path[TEST_PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s/%s", directory, JOB, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void name_of(const struct holding *holding, char out[256])
+{
+    (void)snprintf(out, 256, "%lld-%lld-%lld-%s.blob", (long long)holding->version, (long long)holding->unit,
+                   (long long)holding->generation, holding->sha256);
+}
+
+static void files_survive_the_store_and_damaged_ones_do_not(void **state)
+{
+    const char *directory = *state;
+    struct snapshot_store *store = make(directory);
+    char name[256];
+    keep_of(store, &job, 6, 3, 0, "whole");
+    keep_of(store, &job, 6, 3, 1, "damaged");
+    keep_of(store, &job, 6, 3, 2, "cut short");
+    assert_int_equal(snapshot_bytes_written(store), 5 + 7 + 9);
+    assert_int_equal(count_files(directory), 3);
+    snapshot_store_free(&store);
+    const struct holding damaged = describe(&job, 6, 3, 1, "damaged");
+    name_of(&damaged, name);
+    write_text(directory, name, "damages");
+    const struct holding shorter = describe(&job, 6, 3, 2, "cut short");
+    name_of(&shorter, name);
+    write_text(directory, name, "cut");
+    write_text(directory, "3-9-6-temporary.XXXX", "left by a power cut");
+    write_text(directory, "3-9-6.blob", "no hash");
+    store = make(directory);
+    assert_int_equal(snapshot_list(store, list), 1);
+    assert_int_equal(list[0].generation, 6);
+    assert_int_equal(list[0].version, 3);
+    assert_int_equal(list[0].unit, 0);
+    assert_int_equal(list[0].bytes, 5);
+    expect(store, 3, 0, "whole");
+    assert_int_equal(count_files(directory), 1);
+    assert_int_equal(snapshot_bytes_written(store), 0);
+    snapshot_store_free(&store);
+}
+
+static void two_agents_cannot_share_a_directory(void **state)
+{
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(*state);
+    struct snapshot_store *second = NULL;
+    struct err err = {0};
+    assert_int_equal(snapshot_store_new(*state, &second, &err), ERR_EXISTS);
+    assert_holds(err.text, "another agent uses");
+}
+
+static void a_full_disk_keeps_the_blob_in_memory(void **state)
+{
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(*state);
+    struct err err = {0};
+    const struct holding holding = describe(&job, 1, 3, 0, "kept in memory");
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit none = {.rlim_cur = 4, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    const int rc = try_keep(store, &holding, SNAPSHOT_REPLICA, "kept in memory", &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_ok(rc, &err);
+    const struct snapshot *snapshot = snapshot_get(store, JOB, 3, 0);
+    assert_non_null(snapshot);
+    assert_non_null(snapshot->data);
+    snapshot_put_back(snapshot);
+    assert_int_equal(count_files(*state), 0);
+    assert_int_equal(snapshot_bytes_written(store), 0);
+    keep(store, 3, 1, "written again");
+    assert_int_equal(count_files(*state), 1);
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    log_set_level(LOG_LEVEL_ERROR);
+    return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_kept_is_found_with_its_hash),
-        cmocka_unit_test(a_drop_lets_go_of_older_versions_of_that_job_only),
-        cmocka_unit_test(one_that_is_being_sent_survives_its_drop),
-        cmocka_unit_test(the_same_snapshot_again_replaces_the_first),
-        cmocka_unit_test(a_drop_of_nothing_changes_no_revision),
+        test_with_directory(what_was_kept_is_found_with_its_hash),
+        test_with_directory(a_drop_lets_go_of_older_versions_of_that_job_only),
+        test_with_directory(one_that_is_being_sent_survives_its_drop),
+        test_with_directory(the_same_bytes_are_kept_under_another_version),
+        cmocka_unit_test(an_older_generation_replaces_nothing),
+        test_with_directory(what_is_cut_off_goes_and_does_not_come_back),
         cmocka_unit_test(there_is_a_bound),
+        cmocka_unit_test(bytes_are_counted_by_origin_and_generation),
+        cmocka_unit_test(a_block_comes_back_while_blocks_are_retained),
+        test_with_directory(files_survive_the_store_and_damaged_ones_do_not),
+        test_with_directory(two_agents_cannot_share_a_directory),
+        test_with_directory(a_full_disk_keeps_the_blob_in_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -65,7 +65,9 @@ static int train(const char *directory, struct err *err, const char *const *word
         }
         argv[argc] = strdup(text);
     }
-    int rc = train_command(argc, argv, err);
+    bool misused = false;
+    int rc = train_command(argc, argv, &misused, err);
+    assert_int_equal(misused, rc != 0 && strstr(err->text, "--output FILE is needed") != NULL);
     for (int i = 0; i < argc; i++) {
         free(argv[i]);
     }

@@ -312,6 +312,146 @@ static void numbers_that_do_not_fit_together_are_refused(void **state)
     }
 }
 
+/* ---- rounds of replication ---- */
+
+/* One step of a pipeline of one stage; returns the mark of its update. */
+static struct round_mark do_step(struct pipeline *pipeline, bool *opens)
+{
+    struct pipeline_task task;
+    *opens = false;
+    for (;;) {
+        const enum pipeline_work work = pipeline_next(pipeline, &task);
+        assert_int_not_equal(work, PIPELINE_WAIT);
+        assert_int_not_equal(work, PIPELINE_STOP);
+        *opens = *opens || task.opens_round;
+        pipeline_done(pipeline, &task);
+        if (work == PIPELINE_UPDATE) {
+            return task.mark;
+        }
+    }
+}
+
+static const struct pipeline_config rounds = {.count = 1,
+                                              .micro_batches = 2,
+                                              .in_flight = 1,
+                                              .total_steps = 100,
+                                              .round_every = {[REPLICA_NEIGHBOR] = 3, [REPLICA_CENTER] = 4}};
+
+#define NEIGHBOR REPLICA_MARK(REPLICA_NEIGHBOR)
+#define CENTER REPLICA_MARK(REPLICA_CENTER)
+
+static void stage_0_opens_rounds_when_they_are_due_and_none_is_open(void **state)
+{
+    (void)state;
+    static const unsigned expected[] = {0, 0,        0, NEIGHBOR, CENTER,           0, NEIGHBOR, 0,
+                                        0, NEIGHBOR, 0, 0,        NEIGHBOR | CENTER};
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&rounds);
+    pipeline_run(pipeline);
+    for (int64_t step = 1; step <= 12; step++) {
+        bool opens;
+        const struct round_mark mark = do_step(pipeline, &opens);
+        assert_int_equal(mark.kinds, expected[step]);
+        assert_int_equal(opens, expected[step] != 0);
+        if (mark.kinds & NEIGHBOR) {
+            assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), step);
+            pipeline_close_round(pipeline, REPLICA_NEIGHBOR, step + 1, true); /* another one */
+            assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), step);
+            pipeline_close_round(pipeline, REPLICA_NEIGHBOR, step, step != 6);
+            assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), 0);
+        }
+        if (step == 6) { /* the center's of 4 is open */
+            assert_int_equal(mark.keep[0], 3);
+            assert_int_equal(mark.keep[1 + REPLICA_CENTER], 4);
+        } else if (step == 9) { /* 6 was abandoned */
+            assert_int_equal(mark.keep[0], 3);
+            assert_int_equal(mark.keep[1 + REPLICA_NEIGHBOR], 0);
+            assert_int_equal(mark.keep[1 + REPLICA_CENTER], 4);
+        }
+        if (step == 10) {
+            pipeline_close_round(pipeline, REPLICA_CENTER, 4, true);
+        }
+    }
+}
+
+static void a_resumed_generation_opens_a_round_at_once(void **state)
+{
+    (void)state;
+    struct pipeline_config config = rounds;
+    config.resume_version = 6;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
+    bool opens;
+    pipeline_run(pipeline);
+    assert_int_equal(do_step(pipeline, &opens).kinds, NEIGHBOR);
+    assert_int_equal(do_step(pipeline, &opens).kinds, CENTER);
+    assert_int_equal(do_step(pipeline, &opens).kinds, 0); /* 9 is due, but 7 is open */
+}
+
+static void no_round_is_opened_while_the_coordinator_is_away_or_pauses_it(void **state)
+{
+    (void)state;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&rounds);
+    bool opens;
+    pipeline_run(pipeline);
+    pipeline_away(pipeline, true);
+    for (int64_t step = 1; step <= 4; step++) {
+        assert_int_equal(do_step(pipeline, &opens).kinds, 0);
+    }
+    pipeline_away(pipeline, false);
+    pipeline_pause_round(pipeline, REPLICA_CENTER, true);
+    for (int64_t step = 5; step <= 8; step++) {
+        assert_int_equal(do_step(pipeline, &opens).kinds, step == 6 ? NEIGHBOR : 0);
+    }
+    pipeline_pause_round(pipeline, REPLICA_CENTER, false);
+    for (int64_t step = 9; step <= 12; step++) {
+        assert_int_equal(do_step(pipeline, &opens).kinds, step == 12 ? CENTER : 0);
+    }
+}
+
+static void the_last_step_opens_none(void **state)
+{
+    (void)state;
+    struct pipeline_config config = rounds;
+    config.total_steps = 12;
+    config.resume_version = 11;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
+    bool opens;
+    pipeline_run(pipeline);
+    assert_int_equal(do_step(pipeline, &opens).kinds, 0);
+}
+
+static void a_mark_is_of_its_own_step(void **state)
+{
+    (void)state;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
+    const struct round_mark mark = {.kinds = CENTER, .keep = {5}};
+    struct pipeline_task task;
+    pipeline_run(pipeline);
+    for (size_t i = 0; i < 4; i++) {
+        const struct transfer transfer = {TRANSFER_ACTIVATION, 1, i};
+        struct pipeline_claim claim;
+        assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
+        assert_int_equal(claim.mark.kinds, 0);
+        claim.mark = mark;
+        assert_true(pipeline_received(pipeline, &transfer, &claim));
+        assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_FORWARD);
+        assert_int_equal(task.mark.kinds, CENTER);
+        assert_int_equal(task.mark.keep[0], 5);
+        assert_false(task.opens_round);
+        pipeline_done(pipeline, &task);
+        pipeline_sent(pipeline, TRANSFER_ACTIVATION, task.output);
+        deliver(pipeline, TRANSFER_GRADIENT, 1, i);
+        assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_BACKWARD);
+        pipeline_done(pipeline, &task);
+        pipeline_sent(pipeline, TRANSFER_GRADIENT, task.output);
+    }
+    deliver(pipeline, TRANSFER_ACTIVATION, 2, 0); /* the stage before is ahead */
+    assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_UPDATE);
+    assert_int_equal(task.mark.kinds, CENTER);
+    pipeline_done(pipeline, &task);
+    assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_FORWARD);
+    assert_int_equal(task.mark.kinds, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +470,11 @@ int main(void)
         cmocka_unit_test(evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind),
         cmocka_unit_test(while_held_no_step_begins),
         cmocka_unit_test(numbers_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(stage_0_opens_rounds_when_they_are_due_and_none_is_open),
+        cmocka_unit_test(a_resumed_generation_opens_a_round_at_once),
+        cmocka_unit_test(no_round_is_opened_while_the_coordinator_is_away_or_pauses_it),
+        cmocka_unit_test(the_last_step_opens_none),
+        cmocka_unit_test(a_mark_is_of_its_own_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@ struct packet {
     struct transfer transfer;
     size_t output;
     uint64_t payload;
+    struct round_mark round;
     bool mark;
 };
 
@@ -26,9 +27,10 @@ struct stage_of_net {
     struct pipeline *pipeline;
     struct pipeline_config config;
     uint64_t input[MICRO_OF_NET], gradient[MICRO_OF_NET], kept[MICRO_OF_NET];
-    uint64_t state;    /* a digest of everything that formed it */
-    uint64_t gathered; /* gradients of the step */
-    uint64_t tested;   /* digest of the evaluations */
+    uint64_t state;        /* a digest of everything that formed it */
+    uint64_t gathered;     /* gradients of the step */
+    uint64_t tested;       /* digest of the evaluations */
+    unsigned snapshot[10]; /* of each version: for which rounds it was taken */
     struct wire forward, backward;
     struct pipeline_task task; /* begun, ends at a later turn */
     bool busy, stopped;
@@ -80,6 +82,7 @@ static bool receive(struct net *net, struct stage_of_net *stage, const struct pa
     }
     uint64_t *slots = packet->transfer.kind == TRANSFER_GRADIENT ? stage->gradient : stage->input;
     slots[claim.slot] = packet->payload;
+    claim.mark = packet->round;
     assert_true(pipeline_received(stage->pipeline, &packet->transfer, &claim));
     return true;
 }
@@ -118,7 +121,7 @@ static void finish_task(struct stage_of_net *stage)
     const bool first = stage->config.index == 0;
     const bool last = stage->config.index + 1 == stage->config.count;
     const uint64_t key = mix((uint64_t)task->step, task->micro_batch);
-    struct packet packet = {.output = task->output};
+    struct packet packet = {.output = task->output, .round = task->mark};
     switch (task->work) {
     case PIPELINE_WAIT: break;
     case PIPELINE_FORWARD:
@@ -134,6 +137,7 @@ static void finish_task(struct stage_of_net *stage)
     case PIPELINE_UPDATE:
         stage->state = mix(stage->state, stage->gathered);
         stage->gathered = 0;
+        stage->snapshot[task->step] = task->mark.kinds;
         break;
     case PIPELINE_EVALUATE:
         packet.transfer = (struct transfer){TRANSFER_EVALUATION, task->step, task->micro_batch};
@@ -184,6 +188,7 @@ static void set_up(struct net *net, size_t count, uint64_t seed, const uint64_t 
                                                  .previous_in_flight = previous,
                                                  .resume_version = resume_version,
                                                  .total_steps = 9,
+                                                 .round_every = {i == 0 ? 2 : 0, i == 0 ? 3 : 0},
                                                  .evaluate_every = 3,
                                                  .evaluation_batches = 7};
         struct err err = {0};
@@ -205,6 +210,13 @@ static int64_t play(struct net *net, uint64_t stop_turn)
             pipeline_stop(net->stage[0].pipeline);
         }
         bool all = true;
+        for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+            if (draw(net, 20) == 0) {
+                struct pipeline *first = net->stage[0].pipeline;
+                pipeline_close_round(first, (enum replica_kind)kind, pipeline_round(first, (enum replica_kind)kind),
+                                     draw(net, 2) == 0);
+            }
+        }
         for (size_t i = 0; i < net->count; i++) {
             struct stage_of_net *stage = &net->stage[i];
             move_stage(net, stage);
@@ -223,6 +235,7 @@ static int64_t play(struct net *net, uint64_t stop_turn)
     const int64_t version = pipeline_version(net->stage[0].pipeline);
     for (size_t i = 0; i < net->count; i++) {
         assert_int_equal(pipeline_version(net->stage[i].pipeline), version);
+        assert_memory_equal(net->stage[i].snapshot, net->stage[0].snapshot, sizeof(net->stage[0].snapshot));
     }
     return version;
 }

@@ -455,6 +455,146 @@ static void a_coordinator_that_counts_anew_is_asked_from_the_start(void **state)
     assert_int_equal(action->after, 0);
 }
 
+/* A run of one generation that trains; its serial. */
+static int64_t run(struct bench *bench, int64_t generation)
+{
+    assign(bench, JOB, generation, PHASE_PREPARE, 0);
+    const int64_t serial = find(bench, SESSION_DO_PREPARE)->serial;
+    report(bench, SESSION_PREPARED, serial, 0);
+    assign(bench, JOB, generation, PHASE_RUN, 0);
+    expect(bench, SESSION_DO_RUN);
+    answer_beat(bench, bench->assignment.revision);
+    return serial;
+}
+
+static void answer_rounds(struct bench *bench, struct round neighbor, struct round center)
+{
+    const struct heartbeat_reply reply = {
+        .interval_ms = 1000, .revision = bench->assignment.revision, .neighbor = neighbor, .center = center};
+    step(bench, (struct session_event){.type = SESSION_BEATEN, .reply = &reply});
+}
+
+static void a_round_is_reported_at_once_and_its_end_is_passed_on_once(void **state)
+{
+    struct bench *bench = *state;
+    const struct round none = {0};
+    start(bench);
+    (void)run(bench, 1);
+    answer_rounds(bench, none, none); /* the heartbeat that said `run` */
+    step(bench, (struct session_event){.type = SESSION_ROUND_OPENED});
+    expect(bench, SESSION_DO_BEAT);
+    const struct round open = {.version = 50, .state = ROUND_OPEN};
+    answer_rounds(bench, open, none);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    const struct round committed = {.version = 50, .state = ROUND_COMMITTED};
+    const struct round paused = {.state = ROUND_PAUSED};
+    answer_rounds(bench, committed, paused);
+    const struct session_action *told = find(bench, SESSION_DO_ROUNDS);
+    assert_non_null(told);
+    assert_int_equal(told->round[REPLICA_NEIGHBOR].version, 50);
+    assert_int_equal(told->round[REPLICA_NEIGHBOR].state, ROUND_COMMITTED);
+    assert_int_equal(told->round[REPLICA_CENTER].state, ROUND_PAUSED);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    answer_rounds(bench, committed, paused);
+    expect_not(bench, SESSION_DO_ROUNDS);
+}
+
+static void what_is_said_of_rounds_of_an_earlier_run_is_ignored(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    (void)run(bench, 1);
+    step(bench, (struct session_event){.type = SESSION_ROUND_OPENED});
+    /* A heartbeat of generation 1 is under way; its answer comes in generation 2. */
+    assign(bench, JOB, 2, PHASE_PREPARE, 0);
+    const struct round abandoned = {.version = 50, .state = ROUND_ABANDONED};
+    answer_rounds(bench, abandoned, abandoned);
+    expect_not(bench, SESSION_DO_ROUNDS);
+}
+
+static void a_challenge_is_answered_at_once_even_while_a_heartbeat_hangs(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    (void)run(bench, 1);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    expect_not(bench, SESSION_DO_BEAT); /* one is under way, and no answer comes */
+    struct assignment *assignment = &bench->assignment;
+    assignment->revision = ++bench->now_ms;
+    (void)snprintf(assignment->challenge, sizeof(assignment->challenge), "nonce");
+    step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
+    expect(bench, SESSION_DO_BEAT);
+    beat(bench);
+    assert_string_equal(bench->heartbeat.challenge, "nonce");
+    assert_true(bench->heartbeat.all_holdings);
+    /* The same challenge in a later assignment is no new one. */
+    assignment->revision = ++bench->now_ms;
+    step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
+    expect_not(bench, SESSION_DO_BEAT);
+}
+
+static void a_challenge_is_answered_although_reports_were_failing(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    (void)run(bench, 1);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    expect_not(bench, SESSION_DO_BEAT);
+    struct assignment *assignment = &bench->assignment;
+    assignment->revision = ++bench->now_ms;
+    (void)snprintf(assignment->challenge, sizeof(assignment->challenge), "nonce");
+    step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
+    expect(bench, SESSION_DO_BEAT);
+}
+
+static void trouble_with_a_peer_is_reported_at_once(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    (void)run(bench, 1);
+    answer_beat(bench, bench->assignment.revision);
+    step(bench, (struct session_event){.type = SESSION_TROUBLE_CHANGED});
+    expect(bench, SESSION_DO_BEAT);
+}
+
+static void rounds_wait_while_the_coordinator_is_away(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    (void)run(bench, 1);
+    const int64_t contact_ms = bench->now_ms;
+    bool away = false;
+    while (!away) {
+        bench->now_ms = session_deadline_ms(bench->session);
+        assert_true(bench->now_ms <= contact_ms + 3000);
+        step(bench, (struct session_event){.type = SESSION_TICK});
+        away = find(bench, SESSION_DO_AWAY) != NULL;
+        break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
+    }
+    assert_int_equal(bench->now_ms, contact_ms + 3000);
+    assert_true(session_deadline_ms(bench->session) > bench->now_ms);
+    step(bench, (struct session_event){.type = SESSION_POLL_ENDED});
+    expect(bench, SESSION_DO_BACK);
+}
+
+static void a_plan_of_the_same_number_is_another_one(void **state)
+{
+    struct bench *bench = *state;
+    start(bench);
+    const int64_t serial = run(bench, 3);
+    struct assignment *assignment = &bench->assignment;
+    assignment->revision = ++bench->now_ms;
+    assignment->run.phase = PHASE_PREPARE;
+    (void)snprintf(assignment->run.plan.text, ID_SIZE, "plan_of_a_restored_backup");
+    step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
+    assert_true(find(bench, SESSION_DO_PREPARE)->serial > serial);
+    beat(bench);
+    assert_string_equal(bench->heartbeat.plan, "plan_of_a_restored_backup");
+}
+
 #define session_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -478,6 +618,13 @@ int main(void)
         session_test(a_replaced_boot_gives_up_its_work_and_the_second_time_exits),
         session_test(without_its_coordinator_the_agent_begins_no_step_after_its_autonomy),
         session_test(a_coordinator_that_counts_anew_is_asked_from_the_start),
+        session_test(a_round_is_reported_at_once_and_its_end_is_passed_on_once),
+        session_test(what_is_said_of_rounds_of_an_earlier_run_is_ignored),
+        session_test(a_challenge_is_answered_at_once_even_while_a_heartbeat_hangs),
+        session_test(a_challenge_is_answered_although_reports_were_failing),
+        session_test(trouble_with_a_peer_is_reported_at_once),
+        session_test(rounds_wait_while_the_coordinator_is_away),
+        session_test(a_plan_of_the_same_number_is_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "coordinator/objects.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
+#include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/plan.h"
 #include "tests/support/test.h"
@@ -29,6 +30,7 @@ static void rows_are_named_after_their_objects(void **state)
     struct dataset dataset = {.name = "digits", .revision = 1, .created_ms = 7};
     struct checkpoint checkpoint = {.id = {"ckpt_1"}, .job = {"job_2"}, .revision = 1};
     struct center_unit unit = {.job = {"job_3"}, .version = 12, .unit = 4};
+    struct incident incident = {.id = {"inc_1"}, .job = {"job_4"}, .revision = 2, .detected_ms = 9};
     struct object_row row;
     object_describe(OBJECT_PLAN, &plan, &row);
     assert_string_equal(row.id, "plan_1");
@@ -43,6 +45,11 @@ static void rows_are_named_after_their_objects(void **state)
     object_describe(OBJECT_CENTER_UNIT, &unit, &row);
     assert_string_equal(row.id, "job_3/0000000000000012/0004");
     assert_string_equal(row.parent, "job_3");
+    object_describe(OBJECT_INCIDENT, &incident, &row);
+    assert_string_equal(row.id, "inc_1");
+    assert_string_equal(row.parent, "job_4");
+    assert_int_equal(row.revision, 2);
+    assert_int_equal(row.created_ms, 9);
 }
 
 static void center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id(void **state)

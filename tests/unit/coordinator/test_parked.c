@@ -14,6 +14,8 @@ struct shelf {
     int64_t revision;
     int64_t deadline_ms; /* given to the next waiter */
     int looks;
+    int hangups;
+    char gone[ID_SIZE]; /* whose client hung up last */
 };
 
 static bool look(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
@@ -27,6 +29,15 @@ static bool look(void *context, struct http_exchange *exchange, const char *id, 
     int length = snprintf(text, sizeof text, "%s is at %" PRId64 "%s.", id, shelf->revision, last ? " last" : "");
     http_reply(exchange, 200, "text/plain", text, (size_t)length);
     return true;
+}
+
+static void on_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id)
+{
+    struct shelf *shelf = context;
+    assert_int_equal(kind, OBJECT_JOB);
+    assert_string_equal(http_param(exchange, "id"), id);
+    shelf->hangups++;
+    snprintf(shelf->gone, sizeof shelf->gone, "%s", id);
 }
 
 static void wait_for_job(void *context, struct http_exchange *exchange)
@@ -205,6 +216,31 @@ static void requests_that_end_by_themselves_are_forgotten_woken_or_not(void **st
     close(two);
 }
 
+static void a_client_that_hangs_up_is_told_of_and_its_request_stays(void **state)
+{
+    struct room *room = *state;
+    struct parked *parked = room->shelf.parked;
+    parked_on_hangup(parked, on_hangup);
+    int one = ask(room, "job_a"), two = ask(room, "job_b");
+    close(one);
+    desk_run(room->desk);
+    assert_int_equal(room->shelf.hangups, 1);
+    assert_string_equal(room->shelf.gone, "job_a");
+    assert_int_equal(parked_count(parked), 2);
+    parked_wake(parked, OBJECT_JOB, "job_a");
+    room->shelf.revision = 6;
+    parked_run(parked, 0);
+    assert_int_equal(parked_count(parked), 1);
+    /* The place of one that has its answer is another's before its connection is looked at. */
+    room->shelf.revision = 5;
+    int three = ask(room, "job_c");
+    parked_end(parked);
+    close(two);
+    close(three);
+    desk_run(room->desk);
+    assert_int_equal(room->shelf.hangups, 1);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -217,6 +253,7 @@ int main(void)
         TEST(places_are_used_again),
         TEST(at_the_end_all_are_answered),
         TEST(requests_that_end_by_themselves_are_forgotten_woken_or_not),
+        TEST(a_client_that_hangs_up_is_told_of_and_its_request_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,51 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/coordinator_core/world.h"
-
-/* By the law a unit has the same bits at a version wherever it was computed. */
-void unit_sha256(char out[SHA256_SIZE], int64_t version, int64_t unit)
-{
-    memset(out, 0, SHA256_SIZE);
-    (void)snprintf(out, SHA256_SIZE, "state-%" PRId64 "-of-unit-%" PRId64, version, unit);
-}
-
-/* ---- snapshots ---- */
-
-static bool holds(const struct agent *agent, const char *job, int64_t version, int64_t unit)
-{
-    for (size_t i = 0; i < agent->held_count; i++) {
-        const struct held *held = &agent->held[i];
-        if (held->version == version && held->unit == unit && strcmp(held->job, job) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void hold(struct agent *agent, const char *job, int64_t version, int64_t unit)
-{
-    if (!holds(agent, job, version, unit)) {
-        assert_true(agent->held_count < AGENT_HELD);
-        struct held *held = &agent->held[agent->held_count++];
-        *held = (struct held){.version = version, .unit = unit};
-        memcpy(held->job, job, ID_SIZE);
-        agent->tell_holdings = true;
-    }
-}
-
-static void drop(struct agent *agent, const struct drop *drop)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < agent->held_count; i++) {
-        bool goes = agent->held[i].version < drop->below_version && strcmp(agent->held[i].job, drop->job.text) == 0;
-        if (!goes) {
-            agent->held[kept++] = agent->held[i];
-        }
-    }
-    agent->tell_holdings = agent->tell_holdings || kept != agent->held_count;
-    agent->held_count = kept;
-}
+#include "tests/unit/coordinator_core/agent_parts.h"
 
 /* ---- life ---- */
 
@@ -54,10 +10,13 @@ static void forget_run(struct agent *agent)
 {
     agent->job[0] = '\0';
     agent->generation = 0;
+    memset(&agent->plan, 0, sizeof(agent->plan));
     agent->phase = PHASE_IDLE;
     agent->step = agent->stopped_version = 0;
     agent->error[0] = '\0';
+    agent->busy_ms = agent->trouble_since_ms = 0;
     memset(agent->has, 0, sizeof(agent->has));
+    memset(agent->round, 0, sizeof(agent->round));
 }
 
 static void boot(struct agent *agent)
@@ -65,9 +24,11 @@ static void boot(struct agent *agent)
     agent->up = true;
     agent->boots++;
     agent->assigned = false;
-    agent->held_count = 0;
+    agent->held_count = agent->disk ? agent->held_count : 0;
     agent->tell_holdings = true;
     agent->highest = 0;
+    agent->stopped_cpu = false;
+    agent->challenge[0] = '\0';
     /* Written beside the struct: to gcc at -O3 two members of one array element look like overlapping texts. */
     char text[ID_SIZE];
     (void)snprintf(text, sizeof(text), "boot-%.8s-%d", agent->name, agent->boots);
@@ -127,7 +88,59 @@ void agent_restart(struct world *world, struct agent *agent)
     agent_enroll(world, agent);
 }
 
+void agent_kill(struct agent *agent)
+{
+    agent->up = false;
+}
+
 /* ---- reports ---- */
+
+static void report(struct world *world, struct agent *agent, const struct device_id *device)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    const struct agent *other = world_agent_of(world, device->text);
+    bool gone = !other || !other->up, quiet = other && (other->cut || agent->cut || other->stopped_cpu);
+    bool known = false;
+    for (size_t i = 0; i < heartbeat->peer_report_count; i++) {
+        known = known || strcmp(heartbeat->peer_report[i].device.text, device->text) == 0;
+    }
+    if ((gone || quiet) && !known && heartbeat->peer_report_count < PEER_REPORTS_MAX) {
+        agent->trouble_since_ms = agent->trouble_since_ms == 0 ? world->now_ms : agent->trouble_since_ms;
+        heartbeat->peer_report[heartbeat->peer_report_count++] =
+            (struct peer_report){.device = *device,
+                                 .kind = gone ? PEER_REFUSED : PEER_STALLED,
+                                 .for_ms = world->now_ms - agent->trouble_since_ms};
+    }
+}
+
+/* Whom of its neighbours it does not reach. */
+static void report_peers(struct world *world, struct agent *agent)
+{
+    const struct assignment_run *run = &agent->assignment.run;
+    bool works = world->reports && agent->assigned && agent->assignment.has_run && agent->phase != PHASE_IDLE &&
+                 run->generation == agent->generation;
+    if (works && run->has_previous) {
+        report(world, agent, &run->previous.device);
+    }
+    if (works && run->has_next) {
+        report(world, agent, &run->next.device);
+    }
+    if (works && run->has_neighbor) {
+        report(world, agent, &run->neighbor.device);
+    }
+    if (agent->heartbeat.peer_report_count == 0) {
+        agent->trouble_since_ms = 0;
+    }
+}
+
+/* Its poll, which is always parked, has told it. */
+static void take_challenge(const struct world *world, struct agent *agent)
+{
+    static struct assignment told;
+    if (core_assignment(world->core, agent->id.text, agent->boot, &told)) {
+        memcpy(agent->challenge, told.challenge, ID_SIZE);
+    }
+}
 
 static void send_heartbeat(struct world *world, struct agent *agent)
 {
@@ -144,10 +157,18 @@ void agent_beat(struct world *world, struct agent *agent)
     memcpy(heartbeat->job, agent->job, ID_SIZE);
     heartbeat->revision = agent->assigned ? agent->assignment.revision : 0;
     heartbeat->generation = agent->generation;
+    memcpy(heartbeat->plan, agent->plan.text, ID_SIZE);
     heartbeat->highest_generation = agent->highest;
     heartbeat->phase = agent->phase;
     heartbeat->step = agent->step;
     heartbeat->stopped_version = agent->stopped_version;
+    heartbeat->busy_ms = agent->busy_ms;
+    heartbeat->fetch_seconds = agent->fetch_seconds;
+    take_challenge(world, agent);
+    heartbeat->round_neighbor = agent->round[AGENT_NEIGHBOR].open;
+    heartbeat->round_center = agent->round[AGENT_CENTER].open;
+    memcpy(heartbeat->challenge, agent->challenge, ID_SIZE);
+    report_peers(world, agent);
     heartbeat->has_error = agent->error[0] != '\0';
     memcpy(heartbeat->error.code, agent->error, sizeof(agent->error));
     (void)snprintf(heartbeat->error.message, sizeof(heartbeat->error.message), "it went wrong");
@@ -155,10 +176,15 @@ void agent_beat(struct world *world, struct agent *agent)
     for (size_t i = 0; agent->tell_holdings && i < agent->held_count; i++) {
         struct holding *holding = &heartbeat->holding[heartbeat->holding_count++];
         memcpy(holding->job.text, agent->held[i].job, ID_SIZE);
+        holding->generation = agent->held[i].generation;
         holding->version = agent->held[i].version;
         holding->unit = agent->held[i].unit;
         holding->bytes = 1000;
         unit_sha256(holding->sha256, holding->version, holding->unit);
+        if (agent->spoilt &&
+            (holding->unit < agent->assignment.run.first || holding->unit >= agent->assignment.run.end)) {
+            holding->sha256[0] = '!';
+        }
     }
     if (agent->phase == PHASE_RUN && agent->step > 0) {
         heartbeat->metric_count = 1;
@@ -166,7 +192,11 @@ void agent_beat(struct world *world, struct agent *agent)
     }
     agent->tell_holdings = false;
     send_heartbeat(world, agent);
-    if (world->problem == PROBLEM_NONE && world->heartbeat_reply.reenroll) {
+    if (world->problem != PROBLEM_NONE) {
+        return;
+    }
+    agent_take_rounds(world, agent);
+    if (world->heartbeat_reply.reenroll) {
         agent_enroll(world, agent);
     }
 }
@@ -178,19 +208,6 @@ void agent_beat_again(struct world *world, struct agent *agent)
 
 /* ---- following ---- */
 
-/* Whether the other agent lets this one in: it goes by the assignment it has itself. */
-static bool lets_in(const struct agent *other, const struct agent *agent)
-{
-    for (size_t i = 0; other->assigned && i < other->assignment.caller_count; i++) {
-        const struct caller *caller = &other->assignment.caller[i];
-        if (strcmp(caller->device.text, agent->id.text) == 0 && strcmp(caller->job.text, agent->job) == 0 &&
-            caller->generation == agent->generation) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Take one unit from where the assignment says. */
 static bool take_unit(struct world *world, struct agent *agent, const struct source *source)
 {
@@ -199,15 +216,15 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
     unit_sha256(sha256, run->resume_version, source->unit);
     switch ((enum source_from)source->from) {
     case SOURCE_SEED: assert_int_equal(run->resume_version, 0); return true;
-    case SOURCE_SELF: assert_true(holds(agent, run->job.text, run->resume_version, source->unit)); return true;
+    case SOURCE_SELF: assert_true(agent_holds(agent, run->job.text, run->resume_version, source->unit)); return true;
     case SOURCE_DEVICE: {
         const struct agent *other = world_agent_of(world, source->device.text);
         assert_string_equal(source->sha256, sha256);
-        if (!other || !other->up || !lets_in(other, agent) ||
-            !holds(other, run->job.text, run->resume_version, source->unit)) {
+        if (!other || !other->up || other->cut || agent->cut || !agent_lets_in(other, agent) ||
+            !agent_holds(other, run->job.text, run->resume_version, source->unit)) {
             return false;
         }
-        hold(agent, run->job.text, run->resume_version, source->unit);
+        agent_hold(agent, run->job.text, run->generation, run->resume_version, source->unit);
         return true;
     }
     case SOURCE_CENTER:
@@ -215,17 +232,24 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
         if (!core_may_read_blob(world->core, agent->id.text, sha256)) {
             return false;
         }
-        hold(agent, run->job.text, run->resume_version, source->unit);
+        agent_hold(agent, run->job.text, run->generation, run->resume_version, source->unit);
         return true;
     }
     return false;
+}
+
+static bool answers(const struct world *world, const struct agent *agent, const struct peer *peer)
+{
+    const struct agent *other = world_agent_of(world, peer->device.text);
+    return !world->reports || (other && other->up && !other->cut && !agent->cut && !other->stopped_cpu);
 }
 
 static void prepare(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
     assert_int_equal(run->source_count, run->end - run->first);
-    bool all = !agent->stuck;
+    bool all = !agent->stuck && (!run->has_previous || answers(world, agent, &run->previous)) &&
+               (!run->has_next || answers(world, agent, &run->next));
     for (size_t i = 0; i < run->source_count; i++) {
         int64_t unit = run->source[i].unit;
         assert_int_equal(unit, run->first + (int64_t)i);
@@ -256,7 +280,7 @@ static void stop(struct agent *agent, int64_t version)
     agent->phase = PHASE_STOPPED;
     agent->stopped_version = version;
     for (int64_t u = run->first; u < run->end; u++) {
-        hold(agent, agent->job, version, u);
+        agent_hold(agent, agent->job, agent->generation, version, u);
     }
 }
 
@@ -275,16 +299,19 @@ static void take_assignment(struct world *world, struct agent *agent)
     agent->assignment = told;
     agent->assigned = true;
     for (size_t i = 0; i < told.drop_count; i++) {
-        drop(agent, &told.drop[i]);
+        agent_drop(agent, &told.drop[i]);
     }
     if (!told.has_run) {
         forget_run(agent);
-    } else if (!same_job || told.run.generation != agent->generation) {
+    } else if (!same_job || told.run.generation != agent->generation ||
+               strcmp(told.run.plan.text, agent->plan.text) != 0) {
         assert_true(told.run.phase == PHASE_PREPARE || world->lives > 1);
         forget_run(agent);
         memcpy(agent->job, told.run.job.text, ID_SIZE);
         agent->generation = agent->highest = told.run.generation;
+        agent->plan = told.run.plan;
         agent->phase = PHASE_PREPARE;
+        agent_cut_off(agent, agent->job, told.run.resume_version);
     }
 }
 
@@ -318,21 +345,24 @@ void agent_follow(struct world *world, struct agent *agent)
 bool agent_step(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    if ((agent->phase != PHASE_RUN && agent->phase != PHASE_STOPPING) || agent->step >= run->total_steps) {
+    if ((agent->phase != PHASE_RUN && agent->phase != PHASE_STOPPING) || agent->step >= run->total_steps ||
+        agent->stopped_cpu || agent->busy_ms > 0) {
         return false;
     }
     if (run->stage_index == 0) {
         if (agent->phase == PHASE_STOPPING) {
             return false;
         }
+        agent_open_rounds(agent, agent->step + 1);
     } else {
         const struct agent *before = world_agent_of(world, run->previous.device.text);
         if (!before || before->generation != agent->generation || before->step <= agent->step ||
-            strcmp(before->job, agent->job) != 0) {
+            strcmp(before->job, agent->job) != 0 || before->cut || agent->cut) {
             return false;
         }
     }
     agent->step++;
+    agent_take_snapshots(world, agent);
     if (agent->step == run->total_steps) {
         stop(agent, agent->step);
     }
@@ -347,18 +377,9 @@ bool agent_upload(struct world *world, struct agent *agent)
     }
     assert_int_equal(run->resume_version, agent->stopped_version);
     for (int64_t u = run->first; u < run->end; u++) {
-        struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = agent->id}};
-        struct center_unit *unit = &event.blob_stored.unit;
-        memcpy(unit->job.text, agent->job, ID_SIZE);
-        unit->generation = agent->generation;
-        unit->version = agent->stopped_version;
-        unit->unit = u;
-        unit->bytes = 1000;
-        unit_sha256(unit->sha256, unit->version, u);
         if (agent->has[u]) {
-            agent->has[u] = false; /* stored */
-            assert_true(holds(agent, agent->job, unit->version, u));
-            world_send(world, &event);
+            assert_true(agent_holds(agent, agent->job, agent->stopped_version, u));
+            agent->has[u] = !agent_send_center(world, agent, agent->stopped_version, u); /* stored */
             return true;
         }
     }
@@ -371,7 +392,7 @@ static bool do_all(struct world *world, bool train)
     bool busy = false;
     for (size_t i = 0; i < world->agent_count; i++) {
         struct agent *agent = &world->agent[i];
-        if (!agent->up) {
+        if (!agent->up || agent->stopped_cpu) {
             continue;
         }
         int phase = agent->phase;
@@ -379,6 +400,9 @@ static bool do_all(struct world *world, bool train)
         agent_follow(world, agent);
         bool may_step = train || agent->phase == PHASE_STOPPING;
         busy = (may_step && agent_step(world, agent)) || busy;
+        for (int blob = 0; blob < 8; blob++) {
+            busy = agent_replicate(world, agent) || busy;
+        }
         busy = agent_upload(world, agent) || busy;
         busy = busy || agent->phase != phase || agent->generation != generation || agent->tell_holdings;
         agent_beat(world, agent);

@@ -28,6 +28,22 @@ static void check_device(const struct world *world, const struct device *device)
     assert_int_equal(works, device->job[0] != '\0');
 }
 
+/* The open incident of a job is the one open row of it. */
+static void check_incident(const struct world *world, const char *job)
+{
+    const struct incident *live = core_job_incident(world->core, job), *row = NULL;
+    for (size_t i = 0; i < world->rows.incident_count; i++) {
+        const struct incident *incident = &world->rows.incident[i];
+        if (incident->state == INCIDENT_OPEN && strcmp(incident->job.text, job) == 0) {
+            assert_null(row);
+            row = incident;
+        }
+    }
+    assert_int_equal(live != NULL, row != NULL);
+    assert_true(!row || strcmp(live->id.text, row->id.text) == 0);
+    assert_true(!row || live->failures == row->failures);
+}
+
 /* Rows are the durable state: they equal what is alive, but for what is volatile. */
 void world_check(const struct world *world)
 {
@@ -57,6 +73,11 @@ void world_check(const struct world *world)
         assert_string_equal(row->message, live->message);
         assert_int_equal(row->generation, live->generation);
         assert_int_equal(row->version, live->version);
+        assert_int_equal(row->neighbor_version, live->neighbor_version);
+        assert_int_equal(row->stalled, live->stalled);
+        assert_int_equal(row->line_count, live->line_count);
+        assert_memory_equal(row->line, live->line, row->line_count * sizeof(row->line[0]));
+        check_incident(world, row->id.text);
         assert_int_equal(row->exact, live->exact);
         assert_string_equal(row->numeric_class, live->numeric_class);
         assert_true(row->revision <= live->revision);
@@ -75,16 +96,93 @@ void world_check(const struct world *world)
     assert_int_equal(alive, core_job_count(world->core));
 }
 
-/* Nobody runs before all are ready: a plan that runs was reported ready by every stage. */
-void world_check_action(const struct world *world, const struct action *action)
+static struct commit *commit_of(struct world *world, const char *job)
 {
-    const struct plan *plan = action->object;
-    if (action->type != ACTION_PERSIST || action->kind != OBJECT_PLAN || plan->state != PLAN_RUNNING) {
+    for (size_t i = 0; i < world->commit_count; i++) {
+        if (strcmp(world->commit[i].job, job) == 0) {
+            return &world->commit[i];
+        }
+    }
+    assert_true(world->commit_count < sizeof(world->commit) / sizeof(world->commit[0]));
+    struct commit *commit = &world->commit[world->commit_count++];
+    *commit = (struct commit){0};
+    memcpy(commit->job, job, ID_SIZE);
+    return commit;
+}
+
+/* A version is committed to neighbors when two devices really hold every unit of it. */
+static void check_commit(struct world *world, const struct job *job)
+{
+    struct commit *commit = commit_of(world, job->id.text);
+    if (job->neighbor_version == 0 || job->state == JOB_PAUSED) {
+        commit->version = 0;
+    }
+    if (job->neighbor_version <= commit->version) {
         return;
     }
+    for (size_t u = 0; u < world->model->unit_count; u++) {
+        size_t copies = 0;
+        for (size_t a = 0; a < world->agent_count; a++) {
+            copies += agent_holds(&world->agent[a], job->id.text, job->neighbor_version, (int64_t)u);
+        }
+        if (copies < 2) {
+            fail_msg("version %lld of generation %lld is committed with %zu copies of unit %zu",
+                     (long long)job->neighbor_version, (long long)job->generation, copies, u);
+        }
+    }
+    commit->version = job->neighbor_version;
+    commit->failures = 0;
+    for (size_t a = 0; a < world->agent_count; a++) {
+        commit->boots[a] = world->agent[a].boots;
+    }
+}
+
+/* And then no single device takes it away. After two failures the center is tried on purpose. */
+static void check_start(struct world *world, const struct plan *plan)
+{
+    const struct commit *commit = commit_of(world, plan->job.text);
+    size_t failed = 0;
+    for (size_t a = 0; a < world->agent_count; a++) {
+        const struct agent *agent = &world->agent[a];
+        const struct device *device = core_device(world->core, agent->id.text);
+        bool there = device && (device->state == DEVICE_ONLINE || device->state == DEVICE_SUSPECT);
+        failed += !there || !agent->up || (agent->boots != commit->boots[a] && !agent->disk);
+    }
+    if (failed < 2 && commit->failures < 2 && plan->resume_version < commit->version) {
+        fail_msg("generation %lld starts from %lld, %lld was committed and %zu devices failed since",
+                 (long long)plan->generation, (long long)plan->resume_version, (long long)commit->version, failed);
+    }
+}
+
+/* Nobody runs before all are ready: a plan that runs was reported ready by every stage. */
+static void check_run(const struct world *world, const struct plan *plan)
+{
     for (size_t s = 0; s < plan->stage_count; s++) {
         const struct agent *agent = world_agent_of(world, plan->stage[s].device.text);
         assert_non_null(agent);
         assert_true(agent->heartbeat.generation == plan->generation && agent->heartbeat.phase >= PHASE_READY);
+    }
+}
+
+void world_check_action(struct world *world, const struct action *action)
+{
+    const struct plan *plan = action->object;
+    if (action->type == ACTION_PUBLISH && strcmp(action->event, "generation_failed") == 0) {
+        for (size_t i = 0; i < world->rows.plan_count; i++) {
+            if (strcmp(world->rows.plan[i].id.text, action->id) == 0) {
+                commit_of(world, world->rows.plan[i].job.text)->failures++;
+            }
+        }
+    }
+    if (action->type != ACTION_PERSIST) {
+        return;
+    }
+    if (action->kind == OBJECT_JOB) {
+        check_commit(world, action->object);
+    } else if (action->kind == OBJECT_PLAN && plan->state == PLAN_RUNNING) {
+        check_run(world, plan);
+    } else if (action->kind == OBJECT_PLAN && plan->state == PLAN_PREPARING &&
+               !world_plan(world, plan->job.text, plan->generation)) {
+        check_start(world, plan);
     }
 }

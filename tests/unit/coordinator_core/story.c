@@ -74,11 +74,14 @@ void story_round(struct world *world, bool upload)
 {
     for (size_t i = 0; i < world->agent_count; i++) {
         struct agent *agent = &world->agent[i];
-        if (!agent->up) {
+        if (!agent->up || agent->stopped_cpu) {
             continue;
         }
         agent_follow(world, agent);
         (void)agent_step(world, agent);
+        for (int blob = 0; blob < 8; blob++) {
+            (void)agent_replicate(world, agent);
+        }
         if (upload) {
             (void)agent_upload(world, agent);
         }
@@ -118,4 +121,32 @@ void story_finish(struct world *world, const char *id)
     world_exported(world, false);
     assert_state(world, id, JOB_SUCCEEDED);
     world_settle(world);
+}
+
+void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every, int64_t center_every)
+{
+    struct job_spec spec = story_spec(100);
+    spec.neighbor_every = neighbor_every;
+    spec.center_every = center_every;
+    spec.expected_step_seconds = 0;
+    story_devices(world);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    world_clear(world);
+}
+
+const struct assignment *story_told(const struct world *world, const struct agent *agent)
+{
+    static struct assignment told;
+    assert_true(core_assignment(world->core, agent->id.text, agent->boot, &told));
+    return &told;
+}
+
+void story_work(struct world *world, int64_t ms)
+{
+    for (; ms > 0; ms -= 100) {
+        world_pass(world, 100);
+        story_round(world, true);
+    }
 }

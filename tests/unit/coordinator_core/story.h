@@ -13,6 +13,12 @@ int story_teardown(void **state);
 void story_devices(struct world *world);
 /* A job j of so many steps, cut at 1 and 2. */
 struct job_spec story_spec(int64_t steps);
+/* Devices a, b and c run a job of 100 steps, cut at 1 and 2, with these periods and the shortest deadlines. */
+void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every, int64_t center_every);
+/* What a device is told now; valid until the next call. */
+const struct assignment *story_told(const struct world *world, const struct agent *agent);
+/* Time passes while agents do all there is to do, step by step of 100 ms. */
+void story_work(struct world *world, int64_t ms);
 /* Submit it and bring it to run. Its id goes into id. */
 void story_run(struct world *world, char id[ID_SIZE], int64_t steps);
 /* Devices a, b and c run such a job and have trained so many rounds of it. */

@@ -44,11 +44,19 @@ static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
         world_verb(world, id, JOB_REPLAN);
         world_settle(world);
     }
-    int64_t version = core_job_plan(world->core, id)->resume_version;
+    int64_t start = core_job_plan(world->core, id)->resume_version, committed = world_job(world, id)->neighbor_version;
+    assert_true(0 < committed && committed < start); /* a stop leaves one copy: the version before it stays */
     for (size_t i = 0; i < 3; i++) {
         assert_true(world->agent[i].held_count > 0);
         for (size_t k = 0; k < world->agent[i].held_count; k++) {
-            assert_int_equal(world->agent[i].held[k].version, version);
+            assert_true(world->agent[i].held[k].version >= committed);
+        }
+    }
+    world_train(world, 5);
+    assert_int_equal(world_job(world, id)->neighbor_version, start + 1);
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t k = 0; k < world->agent[i].held_count; k++) {
+            assert_int_equal(world->agent[i].held[k].version, start + 1);
         }
     }
 }
@@ -97,13 +105,14 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
     world_device_verb(world, b, DEVICE_CORDON);
     world_verb(world, id, JOB_REPLAN);
-    while (core_job_plan(world->core, id)->generation == 1 || core_job(world->core, id)->state != JOB_RUNNING) {
+    while (core_job_plan(world->core, id)->generation == 1 ||
+           core_job(world->core, id)->neighbor_version <= core_job_plan(world->core, id)->resume_version) {
         story_round(world, false);
     }
     agent_follow(world, b);
     assert_int_equal(b->held_count, 0);
     world_device_verb(world, b, DEVICE_UNCORDON);
-    int64_t version = core_job_plan(world->core, id)->resume_version;
+    int64_t version = core_job(world->core, id)->neighbor_version;
     agent_fail(c, "data");
     agent_beat(world, c);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);

@@ -110,14 +110,17 @@ static void a_device_out_of_memory_gets_less(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_devices(world);
-    story_run(world, id, 50);
-    int64_t before = world_plan(world, id, 1)->stage[2].memory_bytes;
+    struct job_spec spec = world_spec("j", 50); /* the planner would make the same plan again */
+    story_submit(world, id, &spec);
+    world_settle(world);
+    const struct plan_stage *stage = &world_plan(world, id, 1)->stage[2];
+    int64_t before = stage->memory_bytes - stage->replica_bytes;
     agent_fail(&world->agent[2], "memory");
     agent_beat(world, &world->agent[2]);
     const struct plan *plan = world_plan(world, id, 2);
     for (size_t s = 0; s < plan->stage_count; s++) {
         if (strcmp(plan->stage[s].device.text, world->agent[2].id.text) == 0) {
-            assert_true(plan->stage[s].memory_bytes < before);
+            assert_true(plan->stage[s].memory_bytes <= before / 10 * 9); /* what it holds for others included */
         }
     }
     world_settle(world);
@@ -150,10 +153,10 @@ static void an_error_with_a_peer_that_lives_is_the_links(void **state)
     agent_fail(&world->agent[0], "peer");
     agent_beat(world, &world->agent[0]);
     world->agent[0].error[0] = '\0'; /* it goes again */
-    world_live(world, 7000);
+    world_live(world, 30000);
     assert_int_equal(world_job(world, id)->generation, 1);
     agent_fail(&world->agent[0], "peer");
-    world_live(world, 7000);
+    world_live(world, 30000);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
 }

@@ -56,7 +56,15 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
                                                .in_flight = (size_t)stage->in_flight,
                                                .threads = 1};
         assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &request, &bytes, &err), &err);
-        assert_int_equal(stage->memory_bytes, bytes.total);
+        /* Three copies of its own state, of which the stage plans one, and two of the stage before it in the ring. */
+        const struct plan_stage *before = &plan->stage[(s + plan->stage_count - 1) % plan->stage_count];
+        struct memory_bytes ring;
+        const struct memory_request of_ring = {
+            .first = (size_t)before->first, .end = (size_t)before->end, .micro_batch = 5, .in_flight = 1, .threads = 1};
+        assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &of_ring, &ring, &err), &err);
+        uint64_t headers = (uint64_t)(before->end - before->first) * 16384;
+        assert_int_equal(stage->replica_bytes, 2 * (ring.snapshot + headers));
+        assert_int_equal(stage->memory_bytes, bytes.total + 2 * bytes.snapshot + stage->replica_bytes);
     }
 }
 

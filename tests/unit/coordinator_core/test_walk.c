@@ -18,7 +18,7 @@ struct walk {
     size_t job_count;
     int64_t silent_until[WORLD_AGENTS];
     /* Out of 1000, drawn by the seed. */
-    uint64_t crash, silence, loss, restart, verb, error;
+    uint64_t crash, silence, loss, restart, verb, error, link, stop, busy;
 };
 
 static uint64_t draw(struct walk *walk, uint64_t bound)
@@ -40,6 +40,9 @@ static void submit(struct walk *walk)
     spec.devices_max = spec.devices_min + (int64_t)draw(walk, 3);
     spec.priority = (int64_t)draw(walk, 2);
     spec.seed = (int64_t)walk->job_count;
+    spec.neighbor_every = (int64_t)draw(walk, 6);
+    spec.center_every = (int64_t)draw(walk, 3) == 0 ? 1 + (int64_t)draw(walk, 10) : 0;
+    spec.expected_step_seconds = draw(walk, 2) == 0 ? 10 : 0;
     story_submit(walk->world, walk->job[walk->job_count++], &spec);
 }
 
@@ -84,13 +87,30 @@ static void act(struct walk *walk, size_t index, bool faults)
         return;
     }
     if (faults && chance(walk, walk->crash)) {
-        agent->up = false;
+        agent_kill(agent);
         return;
     }
     if (faults && chance(walk, walk->silence)) {
         walk->silent_until[index] = world->now_ms + (int64_t)draw(walk, 9000);
     }
+    if (faults && chance(walk, walk->link)) {
+        agent->cut = !agent->cut;
+    }
+    if (faults && chance(walk, walk->stop)) {
+        agent->stopped_cpu = true;
+        walk->silent_until[index] = world->now_ms + (int64_t)draw(walk, 9000);
+    }
     bool silent = faults && walk->silent_until[index] > world->now_ms;
+    agent->cut = agent->cut && faults;
+    agent->stopped_cpu = agent->stopped_cpu && silent;
+    if (agent->stopped_cpu) {
+        return;
+    }
+    if (faults && chance(walk, walk->busy)) {
+        agent->busy_ms = 1;
+    } else if (agent->busy_ms > 0) {
+        agent->busy_ms = !faults || draw(walk, 30) == 0 ? 0 : agent->busy_ms + 200;
+    }
     if (!silent && !(faults && chance(walk, walk->loss))) {
         agent_follow(world, agent);
     }
@@ -99,6 +119,8 @@ static void act(struct walk *walk, size_t index, bool faults)
     }
     if (!silent && !(faults && chance(walk, walk->loss))) {
         (void)agent_upload(world, agent);
+        (void)agent_replicate(world, agent);
+        (void)agent_replicate(world, agent);
     }
     if (faults && agent->phase != PHASE_IDLE && chance(walk, walk->error)) {
         static const char *const codes[] = {"peer", "data", "internal"};
@@ -111,6 +133,15 @@ static void act(struct walk *walk, size_t index, bool faults)
     if (draw(walk, 10) == 0) {
         agent_beat_again(world, agent);
     }
+}
+
+static void break_poll(struct walk *walk)
+{
+    struct event event = {.type = EVENT_POLL_BROKEN};
+    event.poll_broken.device = walk->world->agent[draw(walk, walk->world->agent_count)].id;
+    world_send(walk->world, &event);
+    struct event disk = {.type = EVENT_DISK, .disk = {.nearly_full = draw(walk, 4) == 0}};
+    world_send(walk->world, &disk);
 }
 
 static void answer_export(struct walk *walk, bool faults)
@@ -153,6 +184,9 @@ static void turn(struct walk *walk, bool faults)
     if (faults && walk->job_count > 0 && chance(walk, walk->verb)) {
         use_verb(walk);
     }
+    if (faults && chance(walk, walk->verb)) {
+        break_poll(walk);
+    }
     if (faults && chance(walk, walk->restart)) {
         world_restart(world);
     }
@@ -193,9 +227,14 @@ static void walk_once(uint64_t seed, size_t *succeeded)
     walk.restart = draw(&walk, 10);
     walk.verb = draw(&walk, 60);
     walk.error = draw(&walk, 3);
+    walk.link = draw(&walk, 4);
+    walk.stop = draw(&walk, 4);
+    walk.busy = draw(&walk, 4);
+    world->reports = draw(&walk, 4) != 0;
     for (uint64_t i = 3 + draw(&walk, 4); i > 0; i--) {
         struct agent *agent = world_agent(world, names[world->agent_count], 1 + (double)draw(&walk, 20));
         agent->numeric_class = draw(&walk, 4) == 0 ? "neon" : "avx2";
+        agent->disk = draw(&walk, 3) == 0;
     }
     for (int i = 0; i < 400; i++) {
         turn(&walk, true);
@@ -247,7 +286,8 @@ static void the_same_walk_leaves_the_same_trace(void **state)
     struct buf trace[2];
     for (int i = 0; i < 2; i++) {
         struct walk walk = {.world = world_new(), .stream = rng_stream(7, RNG_SIMULATION, 20, 0)};
-        walk.crash = walk.silence = walk.restart = walk.error = 5;
+        walk.crash = walk.silence = walk.restart = walk.error = walk.link = walk.stop = 5;
+        walk.world->reports = true;
         walk.loss = 50;
         walk.verb = 30;
         (void)world_agent(walk.world, "a", 10);

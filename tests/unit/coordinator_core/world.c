@@ -50,10 +50,12 @@ static const char *const kinds[] = {
     [OBJECT_MODEL] = "model",
     [OBJECT_CHECKPOINT] = "checkpoint",
     [OBJECT_CENTER_UNIT] = "center_unit",
+    [OBJECT_INCIDENT] = "incident",
     [OBJECT_ASSIGNMENT] = "assignment",
     [OBJECT_ENROLL_REPLY] = "enroll_reply",
     [OBJECT_HEARTBEAT_REPLY] = "heartbeat_reply",
     [OBJECT_JOB_PREVIEW] = "job_preview",
+    [OBJECT_PLAN_ANSWER] = "plan_answer",
     [OBJECT_NOTHING] = "nothing",
 };
 
@@ -123,10 +125,12 @@ static void persist(struct world *world, const struct action *action)
     case OBJECT_MODEL: ROW_PUT(rows, model, (const struct model_row *)action->object, name); break;
     case OBJECT_CHECKPOINT: ROW_PUT(rows, checkpoint, (const struct checkpoint *)action->object, id.text); break;
     case OBJECT_CENTER_UNIT: put_unit(rows, action->object); break;
+    case OBJECT_INCIDENT: ROW_PUT(rows, incident, (const struct incident *)action->object, id.text); break;
     case OBJECT_ASSIGNMENT:
     case OBJECT_ENROLL_REPLY:
     case OBJECT_HEARTBEAT_REPLY:
     case OBJECT_JOB_PREVIEW:
+    case OBJECT_PLAN_ANSWER:
     case OBJECT_NOTHING: fail_msg("%s is never stored", kinds[action->kind]); break;
     }
     note(world, "persist %s", kinds[action->kind]);
@@ -168,6 +172,8 @@ static void take_reply(struct world *world, const struct action *action)
         world->enroll_reply = *(const struct enroll_reply *)action->object;
     } else if (action->kind == OBJECT_JOB_PREVIEW) {
         world->preview = action->object;
+    } else if (action->kind == OBJECT_PLAN_ANSWER) {
+        world->answer = action->object;
     }
 }
 
@@ -251,7 +257,7 @@ void world_live(struct world *world, int64_t ms)
     for (; ms > 0; ms -= 500) {
         world_pass(world, 500);
         for (size_t i = 0; i < world->agent_count; i++) {
-            if (world->agent[i].up) {
+            if (world->agent[i].up && !world->agent[i].stopped_cpu) {
                 agent_beat(world, &world->agent[i]);
             }
         }
@@ -262,6 +268,8 @@ static void start(struct world *world)
 {
     static struct restored_job jobs[256];
     static struct plan plans[WORLD_ROWS];
+    static struct incident incidents[WORLD_ROWS];
+    size_t incident_count = 0;
     struct rows *rows = &world->rows;
     struct err err = {0};
     size_t job_count = 0, plan_count = 0;
@@ -280,6 +288,11 @@ static void start(struct world *world)
             plans[plan_count++] = *newest;
         }
     }
+    for (size_t i = 0; i < rows->incident_count; i++) {
+        if (rows->incident[i].state == INCIDENT_OPEN) {
+            incidents[incident_count++] = rows->incident[i];
+        }
+    }
     struct event event = {.type = EVENT_RESTORED,
                           .restored = {.seed = 1 + world->lives++,
                                        .device = rows->device,
@@ -293,7 +306,9 @@ static void start(struct world *world)
                                        .model = rows->model,
                                        .model_count = rows->model_count,
                                        .center_unit = rows->unit,
-                                       .center_unit_count = rows->unit_count}};
+                                       .center_unit_count = rows->unit_count,
+                                       .incident = incidents,
+                                       .incident_count = incident_count}};
     world_send(world, &event);
 }
 
@@ -377,6 +392,7 @@ struct job_spec world_spec(const char *name, int64_t steps)
     spec.micro_batches = 4;
     spec.epochs = 1000;
     spec.steps = steps;
+    spec.expected_step_seconds = 10; /* most stories let time pass without a step */
     return spec;
 }
 

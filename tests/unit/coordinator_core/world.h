@@ -15,8 +15,18 @@
 /* A snapshot in an agent's memory. */
 struct held {
     char job[ID_SIZE];
-    int64_t version, unit;
+    int64_t generation, version, unit;
 };
+
+/* A round of replication as an agent sees it: stage 0 opens and closes it, every stage sends its units. */
+struct agent_round {
+    int64_t open;    /* stage 0: version, 0: none */
+    int64_t marked;  /* stage 0: version of the last mark */
+    int64_t version; /* of the snapshot that is sent, 0: none */
+    bool sent[UNITS_MAX];
+    bool paused; /* stage 0: the coordinator said so */
+};
+enum { AGENT_NEIGHBOR, AGENT_CENTER, AGENT_ROUNDS };
 
 struct agent {
     char name[NAME_SIZE];
@@ -31,6 +41,7 @@ struct agent {
     struct assignment assignment;
     bool assigned;
     char job[ID_SIZE]; /* of its run, or "" */
+    struct plan_id plan;
     int64_t generation, highest;
     int phase; /* enum phase: where it is */
     int64_t step, stopped_version;
@@ -38,7 +49,15 @@ struct agent {
     struct held held[AGENT_HELD];
     size_t held_count;
     bool tell_holdings;
-    bool stuck; /* does not get ready */
+    struct agent_round round[AGENT_ROUNDS];
+    bool disk;        /* snapshots outlive its process */
+    bool stopped_cpu; /* its process stands still (SIGSTOP) */
+    bool spoilt;      /* what it holds for others has another hash */
+    bool cut;         /* no other agent reaches it, nor it them */
+    int64_t busy_ms, trouble_since_ms;
+    double fetch_seconds;
+    char challenge[ID_SIZE]; /* seen, to be repeated */
+    bool stuck;              /* does not get ready */
     char error[REASON_SIZE];
     struct heartbeat heartbeat; /* the last one sent */
 };
@@ -57,8 +76,18 @@ struct rows {
     size_t model_count;
     struct checkpoint checkpoint[256];
     size_t checkpoint_count;
+    struct incident incident[WORLD_ROWS];
+    size_t incident_count;
     struct center_unit unit[WORLD_ROWS];
     size_t unit_count;
+};
+
+/* A version that was committed to neighbors, and which lives the devices had then. */
+struct commit {
+    char job[ID_SIZE];
+    int64_t version;
+    int boots[WORLD_AGENTS];
+    int failures; /* of generations since */
 };
 
 struct world {
@@ -81,6 +110,10 @@ struct world {
     struct heartbeat_reply heartbeat_reply;
     struct enroll_reply enroll_reply;
     const struct job_preview *preview;
+    const struct plan_answer *answer;
+    bool reports; /* agents tell of peers that they do not reach */
+    struct commit commit[256];
+    size_t commit_count;
     /* What was asked for. */
     char export_job[ID_SIZE]; /* the last one */
     int64_t export_version;
@@ -97,7 +130,7 @@ void world_free(struct world *world);
 /* Feed an event: times are filled in, answers taken, rows kept, invariants checked. */
 void world_send(struct world *world, struct event *event);
 /* What must hold of an action before it is carried out, and of rows and state after every event (world_send asks). */
-void world_check_action(const struct world *world, const struct action *action);
+void world_check_action(struct world *world, const struct action *action);
 void world_check(const struct world *world);
 /* Virtual time passes; ticks come when the core wants them. */
 void world_pass(struct world *world, int64_t ms);
@@ -135,12 +168,17 @@ void agent_restart(struct world *world, struct agent *agent);
 void agent_beat(struct world *world, struct agent *agent);
 /* It reports an error of this code from now on. */
 void agent_fail(struct agent *agent, const char *code);
+/* It dies; what it has on disk stays. */
+void agent_kill(struct agent *agent);
+bool agent_holds(const struct agent *agent, const char *job, int64_t version, int64_t unit);
 /* Send the last heartbeat once more. */
 void agent_beat_again(struct world *world, struct agent *agent);
 /* Fetch the assignment and move towards it as far as possible: take units, be ready, begin to run, stop. */
 void agent_follow(struct world *world, struct agent *agent);
 /* Train: one step of the pipeline. false: nothing to do. */
 bool agent_step(struct world *world, struct agent *agent);
+/* Send one more unit of an open round. false: nothing to do. */
+bool agent_replicate(struct world *world, struct agent *agent);
 /* Store one more unit in the center. false: nothing to do. */
 bool agent_upload(struct world *world, struct agent *agent);
 /* All agents follow and beat until nothing changes any more. */

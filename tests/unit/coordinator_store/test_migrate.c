@@ -128,6 +128,50 @@ static void the_shipped_migrations_are_numbered_without_gaps(void **state)
     }
 }
 
+static bool is_old_job(void *arg, const struct state_row *row)
+{
+    assert_string_equal(row->id, "job_1");
+    assert_string_equal(row->document, "{}");
+    *(size_t *)arg += 1;
+    return true;
+}
+
+static void a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents(void **state)
+{
+    const struct migration first[] = {state_migrations[0], {0, NULL, NULL}};
+    struct err err = {0};
+    sqlite3 *db = open_database(*state, "state.db");
+    struct state_store *store = NULL;
+    /* The application id is the store's secret: let it make one file, then begin again under that number. */
+    assert_ok(state_open(*state, &store, &err), &err);
+    state_close(&store);
+    int64_t application_id = integer(db, "PRAGMA application_id");
+    sql_close(&db);
+    assert_int_equal(unlink(test_path_in(*state, "state.db").text), 0);
+    db = open_database(*state, "state.db");
+    assert_ok(migrate_run(db, first, (int)application_id, NULL, &err), &err);
+    assert_ok(sql_exec(db, "INSERT INTO jobs VALUES ('job_1', '', 3, 5, '{}')", &err), &err);
+    sql_close(&db);
+
+    assert_ok(state_open(*state, &store, &err), &err);
+    size_t jobs = 0;
+    assert_ok(state_list(store, STATE_JOBS, NULL, "", 10, false, is_old_job, &jobs, &err), &err);
+    assert_int_equal(jobs, 1);
+    assert_ok(state_begin(store, &err), &err);
+    struct state_row incident = {"inc_1", "job_1", 1, 6, "{}", 2};
+    assert_ok(state_put(store, STATE_INCIDENTS, &incident, &err), &err);
+    assert_ok(state_delete(store, STATE_JOBS, "job_1", &err), &err);
+    assert_ok(state_commit(store, &err), &err);
+    jobs = 0;
+    assert_ok(state_list(store, STATE_INCIDENTS, NULL, "", 10, false, is_old_job, &jobs, &err), &err);
+    assert_int_equal(jobs, 0);
+    state_close(&store);
+    db = open_database(*state, "state.db.before-upgrade");
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(integer(db, "SELECT count(*) FROM jobs"), 1);
+    sql_close(&db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +181,7 @@ int main(void)
         test_with_directory(a_newer_schema_is_refused),
         test_with_directory(the_database_of_another_program_is_refused),
         test_with_directory(a_state_file_of_a_newer_version_is_refused_with_its_path),
+        test_with_directory(a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents),
         cmocka_unit_test(the_shipped_migrations_are_numbered_without_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,11 +300,14 @@ static void the_history_of_a_job_goes_with_it(void **state)
     put(store, STATE_JOBS, "j1", "", "");
     put(store, STATE_PLANS, "p1", "j1", "");
     put(store, STATE_PLANS, "p2", "j2", "");
+    put(store, STATE_INCIDENTS, "i1", "j1", "");
+    put(store, STATE_INCIDENTS, "i2", "j2", "");
     commit(store);
     begin(store);
     assert_ok(state_delete(store, STATE_JOBS, "j1", &err), &err);
     commit(store);
     assert_list(store, STATE_PLANS, NULL, "", 10, false, "p2");
+    assert_list(store, STATE_INCIDENTS, NULL, "", 10, false, "i2");
     state_close(&store);
 }
 

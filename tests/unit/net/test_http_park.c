@@ -12,6 +12,7 @@
 struct desk {
     struct gate parked;   /* item: the exchange */
     struct gate ended;    /* http_on_end */
+    struct gate hung_up;  /* http_on_hangup */
     struct gate released; /* of borrowed bodies */
     struct gate finished; /* exchanges */
     int last_status;      /* of finished; read after gate_wait */
@@ -35,6 +36,19 @@ static void park(void *context, struct http_exchange *exchange)
 {
     struct desk *desk = context;
     http_on_end(exchange, on_end, desk);
+    gate_pass(&desk->parked, exchange);
+}
+
+static void on_hangup(void *arg)
+{
+    struct desk *desk = arg;
+    gate_pass(&desk->hung_up, NULL);
+}
+
+static void park_watched(void *context, struct http_exchange *exchange)
+{
+    struct desk *desk = context;
+    http_on_hangup(exchange, on_hangup, desk);
     gate_pass(&desk->parked, exchange);
 }
 
@@ -74,6 +88,7 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/empty", .handle = empty},
     {.method = "GET", .pattern = "/park", .handle = park},
     {.method = "GET", .pattern = "/race", .handle = race},
+    {.method = "GET", .pattern = "/watched", .handle = park_watched},
 };
 
 struct fixture {
@@ -88,6 +103,7 @@ static int open_with(void **state, size_t connections_max, size_t per_address_ma
     assert_non_null(f);
     gate_init(&f->desk.parked);
     gate_init(&f->desk.ended);
+    gate_init(&f->desk.hung_up);
     gate_init(&f->desk.released);
     gate_init(&f->desk.finished);
     struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
@@ -134,6 +150,7 @@ static int teardown(void **state)
     }
     gate_done(&f->desk.parked);
     gate_done(&f->desk.ended);
+    gate_done(&f->desk.hung_up);
     gate_done(&f->desk.released);
     gate_done(&f->desk.finished);
     free(f);
@@ -148,6 +165,56 @@ static int get(struct fixture *f, const char *path)
     struct err err = {0};
     assert_ok(http_client_call(f->client, &call, &result, &err), &err);
     return result.status;
+}
+
+static void a_client_that_hangs_up_while_it_is_parked_is_told_of_once(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 1; i <= 20; i++) {
+        int fd = raw_connect(&f->serve);
+        raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n");
+        struct http_exchange *exchange = gate_wait(&f->desk.parked, i);
+        assert_int_equal(gate_count(&f->desk.hung_up), i - 1);
+        if (i % 2) {
+            struct linger reset = {.l_onoff = 1};
+            assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+        }
+        close(fd);
+        gate_wait(&f->desk.hung_up, i);
+        http_reply(exchange, 204, NULL, NULL, 0);
+        gate_wait(&f->desk.finished, i);
+    }
+    assert_int_equal(gate_count(&f->desk.hung_up), 20);
+}
+
+static void a_client_that_only_stops_sending_is_told_of_and_still_gets_its_reply(void **state)
+{
+    struct fixture *f = *state;
+    int fd = raw_connect(&f->serve);
+    raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    struct http_exchange *exchange = gate_wait(&f->desk.parked, 1);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    gate_wait(&f->desk.hung_up, 1);
+    http_reply(exchange, 204, NULL, NULL, 0);
+    char reply[512];
+    raw_read_all(fd, reply, sizeof reply);
+    assert_holds(reply, "204");
+    close(fd);
+}
+
+static void nobody_is_told_of_a_client_that_has_its_reply(void **state)
+{
+    struct fixture *f = *state;
+    char reply[512];
+    int fd = raw_connect(&f->serve);
+    for (int i = 1; i <= 5; i++) {
+        raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n");
+        http_reply(gate_wait(&f->desk.parked, i), 204, NULL, NULL, 0);
+        raw_read_until(fd, "\r\n\r\n", reply, sizeof reply);
+    }
+    close(fd);
+    assert_int_equal(get(f, "/empty"), 204);
+    assert_int_equal(gate_count(&f->desk.hung_up), 0);
 }
 
 static void a_parked_exchange_is_replied_to_from_another_thread(void **state)
@@ -275,6 +342,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_parked_exchange_is_replied_to_from_another_thread),
+        TEST(a_client_that_hangs_up_while_it_is_parked_is_told_of_once),
+        TEST(a_client_that_only_stops_sending_is_told_of_and_still_gets_its_reply),
+        TEST(nobody_is_told_of_a_client_that_has_its_reply),
         TEST(a_reply_that_overtakes_the_parking_is_not_lost),
         TEST(closing_ends_parked_exchanges_exactly_once),
         TEST(a_reply_to_a_client_that_went_away_is_harmless),

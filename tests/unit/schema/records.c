@@ -8,10 +8,12 @@
 #include "schema/device.h"
 #include "schema/event.h"
 #include "schema/heartbeat.h"
+#include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
 #include "schema/problem.h"
+#include "schema/replicas.h"
 #include "schema/service.h"
 
 static int check_job_spec(const void *value, struct record_faults *faults, struct err *err)
@@ -41,6 +43,7 @@ const struct test_record test_records[] = {
     {&public_event_record, NULL, NULL},
     {&heartbeat_record, NULL, NULL},
     {&heartbeat_reply_record, NULL, NULL},
+    {&incident_record, NULL, NULL},
     {&job_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},
     {&job_spec_record, &job_spec_default, check_job_spec},
@@ -48,7 +51,10 @@ const struct test_record test_records[] = {
     {&model_row_record, NULL, NULL},
     {&model_view_record, NULL, NULL},
     {&plan_record, NULL, NULL},
+    {&plan_answer_record, NULL, NULL},
+    {&plan_question_record, NULL, NULL},
     {&problem_record, NULL, NULL},
+    {&replicas_record, NULL, NULL},
     {&replan_request_record, NULL, check_replan_request},
     {&service_status_record, NULL, NULL},
     {&service_version_record, NULL, NULL},

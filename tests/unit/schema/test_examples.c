@@ -184,7 +184,8 @@ static void invalid_examples_give_exactly_the_stated_faults(void **state)
     (void)state;
     size_t seen[64] = {0};
     assert_true(walk("schema/examples/invalid", check_invalid, seen) >= 10);
-    static const char *const inputs[] = {"job_spec", "replan_request", "enroll_request", "heartbeat", "assignment"};
+    static const char *const inputs[] = {"job_spec",  "replan_request", "enroll_request",
+                                         "heartbeat", "assignment",     "plan_question"};
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         if (seen[test_record_find(inputs[i]) - test_records] == 0) {
             fail_msg("no invalid example of '%s'", inputs[i]);

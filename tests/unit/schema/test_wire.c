@@ -85,7 +85,8 @@ static void a_problem_says_code_status_and_every_fault(void **state)
     json_auto_t *problem = problem_write(PROBLEM_INVALID_FIELDS, "bad \xff bytes", "/v1/jobs", "00ff", &faults);
     assert_string_equal(json_string_value(json_object_get(problem, "type")), "urn:paceline:problem:invalid_fields");
     assert_string_equal(json_string_value(json_object_get(problem, "code")), "invalid_fields");
-    assert_string_equal(json_string_value(json_object_get(problem, "detail")), "bad ? bytes");
+    assert_string_equal(json_string_value(json_object_get(problem, "detail")),
+                        "bad ? bytes (and at least 16 more, see errors)");
     assert_string_equal(json_string_value(json_object_get(problem, "instance")), "/v1/jobs");
     assert_string_equal(json_string_value(json_object_get(problem, "request_id")), "00ff");
     assert_int_equal(json_integer_value(json_object_get(problem, "status")), 422);
@@ -123,6 +124,10 @@ static void a_problem_is_read_back_for_people_and_programs(void **state)
                                   message),
                      PROBLEM_INVALID_FIELDS);
     assert_string_equal(message, "D: /batch: is wrong");
+    (void)read_problem("{\"code\": \"invalid_fields\", \"detail\": \"/batch: is wrong\", \"errors\": "
+                       "[{\"pointer\": \"/batch\", \"message\": \"is wrong\"}]}",
+                       message);
+    assert_string_equal(message, "/batch: is wrong");
 }
 
 static void what_is_no_problem_has_no_code(void **state)

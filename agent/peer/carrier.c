@@ -1,0 +1,186 @@
+#include "agent/peer/carrier.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/peer/message.h"
+#include "base/buf.h"
+#include "net/http_client.h"
+#include "schema/problem.h"
+
+/* Little at a time, so that tensors come between. */
+#define CHUNK_BYTES ((size_t)64 << 10)
+/* How long a chunk stands back: a pipeline that never pauses still lets more than a megabyte a second through. */
+#define STAND_BACK_NS INT64_C(50000000)
+#define CENTER_STALL_MS 10000
+#define PEER_MS_MIN 100
+#define FULL_RETRY_MS 500
+#define URL_MAX 768
+#define REPLY_MAX 4096
+
+struct carrier {
+    struct carrier_config config;
+    struct stage *stage;
+    struct http_client *client[REPLICA_KINDS];
+    struct buf reply;
+    unsigned failures; /* of the neighbor, in a row */
+    /* the body under way */
+    const struct snapshot *snapshot;
+    uint64_t offset;
+};
+
+int carrier_new(const struct carrier_config *config, struct carrier **out, struct err *err)
+{
+    struct carrier *carrier = calloc(1, sizeof(*carrier));
+    if (!carrier) {
+        return err_set(err, ERR_MEMORY, "carrier");
+    }
+    carrier->config = *config;
+    if (carrier->config.peer_ms < PEER_MS_MIN) {
+        carrier->config.peer_ms = PEER_MS_MIN;
+    }
+    carrier->stage = stage_retain(config->stage);
+    buf_init(&carrier->reply, REPLY_MAX);
+    int rc = 0;
+    for (int kind = 0; rc == 0 && kind < REPLICA_KINDS; kind++) {
+        rc = http_client_new(&carrier->client[kind], err);
+    }
+    if (rc != 0) {
+        carrier_free(&carrier);
+        return rc;
+    }
+    *out = carrier;
+    return 0;
+}
+
+void carrier_free(struct carrier **carrier)
+{
+    if (*carrier) {
+        for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+            http_client_free(&(*carrier)->client[kind]);
+        }
+        stage_release(&(*carrier)->stage);
+        buf_done(&(*carrier)->reply);
+        free(*carrier);
+        *carrier = NULL;
+    }
+}
+
+static ssize_t read_chunk(void *arg, void *out, size_t size)
+{
+    struct carrier *carrier = arg;
+    struct err err = {0};
+    const size_t count = size < CHUNK_BYTES ? size : CHUNK_BYTES;
+    stage_wait_quiet(carrier->stage, STAND_BACK_NS);
+    if (snapshot_read(carrier->snapshot, carrier->offset, out, count, &err) != 0) {
+        return -1;
+    }
+    carrier->offset += count;
+    return (ssize_t)count;
+}
+
+static void write_url(const struct carrier *carrier, const struct replication_send *send, char out[URL_MAX])
+{
+    const struct stage_config *at = stage_config(carrier->stage);
+    const struct carrier_config *config = &carrier->config;
+    if (send->kind == REPLICA_NEIGHBOR) {
+        const struct message_path path =
+            message_snapshot_path(config->neighbor.url, &at->job, at->generation, send->version, (int64_t)send->unit);
+        (void)snprintf(out, URL_MAX, "%s?sha256=%s&bytes=%" PRId64, path.text, send->sha256, send->bytes);
+    } else {
+        (void)snprintf(out, URL_MAX,
+                       "%s/v1/agent/blobs/%s?device=%s&boot=%s&job=%s&generation=%" PRId64 "&version=%" PRId64
+                       "&unit=%zu",
+                       config->coordinator, send->sha256, config->device.text, config->boot, at->job.text,
+                       at->generation, send->version, send->unit);
+    }
+}
+
+/* What became of the neighbor. A connection that broke once is tried again before anybody is told: one that was kept
+ * for too long breaks as well. */
+static void judge_network(struct carrier *carrier, enum replica_kind kind, int rc)
+{
+    if (kind != REPLICA_NEIGHBOR || rc == ERR_CANCELLED) {
+        return;
+    }
+    if (rc != ERR_NETWORK && rc != ERR_TIMEOUT) {
+        carrier->failures = 0;
+        troubles_clear(carrier->config.troubles, TROUBLE_REPLICA);
+        return;
+    }
+    const enum peer_trouble trouble = trouble_kind(rc, http_client_breakage(carrier->client[kind]));
+    carrier->failures++;
+    if (trouble != PEER_BROKEN || carrier->failures > 1) {
+        troubles_report(carrier->config.troubles, TROUBLE_REPLICA, &carrier->config.neighbor.device, trouble);
+    }
+}
+
+static int judge_answer(struct carrier *carrier, const struct replication_send *send, int status, int64_t *retry_ms,
+                        struct err *err)
+{
+    const bool center = send->kind == REPLICA_CENTER;
+    int code = ERR_PROTOCOL;
+    if (status >= 200 && status < 300) {
+        if (send->whole) {
+            (void)atomic_fetch_add(carrier->config.sent, send->bytes);
+        }
+        return 0;
+    }
+    switch (status) {
+    case 404: code = ERR_NOT_FOUND; break;
+    /* The center has not heard yet of a round that stage 0 has just opened. */
+    case 409: code = center ? ERR_STATE : ERR_STALE; break;
+    case 429:
+    case 500:
+    case 502:
+    case 503: code = ERR_STATE; break;
+    case 507:
+        code = ERR_FULL;
+        *retry_ms = FULL_RETRY_MS;
+        break;
+    default: break;
+    }
+    char message[MESSAGE_SIZE];
+    (void)problem_read(carrier->reply.data ? carrier->reply.data : "", carrier->reply.size, message);
+    return err_set(err, code, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version, send->unit,
+                   center ? "the center" : carrier->config.neighbor.device.text, status, message);
+}
+
+int carrier_send(struct carrier *carrier, const struct replication_send *send, const struct snapshot *snapshot,
+                 int64_t *retry_ms, struct err *err)
+{
+    const bool center = send->kind == REPLICA_CENTER;
+    char url[URL_MAX];
+    if (!center && !carrier->config.has_neighbor) {
+        return err_set(err, ERR_STALE, "there is no neighbor to replicate to");
+    }
+    write_url(carrier, send, url);
+    carrier->snapshot = snapshot;
+    struct http_call call = {
+        .method = "PUT",
+        .url = url,
+        .bearer = center ? NULL : carrier->config.neighbor.ticket,
+        .content_type = "application/octet-stream",
+        .reply = &carrier->reply,
+        .connect_timeout_ms = center ? 0 : carrier->config.peer_ms,
+        .stall_ms = center ? CENTER_STALL_MS : carrier->config.peer_ms,
+        .cancel = carrier->config.interrupt,
+    };
+    if (send->whole) {
+        call.read = read_chunk;
+        call.read_arg = carrier;
+        call.body_size = (uint64_t)send->bytes;
+    }
+    struct http_result result;
+    int rc = 0;
+    unsigned before;
+    do {
+        carrier->offset = 0;
+        before = carrier->failures;
+        rc = http_client_call(carrier->client[send->kind], &call, &result, err);
+        judge_network(carrier, send->kind, rc);
+    } while (before == 0 && carrier->failures == 1 && rc == ERR_NETWORK);
+    return rc ? rc : judge_answer(carrier, send, result.status, retry_ms, err);
+}

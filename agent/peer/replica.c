@@ -1,0 +1,337 @@
+#include "agent/peer/replica.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/replication.h"
+#include "agent/peer/receive.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "net/hash.h"
+
+/* One body. Its place is taken from the first header to the answer. */
+struct replica {
+    struct replica_pool *pool;
+    struct replica *next_free;
+    struct http_exchange *exchange; /* NULL: its client is gone. Guarded by the pool's lock while the disk has it */
+    struct holding holding;
+    unsigned char *block;
+    size_t got;
+    struct sha256 *hash;
+    const char *why;                 /* the body is not what was announced */
+    const struct snapshot *snapshot; /* on its way out */
+};
+
+struct replica_pool {
+    struct access *access;
+    struct snapshot_store *snapshots;
+    pthread_mutex_t lock;
+    struct replica item[REPLICAS_AT_ONCE];
+    struct replica *first_free; /* guarded by lock */
+    int64_t coming;             /* bytes of bodies under way; the receiver's */
+};
+
+int replica_pool_new(struct access *access, struct snapshot_store *snapshots, struct replica_pool **out,
+                     struct err *err)
+{
+    struct replica_pool *pool = calloc(1, sizeof(*pool));
+    if (!pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
+        free(pool);
+        return err_set(err, ERR_MEMORY, "replicas");
+    }
+    pool->access = access;
+    pool->snapshots = snapshots;
+    for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
+        struct replica *replica = &pool->item[i];
+        int rc = sha256_new(&replica->hash, err);
+        if (rc != 0) {
+            replica_pool_free(&pool);
+            return rc;
+        }
+        replica->pool = pool;
+        replica->next_free = pool->first_free;
+        pool->first_free = replica;
+    }
+    *out = pool;
+    return 0;
+}
+
+void replica_pool_free(struct replica_pool **pool)
+{
+    if (*pool) {
+        snapshot_flush((*pool)->snapshots);
+        for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
+            sha256_free(&(*pool)->item[i].hash);
+        }
+        (void)pthread_mutex_destroy(&(*pool)->lock);
+        free(*pool);
+        *pool = NULL;
+    }
+}
+
+static struct replica *take_place(struct replica_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    struct replica *replica = pool->first_free;
+    if (replica) {
+        pool->first_free = replica->next_free;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return replica;
+}
+
+static void give_back(struct replica *replica)
+{
+    struct replica_pool *pool = replica->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    replica->exchange = NULL;
+    replica->snapshot = NULL;
+    replica->next_free = pool->first_free;
+    pool->first_free = replica;
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- the request ---- */
+
+static bool read_request(struct replica_pool *pool, struct http_exchange *exchange, struct holding *out)
+{
+    const char *sha256 = http_query(exchange, "sha256");
+    const char *bytes = http_query(exchange, "bytes");
+    const char *job = http_param(exchange, "job");
+    struct err err = {0};
+    memset(out, 0, sizeof(*out));
+    if (!receive_let_in(pool->access, exchange, &out->generation) ||
+        !receive_number(exchange, "version", &out->version) || !receive_number(exchange, "unit", &out->unit)) {
+        return false;
+    }
+    if (!sha256 || !sha256_form.valid(sha256) || !bytes ||
+        parse_i64(bytes, 1, (int64_t)BLOB_BYTES_MAX, &out->bytes, &err) != 0 || out->version < 1 ||
+        out->unit >= UNITS_MAX || strlen(job) >= sizeof(out->job.text)) {
+        receive_problem(exchange, 400, "invalid_parameter", "a version, a unit, and its sha256 and bytes are needed");
+        return false;
+    }
+    memcpy(out->job.text, job, strlen(job) + 1);
+    memcpy(out->sha256, sha256, sizeof(out->sha256));
+    const int64_t length = http_content_length(exchange);
+    if (length < 0 || (length > 0 && length != out->bytes)) {
+        receive_problem(exchange, length < 0 ? 411 : 422, length < 0 ? "length_required" : "invalid_blob",
+                        "a body as long as it says is needed");
+        return false;
+    }
+    return true;
+}
+
+static bool has_room(struct replica_pool *pool, const struct holding *holding)
+{
+    const int64_t bound = access_replica_bytes(pool->access, holding->job.text, holding->generation);
+    const struct snapshot_bytes bytes =
+        snapshot_count_bytes(pool->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
+    return replication_has_room(bound, bytes.held + pool->coming, bytes.present + pool->coming, holding->bytes);
+}
+
+static void answer_error(struct http_exchange *exchange, int rc, const struct err *why)
+{
+    if (rc == ERR_STALE) {
+        receive_problem(exchange, 409, "stale_generation", why->text);
+    } else if (rc == ERR_NOT_FOUND) {
+        receive_problem(exchange, 404, "unknown_blob", "these bytes are not here: send them");
+    } else {
+        receive_problem(exchange, 507, "no_room", why->text);
+    }
+}
+
+/* The answer of the store, at once or from its own thread. */
+static void answer(struct replica *replica, int rc, const struct err *why)
+{
+    struct replica_pool *pool = replica->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    struct http_exchange *exchange = replica->exchange;
+    if (exchange && rc == 0) {
+        http_reply(exchange, 204, NULL, NULL, 0);
+    } else if (exchange) {
+        answer_error(exchange, rc, why);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    give_back(replica);
+}
+
+static void durable(void *arg, int rc, const struct err *why)
+{
+    answer(arg, rc, why);
+}
+
+/* While the disk has the replica, the client may go. */
+static void forget_exchange(void *arg)
+{
+    struct replica *replica = arg;
+    (void)pthread_mutex_lock(&replica->pool->lock);
+    replica->exchange = NULL;
+    (void)pthread_mutex_unlock(&replica->pool->lock);
+}
+
+static bool open_replica(void *context, struct http_exchange *exchange, void **state)
+{
+    struct replica_pool *pool = ((struct receive_context *)context)->replicas;
+    struct holding holding;
+    if (!read_request(pool, exchange, &holding)) {
+        return false;
+    }
+    const bool body = http_content_length(exchange) > 0;
+    if (body && !has_room(pool, &holding)) {
+        receive_problem(exchange, 507, "no_room", "this device holds as much for others as it has room for");
+        return false;
+    }
+    struct replica *replica = take_place(pool);
+    void *block = replica && body ? snapshot_block(pool->snapshots, (size_t)holding.bytes) : NULL;
+    if (!replica || (body && !block)) {
+        if (replica) {
+            give_back(replica);
+        }
+        receive_problem(exchange, 503, "too_many", "too many transfers at once, or too little memory");
+        return false;
+    }
+    replica->exchange = exchange;
+    replica->holding = holding;
+    replica->block = block;
+    replica->got = 0;
+    replica->why = NULL;
+    pool->coming += body ? holding.bytes : 0;
+    *state = replica;
+    return true;
+}
+
+/* ---- the body ---- */
+
+static size_t write_replica(void *state, const void *data, size_t size)
+{
+    struct replica *replica = state;
+    if (!replica->block || size > (size_t)replica->holding.bytes - replica->got) {
+        replica->why = "bytes behind the blob";
+        return size;
+    }
+    memcpy(replica->block + replica->got, data, size);
+    sha256_update(replica->hash, data, size);
+    replica->got += size;
+    return size;
+}
+
+/* Its memory is the store's now, or free again. */
+static void end_body(struct replica *replica)
+{
+    if (replica->block) {
+        char unused[HASH_TEXT_SIZE];
+        replica->pool->coming -= replica->holding.bytes;
+        snapshot_block_free(replica->pool->snapshots, replica->block, (size_t)replica->holding.bytes);
+        replica->block = NULL;
+        sha256_finish_text(replica->hash, unused); /* starts anew */
+    }
+}
+
+static void abort_replica(void *state)
+{
+    end_body(state);
+    give_back(state);
+}
+
+static bool is_what_was_announced(struct replica *replica)
+{
+    char hash[HASH_TEXT_SIZE];
+    if (!replica->why && replica->got != (size_t)replica->holding.bytes) {
+        replica->why = "the blob ends early";
+    }
+    sha256_finish_text(replica->hash, hash);
+    if (!replica->why && strcmp(hash, replica->holding.sha256) != 0) {
+        replica->why = "the bytes have another hash";
+    }
+    return !replica->why;
+}
+
+static void finish_replica(void *state)
+{
+    struct replica *replica = state;
+    struct snapshot_store *snapshots = replica->pool->snapshots;
+    const struct snapshot_waiter waiter = {.done = durable, .arg = replica};
+    struct err err = {0};
+    int rc;
+    http_on_end(replica->exchange, forget_exchange, replica);
+    if (replica->block) {
+        if (!is_what_was_announced(replica)) {
+            receive_problem(replica->exchange, 422, "invalid_blob", replica->why);
+            abort_replica(replica);
+            return;
+        }
+        void *block = replica->block;
+        replica->block = NULL;
+        replica->pool->coming -= replica->holding.bytes;
+        rc = snapshot_keep(snapshots, &replica->holding, SNAPSHOT_REPLICA, block, &waiter, &err);
+    } else {
+        rc = snapshot_keep_same(snapshots, &replica->holding, SNAPSHOT_REPLICA, &waiter, &err);
+        if (rc == ERR_NOT_FOUND && !has_room(replica->pool, &replica->holding)) {
+            rc = err_set(&err, ERR_LIMIT, "this device holds as much for others as it has room for");
+        }
+    }
+    if (rc != SNAPSHOT_LATER) {
+        answer(replica, rc, &err);
+    }
+}
+
+const struct http_sink replica_sink = {
+    .open = open_replica, .write = write_replica, .finish = finish_replica, .abort = abort_replica};
+
+/* ---- out of a file ---- */
+
+static ssize_t read_snapshot(void *arg, uint64_t offset, void *out, size_t size)
+{
+    struct replica *replica = arg;
+    const struct snapshot *snapshot = replica->snapshot;
+    const uint64_t left = (uint64_t)snapshot->holding.bytes - offset;
+    const size_t count = left < size ? (size_t)left : size;
+    struct err err = {0};
+    int rc = snapshot_read(snapshot, offset, out, count, &err);
+    if (rc == 0) {
+        sha256_update(replica->hash, out, count);
+        replica->got += count;
+    }
+    if (rc == 0 && count == left) {
+        char hash[HASH_TEXT_SIZE];
+        sha256_finish_text(replica->hash, hash);
+        replica->got = 0;
+        rc = strcmp(hash, snapshot->holding.sha256) == 0 ? 0 : err_set(&err, ERR_FORMAT, "its hash is %.12s", hash);
+    }
+    if (rc != 0) {
+        log_warn("snapshot_rejected", "job=%s version=%" PRId64 " unit=%" PRId64 " error=%s",
+                 snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit,
+                 log_quote(err.text).text);
+        snapshot_discard(replica->pool->snapshots, snapshot);
+        return -2;
+    }
+    return (ssize_t)count;
+}
+
+static void end_answer(void *arg)
+{
+    struct replica *replica = arg;
+    if (replica->got > 0) {
+        char unused[HASH_TEXT_SIZE];
+        sha256_finish_text(replica->hash, unused); /* broken off: it starts anew */
+        replica->got = 0;
+    }
+    snapshot_put_back(replica->snapshot);
+    give_back(replica);
+}
+
+void replica_answer(struct replica_pool *pool, struct http_exchange *exchange, const struct snapshot *snapshot)
+{
+    struct replica *replica = take_place(pool);
+    if (!replica) {
+        snapshot_put_back(snapshot);
+        receive_problem(exchange, 503, "too_many", "too many transfers at once");
+        return;
+    }
+    replica->snapshot = snapshot;
+    replica->got = 0;
+    const struct http_source source = {.read = read_snapshot, .done = end_answer, .arg = replica};
+    http_reply_stream(exchange, 200, "application/octet-stream", (uint64_t)snapshot->holding.bytes, &source);
+}

@@ -1,0 +1,542 @@
+#include "agent/runtime/replicate.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/runtime/thread.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/hash.h"
+
+/* Sets of a stage that the plan counts. A stop may need one more. */
+#define SETS_USUAL 3
+#define SETS_MAX REPLICATION_SETS_MAX
+#define NS_PER_MS INT64_C(1000000)
+
+enum set_state { SET_NONE, SET_READY, SET_FILLING, SET_FILLED };
+
+/* Blocks for one copy of the stage's units. */
+struct set {
+    enum set_state state;
+    int64_t version;
+    void **block; /* [units] */
+};
+
+struct replicate {
+    struct replicate_config config;
+    struct stage *stage;
+    const struct stage_config *at; /* the stage's */
+    size_t units;
+    int64_t set_bytes;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t work;  /* for the thread */
+    pthread_cond_t done;  /* for a stop, and for the end of a write */
+    struct replication *core;
+    struct set set[SETS_MAX];
+    bool cancelled;
+    bool no_memory; /* for another set, until something was dropped */
+    int64_t wanted; /* the version of a stop that is waited for, 0: none */
+    int64_t held;   /* the newest version of which every unit is held */
+    int64_t failed; /* the newest version that could not be kept */
+    struct err why;
+    int64_t collecting; /* 0: nothing */
+    uint64_t skipped;
+    bool writing; /* a file */
+    int write_rc;
+    struct err write_why;
+};
+
+/* ---- sets ---- */
+
+static size_t unit_bytes(const struct replicate *replicate, size_t index)
+{
+    return stage_unit_bytes(replicate->stage, replicate->at->first + index);
+}
+
+/* One in that state, or NULL. Under the lock. */
+static struct set *find_set(struct replicate *replicate, enum set_state state)
+{
+    struct set *found = NULL;
+    for (size_t i = 0; i < SETS_MAX; i++) {
+        struct set *set = &replicate->set[i];
+        if (set->state == state && (!found || set->version < found->version)) {
+            found = set;
+        }
+    }
+    return found;
+}
+
+static void free_blocks(const struct replicate *replicate, const struct set *set)
+{
+    for (size_t i = 0; i < replicate->units; i++) {
+        snapshot_block_free(replicate->config.snapshots, set->block[i], unit_bytes(replicate, i));
+        set->block[i] = NULL;
+    }
+}
+
+/* Take the memory, and touch it: the compute thread is to find its pages there. */
+static int fill_blocks(const struct replicate *replicate, const struct set *set, struct err *err)
+{
+    for (size_t i = 0; i < replicate->units; i++) {
+        const size_t size = unit_bytes(replicate, i);
+        set->block[i] = snapshot_block(replicate->config.snapshots, size);
+        if (!set->block[i]) {
+            free_blocks(replicate, set);
+            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", replicate->set_bytes);
+        }
+        memset(set->block[i], 0, size);
+    }
+    return 0;
+}
+
+/* Whether another set may be made now. The lock is held: nobody takes or fills meanwhile. */
+static bool may_make_set(struct replicate *replicate)
+{
+    int64_t in_hand = 0;
+    for (size_t i = 0; i < SETS_MAX; i++) {
+        in_hand += replicate->set[i].state != SET_NONE;
+    }
+    const struct stage_config *at = replicate->at;
+    const struct snapshot_bytes own =
+        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_OWN, true, &at->job, at->generation);
+    const bool fits = own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
+    /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside the one at hand. */
+    const bool first = in_hand * replicate->set_bytes + own.present <= replicate->set_bytes;
+    return fits || first || replicate->wanted > 0;
+}
+
+static bool is_expendable(const void *arg, int64_t version)
+{
+    return replication_is_expendable(arg, version);
+}
+
+/* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock. */
+static void release_own(struct replicate *replicate)
+{
+    const struct stage_config *at = replicate->at;
+    (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation, is_expendable,
+                           replicate->core);
+}
+
+static void release_replicas(struct replicate *replicate)
+{
+    const struct stage_config *at = replicate->at;
+    const int64_t bound = replicate->config.replica_bytes;
+    const struct snapshot_bytes others =
+        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
+    if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
+        (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_REPLICA, &at->job, at->generation, is_expendable,
+                               replicate->core);
+    }
+}
+
+/* Have a set ready, if there is none and there may be one. Under the lock, which it lets go of meanwhile. Returns
+ * whether there is a new one. */
+static bool make_ready(struct replicate *replicate)
+{
+    struct set *set = find_set(replicate, SET_NONE);
+    if (!set || find_set(replicate, SET_READY) || replicate->no_memory) {
+        return false;
+    }
+    if (!may_make_set(replicate)) {
+        release_own(replicate);
+        if (!may_make_set(replicate)) {
+            return false;
+        }
+    }
+    set->state = SET_FILLING;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    struct err err = {0};
+    const int rc = fill_blocks(replicate, set, &err);
+    (void)pthread_mutex_lock(&replicate->lock);
+    set->state = rc == 0 ? SET_READY : SET_NONE;
+    set->version = 0;
+    replicate->no_memory = rc != 0;
+    if (rc != 0) {
+        log_warn("snapshot_skipped", "error=%s", log_quote(err.text).text);
+        replicate->failed = replicate->wanted > 0 ? replicate->wanted : replicate->failed;
+        replicate->why = err;
+    }
+    (void)pthread_cond_broadcast(&replicate->done);
+    return rc == 0;
+}
+
+/* ---- keeping ---- */
+
+/* On the store's thread. */
+static void written(void *arg, int rc, const struct err *why)
+{
+    struct replicate *replicate = arg;
+    (void)pthread_mutex_lock(&replicate->lock);
+    replicate->writing = false;
+    replicate->write_rc = rc;
+    if (rc != 0) {
+        replicate->write_why = *why;
+    }
+    (void)pthread_cond_broadcast(&replicate->done);
+    (void)pthread_mutex_unlock(&replicate->lock);
+}
+
+static int keep_unit(struct replicate *replicate, struct set *set, size_t index, struct holding *holding,
+                     struct err *err)
+{
+    const struct snapshot_waiter waiter = {.done = written, .arg = replicate};
+    void *block = set->block[index];
+    const struct stage_config *at = replicate->at;
+    *holding = (struct holding){.job = at->job,
+                                .generation = at->generation,
+                                .version = set->version,
+                                .unit = (int64_t)(at->first + index),
+                                .bytes = (int64_t)unit_bytes(replicate, index)};
+    sha256_text(block, (size_t)holding->bytes, holding->sha256);
+    set->block[index] = NULL;
+    (void)pthread_mutex_lock(&replicate->lock);
+    replicate->writing = true;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    int rc = snapshot_keep(replicate->config.snapshots, holding, SNAPSHOT_OWN, block, &waiter, err);
+    (void)pthread_mutex_lock(&replicate->lock);
+    if (rc == SNAPSHOT_LATER) {
+        while (replicate->writing) {
+            (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+        }
+        rc = replicate->write_rc;
+        if (rc != 0) {
+            *err = replicate->write_why;
+        }
+    }
+    replicate->writing = false;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    return rc;
+}
+
+/* Hash and keep a filled set, unit by unit; each may be sent from then on. Under the lock, which it lets go of. */
+static void keep_set(struct replicate *replicate, struct set *set)
+{
+    struct err err = {0};
+    int rc = 0;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
+        struct holding holding;
+        rc = keep_unit(replicate, set, i, &holding, &err);
+        if (rc == 0) {
+            (void)pthread_mutex_lock(&replicate->lock);
+            replication_hold(replicate->core, set->version, (size_t)holding.unit, holding.sha256, holding.bytes);
+            (void)pthread_mutex_unlock(&replicate->lock);
+        }
+    }
+    free_blocks(replicate, set);
+    (void)pthread_mutex_lock(&replicate->lock);
+    if (rc == 0) {
+        replicate->held = set->version;
+    } else {
+        replicate->failed = set->version;
+        replicate->why = err;
+        log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version, log_quote(err.text).text);
+    }
+    set->state = SET_NONE;
+    (void)pthread_cond_broadcast(&replicate->done);
+}
+
+/* ---- sending ---- */
+
+static void take_result(struct replicate *replicate, const struct replication_send *send, int rc, int64_t retry_ms,
+                        const struct err *why)
+{
+    switch (rc) {
+    case 0: replication_sent(replicate->core, send); break;
+    case ERR_NOT_FOUND:
+        if (!send->whole) {
+            replication_unknown(replicate->core, send);
+            break;
+        }
+        replication_failed(replicate->core, send, clock_now_ms(), retry_ms);
+        break;
+    case ERR_STATE:
+    case ERR_NETWORK:
+    case ERR_TIMEOUT:
+    case ERR_FULL: replication_failed(replicate->core, send, clock_now_ms(), retry_ms); break;
+    case ERR_CANCELLED: break;
+    case ERR_STALE: replication_refused(replicate->core, send); break; /* a newer assignment is on its way */
+    default:
+        replication_refused(replicate->core, send);
+        log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version, send->unit,
+                 log_quote(why->text).text);
+        if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
+            replicate->collecting = 0;
+            (void)pthread_mutex_unlock(&replicate->lock);
+            replicate->config.failed(replicate->config.arg, why);
+            (void)pthread_mutex_lock(&replicate->lock);
+        }
+        break;
+    }
+}
+
+/* Under the lock, which it lets go of while it sends. */
+static void send_one(struct replicate *replicate, const struct replication_send *send)
+{
+    const struct stage_config *at = replicate->at;
+    struct err err = {0};
+    int64_t retry_ms = 0;
+    atomic_store(replicate->config.interrupt, replicate->cancelled);
+    (void)pthread_mutex_unlock(&replicate->lock);
+    const struct snapshot *snapshot =
+        snapshot_get(replicate->config.snapshots, at->job.text, send->version, (int64_t)send->unit);
+    int rc;
+    if (snapshot && snapshot->holding.generation == at->generation) {
+        rc = replicate->config.send(replicate->config.arg, send, snapshot, &retry_ms, &err);
+    } else {
+        rc = err_set(&err, ERR_STALE, "version %" PRId64 " of unit %zu is no longer held", send->version, send->unit);
+    }
+    if (snapshot) {
+        snapshot_put_back(snapshot);
+    }
+    (void)pthread_mutex_lock(&replicate->lock);
+    take_result(replicate, send, rc, retry_ms, &err);
+}
+
+/* The collection is over when the center has all. Under the lock, which it lets go of meanwhile. */
+static bool end_collection(struct replicate *replicate)
+{
+    const int64_t version = replicate->collecting;
+    if (version == 0 || !replication_is_whole(replicate->core, REPLICA_CENTER, version)) {
+        return false;
+    }
+    replicate->collecting = 0;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    replicate->config.collected(replicate->config.arg, version);
+    (void)pthread_mutex_lock(&replicate->lock);
+    return true;
+}
+
+static void wait_for_work(struct replicate *replicate)
+{
+    const int64_t due_ms = replication_due_ms(replicate->core);
+    if (due_ms == INT64_MAX || replicate->wanted > 0) {
+        (void)pthread_cond_wait(&replicate->work, &replicate->lock);
+        return;
+    }
+    const int64_t left_ms = due_ms - clock_now_ms();
+    if (left_ms > 0) {
+        (void)thread_condition_wait(&replicate->work, &replicate->lock, left_ms * NS_PER_MS);
+    }
+}
+
+static void *work(void *arg)
+{
+    struct replicate *replicate = arg;
+    struct replication_send send;
+    thread_set_name("replicate");
+    thread_be_nice();
+    (void)pthread_mutex_lock(&replicate->lock);
+    while (!replicate->cancelled) {
+        struct set *filled = find_set(replicate, SET_FILLED);
+        if (filled) {
+            release_replicas(replicate);
+            keep_set(replicate, filled);
+        } else if (make_ready(replicate) || end_collection(replicate)) {
+            continue;
+        } else if (replicate->wanted == 0 && replication_next(replicate->core, clock_now_ms(), &send)) {
+            send_one(replicate, &send);
+        } else {
+            wait_for_work(replicate);
+        }
+    }
+    (void)pthread_cond_broadcast(&replicate->done);
+    (void)pthread_mutex_unlock(&replicate->lock);
+    return NULL;
+}
+
+/* ---- the compute thread ---- */
+
+/* Copy the units into a set that is ready. Under the lock, which it lets go of while it copies. */
+static void fill(struct replicate *replicate, struct set *set, int64_t version)
+{
+    set->state = SET_FILLING;
+    set->version = version;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    for (size_t i = 0; i < replicate->units; i++) {
+        stage_save_unit(replicate->stage, replicate->at->first + i, set->block[i]);
+    }
+    (void)pthread_mutex_lock(&replicate->lock);
+    set->state = SET_FILLED;
+    (void)pthread_cond_signal(&replicate->work);
+}
+
+void replicate_take(struct replicate *replicate, int64_t version, const struct round_mark *mark)
+{
+    (void)pthread_mutex_lock(&replicate->lock);
+    replication_take(replicate->core, version, mark);
+    struct set *set = find_set(replicate, SET_READY);
+    if (set) {
+        fill(replicate, set, version);
+    } else {
+        replicate->skipped++;
+        (void)pthread_cond_signal(&replicate->work); /* the mark may say what can go */
+    }
+    (void)pthread_mutex_unlock(&replicate->lock);
+}
+
+static bool is_under_way(struct replicate *replicate, int64_t version)
+{
+    for (size_t i = 0; i < SETS_MAX; i++) {
+        if (replicate->set[i].state == SET_FILLED && replicate->set[i].version == version) {
+            return true;
+        }
+    }
+    return replicate->held == version;
+}
+
+int replicate_keep(struct replicate *replicate, int64_t version, struct err *err)
+{
+    static const struct round_mark none;
+    (void)pthread_mutex_lock(&replicate->lock);
+    replicate->wanted = version;
+    replicate->no_memory = false;
+    atomic_store(replicate->config.interrupt, true); /* the rest of a blob that is being sent can wait */
+    (void)pthread_cond_signal(&replicate->work);
+    bool filled = version == 0 || is_under_way(replicate, version);
+    while (!filled && !replicate->cancelled && replicate->failed < version) {
+        struct set *set = find_set(replicate, SET_READY);
+        if (set) {
+            replication_take(replicate->core, version, &none);
+            fill(replicate, set, version);
+            filled = true;
+        } else {
+            (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+        }
+    }
+    while (version > 0 && !replicate->cancelled && replicate->failed < version && replicate->held < version) {
+        (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+    }
+    int rc = 0;
+    if (replicate->failed >= version && version > 0) {
+        *err = replicate->why;
+        rc = err->code;
+    } else if (replicate->cancelled) {
+        rc = err_set(err, ERR_CANCELLED, "cancelled");
+    }
+    replicate->wanted = 0;
+    (void)pthread_cond_signal(&replicate->work);
+    (void)pthread_mutex_unlock(&replicate->lock);
+    return rc;
+}
+
+/* ---- any thread ---- */
+
+void replicate_collect(struct replicate *replicate, int64_t version)
+{
+    (void)pthread_mutex_lock(&replicate->lock);
+    replicate->collecting = version;
+    replication_collect(replicate->core, version);
+    (void)pthread_cond_signal(&replicate->work);
+    (void)pthread_mutex_unlock(&replicate->lock);
+}
+
+void replicate_drop(struct replicate *replicate, const struct drop *drop)
+{
+    (void)pthread_mutex_lock(&replicate->lock);
+    if (strcmp(drop->job.text, replicate->at->job.text) == 0) {
+        replication_drop(replicate->core, drop->below_version);
+    }
+    replicate->no_memory = false;
+    (void)pthread_cond_signal(&replicate->work);
+    (void)pthread_mutex_unlock(&replicate->lock);
+}
+
+uint64_t replicate_skipped(struct replicate *replicate)
+{
+    (void)pthread_mutex_lock(&replicate->lock);
+    const uint64_t skipped = replicate->skipped;
+    (void)pthread_mutex_unlock(&replicate->lock);
+    return skipped;
+}
+
+/* ---- life ---- */
+
+static void free_replicate(struct replicate *replicate)
+{
+    for (size_t i = 0; i < SETS_MAX; i++) {
+        if (replicate->set[i].block) {
+            free_blocks(replicate, &replicate->set[i]);
+        }
+        free(replicate->set[i].block);
+    }
+    replication_free(&replicate->core);
+    stage_release(&replicate->stage);
+    (void)pthread_cond_destroy(&replicate->work);
+    (void)pthread_cond_destroy(&replicate->done);
+    (void)pthread_mutex_destroy(&replicate->lock);
+    free(replicate);
+}
+
+static int fill_replicate(struct replicate *replicate, struct err *err)
+{
+    const struct replication_config core = {
+        .first = replicate->at->first, .end = replicate->at->end, .resume_version = replicate->at->resume_version};
+    int rc = replication_new(&core, &replicate->core, err);
+    for (size_t i = 0; rc == 0 && i < SETS_MAX; i++) {
+        replicate->set[i].block = calloc(replicate->units, sizeof(void *));
+        rc = replicate->set[i].block ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", replicate->units);
+    }
+    for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
+        replicate->set_bytes += (int64_t)unit_bytes(replicate, i);
+    }
+    rc = rc ? rc : fill_blocks(replicate, &replicate->set[0], err);
+    if (rc == 0) {
+        replicate->set[0].state = SET_READY;
+    }
+    return rc;
+}
+
+int replicate_start(const struct replicate_config *config, struct replicate **out, struct err *err)
+{
+    struct replicate *replicate = calloc(1, sizeof(*replicate));
+    if (!replicate || pthread_mutex_init(&replicate->lock, NULL) != 0) {
+        free(replicate);
+        return err_set(err, ERR_MEMORY, "replication");
+    }
+    (void)pthread_cond_init(&replicate->done, NULL);
+    int rc = thread_condition_init(&replicate->work, err);
+    if (rc != 0) {
+        (void)pthread_cond_destroy(&replicate->done);
+        (void)pthread_mutex_destroy(&replicate->lock);
+        free(replicate);
+        return rc;
+    }
+    replicate->config = *config;
+    replicate->stage = stage_retain(config->stage);
+    replicate->at = stage_config(replicate->stage);
+    replicate->units = replicate->at->end - replicate->at->first;
+    rc = fill_replicate(replicate, err);
+    rc = rc ? rc : thread_start(&replicate->thread, work, replicate, err);
+    if (rc != 0) {
+        free_replicate(replicate);
+        return rc;
+    }
+    *out = replicate;
+    return 0;
+}
+
+void replicate_cancel(struct replicate *replicate)
+{
+    (void)pthread_mutex_lock(&replicate->lock);
+    replicate->cancelled = true;
+    atomic_store(replicate->config.interrupt, true);
+    (void)pthread_cond_broadcast(&replicate->work);
+    (void)pthread_cond_broadcast(&replicate->done);
+    (void)pthread_mutex_unlock(&replicate->lock);
+}
+
+void replicate_free(struct replicate **replicate)
+{
+    if (*replicate) {
+        (void)pthread_join((*replicate)->thread, NULL);
+        free_replicate(*replicate);
+        *replicate = NULL;
+    }
+}

@@ -1,0 +1,87 @@
+/* snapshot_parts.h: what snapshot.c (what is held) and snapshot_disk.c (files and the thread that writes them) share.
+ * For these two only. */
+#ifndef AGENT_RUNTIME_SNAPSHOT_PARTS_H
+#define AGENT_RUNTIME_SNAPSHOT_PARTS_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/runtime/snapshot.h"
+
+/* Dropped ones that are still referred to, and such that are being written, need a place too. */
+#define SNAPSHOT_PLACES (HOLDINGS_MAX + 128)
+#define SNAPSHOT_SPARES_MAX 512
+#define SNAPSHOT_CUTS_MAX 8
+
+struct kept {
+    struct snapshot snapshot; /* first: what users hold */
+    atomic_uint references;   /* 0: an unused place */
+    struct snapshot_store *store;
+    enum snapshot_origin origin;
+    void *block;       /* owned; NULL: on disk, or `base` has it */
+    struct kept *base; /* a reference: whose block this is */
+    bool in_file;
+    bool dropped; /* its file goes with the last reference */
+    struct snapshot_waiter waiter;
+    const struct kept *same; /* a reference while its file is linked */
+    struct kept *next;       /* unused places, or the disk's queue */
+};
+
+struct spare {
+    void *block;
+    size_t size;
+};
+
+struct cut {
+    struct job_id job;
+    int64_t generation, version;
+};
+
+struct snapshot_store {
+    pthread_mutex_t lock;
+    struct kept place[SNAPSHOT_PLACES];
+    size_t places_used; /* ever */
+    struct kept *unused;
+    struct kept *kept[HOLDINGS_MAX];
+    size_t count;
+    uint64_t revision;
+    int watch_fd; /* -1: none */
+    struct spare spare[SNAPSHOT_SPARES_MAX];
+    size_t spare_count;
+    bool retains;
+    struct cut cut[SNAPSHOT_CUTS_MAX];
+    size_t cuts; /* ever: the oldest is forgotten */
+
+    /* files */
+    char directory[PATH_MAX / 2]; /* "": memory only */
+    int lock_fd;
+    pthread_t thread;
+    bool started, stopping;
+    bool full; /* said in the log */
+    pthread_cond_t work, idle;
+    struct kept *first, *last; /* to be written */
+    bool writing;
+    int64_t bytes_written;
+};
+
+/* ---- snapshot.c ---- */
+
+/* An unused place with one reference; NULL: none. Under the lock. */
+struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin);
+/* Put it into the list, in place of one with the same key. false: it must not be there (err). Under the lock; *old is
+ * to be let go of without it. */
+int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old, struct err *err);
+void snapshot_let_go(struct kept *kept);
+
+/* ---- snapshot_disk.c ---- */
+
+/* Find the files that are here and start the thread. */
+NODISCARD int snapshot_disk_open(struct snapshot_store *store, struct err *err);
+void snapshot_disk_close(struct snapshot_store *store);
+/* Hand it to the thread. Under the lock. */
+void snapshot_disk_add(struct snapshot_store *store, struct kept *kept);
+void snapshot_disk_remove(const struct kept *kept);
+NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err);
+
+#endif

@@ -1,0 +1,165 @@
+/* Who holds what of a job, what each failure would cost, and what the job would do without some devices: by the very
+ * functions that decide it when it happens. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+#include "libtrain/model/memory.h"
+
+/* ---- copies ---- */
+
+/* The newest stay. */
+static void add_copy(struct replica_unit *unit, const struct device_slot *device, const struct holding *holding)
+{
+    size_t at = unit->copy_count;
+    while (at > 0 && unit->copy[at - 1].version < holding->version) {
+        at--;
+    }
+    if (at == COPIES_MAX) {
+        return;
+    }
+    size_t last = unit->copy_count < COPIES_MAX ? unit->copy_count : COPIES_MAX - 1;
+    memmove(&unit->copy[at + 1], &unit->copy[at], (last - at) * sizeof(unit->copy[0]));
+    unit->copy[at] = (struct replica_copy){
+        .device = device->device.id, .version = holding->version, .generation = holding->generation};
+    unit->copy_count = last + 1;
+}
+
+static void list_copies(const struct core *core, const struct job_slot *job, struct replicas *out)
+{
+    out->unit_count = job->unit_count;
+    for (size_t u = 0; u < job->unit_count; u++) {
+        out->unit[u].unit = (int64_t)u;
+    }
+    for (size_t d = 0; d < core->devices.count; d++) {
+        const struct device_slot *device = device_slot_at(core, d);
+        for (uint32_t i = device_reachable(device) ? device->holdings : 0; i != 0; i = core->holding[i].next) {
+            const struct holding *holding = &core->holding[i].holding;
+            if (holding->unit < (int64_t)job->unit_count && holdings_usable(job, &core->holding[i])) {
+                add_copy(&out->unit[holding->unit], device, holding);
+            }
+        }
+    }
+}
+
+/* ---- losses ---- */
+
+/* What the job needs at least, whoever does it. */
+struct need {
+    size_t devices;
+    uint64_t bytes;
+};
+
+static struct need need_of(const struct job_slot *job)
+{
+    const struct job_spec *spec = &job->job.spec;
+    struct memory_bytes bytes;
+    const struct memory_request request = {.first = 0,
+                                           .end = job->unit_count,
+                                           .micro_batch = (size_t)(spec->batch / spec->micro_batches),
+                                           .in_flight = 1,
+                                           .threads = 1};
+    int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
+    return (struct need){.devices = (size_t)spec->devices_min, .bytes = rc == 0 ? bytes.total : UINT64_MAX};
+}
+
+static bool can_continue(const struct core *core, const struct job_slot *job, const struct absent *absent,
+                         const struct need *need)
+{
+    const struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .without = *absent};
+    uint64_t bytes;
+    size_t count = placement_there(core, &request, &bytes);
+    return count >= need->devices && bytes >= need->bytes;
+}
+
+static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
+{
+    int64_t step = job->reached_step > job->job.progress.step ? job->reached_step : job->job.progress.step;
+    return step > resume_version ? step - resume_version : 0;
+}
+
+static struct replica_loss loss_of(const struct core *core, const struct job_slot *job, const struct need *need,
+                                   size_t first, size_t second)
+{
+    struct replica_loss loss = {.device_count = 1};
+    struct cut cut;
+    loss.device[0] = job->plan.stage[first].device;
+    if (second != first) {
+        loss.device[loss.device_count++] = job->plan.stage[second].device;
+    }
+    const struct absent absent = {.device = loss.device, .count = loss.device_count};
+    loss.resume_version = recovery_start(core, job, &absent, &cut);
+    loss.steps_lost = steps_lost(job, loss.resume_version);
+    loss.can_continue = can_continue(core, job, &absent, need);
+    return loss;
+}
+
+bool core_replicas(const struct core *core, const char *job_id, struct replicas *out)
+{
+    const struct job_slot *job = job_find(core, job_id);
+    if (!job) {
+        return false;
+    }
+    const struct need need = need_of(job);
+    size_t stages = plan_active(job) ? job->plan.stage_count : 0;
+    memset(out, 0, sizeof(*out));
+    out->step = job->job.progress.step;
+    out->neighbor_version = job->job.neighbor_version;
+    out->center_version = job->job.version;
+    list_copies(core, job, out);
+    for (size_t s = 0; s < stages; s++) {
+        out->single[out->single_count++] = loss_of(core, job, &need, s, s);
+        for (size_t t = s + 1; t < stages && out->pair_count < LOSSES_MAX; t++) {
+            out->pair[out->pair_count++] = loss_of(core, job, &need, s, t);
+        }
+    }
+    return true;
+}
+
+/* ---- what would be ---- */
+
+static bool knows_all(struct core *core, const struct plan_question *question)
+{
+    for (size_t i = 0; i < question->without_count; i++) {
+        if (!device_find(core, question->without[i].text)) {
+            act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: no device '%s'", i, question->without[i].text);
+            return false;
+        }
+    }
+    return true;
+}
+
+void handle_plan_question(struct core *core, const struct event *event)
+{
+    const struct plan_question *question = event->plan_question.question;
+    const struct job_slot *job = job_find(core, question->job.text);
+    struct plan_answer *answer = core->answer;
+    struct cut cut;
+    struct err err = {0};
+    if (!job) {
+        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended", question->job.text);
+        return;
+    }
+    if (!knows_all(core, question)) {
+        return;
+    }
+    const struct absent absent = {.device = question->without, .count = question->without_count};
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .avoid = true,
+                                              .without = absent};
+    int rc = placement_choose(core, &request, &err);
+    if (rc != 0) {
+        act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES, "%.250s", err.text);
+        return;
+    }
+    memset(answer, 0, sizeof(*answer));
+    answer->preview.steps = job->total_steps;
+    preview_stages(core, job->model);
+    answer->resume_version = recovery_start(core, job, &absent, &cut);
+    answer->steps_lost = steps_lost(job, answer->resume_version);
+    act_reply(core, 200, OBJECT_PLAN_ANSWER, answer);
+}

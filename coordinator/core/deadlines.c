@@ -1,0 +1,107 @@
+/* How long anything is waited for: one table, formulas of the seconds that a step is expected to take. docs/protocol.md
+ * shows it, and so does every job. */
+#include <math.h>
+
+#include "coordinator/core/core_private.h"
+
+#define STEP_MS_MIN 2000
+#define PEER_MS_MIN 500
+#define LINK_MS_MIN 2000
+#define CHALLENGE_MS_MIN 250
+#define PREPARE_MS 60000
+#define STOP_MS 30000
+#define MEASURED_FACTOR 2        /* a prediction counts up to so many times what this plan measured */
+#define KNOWN_FACTOR 10          /* and what the plans before did */
+#define FETCH_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that a phase waits for */
+#define ROUND_BYTES_PER_MS 1000  /* 1 MB/s: replication yields to training */
+
+static int64_t as_ms(double ms)
+{
+    return (int64_t)fmin(ms, 1e12);
+}
+
+/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect. */
+int64_t suspect_ms(const struct core *core)
+{
+    int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
+    return ms < core->config.lease_ms ? ms : core->config.lease_ms;
+}
+
+/* A device whose heartbeats are late as a rule is given more time to answer. */
+int64_t challenge_ms(const struct core *core, const struct device_slot *device)
+{
+    int64_t ms = as_ms(4 * device->jitter_ms);
+    ms = ms > CHALLENGE_MS_MIN ? ms : CHALLENGE_MS_MIN;
+    return ms < core->config.lease_ms ? ms : core->config.lease_ms;
+}
+
+int64_t transfer_timeout_ms(int64_t bytes)
+{
+    return PREPARE_MS + bytes / FETCH_BYTES_PER_MS;
+}
+
+int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job)
+{
+    const char *const names[] = {job->job.spec.dataset_train, job->job.spec.dataset_test};
+    int64_t bytes = job->moving_bytes;
+    for (size_t i = 0; i < 2; i++) {
+        const struct dataset *dataset = core_dataset(core, names[i]);
+        bytes += dataset ? dataset->bytes : 0;
+    }
+    return transfer_timeout_ms(bytes);
+}
+
+/* What is measured bounds what is predicted: one transfer that fell into a frozen device must not make everybody wait
+ * for hours. Another plan of the job may be slower, but not by any factor. */
+static double measured_or_predicted(const struct job_slot *job)
+{
+    double predicted = job->has_plan ? job->plan.predicted_step_seconds : 0;
+    double measured = job->has_plan ? job->plan.measured_step_seconds : 0;
+    if (measured > 0) {
+        return fmax(measured, fmin(predicted, MEASURED_FACTOR * measured));
+    }
+    return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds) : predicted;
+}
+
+static double evaluation_seconds(const struct job_slot *job)
+{
+    return measured_or_predicted(job) * (double)(job->job.data.test_samples / job->job.spec.batch + 1);
+}
+
+/* The step under way, and an evaluation that may be: it takes no longer than as many steps. */
+int64_t stop_timeout_ms(const struct job_slot *job)
+{
+    return as_ms(fmax(STOP_MS, 1000 * (10 * measured_or_predicted(job) + evaluation_seconds(job))));
+}
+
+static bool evaluates_now(const struct job_slot *job)
+{
+    int64_t every = job->job.spec.evaluate_every_epochs * (job->job.data.train_samples / job->job.spec.batch);
+    return job->job.spec.dataset_test[0] != '\0' && every > 0 && job->reached_step > 0 &&
+           job->reached_step % every == 0;
+}
+
+int64_t step_timeout_ms(const struct job_slot *job)
+{
+    double ms = (double)(job->job.deadlines.step_ms << job->stall_shift);
+    return as_ms(ms + (evaluates_now(job) ? 5000 * evaluation_seconds(job) + STOP_MS : 0));
+}
+
+void deadlines_fill(const struct core *core, struct job_slot *job)
+{
+    double expected = job->job.spec.expected_step_seconds;
+    expected = expected > 0 ? expected : measured_or_predicted(job);
+    struct job_deadlines *deadlines = &job->job.deadlines;
+    int64_t round_ms = job->state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
+    deadlines->heartbeat_ms = core->config.heartbeat_ms;
+    deadlines->suspect_ms = suspect_ms(core);
+    deadlines->lease_ms = core->config.lease_ms;
+    deadlines->challenge_ms = CHALLENGE_MS_MIN;
+    deadlines->step_ms = as_ms(fmax(5000 * expected, STEP_MS_MIN));
+    double peer_ms = fmax((double)deadlines->step_ms / 4, PEER_MS_MIN);
+    deadlines->peer_ms = as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
+    deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
+    deadlines->prepare_ms = prepare_timeout_ms(core, job);
+    deadlines->stop_ms = stop_timeout_ms(job);
+    deadlines->round_ms = round_ms;
+}

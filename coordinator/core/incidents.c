@@ -1,0 +1,180 @@
+/* Failures of jobs as people see them: from the first suspicion to resumed training. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+static const int causes[] = {
+    [FAILURE_NONE] = INCIDENT_ERROR,
+    [FAILURE_DEVICE_LOST] = INCIDENT_DEVICE_LOST,
+    [FAILURE_RESTARTED] = INCIDENT_DEVICE_RESTARTED,
+    [FAILURE_ERROR] = INCIDENT_ERROR,
+    [FAILURE_DEADLINE] = INCIDENT_DEADLINE,
+    [FAILURE_LINK] = INCIDENT_LINK,
+    [FAILURE_STALLED] = INCIDENT_STALLED,
+};
+
+const struct incident *core_job_incident(const struct core *core, const char *job_id)
+{
+    const struct job_slot *job = job_find(core, job_id);
+    return job && job->has_incident ? &job->incident : NULL;
+}
+
+static void changed(struct core *core, struct job_slot *job)
+{
+    job->incident_changed = true;
+    job_mark(core, job);
+}
+
+/* What the core's clock showed then, as a time of day. */
+static int64_t wall_of(const struct core *core, int64_t ms)
+{
+    return core->wall_ms - (core->now_ms - ms);
+}
+
+static double seconds_between(int64_t from_ms, int64_t to_ms)
+{
+    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
+}
+
+static void add_devices(struct incident *incident, const struct failure *failure)
+{
+    for (size_t i = 0; i < failure->device_count; i++) {
+        size_t at = 0;
+        while (at < incident->device_count && strcmp(incident->device[at].id.text, failure->device[i].id.text) != 0) {
+            at++;
+        }
+        if (at == incident->device_count && at < INCIDENT_DEVICES_MAX) {
+            incident->device[incident->device_count++] = failure->device[i];
+        }
+    }
+}
+
+static void open_incident(struct core *core, struct job_slot *job, const struct failure *failure)
+{
+    struct incident *incident = &job->incident;
+    int64_t since_ms = failure->since_ms < core->now_ms ? failure->since_ms : core->now_ms;
+    memset(incident, 0, sizeof(*incident));
+    core_id(core, incident->id.text, "inc_");
+    incident->job = job->job.id;
+    incident->state = INCIDENT_OPEN;
+    incident->cause = causes[failure->cause];
+    memcpy(incident->message, failure->text, MESSAGE_SIZE);
+    incident->generation_before = job->plan.generation;
+    job->times = (struct incident_times){.suspected_ms = since_ms, .detected_ms = core->now_ms};
+    incident->suspected_ms = wall_of(core, since_ms);
+    incident->detected_ms = core->wall_ms;
+    incident->detect_seconds = seconds_between(since_ms, core->now_ms);
+    job->has_incident = true;
+    act_publish(core, "incident_opened", incident->id.text, "'%.60s': %.180s", job->job.spec.name, failure->text);
+}
+
+void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure)
+{
+    if (!job->has_incident) {
+        open_incident(core, job, failure);
+    }
+    struct incident *incident = &job->incident;
+    incident->failures++;
+    incident->step_reached = job->reached_step > incident->step_reached ? job->reached_step : incident->step_reached;
+    add_devices(incident, failure);
+    changed(core, job);
+}
+
+void incident_decided(struct core *core, struct job_slot *job)
+{
+    struct incident *incident = &job->incident;
+    if (!job->has_incident) {
+        return;
+    }
+    job->times.decided_ms = core->now_ms;
+    job->times.ready_ms = 0;
+    incident->decided_ms = core->wall_ms;
+    incident->decide_seconds = seconds_between(job->times.detected_ms, core->now_ms);
+    incident->fetched_ms = incident->ready_ms = 0;
+    incident->resume_version = job->plan.resume_version;
+    incident->steps_redone =
+        incident->step_reached > incident->resume_version ? incident->step_reached - incident->resume_version : 0;
+    incident->bytes_moved += job->moving_bytes;
+    changed(core, job);
+}
+
+/* Every stage is ready. Fetching takes as long as it took the slowest. */
+void incident_ready(struct core *core, struct job_slot *job)
+{
+    struct incident *incident = &job->incident;
+    double fetch = 0, all = seconds_between(job->times.decided_ms, core->now_ms);
+    if (!job->has_incident) {
+        return;
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        fetch = fmax(fetch, job->report[s].fetch_seconds);
+    }
+    fetch = fmin(fetch, all);
+    job->times.ready_ms = core->now_ms;
+    incident->fetch_seconds = fetch;
+    incident->rebuild_seconds = all - fetch;
+    incident->fetched_ms = incident->decided_ms + (int64_t)(1000 * fetch);
+    incident->ready_ms = core->wall_ms;
+    changed(core, job);
+}
+
+static void close_incident(struct core *core, struct job_slot *job, int state)
+{
+    job->incident.state = state;
+    job->has_incident = false;
+    changed(core, job);
+}
+
+static void resolve(struct core *core, struct job_slot *job)
+{
+    struct incident *incident = &job->incident;
+    incident->resumed_ms = core->wall_ms;
+    incident->resume_seconds = seconds_between(job->times.ready_ms, core->now_ms);
+    incident->generation_after = job->plan.generation;
+    close_incident(core, job, INCIDENT_RESOLVED);
+    act_publish(core, "incident_resolved", incident->id.text,
+                "'%.40s' trains again from step %" PRId64 " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
+                "rebuild %.3f s, resume %.3f s, %" PRId64 " step%s redone",
+                job->job.spec.name, incident->resume_version, incident_cause_names[incident->cause],
+                incident->detect_seconds, incident->decide_seconds, incident->fetch_seconds, incident->rebuild_seconds,
+                incident->resume_seconds, incident->steps_redone, incident->steps_redone == 1 ? "" : "s");
+}
+
+void incident_settle(struct core *core, struct job_slot *job)
+{
+    if (job->has_incident && job->times.ready_ms != 0 && job->reached_step > job->plan.resume_version) {
+        resolve(core, job);
+    }
+}
+
+void incident_end(struct core *core, struct job_slot *job)
+{
+    if (job->has_incident && job->job.state == JOB_SUCCEEDED) {
+        resolve(core, job); /* its last step was done before */
+    } else if (job->has_incident) {
+        close_incident(core, job, INCIDENT_ABANDONED);
+        act_publish(core, "incident_abandoned", job->incident.id.text, "'%.60s' does not train on: %.150s",
+                    job->job.spec.name, job->job.message);
+    }
+}
+
+/* Only times of day survive a restart: good enough to show how long it took. */
+void incident_restore(struct core *core, const struct incident *row)
+{
+    struct job_slot *job = job_find(core, row->job.text);
+    core_id_seen(core, row->id.text);
+    if (!job || row->state != INCIDENT_OPEN) {
+        return;
+    }
+    const int64_t wall[] = {row->suspected_ms, row->detected_ms, row->decided_ms, row->ready_ms};
+    int64_t *const time[] = {&job->times.suspected_ms, &job->times.detected_ms, &job->times.decided_ms,
+                             &job->times.ready_ms};
+    for (size_t i = 0; i < sizeof(wall) / sizeof(wall[0]); i++) {
+        int64_t age_ms = core->wall_ms > wall[i] ? core->wall_ms - wall[i] : 0;
+        *time[i] = wall[i] == 0 ? 0 : age_ms < core->now_ms ? core->now_ms - age_ms : 1;
+    }
+    job->incident = *row;
+    job->has_incident = true;
+}

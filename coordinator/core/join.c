@@ -1,0 +1,107 @@
+/* A device that came free may make a job faster that runs already: it joins when the steps it saves are worth the
+ * move. */
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+#define TRIALS_PER_STEP 2   /* a trial plan is a whole search */
+#define WORTH 1.5           /* what is saved by what it costs */
+#define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
+#define MOVE_BYTES_PER_SECOND 50e6
+
+static bool may_grow(const struct core *core, const struct job_slot *job)
+{
+    return !job->ended && job->job.state == JOB_RUNNING && job_phase(job) == PHASE_RUN &&
+           job->failure.cause == FAILURE_NONE && job->join_looked != core->join_pass &&
+           (int64_t)job->plan.stage_count < job->job.spec.devices_max && job->plan.stage_count < job->unit_count &&
+           core->now_ms >= job->join_after_ms;
+}
+
+/* Seconds per step of the plan that runs, by what is known of its devices now. 0: it cannot be said. */
+static double present_seconds(struct core *core, const struct job_slot *job)
+{
+    struct replan_request present = {.has_cuts = true};
+    struct err err = {0};
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        present.device[present.device_count++] = job->plan.stage[s].device;
+        if (s + 1 < job->plan.stage_count) {
+            present.cut[present.cut_count++] = job->plan.stage[s].end;
+        }
+    }
+    const struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = &present};
+    return placement_choose(core, &request, &err) == 0 ? core->planning->plan.step_seconds : 0;
+}
+
+/* Share of the units that change hands by the planning's answer. */
+static double moved_share(const struct core *core, const struct job_slot *job)
+{
+    size_t moved = 0, stage = 0, old = 0;
+    for (size_t u = 0; u < job->unit_count; u++) {
+        while (core->planning->plan.end[stage] <= u) {
+            stage++;
+        }
+        while (job->plan.stage[old].end <= (int64_t)u) {
+            old++;
+        }
+        moved += strcmp(core->planning->device[stage]->device.id.text, job->plan.stage[old].device.text) != 0;
+    }
+    return (double)moved / (double)job->unit_count;
+}
+
+static void consider(struct core *core, struct job_slot *job)
+{
+    struct err err = {0};
+    double present = present_seconds(core, job);
+    const struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .avoid = true};
+    if (!(present > 0) || placement_choose(core, &request, &err) != 0 ||
+        core->planning->device_count <= job->plan.stage_count) {
+        return;
+    }
+    double gain = present - core->planning->plan.step_seconds;
+    double steps_left = (double)(job->total_steps - job->reached_step);
+    double rebuild = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS;
+    double cost = present + moved_share(core, job) * (double)job->state_bytes / MOVE_BYTES_PER_SECOND + rebuild;
+    if (!(gain * steps_left > WORTH * cost)) {
+        return;
+    }
+    /* No other change before this one has paid for itself. */
+    double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
+    job->join_after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
+    job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
+                  "stops to go on with %zu devices: %.3g s a step instead of %.3g s", core->planning->device_count,
+                  core->planning->plan.step_seconds, present);
+    generation_stop(core, job, PLAN_DEVICE_JOINED);
+}
+
+void join_run(struct core *core)
+{
+    int trials = 0;
+    if (!core->join_open) {
+        core->joinable = false;
+        core->join_open = true;
+        core->join_pass++;
+    }
+    for (size_t i = 0; i < core->jobs.count && scheduler_any_free(core); i++) {
+        struct job_slot *job = job_slot_at(core, i);
+        if (!may_grow(core, job)) {
+            continue;
+        }
+        if (trials == TRIALS_PER_STEP || !act_room(core)) {
+            return; /* the rest in the next step */
+        }
+        trials++;
+        job->join_looked = core->join_pass;
+        consider(core, job);
+    }
+    core->join_open = false;
+}
+
+void join_watch(struct core *core, struct job_slot *job)
+{
+    int64_t avoided_ms = avoided_until_ms(core, job);
+    job->join_ms =
+        job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms ? job->join_after_ms : avoided_ms;
+    core->joinable = true;
+}

@@ -1,0 +1,265 @@
+/* From which version a job goes on, and where each unit of it comes from. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/core_private.h"
+
+/* Versions that are looked at before the center is fallen back to: more than devices keep. */
+#define VERSIONS_TRIED_MAX 64
+/* A source that left a challenge without an answer is taken when there is no other. */
+#define SILENT_SECONDS 1e9
+
+/* ---- the line ---- */
+
+/* A generation that starts from `first` cuts off every version above it of the generations before: those of the
+ * generations before the oldest start that is still known cannot be told from them, and neither can those of
+ * generations that the rows never knew (restored from a backup). */
+bool line_holds(const struct job *job, int64_t generation, int64_t version)
+{
+    if (version == 0) {
+        return true;
+    }
+    if (generation > job->generation || (job->line_count == LINE_STARTS_MAX && generation < job->line[0].generation)) {
+        return false;
+    }
+    for (size_t i = 0; i < job->line_count; i++) {
+        if (job->line[i].generation > generation) {
+            return version <= job->line[i].first;
+        }
+    }
+    return true;
+}
+
+void line_push(struct job *job, int64_t generation, int64_t first)
+{
+    while (job->line_count > 0 && job->line[job->line_count - 1].first >= first) {
+        job->line_count--;
+    }
+    if (job->line_count == LINE_STARTS_MAX) {
+        memmove(job->line, job->line + 1, (LINE_STARTS_MAX - 1) * sizeof(job->line[0]));
+        job->line_count--;
+    }
+    job->line[job->line_count++] = (struct line_start){.generation = generation, .first = first};
+}
+
+/* ---- the newest version that is whole ---- */
+
+bool absent_has(const struct absent *absent, const struct device_slot *device)
+{
+    for (size_t i = 0; i < absent->count; i++) {
+        if (strcmp(absent->device[i].text, device->device.id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t list_holders(const struct core *core, const struct job_slot *job, const struct absent *absent)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = device_slot_at(core, i);
+        if (device->holdings != 0 && device_reachable(device) && !absent_has(absent, device) &&
+            holdings_of_job(core, device, job->job.id.text)) {
+            core->holder[count++] = device;
+        }
+    }
+    return count;
+}
+
+static int64_t newest_below(const struct core *core, const struct job_slot *job, size_t holders, int64_t below)
+{
+    int64_t newest = 0;
+    for (size_t d = 0; d < holders; d++) {
+        for (uint32_t i = core->holder[d]->holdings; i != 0; i = core->holding[i].next) {
+            const struct holding *holding = &core->holding[i].holding;
+            bool better = holding->version > newest && holding->version < below &&
+                          holding->version > job->job.version && holding->version <= job->total_steps;
+            if (better && holdings_usable(job, &core->holding[i])) {
+                newest = holding->version;
+            }
+        }
+    }
+    return newest;
+}
+
+/* Whether every unit is held at the version, with one hash wherever it is held. */
+static bool whole_at(const struct core *core, const struct job_slot *job, size_t holders, int64_t version,
+                     struct cut *out)
+{
+    static const struct cut none;
+    size_t count = 0;
+    *out = none;
+    out->version = version;
+    for (size_t d = 0; d < holders; d++) {
+        for (uint32_t i = core->holder[d]->holdings; i != 0; i = core->holding[i].next) {
+            const struct holding *holding = &core->holding[i].holding;
+            if (holding->version != version || holding->unit >= (int64_t)job->unit_count ||
+                !holdings_usable(job, &core->holding[i])) {
+                continue;
+            }
+            char *sha256 = out->unit[holding->unit].sha256;
+            if (sha256[0] == '\0') {
+                memcpy(sha256, holding->sha256, SHA256_SIZE);
+                out->unit[holding->unit].bytes = holding->bytes;
+                count++;
+            } else if (strcmp(sha256, holding->sha256) != 0) {
+                return false;
+            }
+        }
+    }
+    return count == job->unit_count;
+}
+
+static int64_t center_start(const struct job_slot *job)
+{
+    const struct center_version *whole = &job->center[job->whole];
+    return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
+}
+
+int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
+                       struct cut *out)
+{
+    static const struct cut none;
+    size_t holders = list_holders(core, job, absent);
+    int64_t version = NEVER;
+    for (int tried = 0; tried < VERSIONS_TRIED_MAX && version > 0; tried++) {
+        version = newest_below(core, job, holders, version);
+        if (version > 0 && whole_at(core, job, holders, version, out)) {
+            return version;
+        }
+    }
+    *out = none;
+    return center_start(job);
+}
+
+/* What failed twice from a held version is tried from the center before the job is given up. */
+static bool from_center(const struct job_slot *job)
+{
+    return job->faults >= FAILURES_MAX - 1 || job->failures >= FAILURES_MAX - 1;
+}
+
+int64_t recovery_choose(struct core *core, struct job_slot *job)
+{
+    static const struct cut none;
+    const struct absent nobody = {0};
+    /* After a pause, whoever still holds something was told to drop it. */
+    if (from_center(job) || job->job.state == JOB_QUEUED) {
+        job->cut = none;
+        return center_start(job);
+    }
+    return recovery_start(core, job, &nobody, &job->cut);
+}
+
+/* A device that has just come back may hold what is missing: its first report says so. */
+bool recovery_must_gather(struct core *core, const struct job_slot *job)
+{
+    const struct absent nobody = {0};
+    int64_t pinned =
+        job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version : job->plan.resume_version;
+    bool unknown = false;
+    for (size_t i = 0; i < core->devices.count && !unknown; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        unknown = device_reachable(device) && !device->holdings_known;
+    }
+    struct cut cut;
+    return unknown && pinned > job->job.version && !from_center(job) &&
+           recovery_start(core, job, &nobody, &cut) < pinned;
+}
+
+/* ---- sources ---- */
+
+static double cost_seconds(const struct device_slot *from, const struct device_slot *to, int64_t bytes)
+{
+    struct partition_link link = profile_link(from, to);
+    return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
+           (from->silent ? SILENT_SECONDS : 0);
+}
+
+/* The holder that would be through with it first, with what is asked of it already; ties in the order of ids. */
+static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job, size_t holders,
+                                           const struct device_slot *to, int64_t unit)
+{
+    struct device_slot *best = NULL;
+    double least = 0;
+    int64_t version = job->plan.resume_version;
+    for (size_t d = 0; d < holders; d++) {
+        struct device_slot *device = core->holder[d];
+        const struct holding *holding = holdings_find(core, device, job, version, unit);
+        if (!holding || strcmp(holding->sha256, source_hash(job, unit)) != 0) {
+            continue;
+        }
+        double cost = cost_seconds(device, to, holding->bytes);
+        if (!best || cost < least) {
+            best = device;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+const char *source_hash(const struct job_slot *job, int64_t unit)
+{
+    int64_t version = job->plan.resume_version;
+    const struct center_version *whole = &job->center[job->whole];
+    return version == 0                  ? ""
+           : job->cut.version == version ? job->cut.unit[unit].sha256
+           : whole->version == version   ? whole->unit[unit].sha256
+                                         : "";
+}
+
+int64_t source_bytes(const struct job_slot *job, int64_t unit)
+{
+    int64_t version = job->plan.resume_version;
+    const struct center_version *whole = &job->center[job->whole];
+    return version == 0                  ? 0
+           : job->cut.version == version ? job->cut.unit[unit].bytes
+           : whole->version == version   ? whole->unit[unit].bytes
+                                         : 0;
+}
+
+static void choose_source(struct core *core, struct job_slot *job, size_t holders, const struct device_slot *device,
+                          int64_t unit)
+{
+    struct unit_source *source = &job->source[unit];
+    int64_t version = job->plan.resume_version, bytes = source_bytes(job, unit);
+    *source = (struct unit_source){.from = SOURCE_SEED};
+    if (version == 0) {
+        return;
+    }
+    const struct holding *holding = holders > 0 ? holdings_find(core, device, job, version, unit) : NULL;
+    if (holding && strcmp(holding->sha256, source_hash(job, unit)) == 0) {
+        source->from = SOURCE_SELF;
+        return;
+    }
+    struct device_slot *holder = cheapest_holder(core, job, holders, device, unit);
+    ASSERT(holder || job->cut.version != version);
+    source->from = SOURCE_CENTER;
+    job->moving_bytes += bytes;
+    if (holder) {
+        source->from = SOURCE_DEVICE;
+        source->device = holder->device.id;
+        holder->asked_bytes += bytes;
+        job->peer_sources = true;
+        job->plan.bytes_moved += bytes;
+    }
+}
+
+/* From itself, from the cheapest live device, from the center, in this order; version 0 from the seed. */
+void sources_choose(struct core *core, struct job_slot *job)
+{
+    const struct absent nobody = {0};
+    /* The pause told every device to let go of the version; some have, and have not said so yet. */
+    size_t holders = job->plan.reason == PLAN_RESUMED ? 0 : list_holders(core, job, &nobody);
+    job->peer_sources = false;
+    job->plan.bytes_moved = job->moving_bytes = 0;
+    for (size_t d = 0; d < holders; d++) {
+        core->holder[d]->asked_bytes = 0;
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct device_slot *device = stage_device(core, job, s);
+        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            choose_source(core, job, holders, device, u);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+#include "schema/incident.h"
+
+const char *const incident_cause_names[] = {
+    [INCIDENT_DEVICE_LOST] = "device_lost",
+    [INCIDENT_DEVICE_RESTARTED] = "device_restarted",
+    [INCIDENT_LINK] = "link",
+    [INCIDENT_STALLED] = "stalled",
+    [INCIDENT_ERROR] = "error",
+    [INCIDENT_DEADLINE] = "deadline",
+    NULL,
+};
+
+const char *const incident_state_names[] = {
+    [INCIDENT_OPEN] = "open",
+    [INCIDENT_RESOLVED] = "resolved",
+    [INCIDENT_ABANDONED] = "abandoned",
+    NULL,
+};
+
+static const struct field device_fields[] = {
+    MEMBER_FORM(struct incident_device, id.text, "id", FIELD_REQUIRED, &device_id_form),
+    MEMBER_TEXT(struct incident_device, name, "name", FIELD_REQUIRED),
+};
+static const struct record device_record_of = RECORD(struct incident_device, "incident_device", device_fields);
+
+static const struct field seconds_fields[] = {
+    MEMBER_DOUBLE(struct incident, detect_seconds, "detect", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct incident, decide_seconds, "decide", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct incident, fetch_seconds, "fetch", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct incident, rebuild_seconds, "rebuild", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct incident, resume_seconds, "resume", FIELD_REQUIRED, 0, 0),
+};
+static const struct record seconds_group = RECORD(struct incident, "incident_seconds", seconds_fields);
+
+static const struct field timeline_fields[] = {
+    MEMBER_TIME(struct incident, suspected_ms, "suspected_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, detected_ms, "detected_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, decided_ms, "decided_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, fetched_ms, "fetched_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, ready_ms, "ready_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, resumed_ms, "resumed_at", FIELD_NULLABLE),
+};
+static const struct record timeline_group = RECORD(struct incident, "incident_timeline", timeline_fields);
+
+static const struct field incident_fields[] = {
+    MEMBER_FORM(struct incident, id.text, "id", FIELD_REQUIRED, &incident_id_form),
+    MEMBER_INT(struct incident, revision, "revision", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct incident, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_ENUM(struct incident, state, "state", FIELD_REQUIRED, incident_state_names),
+    MEMBER_ENUM(struct incident, cause, "cause", FIELD_REQUIRED, incident_cause_names),
+    MEMBER_TEXT(struct incident, message, "message", FIELD_NULLABLE),
+    MEMBER_RECORDS(struct incident, device, "devices", 0, &device_record_of, device_count),
+    MEMBER_INT(struct incident, generation_before, "generation_before", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, generation_after, "generation_after", FIELD_NULLABLE, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, failures, "failures", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, step_reached, "step_reached", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, resume_version, "resume_version", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, steps_redone, "steps_redone", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
+    MEMBER_GROUP("seconds", 0, &seconds_group),
+    MEMBER_GROUP("timeline", 0, &timeline_group),
+};
+const struct record incident_record = RECORD(struct incident, "incident", incident_fields);

@@ -1,0 +1,67 @@
+/* replicas.h: who holds what of a job, and what each failure would cost (GET /v1/jobs/{id}/replicas); what would happen
+ * without some devices (POST /v1/plans). Wire form by the records below. */
+#ifndef SCHEMA_REPLICAS_H
+#define SCHEMA_REPLICAS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/job.h"
+#include "schema/limits.h"
+
+#define COPIES_MAX 16  /* shown of one unit: the newest */
+#define LOSSES_MAX 512 /* every single device of a plan and every two of them */
+
+struct replica_copy {
+    struct device_id device;
+    int64_t version;
+    int64_t generation;
+};
+
+struct replica_unit {
+    int64_t unit;
+    struct replica_copy copy[COPIES_MAX]; /* newest first */
+    size_t copy_count;
+};
+
+/* If these devices were lost now. */
+struct replica_loss {
+    struct device_id device[2];
+    size_t device_count;
+    int64_t resume_version;
+    int64_t steps_lost;
+    bool can_continue; /* enough devices and memory remain; false: the job waits for devices */
+};
+
+struct replicas {
+    int64_t step;
+    int64_t neighbor_version; /* committed: survives the loss of any single device; 0: the seed */
+    int64_t center_version;   /* whole at the coordinator; 0: the seed */
+    struct replica_unit unit[UNITS_MAX];
+    size_t unit_count;
+    struct replica_loss single[STAGES_MAX];
+    size_t single_count;
+    struct replica_loss pair[LOSSES_MAX];
+    size_t pair_count;
+};
+extern const struct record replicas_record;
+
+/* POST /v1/plans: the plan that the job would get now without these devices. */
+struct plan_question {
+    struct job_id job;
+    struct device_id without[STAGES_MAX];
+    size_t without_count;
+};
+extern const struct record plan_question_record;
+
+struct plan_answer {
+    struct job_preview preview;
+    int64_t resume_version;
+    int64_t steps_lost;
+};
+extern const struct record plan_answer_record;
+
+#endif

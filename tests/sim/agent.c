@@ -1,0 +1,490 @@
+#include "tests/sim/agent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/run.h"
+#include "tests/sim/trace.h"
+
+#define TURN_US 50             /* between a report and the turn that takes it */
+#define TURN_US_LATE (30 * MS) /* on a busy machine */
+#define TURN_LATE_CHANCE 20000
+#define SUPERVISOR_US (5 * SECOND) /* starts an agent again that has ended by itself */
+#define CALL_TIMEOUT_US (10 * SECOND)
+
+enum under_way { UNDER_WAY_ENROLL, UNDER_WAY_BEAT, UNDER_WAY_POLL };
+
+static void address_of(const struct agent *agent, char out[URL_SIZE])
+{
+    (void)snprintf(out, URL_SIZE, "http://%.20s:7411", agent->name);
+}
+
+int agent_new(struct world *world, size_t index, struct err *err)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    if (!agent) {
+        return err_set(err, ERR_MEMORY, "device %zu", index);
+    }
+    world->agent[index] = agent;
+    agent->index = index;
+    agent->actor = ACTOR_DEVICE + (int)index;
+    agent->slowness = agent->usual_slowness = 100;
+    agent->gflops = 10;
+    agent->memory_bytes = 1 << 30;
+    agent->numeric_class = "avx2";
+    (void)snprintf(agent->name, sizeof(agent->name), "d%zu", index + 1);
+    (void)snprintf(agent->key, sizeof(agent->key), "key-%zu", index + 1);
+    world->actor[agent->actor].label = agent->name;
+    return 0;
+}
+
+static void forget(struct world *world, struct agent *agent)
+{
+    agent->losses += agent->session && !agent->keeps;
+    peer_drop(world, agent);
+    run_free(world, &agent->run);
+    agent->stage = NULL;
+    session_free(&agent->session);
+    memset(agent->under_way, 0, sizeof(agent->under_way));
+    agent->snapshot_count = agent->keeps ? agent->snapshot_count : 0;
+    agent->caller_count = agent->event_count = agent->metric_count = 0;
+    agent->snapshot_revision = agent->told_revision = 0;
+    agent->discarded = agent->turn_asked = agent->room = agent->exited = false;
+    agent->timer_us = INT64_MAX;
+    agent->id = (struct device_id){{0}};
+}
+
+void agent_free(struct world *world, size_t index)
+{
+    if (world->agent[index]) {
+        forget(world, world->agent[index]);
+        free(world->agent[index]);
+        world->agent[index] = NULL;
+    }
+}
+
+int agent_at(const struct world *world, const char *url)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        char address[URL_SIZE];
+        address_of(world->agent[i], address);
+        if (strcmp(address, url) == 0) {
+            return world->agent[i]->actor;
+        }
+    }
+    ASSERT(false);
+    return ACTOR_NONE;
+}
+
+struct agent *agent_of(const struct world *world, int actor)
+{
+    return world->agent[actor - ACTOR_DEVICE];
+}
+
+/* ---- snapshots ---- */
+
+static size_t find_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit)
+{
+    size_t at = 0;
+    while (at < agent->snapshot_count &&
+           !(agent->snapshot[at].holding.unit == unit && agent->snapshot[at].holding.version == version &&
+             strcmp(agent->snapshot[at].holding.job.text, job) == 0)) {
+        at++;
+    }
+    return at;
+}
+
+const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit)
+{
+    const size_t at = find_snapshot(agent, job, version, unit);
+    return at < agent->snapshot_count ? &agent->snapshot[at] : NULL;
+}
+
+bool agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica)
+{
+    const size_t at = find_snapshot(agent, holding->job.text, holding->version, holding->unit);
+    if (at == SNAPSHOTS_MAX) {
+        return false;
+    }
+    check_snapshot(world, agent, holding, digest);
+    agent->snapshot[at] = (struct snapshot){.holding = *holding, .digest = digest, .replica = replica};
+    agent->snapshot_count += at == agent->snapshot_count;
+    agent->snapshot_revision++;
+    agent_poke(world, agent);
+    return true;
+}
+
+static void drop_snapshots(struct world *world, struct agent *agent, const struct drop *drop)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < agent->snapshot_count; i++) {
+        const struct holding *holding = &agent->snapshot[i].holding;
+        if (holding->version >= drop->below_version || strcmp(holding->job.text, drop->job.text) != 0) {
+            agent->snapshot[kept++] = agent->snapshot[i];
+        }
+    }
+    if (kept < agent->snapshot_count) {
+        TRACE(world, agent->actor, "drops %zu snapshots of %s below %" PRId64, agent->snapshot_count - kept,
+              trace_name(world, drop->job.text), drop->below_version);
+        agent->snapshot_revision++;
+        agent->snapshot_count = kept;
+    }
+}
+
+/* A generation from version t makes what was computed beyond it void. */
+static void cut_off(struct world *world, struct agent *agent, const struct job_id *job, int64_t version)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < agent->snapshot_count; i++) {
+        const struct holding *holding = &agent->snapshot[i].holding;
+        if (holding->version <= version || strcmp(holding->job.text, job->text) != 0) {
+            agent->snapshot[kept++] = agent->snapshot[i];
+        }
+    }
+    agent->snapshot_revision += kept < agent->snapshot_count;
+    agent->snapshot_count = kept;
+    agent_poke(world, agent);
+}
+
+/* ---- calls to the coordinator ---- */
+
+static void handle(struct world *world, struct agent *agent, struct session_event *event);
+
+static const enum session_event_type failed_type[] = {
+    [UNDER_WAY_ENROLL] = SESSION_ENROLL_FAILED,
+    [UNDER_WAY_BEAT] = SESSION_BEAT_FAILED,
+    [UNDER_WAY_POLL] = SESSION_POLL_FAILED,
+};
+
+static void tell_failure(struct world *world, struct agent *agent, size_t kind, const struct call *call)
+{
+    struct session_event event = {.type = failed_type[kind]};
+    event.failed.failure = FAILURE_NETWORK;
+    if (call->network == 0) {
+        event.failed.failure = call->problem == PROBLEM_UNKNOWN_DEVICE      ? FAILURE_UNKNOWN
+                               : call->problem == PROBLEM_STALE_BOOT        ? FAILURE_STALE_BOOT
+                               : call->status == 429 || call->status >= 500 ? FAILURE_NETWORK
+                                                                            : FAILURE_REFUSED;
+        memcpy(event.failed.text, call->text, sizeof(event.failed.text));
+        TRACE(world, agent->actor, "%s: %d %s", call_type_names[call->type], call->status, call->text);
+    }
+    handle(world, agent, &event);
+}
+
+static void take_assignment(struct world *world, struct agent *agent, struct call *call)
+{
+    struct err err = {0};
+    agent->told = call->assignment;
+    call->assignment = NULL;
+    const int rc = assignment_check(agent->told, &err);
+    ASSERT(rc == 0);
+    struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->told};
+    handle(world, agent, &event);
+    net_put_assignment(world, &agent->told);
+}
+
+static void take_answer(struct world *world, struct call *call)
+{
+    struct agent *agent = call->owner;
+    const size_t kind = (size_t)call->number;
+    if (agent->under_way[kind] != call) {
+        return; /* another one took its place */
+    }
+    agent->under_way[kind] = NULL;
+    if (call->network != 0 || call->status < 200 || call->status >= 300) {
+        tell_failure(world, agent, kind, call);
+    } else if (kind == UNDER_WAY_ENROLL) {
+        struct session_event event = {.type = SESSION_ENROLLED, .enrolled = call->enrolled};
+        agent->id = call->enrolled.device;
+        handle(world, agent, &event);
+    } else if (kind == UNDER_WAY_BEAT) {
+        struct session_event event = {.type = SESSION_BEATEN, .reply = &call->beaten};
+        handle(world, agent, &event);
+    } else {
+        take_assignment(world, agent, call);
+    }
+}
+
+static struct call *new_call(struct world *world, struct agent *agent, size_t kind, enum call_type type)
+{
+    if (agent->under_way[kind]) {
+        net_cancel(world, agent->under_way[kind]);
+    }
+    struct call *call = net_call(world, type, agent->actor, ACTOR_COORDINATOR);
+    agent->under_way[kind] = call;
+    call->done = take_answer;
+    call->owner = agent;
+    call->number = (int64_t)kind;
+    call->timeout_us = CALL_TIMEOUT_US;
+    call->device = agent->id;
+    memcpy(call->boot, agent->boot, ID_SIZE);
+    return call;
+}
+
+static void enroll(struct world *world, struct agent *agent)
+{
+    struct call *call = new_call(world, agent, UNDER_WAY_ENROLL, CALL_ENROLL);
+    struct enroll_request *request = calloc(1, sizeof(*request));
+    ASSERT(request);
+    request->protocol = PROTOCOL_VERSION;
+    request->inventory.cores = 4;
+    request->inventory.memory_bytes = agent->memory_bytes;
+    request->probe = (struct device_probe){.gemm_gflops = agent->gflops,
+                                           .memory_bytes_per_second = 1e10,
+                                           .free_memory_bytes = agent->memory_bytes,
+                                           .threads = 1};
+    memcpy(request->name, agent->name, sizeof(request->name));
+    memcpy(request->public_key, agent->key, sizeof(request->public_key));
+    memcpy(request->boot, agent->boot, sizeof(request->boot));
+    address_of(agent, request->address);
+    (void)snprintf(request->numeric_class, sizeof(request->numeric_class), "%s", agent->numeric_class);
+    call->enroll = request;
+    net_send(world, call);
+}
+
+static void beat(struct world *world, struct agent *agent)
+{
+    struct call *call = new_call(world, agent, UNDER_WAY_BEAT, CALL_BEAT);
+    struct heartbeat *heartbeat = net_heartbeat(world);
+    session_heartbeat(agent->session, heartbeat);
+    address_of(agent, heartbeat->address);
+    if (agent->run && !agent->discarded) {
+        run_measure(world, agent->run, heartbeat);
+    }
+    if (heartbeat->all_holdings) {
+        for (size_t i = 0; i < agent->snapshot_count; i++) {
+            heartbeat->holding[i] = agent->snapshot[i].holding;
+        }
+        heartbeat->holding_count = agent->snapshot_count;
+    }
+    call->heartbeat = heartbeat;
+    call->losses = agent->losses;
+    net_send(world, call);
+}
+
+static void poll(struct world *world, struct agent *agent, int64_t after)
+{
+    struct call *call = new_call(world, agent, UNDER_WAY_POLL, CALL_POLL);
+    call->after = after;
+    call->wait_ms = SESSION_WAIT_SECONDS * 1000;
+    call->timeout_us = SESSION_WAIT_SECONDS * SECOND + CALL_TIMEOUT_US;
+    net_send(world, call);
+}
+
+/* ---- actions ---- */
+
+static void set_callers(struct agent *agent)
+{
+    const struct assignment *told = agent->told;
+    agent->caller_count = told->caller_count;
+    memcpy(agent->caller, told->caller, told->caller_count * sizeof(agent->caller[0]));
+    agent->access_job = told->has_run ? told->run.job : (struct job_id){{0}};
+    agent->access_generation = told->has_run ? told->run.generation : 0;
+}
+
+static void prepare(struct world *world, struct agent *agent, int64_t serial)
+{
+    const struct assignment_run *run = &agent->told->run;
+    TRACE(world, agent->actor,
+          "prepares %s generation %" PRId64 " stage %" PRId64 " units %" PRId64 "-%" PRId64 " from %" PRId64,
+          trace_name(world, run->job.text), run->generation, run->stage_index, run->first, run->end - 1,
+          run->resume_version);
+    cut_off(world, agent, &run->job, run->resume_version);
+    run_start(world, agent, serial, &agent->told, &agent->run);
+    agent->discarded = false;
+}
+
+static void discard(struct world *world, struct agent *agent)
+{
+    if (agent->run) {
+        agent->discarded = true;
+        run_cancel(world, agent->run);
+    }
+}
+
+static void do_action(struct world *world, struct agent *agent, const struct session_action *action)
+{
+    struct run *run = agent->discarded ? NULL : agent->run;
+    switch (action->type) {
+    case SESSION_DO_ENROLL: enroll(world, agent); break;
+    case SESSION_DO_BEAT: beat(world, agent); break;
+    case SESSION_DO_POLL: poll(world, agent, action->after); break;
+    case SESSION_DO_CALLERS: set_callers(agent); break;
+    case SESSION_DO_DROP:
+        drop_snapshots(world, agent, &action->drop);
+        if (run && strcmp(run->told->job.text, action->drop.job.text) == 0) {
+            replicate_drop(run, action->drop.below_version);
+        }
+        break;
+    case SESSION_DO_PREPARE: prepare(world, agent, action->serial); break;
+    case SESSION_DO_DISCARD: discard(world, agent); break;
+    case SESSION_DO_EXIT:
+        TRACE(world, agent->actor, "exits: %s", action->text);
+        agent->exited = true;
+        break;
+    case SESSION_DO_RUN:
+    case SESSION_DO_STOP:
+    case SESSION_DO_HOLD:
+    case SESSION_DO_RELEASE:
+    case SESSION_DO_AWAY:
+    case SESSION_DO_BACK:
+    case SESSION_DO_ROUNDS:
+    case SESSION_DO_UPLOAD:
+        if (run) {
+            run_tell(world, run, action);
+        }
+        break;
+    }
+}
+
+static void set_timer(struct world *world, struct agent *agent);
+
+static void handle(struct world *world, struct agent *agent, struct session_event *event)
+{
+    struct session_actions *actions = &agent->actions;
+    actions->count = 0;
+    event->now_ms = world_now_ms(world, agent->actor);
+    session_step(agent->session, event, actions);
+    for (size_t i = 0; i < actions->count; i++) {
+        do_action(world, agent, &actions->item[i]);
+    }
+    check_agent(world, agent);
+    if (agent->exited) {
+        faults_kill_device(world, agent->index, SUPERVISOR_US);
+    } else {
+        set_timer(world, agent);
+    }
+}
+
+/* ---- turns ---- */
+
+static void take_reports(struct world *world, struct agent *agent)
+{
+    for (size_t i = 0; i < agent->metric_count && !agent->exited; i++) {
+        struct session_event event = {.type = SESSION_METRIC, .serial = agent->metric[i].serial};
+        event.metric = agent->metric[i].metric;
+        handle(world, agent, &event);
+    }
+    agent->metric_count = 0;
+    const size_t count = agent->event_count;
+    struct session_event taken[EVENTS_MAX];
+    memcpy(taken, agent->event, count * sizeof(taken[0]));
+    agent->event_count = 0;
+    for (size_t i = 0; i < count && agent->session; i++) {
+        handle(world, agent, &taken[i]);
+    }
+}
+
+static void turn(struct world *world, void *arg, int64_t number)
+{
+    struct agent *agent = arg;
+    (void)number;
+    agent->turn_asked = false;
+    if (agent->snapshot_revision != agent->told_revision) {
+        agent->told_revision = agent->snapshot_revision;
+        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED};
+        handle(world, agent, &event);
+    }
+    take_reports(world, agent);
+    if (agent->session && session_deadline_ms(agent->session) <= world_now_ms(world, agent->actor)) {
+        struct session_event event = {.type = SESSION_TICK};
+        handle(world, agent, &event);
+    }
+    if (agent->discarded && agent->run && run_ended(agent->run)) {
+        run_free(world, &agent->run);
+        agent->discarded = false;
+    }
+    if (agent->room) {
+        agent->room = false;
+        peer_room(world, agent);
+    }
+}
+
+void agent_poke(struct world *world, struct agent *agent)
+{
+    if (!agent->turn_asked && agent->session) {
+        const bool late = world_chance(world, DRAW_DEVICE, TURN_LATE_CHANCE);
+        const int64_t after_us = late ? world_draw(world, DRAW_DEVICE, TURN_US, TURN_US_LATE) : TURN_US;
+        agent->turn_asked = true;
+        world_at(world, agent->actor, world->now_us + after_us, turn, agent, 0);
+    }
+}
+
+static void timer(struct world *world, void *arg, int64_t number)
+{
+    struct agent *agent = arg;
+    if (number == agent->timer_us) {
+        agent->timer_us = INT64_MAX;
+        agent_poke(world, agent);
+    }
+}
+
+static void set_timer(struct world *world, struct agent *agent)
+{
+    const int64_t at_us = world_when_us(world, agent->actor, session_deadline_ms(agent->session));
+    if (at_us != INT64_MAX && at_us != agent->timer_us) {
+        agent->timer_us = at_us;
+        world_at(world, agent->actor, at_us, timer, agent, at_us);
+    }
+}
+
+void agent_tell(struct world *world, struct agent *agent, enum session_event_type type)
+{
+    const struct session_event event = {.type = type};
+    agent_report(world, agent, &event);
+}
+
+void agent_report(struct world *world, struct agent *agent, const struct session_event *event)
+{
+    ASSERT(agent->event_count < EVENTS_MAX);
+    agent->event[agent->event_count++] = *event;
+    agent_poke(world, agent);
+}
+
+void agent_metric(struct world *world, struct agent *agent, int64_t serial, const struct metric *metric)
+{
+    ASSERT(agent->metric_count < METRICS_KEPT);
+    agent->metric[agent->metric_count].serial = serial;
+    agent->metric[agent->metric_count++].metric = *metric;
+    agent_poke(world, agent);
+}
+
+/* ---- lives ---- */
+
+void agent_start(struct world *world, struct agent *agent)
+{
+    struct err err = {0};
+    if (world->actor[agent->actor].up || !world->actor[agent->actor].powered) {
+        return;
+    }
+    world_start(world, agent->actor);
+    forget(world, agent);
+    memset(agent->boot, 0, sizeof(agent->boot));
+    (void)snprintf(agent->boot, sizeof(agent->boot), "boot-%zu-%" PRId64, agent->index + 1, ++agent->boots);
+    struct session_config config = {.seed = world->seed * 100 + (uint64_t)agent->boots};
+    memcpy(config.boot, agent->boot, ID_SIZE);
+    const int rc = session_new(&config, &agent->session, &err);
+    ASSERT(rc == 0);
+    TRACE(world, agent->actor, "starts as %s", agent->boot);
+    struct session_event event = {.type = SESSION_START};
+    handle(world, agent, &event);
+}
+
+void agent_crash(struct world *world, struct agent *agent)
+{
+    if (world->actor[agent->actor].up) {
+        TRACE(world, agent->actor, "dies");
+        world_end(world, agent->actor);
+        forget(world, agent);
+    }
+}
+
+void agent_take(struct world *world, struct call *call)
+{
+    peer_take(world, agent_of(world, call->to), call);
+}

@@ -1,0 +1,109 @@
+/* agent.h: an agent: its real session core, and an edge that does what agent/control, generation, build, runtime and
+ * peer do: calls to the coordinator, snapshots, one run with its stage, tensors in and out. One thread. */
+#ifndef TESTS_SIM_AGENT_H
+#define TESTS_SIM_AGENT_H
+
+#include "agent/core/session.h"
+#include "tests/sim/net.h"
+
+#define SNAPSHOTS_MAX 512
+#define RECEIVES_MAX 64
+#define EVENTS_MAX 32
+#define METRICS_KEPT 256
+#define DATA_SETS_MAX 4
+
+struct run;
+
+struct snapshot {
+    struct holding holding;
+    uint64_t digest;
+    bool replica; /* of another device's stage */
+};
+
+/* A tensor whose body is on its way in, or waits for its slot. */
+struct receive {
+    struct call *call; /* held; NULL: unused */
+    struct pipeline_claim claim;
+    int64_t serial; /* of the run it is for */
+    int64_t deadline_us;
+    bool parked, marks, duplicate;
+};
+
+struct agent {
+    int actor;
+    size_t index;
+    char name[NAME_SIZE];
+    char key[SHA256_SIZE];
+    int64_t slowness, usual_slowness; /* per cent of the time that a task takes on a good device */
+    double gflops;
+    int64_t memory_bytes;
+    const char *numeric_class;
+
+    /* On disk. */
+    bool keeps; /* its snapshots: --replica-dir */
+    char data[DATA_SETS_MAX][SHA256_SIZE];
+    size_t data_count;
+    int64_t boots;
+    uint64_t losses; /* how often its snapshots were lost */
+
+    /* In memory. */
+    char boot[ID_SIZE];
+    struct device_id id;
+    struct session *session;
+    struct session_actions actions;
+    struct assignment *told; /* while its event is handled */
+    struct caller caller[STAGES_MAX];
+    size_t caller_count;
+    struct job_id access_job;
+    int64_t access_generation;
+    struct snapshot snapshot[SNAPSHOTS_MAX];
+    size_t snapshot_count;
+    uint64_t snapshot_revision, told_revision;
+    struct run *run; /* the present one, or one that has been given up and still ends */
+    bool discarded;
+    struct run *stage; /* takes tensors */
+    struct call *under_way[3];
+    struct receive receive[RECEIVES_MAX];
+    struct session_event event[EVENTS_MAX]; /* from the run, for the next turn */
+    size_t event_count;
+    struct {
+        int64_t serial;
+        struct metric metric;
+    } metric[METRICS_KEPT];
+    size_t metric_count;
+    bool turn_asked, room;
+    int64_t timer_us;
+    bool exited;
+};
+
+int agent_new(struct world *world, size_t index, struct err *err);
+void agent_free(struct world *world, size_t index);
+struct agent *agent_of(const struct world *world, int actor);
+
+void agent_start(struct world *world, struct agent *agent);
+/* Its process dies: everything in memory is gone. */
+void agent_crash(struct world *world, struct agent *agent);
+/* A request of a peer has arrived. */
+void agent_take(struct world *world, struct call *call);
+/* Think of a turn now: reports, snapshots that changed, an end of a run. */
+void agent_poke(struct world *world, struct agent *agent);
+
+/* The actor that listens at an address. */
+int agent_at(const struct world *world, const char *url);
+
+/* ---- for the run ---- */
+/* An event without more to say. */
+void agent_tell(struct world *world, struct agent *agent, enum session_event_type type);
+void agent_report(struct world *world, struct agent *agent, const struct session_event *event);
+void agent_metric(struct world *world, struct agent *agent, int64_t serial, const struct metric *metric);
+const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit);
+/* false: there is no room. */
+bool agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica);
+
+/* ---- peer.c ---- */
+void peer_take(struct world *world, struct agent *agent, struct call *call);
+/* A slot may be free again. */
+void peer_room(struct world *world, struct agent *agent);
+void peer_drop(struct world *world, struct agent *agent);
+
+#endif

@@ -1,0 +1,422 @@
+#include "tests/sim/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/trace.h"
+#include "tests/sim/users.h"
+
+#define RESTORE_EVERY 300 /* commits: a core is large */
+
+int check_new(struct world *world, struct err *err)
+{
+    world->check = calloc(1, sizeof(*world->check));
+    return world->check ? 0 : err_set(err, ERR_MEMORY, "check");
+}
+
+void check_free(struct world *world)
+{
+    free(world->check);
+    world->check = NULL;
+}
+
+void check_fail(struct world *world, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    TRACE(world, ACTOR_NONE, "VIOLATION: %s", text);
+    if (world->check->failure[0] == '\0') {
+        memcpy(world->check->failure, text, sizeof(text));
+    }
+}
+
+/* ---- jobs by id ---- */
+
+static size_t known(const struct check *check, const char *id)
+{
+    size_t at = 0;
+    while (at < check->known_count && strcmp(check->known[at].id.text, id) != 0) {
+        at++;
+    }
+    return at;
+}
+
+static const struct reference *reference_of(const struct world *world, const char *id)
+{
+    const size_t at = known(world->check, id);
+    return at < world->check->known_count ? world->users->job[world->check->known[at].job].reference : NULL;
+}
+
+static void learn(struct world *world, const struct job *job)
+{
+    struct check *check = world->check;
+    if (known(check, job->id.text) < check->known_count) {
+        return;
+    }
+    ASSERT(check->known_count < CHECK_IDS_MAX);
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        if (strcmp(world->users->job[i].spec.name, job->spec.name) == 0) {
+            check->known[check->known_count].id = job->id;
+            check->known[check->known_count++].job = i;
+        }
+    }
+}
+
+/* ---- numbers and states ---- */
+
+void check_metric(struct world *world, const struct action *action)
+{
+    const struct reference *reference = reference_of(world, action->id);
+    const struct metric *metric = &action->metric;
+    if (!reference || (metric->name != METRIC_LOSS && metric->name != METRIC_TEST_ACCURACY)) {
+        return;
+    }
+    const double *right = metric->name == METRIC_LOSS ? reference->loss : reference->evaluation;
+    if (metric->value < right[metric->step] || metric->value > right[metric->step]) {
+        check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures", metric->name,
+                   metric->step, trace_name(world, action->id));
+    }
+}
+
+void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding, uint64_t digest)
+{
+    const struct reference *reference = reference_of(world, holding->job.text);
+    if (!reference || holding->version > reference->steps ||
+        reference_unit(reference, holding->version, (size_t)holding->unit) != digest) {
+        check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64, agent->name, holding->unit,
+                   trace_name(world, holding->job.text), holding->version);
+    }
+}
+
+void check_step(struct world *world, const struct run *run)
+{
+    const struct reference *reference = reference_of(world, run->told->job.text);
+    for (size_t u = run->stage.first; u < run->stage.end; u++) {
+        if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
+            check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name, u, run->step);
+            return;
+        }
+    }
+}
+
+/* ---- devices ---- */
+
+void check_agent(struct world *world, const struct agent *agent)
+{
+    size_t computing = 0;
+    for (const struct run *run = agent->run; run; run = run->previous) {
+        const bool younger = run->previous != NULL;
+        computing += run->computing || (run->state == RUN_TRAINS && !run->cancelled);
+        if (younger && run->state != RUN_WAITS) {
+            check_fail(world, "%s works on a generation before the one before it has ended", agent->name);
+        }
+    }
+    if (computing > 1) {
+        check_fail(world, "%zu generations act on %s at once", computing, agent->name);
+    }
+}
+
+/* ---- the center ---- */
+
+void check_delete_blob(struct world *world, const char *sha256)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->unit_count; i++) {
+        const struct job *job = rows_job(rows, rows->unit[i].job.text);
+        if (strcmp(rows->unit[i].sha256, sha256) == 0 && job && !job_state_ended(job->state)) {
+            check_fail(world, "the blob of unit %" PRId64 " of %s at %" PRId64 " is deleted while its row stands",
+                       rows->unit[i].unit, job->spec.name, rows->unit[i].version);
+        }
+    }
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (strcmp(rows->checkpoint[i].sha256, sha256) == 0) {
+            check_fail(world, "the blob of a checkpoint is deleted");
+        }
+    }
+}
+
+/* What job.version promises: each unit of it has a row, and a blob. */
+static void check_version(struct world *world, const struct job *job)
+{
+    const struct coordinator *coordinator = world->coordinator;
+    const struct rows *rows = &coordinator->rows;
+    const size_t units = coordinator_model(world, job->spec.model.name)->unit_count;
+    const struct reference *reference = reference_of(world, job->id.text);
+    size_t found = 0;
+    for (size_t i = 0; i < rows->unit_count; i++) {
+        const struct center_unit *unit = &rows->unit[i];
+        if (unit->version != job->version || strcmp(unit->job.text, job->id.text) != 0) {
+            continue;
+        }
+        found += blobs_have(&coordinator->blobs, unit->sha256);
+        if (reference_unit(reference, unit->version, (size_t)unit->unit) != digest_of_text(unit->sha256)) {
+            check_fail(world, "the center has a wrong state of unit %" PRId64 " of %s", unit->unit, job->spec.name);
+        }
+    }
+    if (job->version > 0 && found != units) {
+        check_fail(world, "version %" PRId64 " of %s has %zu of %zu units in the center", job->version, job->spec.name,
+                   found, units);
+    }
+}
+
+static void check_end(struct world *world, const struct job *job)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    const struct reference *reference = reference_of(world, job->id.text);
+    char right[SHA256_SIZE];
+    digest_text(reference_model(reference, reference->steps), right);
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        const struct checkpoint *checkpoint = &rows->checkpoint[i];
+        if (strcmp(checkpoint->id.text, job->checkpoint.text) != 0) {
+            continue;
+        }
+        if (strcmp(checkpoint->sha256, right) != 0) {
+            check_fail(world, "the model of %s is another than without failures", job->spec.name);
+        } else if (!blobs_have(&world->coordinator->blobs, checkpoint->sha256)) {
+            check_fail(world, "the model of %s is not in the center", job->spec.name);
+        }
+        return;
+    }
+    check_fail(world, "%s has succeeded without a model", job->spec.name);
+}
+
+static void check_job_change(struct world *world, const struct job *job)
+{
+    struct check *check = world->check;
+    const size_t at = known(check, job->id.text);
+    if (job->version < check->known[at].version || job->generation < check->known[at].generation) {
+        check_fail(
+            world, "%s goes back from version %" PRId64 " and generation %" PRId64 " to %" PRId64 " and %" PRId64,
+            job->spec.name, check->known[at].version, check->known[at].generation, job->version, job->generation);
+    }
+    check->known[at].version = job->version;
+    check->known[at].generation = job->generation;
+}
+
+void check_commit(struct world *world, const struct transaction *transaction)
+{
+    for (size_t i = 0; i < transaction->count; i++) {
+        const struct change *change = &transaction->item[i];
+        if (change->kind == OBJECT_JOB && !change->forget) {
+            learn(world, change->row);
+            check_job_change(world, change->row);
+        }
+    }
+}
+
+void check_backup(struct world *world)
+{
+    struct check *check = world->check;
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < check->known_count; i++) {
+        const struct job *job = rows_job(rows, check->known[i].id.text);
+        check->known[i].version = job ? job->version : 0;
+        check->known[i].neighbor_version = job ? job->neighbor_version : 0;
+        check->known[i].forgotten = true;
+        check->known[i].generation = job ? job->generation : 0;
+    }
+}
+
+/* ---- what two devices hold ---- */
+
+void check_heartbeat(struct world *world, const struct call *call)
+{
+    uint64_t *heard = &world->check->heard[call->from - ACTOR_DEVICE];
+    *heard = call->losses > *heard ? call->losses : *heard;
+}
+
+static bool is_held(const struct world *world, const char *job, int64_t version, int64_t unit)
+{
+    for (size_t i = 0; i < world->agent_count; i++) {
+        if (agent_snapshot(world->agent[i], job, version, unit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_whole(const struct world *world, const struct job *job, int64_t version)
+{
+    const int64_t units = (int64_t)coordinator_model(world, job->spec.model.name)->unit_count;
+    for (int64_t unit = 0; unit < units; unit++) {
+        if (!is_held(world, job->id.text, version, unit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A version that is committed survives the loss of any single device's memory. */
+static void check_neighbor_version(struct world *world, const struct job *job)
+{
+    const size_t at = known(world->check, job->id.text);
+    size_t lost = 0;
+    if (world->check->known[at].neighbor_version != job->neighbor_version) {
+        world->check->known[at].neighbor_version = job->neighbor_version;
+        world->check->known[at].forgotten = false;
+        for (size_t i = 0; i < world->agent_count; i++) {
+            world->check->known[at].losses[i] = world->check->heard[i];
+        }
+    }
+    for (size_t i = 0; i < world->agent_count; i++) {
+        lost += world->agent[i]->losses != world->check->known[at].losses[i];
+    }
+    if (lost > 1 || world->check->known[at].forgotten || job->neighbor_version <= job->version) {
+        return; /* more than was promised; or the center has something newer */
+    }
+    /* Or of a newer one that the job went on from since. */
+    const struct plan *plan = rows_plan(&world->coordinator->rows, job->id.text);
+    const bool newer =
+        plan && plan->resume_version > job->neighbor_version && is_whole(world, job, plan->resume_version);
+    if (!newer && !is_whole(world, job, job->neighbor_version)) {
+        check_fail(world, "version %" PRId64 " of %s was committed, and nobody holds all of it", job->neighbor_version,
+                   job->spec.name);
+    }
+}
+
+/* A job has one open incident at most. */
+static void check_incidents(struct world *world, const struct job *job)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    size_t open = 0;
+    for (size_t i = 0; i < rows->incident_count; i++) {
+        open += strcmp(rows->incident[i].job.text, job->id.text) == 0;
+    }
+    if (open > (job_state_ended(job->state) ? 0 : 1)) {
+        check_fail(world, "%s has %zu open incidents", job->spec.name, open);
+    }
+}
+
+/* ---- rows and core ---- */
+
+static bool plan_active(const struct plan *plan)
+{
+    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
+}
+
+/* A device works in one plan at most, and its row says in which. */
+static void check_work(struct world *world, const struct core *core, const struct device *device)
+{
+    int works = 0;
+    for (size_t j = 0; j < core_job_count(core); j++) {
+        const struct job *job = core_job_at(core, j);
+        const struct plan *plan = core_job_plan(core, job->id.text);
+        for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
+            /* One whose units are all in the center may have left. */
+            const bool left =
+                plan->state == PLAN_STOPPING && plan->last_version > 0 && strcmp(device->job, job->id.text) != 0;
+            works += !left && strcmp(plan->stage[s].device.text, device->id.text) == 0;
+        }
+    }
+    if (works != (device->job[0] != '\0')) {
+        check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works, device->job);
+    }
+}
+
+static void compare_job(struct world *world, const struct core *core, const struct job *row)
+{
+    const struct job *live = core_job(core, row->id.text);
+    if (job_state_ended(row->state)) {
+        if (live) {
+            check_fail(world, "%s has ended and lives", row->spec.name);
+        }
+        return;
+    }
+    if (!live || row->state != live->state || row->generation != live->generation || row->version != live->version ||
+        row->exact != live->exact || row->neighbor_version != live->neighbor_version ||
+        row->line_count != live->line_count || strcmp(row->state_reason, live->state_reason) != 0) {
+        check_fail(world, "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
+                   row->spec.name, job_state_names[row->state], row->generation, row->version);
+        return;
+    }
+    const struct plan *plan = core_job_plan(core, row->id.text);
+    const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
+    const bool same = plan ? stored && plan->generation == stored->generation && plan->state == stored->state &&
+                                 plan->resume_version == stored->resume_version &&
+                                 plan->last_version == stored->last_version && plan->stage_count == stored->stage_count
+                           : !stored;
+    if (!same) {
+        check_fail(world, "the plan row of %s is not what is alive", row->spec.name);
+    }
+}
+
+static void compare(struct world *world, const struct core *core)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    if (rows->device_count != core_device_count(core)) {
+        check_fail(world, "%zu device rows, %zu alive", rows->device_count, core_device_count(core));
+        return;
+    }
+    for (size_t i = 0; i < rows->device_count; i++) {
+        const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
+        if (!live || row->state != live->state || row->cordoned != live->cordoned || strcmp(row->job, live->job) != 0 ||
+            strcmp(row->boot, live->boot) != 0) {
+            check_fail(world, "the row of %s is not what is alive", row->name);
+            return;
+        }
+        check_work(world, core, live);
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        compare_job(world, core, &rows->job[i]);
+    }
+}
+
+/* A core of these rows alone has the same jobs, versions, and generations not below. */
+static void check_restore(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    const struct rows *rows = &coordinator->rows;
+    struct core *core = NULL;
+    struct err err = {0};
+    const int rc = core_new(&coordinator->config, &core, &err);
+    struct restored_rows *restored = malloc(sizeof(*restored));
+    struct actions actions = {.item = calloc(ACTIONS_MAX, sizeof(actions.item[0]))};
+    ASSERT(rc == 0 && restored && actions.item);
+    coordinator_restored(world, rows, restored);
+    restored->event.now_ms = world_now_ms(world, ACTOR_COORDINATOR);
+    restored->event.wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
+    core_step(core, &restored->event, &actions);
+    for (size_t i = 0; i < restored->job_count; i++) {
+        const struct job *row = &restored->job[i].job, *live = core_job(core, row->id.text);
+        if (!live || live->version != row->version || live->generation < row->generation ||
+            live->neighbor_version != row->neighbor_version || job_state_ended(live->state)) {
+            check_fail(world, "restoring the rows does not give %s back", row->spec.name);
+        }
+    }
+    if (core_device_count(core) != rows->device_count || core_job_count(core) != restored->job_count) {
+        check_fail(world, "restoring the rows gives %zu devices and %zu jobs", core_device_count(core),
+                   core_job_count(core));
+    }
+    free(actions.item);
+    free(restored);
+    core_free(&core);
+}
+
+void check_rows(struct world *world)
+{
+    const struct coordinator *coordinator = world->coordinator;
+    const struct rows *rows = &coordinator->rows;
+    compare(world, coordinator->core);
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job *job = &rows->job[i];
+        if (job->state == JOB_SUCCEEDED) {
+            check_end(world, job);
+        } else if (!job_state_ended(job->state)) {
+            check_version(world, job);
+            check_neighbor_version(world, job);
+        }
+        check_incidents(world, job);
+    }
+    if (++world->check->restored >= RESTORE_EVERY) {
+        world->check->restored = 0;
+        check_restore(world);
+    }
+}

@@ -1,0 +1,49 @@
+/* check.h: what must hold at any moment, whatever fails. The first violation ends the run of a seed. One thread. */
+#ifndef TESTS_SIM_CHECK_H
+#define TESTS_SIM_CHECK_H
+
+#include "schema/heartbeat.h"
+#include "tests/sim/rows.h"
+#include "tests/sim/run.h"
+#include "tests/sim/world.h"
+
+#define CHECK_IDS_MAX 64
+
+struct check {
+    uint64_t heard[SIM_DEVICES_MAX]; /* losses of memory that each device had had at its last report */
+    char failure[512];               /* "" while everything holds */
+    /* Ids that jobs ever had, and what is known of them. */
+    struct {
+        struct job_id id;
+        size_t job; /* of the users' */
+        int64_t version, generation;
+        int64_t neighbor_version; /* committed, and how often devices had lost their memory by then */
+        uint64_t losses[SIM_DEVICES_MAX];
+        bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile, nobody knows */
+    } known[CHECK_IDS_MAX];
+    size_t known_count;
+    uint64_t restored; /* commits since rows were last compared with the core */
+};
+
+int check_new(struct world *world, struct err *err);
+void check_free(struct world *world);
+void check_fail(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* A number that the coordinator takes of a job is that of the undisturbed run. */
+void check_metric(struct world *world, const struct action *action);
+/* A device's report is taken: what it says it holds, it held then. */
+void check_heartbeat(struct world *world, const struct call *call);
+/* Before the rows of a transaction are committed. */
+void check_commit(struct world *world, const struct transaction *transaction);
+/* After that: the rows say what the core does, and restoring them gives its durable part. */
+void check_rows(struct world *world);
+/* Rows and blobs of an earlier time were put back: what they do not know may be lost. */
+void check_backup(struct world *world);
+void check_delete_blob(struct world *world, const char *sha256);
+/* State that a device keeps, or has just computed, is that of the undisturbed run. */
+void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding, uint64_t digest);
+void check_step(struct world *world, const struct run *run);
+/* After each step of a session. */
+void check_agent(struct world *world, const struct agent *agent);
+
+#endif

@@ -1,0 +1,217 @@
+/* The compute thread of a run (agent/runtime/stage_loop): tasks of the pipeline core on digests. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/run.h"
+#include "tests/sim/trace.h"
+
+#define UNIT_US 400 /* of a forward pass on a usual device */
+
+static size_t test_batches(const struct assignment_run *told)
+{
+    const int64_t micro_batch = told->job_spec.batch / told->job_spec.micro_batches;
+    const bool tests = told->job_spec.evaluate_every_epochs > 0 && told->data.test_samples > 0;
+    return tests ? (size_t)((told->data.test_samples + micro_batch - 1) / micro_batch) : 0;
+}
+
+int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
+{
+    const struct assignment_run *told = run->told;
+    const struct pipeline_config config = {
+        .index = (size_t)told->stage_index,
+        .count = (size_t)told->stage_count,
+        .micro_batches = (size_t)told->job_spec.micro_batches,
+        .in_flight = (size_t)told->in_flight,
+        .previous_in_flight = (size_t)told->previous_in_flight,
+        .resume_version = told->resume_version,
+        .total_steps = told->total_steps,
+        .evaluate_every = told->job_spec.evaluate_every_epochs * (told->data.train_samples / told->job_spec.batch),
+        .evaluation_batches = test_batches(told),
+        .round_every = {[REPLICA_NEIGHBOR] = told->has_neighbor ? told->job_spec.neighbor_every : 0,
+                        [REPLICA_CENTER] = told->job_spec.center_every},
+    };
+    run->stage.units = coordinator_model(world, told->job_spec.model.name)->unit_count;
+    return pipeline_new(&config, &run->pipeline, err);
+}
+
+static bool is_first(const struct run *run)
+{
+    return run->told->stage_index == 0;
+}
+
+static bool is_last(const struct run *run)
+{
+    return run->told->stage_index + 1 == run->told->stage_count;
+}
+
+static void report(struct world *world, const struct run *run, int64_t step, enum metric_name name, double value)
+{
+    const struct metric metric = {.step = step, .name = name, .value = value};
+    agent_metric(world, run->agent, run->serial, &metric);
+}
+
+/* ---- tensors out ---- */
+
+static void send(struct world *world, struct run *run, const struct pipeline_task *task, uint64_t digest)
+{
+    struct parcel parcel = {.transfer = {.step = task->step, .micro_batch = task->micro_batch},
+                            .digest = digest,
+                            .output = task->output,
+                            .mark = task->mark};
+    if (task->work == PIPELINE_BACKWARD) {
+        if (!is_first(run)) {
+            parcel.transfer.kind = TRANSFER_GRADIENT;
+            sender_add(world, run, TO_PREVIOUS, &parcel);
+        }
+        return;
+    }
+    if (is_last(run)) {
+        return;
+    }
+    if (task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE) {
+        parcel.transfer.kind = task->work == PIPELINE_FORWARD ? TRANSFER_ACTIVATION : TRANSFER_EVALUATION;
+        sender_add(world, run, TO_NEXT, &parcel);
+    } else if (task->work == PIPELINE_STOP && task->announce) {
+        parcel.transfer.kind = TRANSFER_ACTIVATION;
+        parcel.transfer.micro_batch = (size_t)run->told->job_spec.micro_batches;
+        parcel.last = true;
+        sender_add(world, run, TO_NEXT, &parcel);
+    }
+}
+
+/* ---- one task ---- */
+
+static uint64_t forward(struct world *world, struct run *run, const struct pipeline_task *task)
+{
+    const int64_t seed = run->told->job_spec.seed;
+    if (is_first(run) && run->step_began_us == 0) {
+        run->step_began_us = world->now_us;
+    }
+    const uint64_t input =
+        is_first(run) ? digest_samples(seed, task->step, task->micro_batch) : run->input_slot[task->input];
+    return digest_forward(&run->stage, task->slot, input);
+}
+
+static uint64_t evaluate(struct world *world, struct run *run, const struct pipeline_task *task)
+{
+    if (task->micro_batch == 0) {
+        run->test_sum = 0;
+    }
+    const uint64_t input =
+        is_first(run) ? digest_test_samples(run->told->job_spec.seed, task->micro_batch) : run->input_slot[task->input];
+    const uint64_t output = digest_evaluate(&run->stage, input);
+    run->step_began_us = 0;
+    if (is_last(run)) {
+        run->test_sum = digest_mix(run->test_sum, output);
+        if (task->evaluation_ends) {
+            report(world, run, task->step, METRIC_TEST_ACCURACY, digest_number(run->test_sum));
+        }
+    }
+    return output;
+}
+
+static void update(struct world *world, struct run *run, const struct pipeline_task *task)
+{
+    const double loss = digest_number(run->stage.loss);
+    digest_update(&run->stage, task->step);
+    if (is_last(run)) {
+        report(world, run, task->step, METRIC_LOSS, loss);
+    }
+    if (is_first(run)) {
+        report(world, run, task->step, METRIC_STEP_SECONDS, (double)(world->now_us - run->step_began_us + 1) / 1e6);
+        run->step_began_us = world->now_us;
+    }
+    run->step = task->step;
+    check_step(world, run);
+    replicate_step(world, run, task->step, &task->mark);
+}
+
+bool run_keep_units(struct world *world, struct run *run, int64_t version)
+{
+    for (int64_t unit = run->told->first; unit < run->told->end; unit++) {
+        struct holding holding = {.job = run->told->job,
+                                  .generation = run->told->generation,
+                                  .version = version,
+                                  .unit = unit,
+                                  .bytes = coordinator_unit_bytes(world, run->told->job_spec.model.name, unit)};
+        digest_text(run->stage.state[unit], holding.sha256);
+        if (!agent_keep(world, run->agent, &holding, run->stage.state[unit], false)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void stop(struct world *world, struct run *run, int64_t version)
+{
+    TRACE(world, run->agent->actor, "has stopped at %" PRId64, version);
+    run->stopped_version = version;
+    if (run_keep_units(world, run, version)) {
+        run_advance(world, run);
+    } else {
+        run_fail(world, run, "internal", "too many snapshots are held already");
+    }
+}
+
+static void finish(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    if (!run) {
+        return;
+    }
+    const struct pipeline_task task = run->task;
+    uint64_t output = 0;
+    run->computing = false;
+    switch (task.work) {
+    case PIPELINE_WAIT:
+    case PIPELINE_STOP: break;
+    case PIPELINE_FORWARD: output = forward(world, run, &task); break;
+    case PIPELINE_BACKWARD: output = digest_backward(&run->stage, task.slot, run->gradient_slot[task.gradient]); break;
+    case PIPELINE_UPDATE: update(world, run, &task); break;
+    case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
+    }
+    pipeline_done(run->pipeline, &task);
+    if (run->cancelled) {
+        run_release(world, run);
+        return;
+    }
+    send(world, run, &task, output);
+    run->agent->room = true;
+    agent_poke(world, run->agent);
+    if (task.work == PIPELINE_STOP) {
+        stop(world, run, task.step);
+    } else {
+        run_work(world, run);
+    }
+}
+
+static int64_t task_us(struct world *world, struct run *run, enum pipeline_work work)
+{
+    const int64_t units = (int64_t)(run->stage.end - run->stage.first);
+    const int64_t usual = (work == PIPELINE_BACKWARD ? 2 : 1) * units * UNIT_US;
+    const int64_t took = usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
+    run->forward_us = work == PIPELINE_FORWARD ? took : run->forward_us;
+    run->backward_us = work == PIPELINE_BACKWARD ? took : run->backward_us;
+    run->update_us = work == PIPELINE_UPDATE ? took : run->update_us;
+    return took;
+}
+
+void run_work(struct world *world, struct run *run)
+{
+    if (run->state != RUN_TRAINS || run->computing || run->cancelled) {
+        return;
+    }
+    if (pipeline_next(run->pipeline, &run->task) == PIPELINE_WAIT) {
+        return;
+    }
+    if (run->task.opens_round) {
+        agent_tell(world, run->agent, SESSION_ROUND_OPENED);
+    }
+    run->computing = true;
+    run->task_began_us = world->now_us;
+    world_at(world, run->agent->actor, world->now_us + task_us(world, run, run->task.work), finish, run->agent,
+             run->serial);
+}

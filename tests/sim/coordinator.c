@@ -1,0 +1,448 @@
+#include "tests/sim/coordinator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/digest.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/note.h"
+#include "tests/sim/trace.h"
+
+#define TURN_US 50 /* between a request and the turn that takes it */
+#define DISK_LOOK_US (60 * SECOND)
+
+int coordinator_new(struct world *world, struct err *err)
+{
+    struct coordinator *coordinator = calloc(1, sizeof(*coordinator));
+    if (!coordinator) {
+        return err_set(err, ERR_MEMORY, "coordinator");
+    }
+    world->coordinator = coordinator;
+    coordinator->actions.item = calloc(ACTIONS_MAX, sizeof(coordinator->actions.item[0]));
+    if (!coordinator->actions.item) {
+        return err_set(err, ERR_MEMORY, "coordinator");
+    }
+    coordinator->config = core_config_default;
+    coordinator->config.devices_max = ROWS_DEVICES_MAX;
+    coordinator->config.jobs_max = ROWS_JOBS_MAX;
+    coordinator->fsync_us = 2 * MS;
+    coordinator->ticket_key = digest_mix(world->seed, 1);
+    world->actor[ACTOR_COORDINATOR].label = "center";
+    return 0;
+}
+
+/* Everything that a process has in memory. */
+static void forget(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    core_free(&coordinator->core);
+    transaction_clear(&coordinator->transaction);
+    for (size_t i = 0; i < coordinator->inbox_count; i++) {
+        net_release(world, coordinator->inbox[i].call);
+    }
+    for (size_t i = 0; i < coordinator->outbox_count; i++) {
+        net_release(world, coordinator->outbox[i]);
+    }
+    coordinator_drop_parked(world);
+    coordinator->inbox_count = coordinator->outbox_count = coordinator->late_count = 0;
+    memset(coordinator->exporting_busy, 0, sizeof(coordinator->exporting_busy));
+    coordinator->busy = coordinator->turn_asked = coordinator->disk_low = false;
+    coordinator->timer_us = INT64_MAX;
+}
+
+void coordinator_free(struct world *world)
+{
+    if (world->coordinator) {
+        forget(world);
+        free(world->coordinator->actions.item);
+        free(world->coordinator);
+        world->coordinator = NULL;
+    }
+}
+
+/* ---- actions ---- */
+
+static void take_reply(struct coordinator *coordinator, const struct action *action)
+{
+    struct call *call = coordinator->asking;
+    ASSERT(call && coordinator->outbox_count < INBOX_MAX);
+    net_hold(call);
+    coordinator->outbox[coordinator->outbox_count] = call;
+    coordinator->outbox_status[coordinator->outbox_count++] = action->status;
+    if (call->answered) {
+        return; /* the caller's network gave it up meanwhile */
+    }
+    if (action->type == ACTION_PROBLEM) {
+        call->problem = action->problem;
+        memcpy(call->text, action->text, sizeof(call->text));
+    } else if (action->kind == OBJECT_ENROLL_REPLY) {
+        call->enrolled = *(const struct enroll_reply *)action->object;
+    } else if (action->kind == OBJECT_HEARTBEAT_REPLY) {
+        call->beaten = *(const struct heartbeat_reply *)action->object;
+    } else if (action->kind == OBJECT_JOB) {
+        call->job = ((const struct job *)action->object)->id;
+    }
+}
+
+static void carry_out(struct world *world, const struct action *action)
+{
+    struct coordinator *coordinator = world->coordinator;
+    switch (action->type) {
+    case ACTION_PERSIST:
+    case ACTION_FORGET:
+        note_row(world, action);
+        if (rows_keep(action->kind)) {
+            transaction_add(&coordinator->transaction, action);
+        }
+        break;
+    case ACTION_REPLY:
+    case ACTION_PROBLEM: take_reply(coordinator, action); break;
+    case ACTION_WAKE:
+        if (action->kind == OBJECT_ASSIGNMENT) {
+            coordinator_wake(world, action->id);
+        }
+        break;
+    case ACTION_METRIC: check_metric(world, action); break;
+    case ACTION_EXPORT:
+    case ACTION_DELETE_BLOB:
+        ASSERT(coordinator->late_count < LATE_MAX);
+        coordinator->late[coordinator->late_count++] = *action;
+        break;
+    case ACTION_PUBLISH: TRACE(world, ACTOR_COORDINATOR, "%s: %s", action->event, action->text); break;
+    }
+}
+
+void coordinator_step(struct world *world, struct event *event, struct call *call)
+{
+    struct coordinator *coordinator = world->coordinator;
+    event->now_ms = world_now_ms(world, ACTOR_COORDINATOR);
+    event->wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
+    event->request = call ? 1 : 0;
+    coordinator->asking = call;
+    coordinator->actions.count = 0;
+    core_step(coordinator->core, event, &coordinator->actions);
+    const size_t replies = coordinator->outbox_count;
+    for (size_t i = 0; i < coordinator->actions.count; i++) {
+        carry_out(world, &coordinator->actions.item[i]);
+    }
+    ASSERT(coordinator->outbox_count == replies + (call != NULL)); /* one answer to each request */
+    coordinator->asking = NULL;
+}
+
+/* ---- a turn ---- */
+
+static void take_item(struct world *world, struct inbox_item *item)
+{
+    struct call *call = item->call;
+    struct event event = {0};
+    if (!call) {
+        event.type = EVENT_EXPORTED;
+        event.exported = item->exported;
+        coordinator_step(world, &event, NULL);
+        return;
+    }
+    if (item->broken) {
+        const struct device *device = core_device(world->coordinator->core, call->device.text);
+        /* The connection of an earlier boot says nothing about this one. */
+        if (device && strcmp(device->boot, call->boot) == 0) {
+            event.type = EVENT_POLL_BROKEN;
+            event.poll_broken.device = device->id;
+            coordinator_step(world, &event, NULL);
+        }
+    } else if (item->stored) {
+        event.type = EVENT_BLOB_STORED;
+        event.blob_stored = (struct event_blob_stored){.device = call->device, .unit = call->unit};
+        coordinator_step(world, &event, call);
+    } else if (call->type == CALL_ENROLL) {
+        event.type = EVENT_ENROLL;
+        event.enroll.request = call->enroll;
+        coordinator_step(world, &event, call);
+    } else if (call->type == CALL_BEAT) {
+        event.type = EVENT_HEARTBEAT;
+        event.heartbeat.heartbeat = call->heartbeat;
+        note_heartbeat(world, call->from, call->heartbeat);
+        check_heartbeat(world, call);
+        coordinator_step(world, &event, call);
+    } else if (call->type == CALL_USER) {
+        event = *call->event;
+        coordinator_step(world, &event, call);
+    } else if (call->type == CALL_PUT_BLOB) {
+        coordinator_take_upload(world, call);
+    } else {
+        coordinator_look(world, call);
+    }
+    net_release(world, call);
+}
+
+/* Now and then, and when something is to be written. */
+static void look_at_disk(struct world *world, bool now)
+{
+    struct coordinator *coordinator = world->coordinator;
+    if (!now && world->now_us < coordinator->disk_look_us) {
+        return;
+    }
+    coordinator->disk_look_us = world->now_us + DISK_LOOK_US;
+    if (coordinator->disk_low != coordinator->disk_full) {
+        coordinator->disk_low = coordinator->disk_full;
+        struct event event = {.type = EVENT_DISK, .disk = {.nearly_full = coordinator->disk_low}};
+        coordinator_step(world, &event, NULL);
+    }
+}
+
+static bool upload_under_way(const struct world *world, const char *sha256)
+{
+    for (const struct call *call = world->net->open; call; call = call->next) {
+        if (call->type == CALL_PUT_BLOB && call->delivered && !call->answered &&
+            strcmp(call->unit.sha256, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void send_late(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    for (size_t i = 0; i < coordinator->late_count; i++) {
+        const struct action *action = &coordinator->late[i];
+        if (action->type == ACTION_EXPORT) {
+            coordinator_export(world, action);
+        } else {
+            if (upload_under_way(world, action->sha256)) {
+                continue; /* its own event decides again whether the blob is needed */
+            }
+            check_delete_blob(world, action->sha256);
+            blobs_delete(&coordinator->blobs, action->sha256);
+        }
+    }
+    coordinator->late_count = 0;
+}
+
+static void set_timer(struct world *world);
+
+static void finish(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    for (size_t i = 0; i < coordinator->outbox_count; i++) {
+        struct call *call = coordinator->outbox[i];
+        if (call->problem != PROBLEM_NONE) {
+            net_problem(world, call, call->problem, call->text);
+        } else {
+            net_answer(world, call, coordinator->outbox_status[i]);
+        }
+        net_release(world, call);
+    }
+    coordinator->outbox_count = 0;
+    send_late(world);
+    coordinator_run_parked(world);
+    coordinator->busy = false;
+    if (coordinator->inbox_count > 0) {
+        coordinator_poke(world);
+    }
+    set_timer(world);
+}
+
+static void commit(struct world *world, void *arg, int64_t number)
+{
+    struct coordinator *coordinator = world->coordinator;
+    (void)arg;
+    (void)number;
+    const enum crash_point crash = faults_crash_point(world);
+    if (crash != CRASH_BEFORE_COMMIT) {
+        check_commit(world, &coordinator->transaction);
+        rows_commit(&coordinator->rows, &coordinator->transaction);
+        coordinator->commits++;
+        check_rows(world);
+    }
+    if (crash == CRASH_NOT) {
+        finish(world);
+        return;
+    }
+    TRACE(world, ACTOR_COORDINATOR, "dies %s a commit", crash == CRASH_BEFORE_COMMIT ? "before" : "after");
+    coordinator_crash(world);
+    faults_restart_coordinator(world);
+}
+
+static void turn(struct world *world, void *arg, int64_t number)
+{
+    struct coordinator *coordinator = world->coordinator;
+    (void)arg;
+    (void)number;
+    coordinator->turn_asked = false;
+    if (coordinator->busy) {
+        return; /* it looks again when the commit is done */
+    }
+    struct inbox_item taken[INBOX_MAX];
+    const size_t count = coordinator->inbox_count;
+    memcpy(taken, coordinator->inbox, count * sizeof(taken[0]));
+    coordinator->inbox_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        look_at_disk(world, taken[i].call && taken[i].call->type == CALL_PUT_BLOB);
+        take_item(world, &taken[i]);
+    }
+    if (core_deadline_ms(coordinator->core) <= world_now_ms(world, ACTOR_COORDINATOR)) {
+        struct event event = {.type = EVENT_TICK};
+        coordinator_step(world, &event, NULL);
+    }
+    if (coordinator->transaction.count > 0) {
+        coordinator->busy = true;
+        const int64_t took_us = world_draw(world, DRAW_COORDINATOR, coordinator->fsync_us / 10, coordinator->fsync_us);
+        world_at(world, ACTOR_COORDINATOR, world->now_us + took_us, commit, NULL, 0);
+    } else {
+        finish(world);
+    }
+}
+
+void coordinator_poke(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    if (!coordinator->turn_asked && !coordinator->busy) {
+        coordinator->turn_asked = true;
+        world_at(world, ACTOR_COORDINATOR, world->now_us + TURN_US, turn, NULL, 0);
+    }
+}
+
+static void timer(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    if (number == world->coordinator->timer_us) {
+        world->coordinator->timer_us = INT64_MAX;
+        coordinator_poke(world);
+    }
+}
+
+static void set_timer(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    const int64_t at_us = world_when_us(world, ACTOR_COORDINATOR, core_deadline_ms(coordinator->core));
+    if (at_us != INT64_MAX && at_us != coordinator->timer_us) {
+        coordinator->timer_us = at_us;
+        world_at(world, ACTOR_COORDINATOR, at_us, timer, NULL, at_us);
+    }
+}
+
+void coordinator_hang_up(struct world *world, struct call *call)
+{
+    struct coordinator *coordinator = world->coordinator;
+    ASSERT(coordinator->inbox_count < INBOX_MAX);
+    net_hold(call);
+    coordinator->inbox[coordinator->inbox_count++] = (struct inbox_item){.call = call, .broken = true};
+    coordinator_poke(world);
+}
+
+void coordinator_take(struct world *world, struct call *call)
+{
+    struct coordinator *coordinator = world->coordinator;
+    ASSERT(coordinator->inbox_count < INBOX_MAX);
+    net_hold(call);
+    coordinator->inbox[coordinator->inbox_count++] = (struct inbox_item){.call = call};
+    coordinator_poke(world);
+}
+
+/* ---- lives ---- */
+
+const struct model *coordinator_model(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->models->count; i++) {
+        if (strcmp(world->models->item[i]->name, name) == 0) {
+            return world->models->item[i];
+        }
+    }
+    ASSERT(false);
+    return NULL;
+}
+
+int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit)
+{
+    for (size_t i = 0; i < world->models->count; i++) {
+        if (strcmp(world->models->item[i]->name, model) == 0) {
+            return world->models->unit_bytes[i][unit];
+        }
+    }
+    ASSERT(false);
+    return 0;
+}
+
+void coordinator_restored(const struct world *world, const struct rows *rows, struct restored_rows *out)
+{
+    out->plan_count = out->job_count = 0;
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job *job = &rows->job[i];
+        if (job_state_ended(job->state)) {
+            continue;
+        }
+        out->job[out->job_count++] =
+            (struct restored_job){.job = *job, .model = coordinator_model(world, job->spec.model.name)};
+        const struct plan *plan = rows_plan(rows, job->id.text);
+        if (plan) {
+            out->plan[out->plan_count++] = *plan;
+        }
+    }
+    out->event = (struct event){.type = EVENT_RESTORED,
+                                .restored = {.seed = world->coordinator->lives,
+                                             .device = rows->device,
+                                             .device_count = rows->device_count,
+                                             .job = out->job,
+                                             .job_count = out->job_count,
+                                             .plan = out->plan,
+                                             .plan_count = out->plan_count,
+                                             .dataset = rows->dataset,
+                                             .dataset_count = rows->dataset_count,
+                                             .incident = rows->incident,
+                                             .incident_count = rows->incident_count,
+                                             .center_unit = rows->unit,
+                                             .center_unit_count = rows->unit_count}};
+}
+
+void coordinator_start(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    struct err err = {0};
+    if (world->actor[ACTOR_COORDINATOR].up) {
+        return;
+    }
+    world_start(world, ACTOR_COORDINATOR);
+    coordinator->lives++;
+    blobs_sweep(&coordinator->blobs, &coordinator->rows);
+    const int rc = core_new(&coordinator->config, &coordinator->core, &err);
+    ASSERT(rc == 0);
+    TRACE(world, ACTOR_COORDINATOR, "starts: %zu devices, %zu jobs", coordinator->rows.device_count,
+          coordinator->rows.job_count);
+    struct restored_rows *restored = malloc(sizeof(*restored));
+    ASSERT(restored);
+    coordinator_restored(world, &coordinator->rows, restored);
+    coordinator_step(world, &restored->event, NULL);
+    free(restored);
+    coordinator->turn_asked = true;
+    turn(world, NULL, 0);
+}
+
+void coordinator_crash(struct world *world)
+{
+    if (world->actor[ACTOR_COORDINATOR].up) {
+        world_end(world, ACTOR_COORDINATOR);
+        forget(world);
+    }
+}
+
+void coordinator_backup(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    coordinator->backup = coordinator->rows;
+    coordinator->backup_blobs = coordinator->blobs;
+    coordinator->has_backup = true;
+}
+
+void coordinator_restore_backup(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    ASSERT(!world->actor[ACTOR_COORDINATOR].up);
+    if (coordinator->has_backup) {
+        TRACE(world, ACTOR_COORDINATOR, "is given its backup");
+        coordinator->rows = coordinator->backup;
+        coordinator->blobs = coordinator->backup_blobs;
+        check_backup(world);
+    }
+}

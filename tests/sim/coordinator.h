@@ -1,0 +1,109 @@
+/* coordinator.h: the coordinator: its real core, and an edge that does what coordinator/loop, turn, http and store do:
+ * requests and finished facts are turned into events, a turn's rows are committed before anybody is answered, polls are
+ * parked on revisions, blobs are durable before the core hears of them. One thread. */
+#ifndef TESTS_SIM_COORDINATOR_H
+#define TESTS_SIM_COORDINATOR_H
+
+#include "coordinator/core/core.h"
+#include "tests/sim/net.h"
+#include "tests/sim/rows.h"
+
+#define INBOX_MAX 512
+#define PARKED_MAX 128
+#define LATE_MAX 512
+#define EXPORTS_MAX 16
+
+/* Where it dies, as seen from a turn's transaction. */
+enum crash_point { CRASH_NOT, CRASH_BEFORE_COMMIT, CRASH_AFTER_COMMIT };
+
+/* What waits for the next turn. */
+struct inbox_item {
+    struct call *call;              /* held; NULL: an export's answer */
+    bool stored;                    /* the call's blob is durable */
+    bool broken;                    /* the call was a poll, and its connection broke */
+    struct event_exported exported; /* without a call */
+};
+
+struct parked {
+    struct call *call; /* held */
+    int64_t deadline_us;
+    bool woken;
+};
+
+struct coordinator {
+    struct core *core; /* NULL while it is down */
+    struct core_config config;
+    struct actions actions;
+    struct rows rows, backup;
+    struct blobs blobs, backup_blobs;
+    bool has_backup;
+    struct transaction transaction;
+    struct inbox_item inbox[INBOX_MAX];
+    size_t inbox_count;
+    struct call *outbox[INBOX_MAX]; /* answered at the commit; held */
+    int outbox_status[INBOX_MAX];
+    size_t outbox_count;
+    struct parked parked[PARKED_MAX];
+    size_t parked_count;
+    struct action late[LATE_MAX];
+    size_t late_count;
+    struct event_exported exporting[EXPORTS_MAX];
+    bool exporting_busy[EXPORTS_MAX];
+    struct call *asking; /* of the event under way */
+    bool busy;           /* a commit is under way */
+    bool turn_asked;
+    int64_t timer_us;
+    bool disk_full, disk_low; /* of the blob store: as it is, as the core was told */
+    int64_t disk_look_us;
+    uint64_t lives, commits;
+    uint64_t ticket_key;
+    int64_t fsync_us;
+};
+
+/* Rows as the core takes them at a start. */
+struct restored_rows {
+    struct restored_job job[ROWS_JOBS_MAX];
+    size_t job_count;
+    struct plan plan[ROWS_JOBS_MAX];
+    size_t plan_count;
+    struct event event; /* points to the others and to the rows */
+};
+void coordinator_restored(const struct world *world, const struct rows *rows, struct restored_rows *out);
+
+int coordinator_new(struct world *world, struct err *err);
+void coordinator_free(struct world *world);
+
+/* A model by its name. */
+const struct model *coordinator_model(const struct world *world, const char *name);
+/* Of a snapshot of one of its units. */
+int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit);
+
+/* From its rows. */
+void coordinator_start(struct world *world);
+/* Its process dies here and now. */
+void coordinator_crash(struct world *world);
+/* A request has arrived. */
+void coordinator_take(struct world *world, struct call *call);
+/* The connection of a parked poll broke. */
+void coordinator_hang_up(struct world *world, struct call *call);
+/* Keep a copy of rows and blobs, and put it back (while it is down). */
+void coordinator_backup(struct world *world);
+void coordinator_restore_backup(struct world *world);
+
+/* Feed one event to the core; what it asks for is noted for the commit. */
+void coordinator_step(struct world *world, struct event *event, struct call *call);
+/* Think of a turn now. */
+void coordinator_poke(struct world *world);
+
+/* ---- answers.c ---- */
+/* A request that is answered from what is committed: polls, blobs, data sets. */
+void coordinator_look(struct world *world, struct call *call);
+/* Answer polls that were woken or have waited long enough. */
+void coordinator_run_parked(struct world *world);
+void coordinator_wake(struct world *world, const char *device_id);
+void coordinator_drop_parked(struct world *world);
+/* The body of an upload is here: admit it and make it durable. */
+void coordinator_take_upload(struct world *world, struct call *call);
+void coordinator_export(struct world *world, const struct action *action);
+
+#endif

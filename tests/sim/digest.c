@@ -1,0 +1,184 @@
+#include "tests/sim/digest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define LABEL UINT64_C(0x9ae16a3b2f90404f)
+#define TEST UINT64_C(0xc2b2ae3d27d4eb4f)
+
+uint64_t digest_mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + (b ^ UINT64_C(0x2545f4914f6cdd1d));
+    x ^= x >> 30;
+    x *= UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+void digest_text(uint64_t digest, char out[SHA256_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_SIZE - 1; i++) {
+        out[i] = digits[digest >> (60 - 4 * (i % 16)) & 15];
+    }
+    out[SHA256_SIZE - 1] = '\0';
+}
+
+uint64_t digest_of_text(const char *sha256)
+{
+    char half[17] = "";
+    memcpy(half, sha256, 16);
+    return strtoull(half, NULL, 16);
+}
+
+double digest_number(uint64_t digest)
+{
+    return (double)(digest >> 12);
+}
+
+uint64_t digest_initial(int64_t seed, size_t unit)
+{
+    return digest_mix((uint64_t)seed, unit);
+}
+
+uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch)
+{
+    return digest_mix(digest_mix((uint64_t)seed, (uint64_t)step), micro_batch);
+}
+
+uint64_t digest_test_samples(int64_t seed, size_t micro_batch)
+{
+    return digest_mix(digest_mix((uint64_t)seed, TEST), micro_batch);
+}
+
+/* ---- a stage ---- */
+
+uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input)
+{
+    uint64_t x = input;
+    ASSERT(slot < DIGEST_SLOTS_MAX);
+    for (size_t u = stage->first; u < stage->end; u++) {
+        stage->saved[slot][u] = x;
+        stage->running[u] = digest_mix(stage->running[u], x);
+        x = digest_mix(stage->state[u], x);
+    }
+    if (stage->end == stage->units) {
+        stage->saved[slot][stage->units] = x;
+        stage->loss = digest_mix(stage->loss, x);
+    }
+    return x;
+}
+
+uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient)
+{
+    const bool last = stage->end == stage->units;
+    uint64_t g = last ? digest_mix(stage->saved[slot][stage->units], LABEL) : gradient;
+    for (size_t u = stage->end; u-- > stage->first;) {
+        const uint64_t with = digest_mix(g, stage->saved[slot][u]);
+        stage->gradient[u] = digest_mix(stage->gradient[u], with);
+        g = digest_mix(with, stage->state[u]);
+    }
+    return g;
+}
+
+void digest_update(struct digest_stage *stage, int64_t step)
+{
+    for (size_t u = stage->first; u < stage->end; u++) {
+        const uint64_t change = digest_mix(stage->gradient[u], stage->running[u]);
+        stage->state[u] = digest_mix(digest_mix(stage->state[u], change), (uint64_t)step);
+        stage->gradient[u] = stage->running[u] = 0;
+    }
+    stage->loss = 0;
+}
+
+uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input)
+{
+    uint64_t x = input;
+    for (size_t u = stage->first; u < stage->end; u++) {
+        x = digest_mix(stage->state[u], x);
+    }
+    return x;
+}
+
+/* ---- the reference ---- */
+
+static double evaluate(const struct digest_stage *stage, int64_t seed, size_t test_batches)
+{
+    uint64_t sum = 0;
+    for (size_t m = 0; m < test_batches; m++) {
+        sum = digest_mix(sum, digest_evaluate(stage, digest_test_samples(seed, m)));
+    }
+    return digest_number(sum);
+}
+
+static void fill(struct reference *reference, int64_t seed, size_t micro_batches, size_t test_batches)
+{
+    struct digest_stage stage = {.end = reference->units, .units = reference->units};
+    for (size_t u = 0; u < stage.units; u++) {
+        stage.state[u] = digest_initial(seed, u);
+    }
+    for (int64_t step = 0; step <= reference->steps; step++) {
+        for (size_t m = 0; step > 0 && m < micro_batches; m++) {
+            (void)digest_forward(&stage, 0, digest_samples(seed, step, m));
+            (void)digest_backward(&stage, 0, 0);
+        }
+        if (step > 0) {
+            reference->loss[step] = digest_number(stage.loss);
+            digest_update(&stage, step);
+        }
+        memcpy(&reference->state[(size_t)step * stage.units], stage.state, stage.units * sizeof(stage.state[0]));
+        reference->evaluation[step] = evaluate(&stage, seed, test_batches);
+    }
+}
+
+int reference_new(int64_t seed, size_t units, int64_t steps, size_t micro_batches, size_t test_batches,
+                  struct reference **out, struct err *err)
+{
+    ASSERT(units <= DIGEST_UNITS_MAX);
+    struct reference *reference = calloc(1, sizeof(*reference));
+    if (reference) {
+        reference->steps = steps;
+        reference->units = units;
+        reference->state = calloc((size_t)(steps + 1) * units, sizeof(uint64_t));
+        reference->loss = calloc((size_t)(steps + 1), sizeof(double));
+        reference->evaluation = calloc((size_t)(steps + 1), sizeof(double));
+    }
+    if (!reference || !reference->state || !reference->loss || !reference->evaluation) {
+        reference_free(&reference);
+        return err_set(err, ERR_MEMORY, "reference");
+    }
+    fill(reference, seed, micro_batches, test_batches);
+    *out = reference;
+    return 0;
+}
+
+void reference_free(struct reference **pointer)
+{
+    if (*pointer) {
+        free((*pointer)->state);
+        free((*pointer)->loss);
+        free((*pointer)->evaluation);
+        free(*pointer);
+        *pointer = NULL;
+    }
+}
+
+uint64_t reference_unit(const struct reference *reference, int64_t version, size_t unit)
+{
+    ASSERT(version >= 0 && version <= reference->steps && unit < reference->units);
+    return reference->state[(size_t)version * reference->units + unit];
+}
+
+uint64_t reference_model(const struct reference *reference, int64_t version)
+{
+    uint64_t all = 0;
+    for (size_t u = 0; u < reference->units; u++) {
+        all = digest_mix(all, reference_unit(reference, version, u));
+    }
+    return all;
+}

@@ -1,0 +1,64 @@
+/* digest.h: training without arithmetic: the state of a unit is 64 bits that depend on everything that the real state
+ * depends on, in the same order. A step done twice, left out, or computed from two versions changes every later state.
+ * Pure. */
+#ifndef TESTS_SIM_DIGEST_H
+#define TESTS_SIM_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "schema/limits.h"
+
+#define DIGEST_UNITS_MAX 32
+#define DIGEST_SLOTS_MAX 32
+
+/* Order matters. */
+uint64_t digest_mix(uint64_t a, uint64_t b);
+/* As a content hash, and back. */
+void digest_text(uint64_t digest, char out[SHA256_SIZE]);
+uint64_t digest_of_text(const char *sha256);
+/* As a number that a metric can carry without loss. */
+double digest_number(uint64_t digest);
+
+/* Version 0 of a unit. */
+uint64_t digest_initial(int64_t seed, size_t unit);
+/* A micro-batch of the training set, and of the test set. */
+uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch);
+uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
+
+/* Units [first, end) of a model, at one version and on the way to the next. */
+struct digest_stage {
+    size_t first, end, units;
+    uint64_t state[DIGEST_UNITS_MAX];                       /* parameters, optimizer state */
+    uint64_t gradient[DIGEST_UNITS_MAX];                    /* summed over the micro-batches so far */
+    uint64_t running[DIGEST_UNITS_MAX];                     /* what forward passes leave behind */
+    uint64_t saved[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX + 1]; /* activations of micro-batches in flight */
+    uint64_t loss;                                          /* of the step; last stage */
+};
+
+uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
+/* `gradient`: from the next stage; ignored on the last one. */
+uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient);
+void digest_update(struct digest_stage *stage, int64_t step);
+/* Reads, and changes nothing. */
+uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input);
+
+/* What a job must come to: computed directly, on one device that nothing disturbs. */
+struct reference {
+    int64_t steps;
+    size_t units;
+    uint64_t *state;    /* [(steps + 1) * units] */
+    double *loss;       /* [steps + 1] */
+    double *evaluation; /* [steps + 1] */
+};
+
+int reference_new(int64_t seed, size_t units, int64_t steps, size_t micro_batches, size_t test_batches,
+                  struct reference **out, struct err *err);
+void reference_free(struct reference **reference);
+uint64_t reference_unit(const struct reference *reference, int64_t version, size_t unit);
+/* Of all units at a version: the exported model. */
+uint64_t reference_model(const struct reference *reference, int64_t version);
+
+#endif

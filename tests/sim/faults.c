@@ -1,0 +1,315 @@
+#include "tests/sim/faults.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "tests/sim/agent.h"
+#include "tests/sim/trace.h"
+
+enum kind {
+    FAULT_KILL,
+    FAULT_POWER,
+    FAULT_FREEZE,
+    FAULT_SLOW,
+    FAULT_CUT_PEERS,
+    FAULT_CUT_CENTER,
+    FAULT_CLOCK,
+    FAULT_CENTER_KILL,
+    FAULT_CENTER_STALL,
+    FAULT_DISK,
+    FAULT_BACKUP,
+    FAULT_BLACKOUT,
+    FAULT_KINDS,
+};
+
+/* How many of a kind a seed has at most, and how many seeds in a hundred have it. */
+static const struct {
+    int64_t most, seeds;
+} usual[FAULT_KINDS] = {
+    [FAULT_KILL] = {12, 60}, [FAULT_POWER] = {6, 30},       [FAULT_FREEZE] = {8, 40},
+    [FAULT_SLOW] = {4, 30},  [FAULT_CUT_PEERS] = {8, 30},   [FAULT_CUT_CENTER] = {6, 30},
+    [FAULT_CLOCK] = {4, 20}, [FAULT_CENTER_KILL] = {8, 40}, [FAULT_CENTER_STALL] = {6, 30},
+    [FAULT_DISK] = {2, 15},  [FAULT_BACKUP] = {6, 10},      [FAULT_BLACKOUT] = {2, 15},
+};
+
+int faults_new(struct world *world, struct err *err)
+{
+    world->faults = calloc(1, sizeof(*world->faults));
+    return world->faults ? 0 : err_set(err, ERR_MEMORY, "faults");
+}
+
+void faults_free(struct world *world)
+{
+    free(world->faults);
+    world->faults = NULL;
+}
+
+/* ---- coming back ---- */
+
+static void start_device(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    world->actor[ACTOR_DEVICE + number].powered = true;
+    agent_start(world, world->agent[number]);
+}
+
+static void start_coordinator(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    (void)number;
+    if (!world->actor[ACTOR_COORDINATOR].up) {
+        world->actor[ACTOR_COORDINATOR].powered = true;
+        if (world->faults->restores) {
+            world->faults->restores = false;
+            coordinator_restore_backup(world);
+        }
+        coordinator_start(world);
+    }
+}
+
+static int64_t pause_us(struct world *world, int64_t most_us)
+{
+    /* Short ones are as likely as long ones. */
+    const int64_t scale = world_draw(world, DRAW_FAULTS, 0, 3);
+    return MS + world_draw(world, DRAW_FAULTS, 0, most_us >> (2 * scale));
+}
+
+void faults_restart_coordinator(struct world *world)
+{
+    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, world->faults->restart_us_max), start_coordinator, NULL,
+             0);
+}
+
+/* ---- single faults ---- */
+
+void faults_kill_device(struct world *world, size_t index, int64_t back_us)
+{
+    agent_crash(world, world->agent[index]);
+    world_at(world, ACTOR_NONE, world->now_us + back_us, start_device, NULL, (int64_t)index);
+}
+
+void faults_power_off(struct world *world, size_t index, int64_t back_us)
+{
+    world->actor[ACTOR_DEVICE + index].powered = false;
+    TRACE(world, ACTOR_DEVICE + (int)index, "loses power");
+    faults_kill_device(world, index, back_us);
+}
+
+void faults_freeze(struct world *world, int actor, int64_t us)
+{
+    TRACE(world, actor, "freezes for %" PRId64 " ms", us / MS);
+    world->actor[actor].thaw_us = world->now_us + us;
+}
+
+void faults_cut(struct world *world, int from, int to, bool cut)
+{
+    TRACE(world, ACTOR_NONE, "%s from %s to %s", cut ? "nothing passes" : "messages pass", world->actor[from].label,
+          world->actor[to].label);
+    world->net->cut[from][to] = cut;
+}
+
+void faults_kill_coordinator(struct world *world, int64_t back_us)
+{
+    TRACE(world, ACTOR_COORDINATOR, "dies");
+    coordinator_crash(world);
+    world_at(world, ACTOR_NONE, world->now_us + back_us, start_coordinator, NULL, 0);
+}
+
+static void join(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    const int from = (int)(number / ACTORS_MAX), to = (int)(number % ACTORS_MAX);
+    if (world->net->cut[from][to]) {
+        faults_cut(world, from, to, false);
+    }
+}
+
+/* In both directions, or in one. */
+static void cut(struct world *world, int a, int b)
+{
+    const int64_t ways = world_draw(world, DRAW_FAULTS, 1, 3);
+    const int64_t until_us = world->now_us + pause_us(world, 30 * SECOND);
+    if (ways & 1) {
+        faults_cut(world, a, b, true);
+        world_at(world, ACTOR_NONE, until_us, join, NULL, a * ACTORS_MAX + b);
+    }
+    if (ways & 2) {
+        faults_cut(world, b, a, true);
+        world_at(world, ACTOR_NONE, until_us, join, NULL, b * ACTORS_MAX + a);
+    }
+}
+
+static void be_usual(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    world->agent[number]->slowness = world->agent[number]->usual_slowness;
+}
+
+static void slow_down(struct world *world, size_t index)
+{
+    struct agent *agent = world->agent[index];
+    const int64_t factor = world_draw(world, DRAW_FAULTS, 2, 30);
+    TRACE(world, agent->actor, "is %" PRId64 " times slower", factor);
+    agent->slowness = agent->usual_slowness * factor;
+    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 20 * SECOND), be_usual, NULL, (int64_t)index);
+}
+
+static void free_disk(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    (void)number;
+    world->coordinator->disk_full = false;
+}
+
+static void jump(struct world *world)
+{
+    const int actor = (int)world_draw(world, DRAW_FAULTS, 0, (int64_t)(ACTOR_DEVICE + world->agent_count) - 1);
+    const int64_t ms = world_draw(world, DRAW_FAULTS, 1, 60000);
+    TRACE(world, actor, "its clock jumps %" PRId64 " ms", ms);
+    world->actor[actor].ahead_us += ms * MS;
+    world->actor[actor].wall_ms += world_draw(world, DRAW_FAULTS, -100000, 100000);
+    if (actor == ACTOR_COORDINATOR && world->actor[actor].up) {
+        coordinator_poke(world);
+    } else if (actor >= ACTOR_DEVICE) {
+        agent_poke(world, agent_of(world, actor));
+    }
+}
+
+/* Everybody loses power at once. */
+static void black_out(struct world *world)
+{
+    const bool center = world_chance(world, DRAW_FAULTS, 600000);
+    for (size_t i = 0; i < world->agent_count; i++) {
+        faults_power_off(world, i, pause_us(world, world->faults->restart_us_max));
+    }
+    if (center) {
+        world->actor[ACTOR_COORDINATOR].powered = false;
+        faults_kill_coordinator(world, pause_us(world, world->faults->restart_us_max));
+    }
+}
+
+static void strike(struct world *world, void *arg, int64_t number)
+{
+    const size_t agent = (size_t)world_draw(world, DRAW_FAULTS, 0, (int64_t)world->agent_count - 1);
+    const size_t other = (size_t)world_draw(world, DRAW_FAULTS, 0, (int64_t)world->agent_count - 1);
+    const int actor = ACTOR_DEVICE + (int)agent;
+    const int64_t back_us = pause_us(world, world->faults->restart_us_max);
+    (void)arg;
+    if (!world->faults->on) {
+        return;
+    }
+    switch ((enum kind)number) {
+    case FAULT_KILL: faults_kill_device(world, agent, back_us); break;
+    case FAULT_POWER: faults_power_off(world, agent, back_us); break;
+    case FAULT_FREEZE: faults_freeze(world, actor, pause_us(world, 25 * SECOND)); break;
+    case FAULT_SLOW: slow_down(world, agent); break;
+    case FAULT_CUT_PEERS:
+        if (agent != other) {
+            cut(world, actor, ACTOR_DEVICE + (int)other);
+        }
+        break;
+    case FAULT_CUT_CENTER: cut(world, actor, ACTOR_COORDINATOR); break;
+    case FAULT_CLOCK: jump(world); break;
+    case FAULT_CENTER_KILL: faults_kill_coordinator(world, back_us); break;
+    case FAULT_CENTER_STALL: faults_freeze(world, ACTOR_COORDINATOR, pause_us(world, 15 * SECOND)); break;
+    case FAULT_DISK:
+        TRACE(world, ACTOR_COORDINATOR, "has no disk left");
+        world->coordinator->disk_full = true;
+        world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 30 * SECOND), free_disk, NULL, 0);
+        break;
+    case FAULT_BACKUP:
+        if (!world->coordinator->has_backup) {
+            TRACE(world, ACTOR_COORDINATOR, "is backed up");
+            coordinator_backup(world);
+        } else {
+            world->faults->restores = true;
+            faults_kill_coordinator(world, back_us);
+        }
+        break;
+    case FAULT_BLACKOUT: black_out(world); break;
+    case FAULT_KINDS: break;
+    }
+}
+
+enum crash_point faults_crash_point(struct world *world)
+{
+    const struct faults *faults = world->faults;
+    if (faults->crash_commit > 0 && world->coordinator->commits + 1 == faults->crash_commit &&
+        world->coordinator->lives == 1) {
+        return faults->crash_point;
+    }
+    if (!faults->on) {
+        return CRASH_NOT;
+    }
+    if (world_chance(world, DRAW_FAULTS, faults->crash_before)) {
+        return CRASH_BEFORE_COMMIT;
+    }
+    return world_chance(world, DRAW_FAULTS, faults->crash_after) ? CRASH_AFTER_COMMIT : CRASH_NOT;
+}
+
+/* ---- all of them ---- */
+
+static int64_t rate(struct world *world, int64_t seeds, int64_t most)
+{
+    const bool has = world_draw(world, DRAW_FAULTS, 1, 100) <= seeds;
+    const int64_t drawn = world_draw(world, DRAW_FAULTS, 0, most);
+    return has ? drawn : 0;
+}
+
+static void draw_net(struct world *world)
+{
+    struct net_rates *rates = &world->net->rates;
+    rates->lose_request = rate(world, 20, 5000);
+    rates->lose_answer = rate(world, 20, 5000);
+    rates->break_request = rate(world, 30, 20000);
+    rates->break_answer = rate(world, 30, 20000);
+    rates->doubled = rate(world, 40, 50000);
+    rates->slow = rate(world, 40, 50000);
+    rates->slow_us = world_draw(world, DRAW_FAULTS, MS, 3 * SECOND);
+}
+
+void faults_begin(struct world *world)
+{
+    struct faults *faults = world->faults;
+    struct net_rates *rates = &world->net->rates;
+    rates->delay_us = world_draw(world, DRAW_FAULTS, 50, 2000);
+    rates->jitter_us = world_draw(world, DRAW_FAULTS, 10, 5000);
+    faults->any = world_draw(world, DRAW_FAULTS, 1, 100) > 8;
+    if (!faults->any) {
+        return; /* a calm seed: nothing may fail at all */
+    }
+    faults->on = true;
+    faults->end_us = world_draw(world, DRAW_FAULTS, 5 * SECOND, 60 * SECOND);
+    faults->restart_us_max = world_draw(world, DRAW_FAULTS, 10 * MS, 25 * SECOND);
+    faults->crash_before = rate(world, 25, 20000);
+    faults->crash_after = rate(world, 25, 20000);
+    draw_net(world);
+    for (int64_t kind = 0; kind < FAULT_KINDS; kind++) {
+        const int64_t count = rate(world, usual[kind].seeds, usual[kind].most);
+        for (int64_t i = 0; i < count; i++) {
+            world_at(world, ACTOR_NONE, world_draw(world, DRAW_FAULTS, 100 * MS, faults->end_us), strike, NULL, kind);
+        }
+    }
+}
+
+void faults_heal(struct world *world)
+{
+    const struct net_rates calm = {.delay_us = world->net->rates.delay_us, .jitter_us = world->net->rates.jitter_us};
+    TRACE(world, ACTOR_NONE, "everything is healed");
+    world->faults->on = false;
+    world->net->rates = calm;
+    world->coordinator->disk_full = false;
+    for (int from = 0; from < ACTORS_MAX; from++) {
+        world->actor[from].powered = true;
+        world->actor[from].thaw_us = 0;
+        for (int to = 0; to < ACTORS_MAX; to++) {
+            world->net->cut[from][to] = false;
+        }
+    }
+    start_coordinator(world, NULL, 0);
+    for (size_t i = 0; i < world->agent_count; i++) {
+        be_usual(world, NULL, (int64_t)i);
+        agent_start(world, world->agent[i]);
+    }
+}

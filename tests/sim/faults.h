@@ -1,0 +1,38 @@
+/* faults.h: what goes wrong, drawn by the seed: how often calls are lost, which machines die, freeze, are cut off, when
+ * the coordinator dies in the middle of a commit. One thread. */
+#ifndef TESTS_SIM_FAULTS_H
+#define TESTS_SIM_FAULTS_H
+
+#include "tests/sim/coordinator.h"
+#include "tests/sim/world.h"
+
+struct faults {
+    bool on;
+    bool any;                          /* something can go wrong at all in this seed */
+    int64_t end_us;                    /* from then on nothing does */
+    int64_t crash_before, crash_after; /* in a million commits */
+    bool restores;                     /* its backup is put back before it starts next */
+    uint64_t crash_commit;             /* for stories: the commit, counted from 1, at which it dies; 0: none */
+    enum crash_point crash_point;      /* of it */
+    int64_t restart_us_max;            /* how long a dead process stays dead at most */
+};
+
+int faults_new(struct world *world, struct err *err);
+void faults_free(struct world *world);
+/* Draw everything, and begin. */
+void faults_begin(struct world *world);
+/* Everything is healed and started again. */
+void faults_heal(struct world *world);
+/* Asked at each commit. */
+enum crash_point faults_crash_point(struct world *world);
+/* The coordinator has died: when does it come back? */
+void faults_restart_coordinator(struct world *world);
+
+/* ---- single faults, also for stories ---- */
+void faults_kill_device(struct world *world, size_t index, int64_t back_us);
+void faults_power_off(struct world *world, size_t index, int64_t back_us);
+void faults_freeze(struct world *world, int actor, int64_t us);
+void faults_cut(struct world *world, int from, int to, bool cut);
+void faults_kill_coordinator(struct world *world, int64_t back_us);
+
+#endif

@@ -1,0 +1,274 @@
+/* What a run takes and gives by calls that it repeats: data sets, units, pings, uploads (agent/build, runtime/fetch).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/run.h"
+#include "tests/sim/trace.h"
+
+#define PATIENCE_US (60 * SECOND)
+#define UPLOAD_PATIENCE_US (600 * SECOND)
+#define RETRY_US_FIRST (20 * MS)
+#define RETRY_US_MAX SECOND
+#define STALL_US (10 * SECOND)
+#define BODY_US (30 * MS)
+
+static void try_next(struct world *world, struct run *run);
+
+/* ---- what is next ---- */
+
+static bool has_data(const struct agent *agent, const char *sha256)
+{
+    for (size_t i = 0; i < agent->data_count; i++) {
+        if (strcmp(agent->data[i], sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct call *data_call(struct world *world, struct run *run)
+{
+    const struct assignment_run *told = run->told;
+    const bool reads = told->stage_index == 0 || told->stage_index + 1 == told->stage_count;
+    const bool tests = told->job_spec.evaluate_every_epochs > 0;
+    const char *const set[] = {told->data.train_sha256, tests ? told->data.test_sha256 : ""};
+    while (run->fetch.at < 2 && (!reads || set[run->fetch.at][0] == '\0' || has_data(run->agent, set[run->fetch.at]))) {
+        run->fetch.at++;
+    }
+    if (run->fetch.at == 2) {
+        return NULL;
+    }
+    struct call *call = net_call(world, CALL_GET_DATA, run->agent->actor, ACTOR_COORDINATOR);
+    memcpy(call->unit.sha256, set[run->fetch.at], SHA256_SIZE);
+    return call;
+}
+
+static struct call *peer_call(struct world *world, struct run *run, enum call_type type, const struct device_id *peer,
+                              const char *url, const char *ticket)
+{
+    struct call *call = net_call(world, type, run->agent->actor, agent_at(world, url));
+    run->fetch.device = *peer;
+    call->peer.job = run->told->job;
+    call->peer.generation = run->told->generation;
+    memcpy(call->peer.ticket, ticket, TICKET_SIZE);
+    return call;
+}
+
+/* The unit is here. false: it is not what it should be. */
+static bool load(struct world *world, struct run *run, const struct source *source, uint64_t digest)
+{
+    char hash[SHA256_SIZE];
+    digest_text(digest, hash);
+    if (strcmp(hash, source->sha256) != 0) {
+        char text[MESSAGE_SIZE];
+        (void)snprintf(text, sizeof(text), "unit %" PRId64 ": its hash is %.12s, expected %.12s", source->unit, hash,
+                       source->sha256);
+        run_fail(world, run, source->from == SOURCE_DEVICE ? "peer" : "internal", text);
+        return false;
+    }
+    run->stage.state[source->unit] = digest;
+    run->fetch.at++;
+    return true;
+}
+
+/* Take units that need no call; the call for the next one that does. NULL: all are here, or the run has failed. */
+static struct call *unit_call(struct world *world, struct run *run)
+{
+    const struct assignment_run *told = run->told;
+    while (run->fetch.at < told->source_count) {
+        const struct source *source = &told->source[run->fetch.at];
+        ASSERT(source->unit == told->first + (int64_t)run->fetch.at);
+        if (source->from == SOURCE_SEED) {
+            ASSERT(told->resume_version == 0);
+            run->stage.state[source->unit] = digest_initial(told->job_spec.seed, (size_t)source->unit);
+            run->fetch.at++;
+        } else if (source->from == SOURCE_SELF) {
+            const struct snapshot *own = agent_snapshot(run->agent, told->job.text, told->resume_version, source->unit);
+            if (!own) {
+                run_fail(world, run, "internal", "this device does not hold that version");
+                return NULL;
+            }
+            if (!load(world, run, source, own->digest)) {
+                return NULL;
+            }
+        } else if (source->from == SOURCE_DEVICE) {
+            struct call *call = peer_call(world, run, CALL_GET_SNAPSHOT, &source->device, source->url, source->ticket);
+            call->peer.version = told->resume_version;
+            call->peer.unit = source->unit;
+            return call;
+        } else {
+            struct call *call = net_call(world, CALL_GET_BLOB, run->agent->actor, ACTOR_COORDINATOR);
+            memcpy(call->unit.sha256, source->sha256, SHA256_SIZE);
+            return call;
+        }
+    }
+    return NULL;
+}
+
+static struct call *ping_call(struct world *world, struct run *run)
+{
+    const struct assignment_run *told = run->told;
+    run->fetch.at += run->fetch.at == 0 && !told->has_previous;
+    run->fetch.at += run->fetch.at == 1 && !told->has_next;
+    if (run->fetch.at == 2) {
+        return NULL;
+    }
+    const struct peer *peer = run->fetch.at == 0 ? &told->previous : &told->next;
+    return peer_call(world, run, CALL_PING, &peer->device, peer->url, peer->ticket);
+}
+
+static struct call *upload_call(struct world *world, struct run *run)
+{
+    const struct assignment_run *told = run->told;
+    const int64_t unit = told->first + (int64_t)run->fetch.at;
+    if (unit == told->end) {
+        return NULL;
+    }
+    const struct snapshot *held = agent_snapshot(run->agent, told->job.text, run->upload_version, unit);
+    if (!held) {
+        run_fail(world, run, "internal", "a unit to upload is not held");
+        return NULL;
+    }
+    struct call *call = net_call(world, CALL_PUT_BLOB, run->agent->actor, ACTOR_COORDINATOR);
+    call->unit = (struct center_unit){.job = told->job,
+                                      .version = run->upload_version,
+                                      .unit = unit,
+                                      .generation = told->generation,
+                                      .bytes = held->holding.bytes};
+    memcpy(call->unit.sha256, held->holding.sha256, SHA256_SIZE);
+    call->digest = held->digest;
+    return call;
+}
+
+static struct call *next_call(struct world *world, struct run *run)
+{
+    switch (run->state) {
+    case RUN_DATA: return data_call(world, run);
+    case RUN_UNITS: return unit_call(world, run);
+    case RUN_PINGS: return ping_call(world, run);
+    case RUN_UPLOADS: return upload_call(world, run);
+    case RUN_WAITS:
+    case RUN_TRAINS:
+    case RUN_STOPPED:
+    case RUN_RESTS:
+    case RUN_ENDED: break;
+    }
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static void take_body(struct world *world, struct run *run, const struct call *call)
+{
+    if (call->type == CALL_GET_DATA) {
+        ASSERT(run->agent->data_count < DATA_SETS_MAX);
+        memcpy(run->agent->data[run->agent->data_count++], call->unit.sha256, SHA256_SIZE);
+    } else if (call->type == CALL_GET_SNAPSHOT || call->type == CALL_GET_BLOB) {
+        run->bytes_moved += call->type == CALL_GET_SNAPSHOT ? run->told->source[run->fetch.at].bytes : 0;
+        (void)load(world, run, &run->told->source[run->fetch.at], call->digest);
+        return;
+    }
+    run->fetch.at++;
+}
+
+static const char *error_code(const struct run *run, const struct call *call)
+{
+    return run->state == RUN_DATA                                       ? "data"
+           : call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT ? "peer"
+                                                                        : "internal";
+}
+
+static void try_again(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    if (run && !run->cancelled && !run->fetch.call) {
+        try_next(world, run);
+    }
+}
+
+static void answered(struct world *world, struct call *call)
+{
+    struct run *run = run_find(call->owner, call->number);
+    if (!run || run->fetch.call != call) {
+        return;
+    }
+    struct fetch *fetch = &run->fetch;
+    const bool of_peer = call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT;
+    fetch->call = NULL;
+    if (of_peer) {
+        run_trouble(world, run, &fetch->trouble, call);
+    }
+    if (call->network == 0 && call->status >= 200 && call->status < 300) {
+        fetch->failing_since_us = 0;
+        fetch->wait_us = RETRY_US_FIRST;
+        take_body(world, run, call);
+        run = run_find(call->owner, call->number); /* a wrong body has ended it */
+        if (run && !run->cancelled) {
+            try_next(world, run);
+        }
+        return;
+    }
+    const bool again = call->network != 0 || call->status == 429 || call->status >= 500;
+    if (fetch->failing_since_us == 0) {
+        fetch->failing_since_us = fetch->began_us;
+    }
+    const int64_t peer_us = run->told->peer_ms * MS;
+    const int64_t patience_us = of_peer && call->network != 0 ? peer_us : fetch->patience_us;
+    if (!again || world->now_us - fetch->failing_since_us > patience_us) {
+        char text[MESSAGE_SIZE];
+        (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
+                       call_type_names[call->type], call->network ? call->network : call->status, call->text);
+        run_fail(world, run, error_code(run, call), text);
+        return;
+    }
+    world_at(world, run->agent->actor, world->now_us + fetch->wait_us, try_again, run->agent, run->serial);
+    fetch->wait_us = 2 * fetch->wait_us < RETRY_US_MAX ? 2 * fetch->wait_us : RETRY_US_MAX;
+}
+
+static void try_next(struct world *world, struct run *run)
+{
+    const struct agent *agent = run->agent;
+    const int64_t serial = run->serial;
+    struct call *call = next_call(world, run);
+    run = run_find(agent, serial);
+    if (!run || run->cancelled) {
+        ASSERT(!call);
+        return;
+    }
+    if (!call) {
+        run_advance(world, run);
+        return;
+    }
+    run->fetch.call = call;
+    run->fetch.began_us = world->now_us;
+    call->done = answered;
+    call->owner = run->agent;
+    call->number = run->serial;
+    call->device = run->agent->id;
+    memcpy(call->boot, run->agent->boot, ID_SIZE);
+    call->timeout_us = STALL_US;
+    call->body_us = call->type == CALL_PING ? 0 : world_draw(world, DRAW_DEVICE, MS, BODY_US);
+    net_send(world, call);
+}
+
+void run_fetch(struct world *world, struct run *run, enum run_state state)
+{
+    run->fetch_began_us = state == RUN_UNITS ? world->now_us : run->fetch_began_us;
+    run->fetched_us = run->state == RUN_UNITS ? world->now_us : run->fetched_us;
+    run->state = state;
+    run->fetch = (struct fetch){.patience_us = state == RUN_UPLOADS ? UPLOAD_PATIENCE_US : PATIENCE_US,
+                                .wait_us = RETRY_US_FIRST};
+    try_next(world, run);
+}
+
+void run_fetch_cancel(struct world *world, struct run *run)
+{
+    if (run->fetch.call) {
+        net_cancel(world, run->fetch.call);
+        run->fetch.call = NULL;
+    }
+}

@@ -1,0 +1,291 @@
+/* A device's peer side (agent/peer/access, server, receive): who is let in, tensors into slots, snapshots out. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/agent.h"
+#include "tests/sim/run.h"
+
+#define PARK_US (2 * SECOND)
+
+enum verdict { GRANTED = 0, WRONG_TICKET = 403, STALE = 409, EARLY = 503 };
+
+/* ---- who is let in ---- */
+
+static int64_t newest_generation(const struct agent *agent, const char *job)
+{
+    int64_t newest = strcmp(agent->access_job.text, job) == 0 ? agent->access_generation : 0;
+    for (size_t i = 0; i < agent->caller_count; i++) {
+        const struct caller *caller = &agent->caller[i];
+        if (strcmp(caller->job.text, job) == 0 && caller->generation > newest) {
+            newest = caller->generation;
+        }
+    }
+    return newest;
+}
+
+static enum verdict judge(const struct agent *agent, const struct peer_request *peer)
+{
+    for (size_t i = 0; i < agent->caller_count; i++) {
+        const struct caller *caller = &agent->caller[i];
+        if (caller->generation == peer->generation && strcmp(caller->job.text, peer->job.text) == 0 &&
+            strcmp(caller->ticket, peer->ticket) == 0) {
+            return GRANTED;
+        }
+    }
+    const int64_t newest = newest_generation(agent, peer->job.text);
+    return peer->generation == newest ? WRONG_TICKET : peer->generation < newest ? STALE : EARLY;
+}
+
+static enum verdict find_stage(const struct agent *agent, const struct peer_request *peer, struct run **out)
+{
+    struct run *run = agent->stage;
+    const bool same = run && strcmp(run->told->job.text, peer->job.text) == 0;
+    *out = same && run->told->generation == peer->generation ? run : NULL;
+    const bool older =
+        strcmp(agent->access_job.text, peer->job.text) == 0 && peer->generation < agent->access_generation;
+    return *out ? GRANTED : older ? STALE : EARLY;
+}
+
+/* ---- tensors ---- */
+
+static void let_go(struct world *world, struct receive *receive)
+{
+    net_release(world, receive->call);
+    receive->call = NULL;
+}
+
+/* The stage that the tensor is for, as long as it takes any. */
+static struct run *stage_of(const struct agent *agent, const struct receive *receive)
+{
+    return agent->stage && agent->stage->serial == receive->serial ? agent->stage : NULL;
+}
+
+static void take_whole(struct world *world, struct run *run, struct receive *receive)
+{
+    const struct peer_request *peer = &receive->call->peer;
+    if (receive->marks) {
+        pipeline_mark(run->pipeline, peer->transfer.step);
+    } else if (!receive->duplicate) {
+        if (!pipeline_holds(run->pipeline, &peer->transfer, &receive->claim)) {
+            net_answer(world, receive->call, EARLY); /* it is on its way by another connection */
+            return;
+        }
+        uint64_t *slot = peer->transfer.kind == TRANSFER_GRADIENT ? run->gradient_slot : run->input_slot;
+        slot[receive->claim.slot] = peer->digest;
+        receive->claim.mark = peer->mark;
+        const bool received = pipeline_received(run->pipeline, &peer->transfer, &receive->claim);
+        ASSERT(received);
+    }
+    net_answer(world, receive->call, 204);
+    run_work(world, run);
+}
+
+static void body_is_here(struct world *world, void *arg, int64_t number)
+{
+    struct call *call = arg;
+    struct agent *agent = agent_of(world, call->to);
+    (void)number;
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        struct receive *receive = &agent->receive[i];
+        if (receive->call != call || receive->parked) {
+            continue;
+        }
+        struct run *run = stage_of(agent, receive);
+        const bool broken = world_chance(world, DRAW_NET, world->net->rates.break_request);
+        if (run && broken && !receive->marks && !receive->duplicate) {
+            pipeline_abandon(run->pipeline, &call->peer.transfer, &receive->claim);
+        }
+        if (broken) {
+            net_break(world, call);
+        } else if (run) {
+            take_whole(world, run, receive);
+        } else {
+            net_answer(world, call, 204); /* a stage that has ended takes what its slots still have room for */
+        }
+        let_go(world, receive);
+        return;
+    }
+}
+
+/* Ask for the slot, again if need be. */
+static void offer(struct world *world, struct run *run, struct receive *receive)
+{
+    struct call *call = receive->call;
+    switch (pipeline_offer(run->pipeline, &call->peer.transfer, &receive->claim)) {
+    case PIPELINE_TAKE: break;
+    case PIPELINE_MARK: receive->marks = true; break;
+    case PIPELINE_DUPLICATE: receive->duplicate = true; break;
+    case PIPELINE_FULL: receive->parked = true; return;
+    case PIPELINE_REFUSE:
+        net_answer(world, call, 422);
+        let_go(world, receive);
+        return;
+    }
+    if (receive->marks != call->peer.last && !receive->duplicate) {
+        net_answer(world, call, 422);
+        let_go(world, receive);
+        return;
+    }
+    receive->parked = false;
+    world_at_call(world, run->agent->actor, world->now_us + call->body_us, body_is_here, call);
+}
+
+static void park_over(struct world *world, void *arg, int64_t number)
+{
+    (void)number;
+    peer_room(world, agent_of(world, ((const struct call *)arg)->to));
+}
+
+void peer_room(struct world *world, struct agent *agent)
+{
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        struct receive *receive = &agent->receive[i];
+        if (!receive->call || !receive->parked) {
+            continue;
+        }
+        struct run *run = stage_of(agent, receive);
+        if (!run || receive->deadline_us <= world->now_us) {
+            net_answer(world, receive->call, EARLY);
+            let_go(world, receive);
+        } else {
+            offer(world, run, receive);
+        }
+    }
+}
+
+static void take_tensor(struct world *world, struct agent *agent, struct call *call)
+{
+    const struct peer_request *peer = &call->peer;
+    struct run *run = NULL;
+    const enum verdict verdict = find_stage(agent, peer, &run);
+    if (verdict != GRANTED) {
+        net_answer(world, call, (int)verdict);
+        return;
+    }
+    const int64_t border = peer->transfer.kind == TRANSFER_GRADIENT ? run->told->end : run->told->first;
+    size_t at = 0;
+    while (at < RECEIVES_MAX && agent->receive[at].call) {
+        at++;
+    }
+    if (peer->boundary != border || at == RECEIVES_MAX) {
+        net_answer(world, call, at == RECEIVES_MAX ? 503 : 422);
+        return;
+    }
+    struct receive *receive = &agent->receive[at];
+    net_hold(call);
+    *receive = (struct receive){.call = call, .serial = run->serial, .deadline_us = world->now_us + PARK_US};
+    offer(world, run, receive);
+    if (receive->call == call && receive->parked) {
+        world_at_call(world, agent->actor, receive->deadline_us, park_over, call);
+    }
+}
+
+static void give_snapshot(struct world *world, const struct agent *agent, struct call *call)
+{
+    const struct peer_request *peer = &call->peer;
+    const struct snapshot *held = agent_snapshot(agent, peer->job.text, peer->version, peer->unit);
+    call->digest = held ? held->digest : 0;
+    net_answer(world, call, held ? 200 : 404);
+}
+
+/* ---- replicas ---- */
+
+static bool holds_same(const struct agent *agent, const struct peer_request *peer)
+{
+    for (size_t i = 0; i < agent->snapshot_count; i++) {
+        const struct holding *holding = &agent->snapshot[i].holding;
+        if (holding->unit == peer->unit && strcmp(holding->sha256, peer->sha256) == 0 &&
+            strcmp(holding->job.text, peer->job.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Within what the plan promised. */
+static bool has_room(const struct agent *agent, const struct holding *holding)
+{
+    int64_t held = 0, present = 0;
+    const struct run *run = agent->stage;
+    if (!run || run->told->generation != holding->generation || strcmp(run->told->job.text, holding->job.text) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < agent->snapshot_count; i++) {
+        const struct snapshot *snapshot = &agent->snapshot[i];
+        const bool same = strcmp(snapshot->holding.job.text, holding->job.text) == 0;
+        held += snapshot->replica ? snapshot->holding.bytes : 0;
+        present += snapshot->replica && same && snapshot->holding.generation == holding->generation
+                       ? snapshot->holding.bytes
+                       : 0;
+    }
+    return replication_has_room(run->told->replica_bytes, held, present, holding->bytes);
+}
+
+static void replica_is_here(struct world *world, void *arg, int64_t number)
+{
+    struct call *call = arg;
+    struct agent *agent = agent_of(world, call->to);
+    const struct peer_request *peer = &call->peer;
+    (void)number;
+    struct holding holding = {.job = peer->job,
+                              .generation = peer->generation,
+                              .version = peer->version,
+                              .unit = peer->unit,
+                              .bytes = peer->bytes};
+    const enum verdict verdict = judge(agent, peer);
+    if (verdict != GRANTED) { /* it has gone on to another generation meanwhile */
+        net_answer(world, call, (int)verdict);
+        return;
+    }
+    char hash[SHA256_SIZE];
+    digest_text(peer->digest, hash);
+    memcpy(holding.sha256, hash, SHA256_SIZE);
+    if (world_chance(world, DRAW_NET, world->net->rates.break_request)) {
+        net_break(world, call);
+    } else if (strcmp(hash, peer->sha256) != 0) {
+        net_answer(world, call, 422);
+    } else if (!has_room(agent, &holding) || !agent_keep(world, agent, &holding, peer->digest, true)) {
+        net_answer(world, call, 507);
+    } else {
+        net_answer(world, call, 204);
+    }
+}
+
+static void take_replica(struct world *world, struct agent *agent, struct call *call)
+{
+    const struct snapshot *held = agent_snapshot(agent, call->peer.job.text, call->peer.version, call->peer.unit);
+    if (held && held->holding.generation > call->peer.generation) {
+        net_answer(world, call, STALE);
+    } else if (call->empty && !holds_same(agent, &call->peer)) {
+        net_answer(world, call, 404);
+    } else {
+        call->peer.digest = call->empty ? digest_of_text(call->peer.sha256) : call->peer.digest;
+        world_at_call(world, agent->actor, world->now_us + call->body_us, replica_is_here, call);
+    }
+}
+
+void peer_take(struct world *world, struct agent *agent, struct call *call)
+{
+    const enum verdict verdict = judge(agent, &call->peer);
+    if (verdict != GRANTED) {
+        net_answer(world, call, (int)verdict);
+    } else if (call->type == CALL_PUT_TENSOR) {
+        take_tensor(world, agent, call);
+    } else if (call->type == CALL_PUT_REPLICA) {
+        take_replica(world, agent, call);
+    } else if (call->type == CALL_GET_SNAPSHOT) {
+        give_snapshot(world, agent, call);
+    } else {
+        ASSERT(call->type == CALL_PING);
+        net_answer(world, call, 204);
+    }
+}
+
+void peer_drop(struct world *world, struct agent *agent)
+{
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        if (agent->receive[i].call) {
+            let_go(world, &agent->receive[i]);
+        }
+    }
+}

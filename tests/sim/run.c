@@ -1,0 +1,326 @@
+#include "tests/sim/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/trace.h"
+
+#define BUILD_US (20 * MS)
+
+const char *const run_state_names[] = {"waits",   "opens its data", "takes units", "pings", "trains",
+                                       "stopped", "uploads",        "rests",       "ended"};
+
+/* ---- reports ---- */
+
+static void tell(struct world *world, const struct run *run, enum session_event_type type, int64_t version)
+{
+    const struct session_event event = {.type = type, .serial = run->serial, .version = version};
+    agent_report(world, run->agent, &event);
+}
+
+void run_fail(struct world *world, struct run *run, const char *code, const char *text)
+{
+    if (!run->failed && !run->cancelled) {
+        struct session_event event = {.type = SESSION_FAILED, .serial = run->serial};
+        run->failed = true;
+        (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
+        (void)snprintf(event.error.message, sizeof(event.error.message), "%.120s", text);
+        TRACE(world, run->agent->actor, "generation %" PRId64 " fails: %s: %s", run->told->generation, code, text);
+        agent_report(world, run->agent, &event);
+    }
+    run_cancel(world, run);
+}
+
+/* ---- the way ---- */
+
+static void build(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    if (!run || run->state != RUN_WAITS || run->cancelled) {
+        return;
+    }
+    if (run->told->source_count != (size_t)(run->told->end - run->told->first)) {
+        run_fail(world, run, "format", "the sources do not cover the units");
+    } else {
+        run_fetch(world, run, RUN_DATA);
+    }
+}
+
+/* The run before has ended. */
+static void begin(struct world *world, struct run *run)
+{
+    run_free(world, &run->previous);
+    if (run->cancelled) {
+        run_release(world, run);
+        return;
+    }
+    world_at(world, run->agent->actor, world->now_us + world_draw(world, DRAW_DEVICE, MS, BUILD_US), build, run->agent,
+             run->serial);
+}
+
+static void publish(struct world *world, struct run *run)
+{
+    run->published = true;
+    if (run->run_asked) {
+        pipeline_run(run->pipeline);
+    }
+    if (run->stop_asked) {
+        pipeline_stop(run->pipeline);
+    }
+    pipeline_hold(run->pipeline, run->held);
+    pipeline_away(run->pipeline, run->away);
+    run->agent->stage = run;
+    run->sender[TO_NEXT].started = run->told->has_next;
+    run->sender[TO_PREVIOUS].started = run->told->has_previous;
+    run->sender[TO_NEXT].link.device = run->told->next.device;
+    run->sender[TO_PREVIOUS].link.device = run->told->previous.device;
+    run_fetch(world, run, RUN_PINGS);
+}
+
+static void make_stage(struct world *world, struct run *run)
+{
+    struct err err = {0};
+    const struct assignment_run *told = run->told;
+    int rc = run_make_pipeline(world, run, &err);
+    rc = rc ? rc : replicate_new(run, &err);
+    if (rc != 0) {
+        run_fail(world, run, "format", err.text);
+        return;
+    }
+    run->stage.first = (size_t)told->first;
+    run->stage.end = (size_t)told->end;
+    run->step = told->resume_version;
+    run_fetch(world, run, RUN_UNITS);
+}
+
+static void upload(struct world *world, struct run *run)
+{
+    if (run->upload_asked) {
+        run_fetch(world, run, RUN_UPLOADS);
+    }
+}
+
+void run_advance(struct world *world, struct run *run)
+{
+    switch (run->state) {
+    case RUN_DATA: make_stage(world, run); break;
+    case RUN_UNITS: publish(world, run); break;
+    case RUN_PINGS:
+        run->state = RUN_TRAINS;
+        tell(world, run, SESSION_PREPARED, 0);
+        run_work(world, run);
+        break;
+    case RUN_TRAINS:
+        run->state = RUN_STOPPED;
+        tell(world, run, SESSION_STOPPED, run->stopped_version);
+        upload(world, run);
+        break;
+    case RUN_UPLOADS:
+        run->state = RUN_RESTS;
+        tell(world, run, SESSION_UPLOADED, run->upload_version);
+        break;
+    case RUN_WAITS:
+    case RUN_STOPPED:
+    case RUN_RESTS:
+    case RUN_ENDED: break;
+    }
+}
+
+void run_release(struct world *world, struct run *run)
+{
+    struct agent *agent = run->agent;
+    if (run->state == RUN_ENDED) {
+        return;
+    }
+    run->state = RUN_ENDED;
+    agent->stage = agent->stage == run ? NULL : agent->stage;
+    run_fetch_cancel(world, run);
+    sender_cancel(world, run);
+    replicate_free(world, run);
+    pipeline_free(&run->pipeline);
+    run->published = false;
+    for (struct run *next = agent->run; next; next = next->previous) {
+        if (next->previous == run) {
+            begin(world, next);
+            break;
+        }
+    }
+    agent_poke(world, agent);
+}
+
+/* ---- the control thread's side ---- */
+
+void run_start(struct world *world, struct agent *agent, int64_t serial, struct assignment **assignment,
+               struct run **slot)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    ASSERT(run);
+    run->agent = agent;
+    run->serial = serial;
+    run->assignment = *assignment;
+    run->told = &run->assignment->run;
+    run->previous = *slot;
+    *assignment = NULL;
+    *slot = run;
+    if (!run->previous || run->previous->state == RUN_ENDED) {
+        begin(world, run);
+    } else {
+        run_cancel(world, run->previous); /* its end begins this one */
+    }
+}
+
+void run_cancel(struct world *world, struct run *run)
+{
+    run->cancelled = true;
+    if (run->computing || (run->state == RUN_WAITS && run->previous && run->previous->state != RUN_ENDED)) {
+        return; /* the task is finished first; the run before ends first */
+    }
+    run_release(world, run);
+}
+
+bool run_ended(const struct run *run)
+{
+    return run->state == RUN_ENDED;
+}
+
+void run_free(struct world *world, struct run **pointer)
+{
+    struct run *run = *pointer;
+    if (!run) {
+        return;
+    }
+    *pointer = NULL;
+    run_free(world, &run->previous);
+    run->agent->stage = run->agent->stage == run ? NULL : run->agent->stage;
+    run_fetch_cancel(world, run);
+    sender_cancel(world, run);
+    replicate_free(world, run);
+    pipeline_free(&run->pipeline);
+    net_put_assignment(world, &run->assignment);
+    free(run);
+}
+
+struct run *run_find(const struct agent *agent, int64_t serial)
+{
+    struct run *run = agent->run;
+    while (run && run->serial != serial) {
+        run = run->previous;
+    }
+    return run;
+}
+
+static void take_rounds(struct run *run, const struct round round[REPLICA_KINDS])
+{
+    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+        pipeline_pause_round(run->pipeline, (enum replica_kind)kind, round[kind].state == ROUND_PAUSED);
+        if (round[kind].state == ROUND_COMMITTED || round[kind].state == ROUND_ABANDONED) {
+            pipeline_close_round(run->pipeline, (enum replica_kind)kind, round[kind].version,
+                                 round[kind].state == ROUND_COMMITTED);
+        }
+    }
+}
+
+void run_tell(struct world *world, struct run *run, const struct session_action *action)
+{
+    run->run_asked = run->run_asked || action->type == SESSION_DO_RUN;
+    run->stop_asked = run->stop_asked || action->type == SESSION_DO_STOP;
+    if (action->type == SESSION_DO_HOLD || action->type == SESSION_DO_RELEASE) {
+        run->held = action->type == SESSION_DO_HOLD;
+    }
+    if (action->type == SESSION_DO_UPLOAD) {
+        run->upload_asked = true;
+        run->upload_version = action->version;
+        if (run->state == RUN_STOPPED) {
+            upload(world, run);
+        }
+        return;
+    }
+    if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
+        run->away = action->type == SESSION_DO_AWAY;
+    }
+    if (!run->published) {
+        return;
+    }
+    if (action->type == SESSION_DO_RUN) {
+        TRACE(world, run->agent->actor, "runs generation %" PRId64, run->told->generation);
+        pipeline_run(run->pipeline);
+    } else if (action->type == SESSION_DO_STOP) {
+        pipeline_stop(run->pipeline);
+    } else if (action->type == SESSION_DO_ROUNDS) {
+        take_rounds(run, action->round);
+    }
+    pipeline_hold(run->pipeline, run->held);
+    pipeline_away(run->pipeline, run->away);
+    run_work(world, run);
+}
+
+void run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call)
+{
+    const bool was = trouble->on;
+    const int before = trouble->kind;
+    trouble->on = call->network != 0;
+    if (trouble->on) {
+        trouble->kind = call->refused ? PEER_REFUSED : call->network == ERR_TIMEOUT ? PEER_STALLED : PEER_BROKEN;
+        trouble->since_us = was ? trouble->since_us : world->now_us;
+    }
+    if (trouble->on != was || (trouble->on && trouble->kind != before)) {
+        agent_tell(world, run->agent, SESSION_TROUBLE_CHANGED);
+    }
+}
+
+static void add_trouble(const struct world *world, const struct trouble *trouble, const struct device_id *device,
+                        struct heartbeat *out)
+{
+    bool told = false;
+    for (size_t i = 0; i < out->peer_report_count; i++) {
+        told = told || strcmp(out->peer_report[i].device.text, device->text) == 0;
+    }
+    if (trouble->on && !told && out->peer_report_count < PEER_REPORTS_MAX) {
+        out->peer_report[out->peer_report_count++] = (struct peer_report){
+            .device = *device, .kind = trouble->kind, .for_ms = (world->now_us - trouble->since_us) / MS};
+    }
+}
+
+/* What is volatile: troubles, rounds, what the compute thread is at. */
+static void tell_present(const struct world *world, const struct run *run, struct heartbeat *out)
+{
+    const struct assignment_run *told = run->told;
+    add_trouble(world, &run->sender[TO_NEXT].trouble, &told->next.device, out);
+    add_trouble(world, &run->sender[TO_PREVIOUS].trouble, &told->previous.device, out);
+    add_trouble(world, &run->replicate.trouble, &told->neighbor.device, out);
+    add_trouble(world, &run->fetch.trouble, &run->fetch.device, out);
+    out->round_neighbor = run->published ? pipeline_round(run->pipeline, REPLICA_NEIGHBOR) : 0;
+    out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;
+    out->replica_bytes_sent = run->replicate.bytes_sent;
+    out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS : 0;
+    out->fetch_seconds =
+        run->fetched_us > run->fetch_began_us ? (double)(run->fetched_us - run->fetch_began_us) / 1e6 : 0;
+}
+
+void run_measure(const struct world *world, struct run *run, struct heartbeat *out)
+{
+    tell_present(world, run, out);
+    out->step = run->published ? run->step : 0;
+    out->bytes_moved = run->bytes_moved;
+    for (size_t i = 0; run->published && i < 2; i++) {
+        if (run->sender[i].link.count > 0) {
+            out->link[out->link_count++] = run->sender[i].link;
+            run->sender[i].link = (struct link_report){.device = run->sender[i].link.device};
+        }
+    }
+    if (!run->published || run->forward_us == 0 || run->backward_us == 0) {
+        return;
+    }
+    const size_t units = run->stage.end - run->stage.first;
+    out->update_seconds = (double)run->update_us / 1e6;
+    out->unit_seconds_count = units;
+    for (size_t i = 0; i < units; i++) {
+        out->unit_seconds[i] =
+            (struct unit_seconds){.unit = (int64_t)(run->stage.first + i),
+                                  .forward_seconds = (double)run->forward_us / 1e6 / (double)units,
+                                  .backward_seconds = (double)run->backward_us / 1e6 / (double)units};
+    }
+}

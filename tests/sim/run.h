@@ -1,0 +1,120 @@
+/* run.h: what a device does for one generation: prepare, train, upload, wait to be cancelled; the simulated counterpart
+ * of agent/generation, agent/build, agent/runtime/stage_loop and agent/peer/sender around a real pipeline core. */
+#ifndef TESTS_SIM_RUN_H
+#define TESTS_SIM_RUN_H
+
+#include "agent/core/pipeline.h"
+#include "tests/sim/agent.h"
+#include "tests/sim/digest.h"
+#include "tests/sim/replicate.h"
+
+#define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 1)
+
+enum run_state {
+    RUN_WAITS,  /* for the run before to end */
+    RUN_DATA,   /* opens its data sets */
+    RUN_UNITS,  /* takes its units from where the assignment says */
+    RUN_PINGS,  /* its neighbours */
+    RUN_TRAINS, /* or waits to be told to */
+    RUN_STOPPED,
+    RUN_UPLOADS,
+    RUN_RESTS, /* done; the stop mark may still be on its way */
+    RUN_ENDED,
+};
+extern const char *const run_state_names[];
+
+/* A tensor on its way to a neighbour. */
+struct parcel {
+    struct transfer transfer;
+    uint64_t digest;
+    size_t output;
+    struct round_mark mark;
+    bool last;
+};
+
+enum direction { TO_NEXT, TO_PREVIOUS };
+
+struct sender {
+    bool started, ended;
+    struct parcel item[PARCELS_MAX];
+    size_t first, count, capacity;
+    struct call *call; /* of the first one */
+    int64_t wait_us, began_us;
+    bool waiting; /* until the next try */
+    struct trouble trouble;
+    struct link_report link;
+};
+
+/* One call that is repeated until it is answered for good. */
+struct fetch {
+    struct call *call;
+    int64_t patience_us, failing_since_us, wait_us, began_us;
+    size_t at; /* which data set, unit or neighbour */
+    struct trouble trouble;
+    struct device_id device; /* it is asked of */
+};
+
+struct run {
+    struct agent *agent;
+    int64_t serial;
+    struct assignment *assignment;
+    const struct assignment_run *told;
+    struct run *previous;
+    enum run_state state;
+    bool cancelled, failed;
+    bool run_asked, stop_asked, held, away, upload_asked;
+    int64_t upload_version, stopped_version;
+    struct fetch fetch;
+    struct pipeline *pipeline;
+    bool published; /* the stage is built: it can be run and stopped */
+    struct digest_stage stage;
+    uint64_t input_slot[DIGEST_SLOTS_MAX], gradient_slot[DIGEST_SLOTS_MAX];
+    struct sender sender[2];
+    struct replicate replicate;
+    bool computing;
+    struct pipeline_task task;
+    int64_t task_began_us, fetch_began_us, fetched_us;
+    int64_t step, step_began_us;
+    uint64_t test_sum;
+    int64_t bytes_moved;
+    int64_t forward_us, backward_us, update_us; /* of the last tasks */
+};
+
+/* Starts a run of the assignment, which it takes; *slot is the run before, which ends first, and becomes the new one.
+ */
+void run_start(struct world *world, struct agent *agent, int64_t serial, struct assignment **assignment,
+               struct run **slot);
+void run_cancel(struct world *world, struct run *run);
+bool run_ended(const struct run *run);
+void run_free(struct world *world, struct run **run);
+/* RUN, STOP, HOLD, RELEASE, UPLOAD. */
+void run_tell(struct world *world, struct run *run, const struct session_action *action);
+void run_measure(const struct world *world, struct run *run, struct heartbeat *out);
+
+/* What a call to a peer says about the way to it. */
+void run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call);
+/* The first error counts. */
+void run_fail(struct world *world, struct run *run, const char *code, const char *text);
+/* The run of this device with this serial, or one before it that still ends. NULL: it is gone. */
+struct run *run_find(const struct agent *agent, int64_t serial);
+/* Give everything back; what waits for it goes on. */
+void run_release(struct world *world, struct run *run);
+
+/* ---- compute.c ---- */
+/* Do the next task, if there is one and none is under way. */
+void run_work(struct world *world, struct run *run);
+/* The present state, as snapshots. false: there is no room for them. */
+bool run_keep_units(struct world *world, struct run *run, int64_t version);
+int run_make_pipeline(const struct world *world, struct run *run, struct err *err);
+
+/* ---- fetch.c ---- */
+void run_fetch(struct world *world, struct run *run, enum run_state state);
+void run_fetch_cancel(struct world *world, struct run *run);
+/* What was fetched is all here. */
+void run_advance(struct world *world, struct run *run);
+
+/* ---- sender.c ---- */
+void sender_add(struct world *world, struct run *run, enum direction direction, const struct parcel *parcel);
+void sender_cancel(struct world *world, struct run *run);
+
+#endif

@@ -1,0 +1,276 @@
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "libtrain/model/model.h"
+#include "libtrain/model/state.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/agent.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/users.h"
+
+#define LIVENESS_US (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
+#define SEED_EVENTS_MAX 3000000    /* some hundred times what a usual seed needs */
+#define TASK_US_MAX 2000           /* of a unit, there and back, on a good device */
+
+/* ---- models ---- */
+
+static int measure_units(struct models *models, size_t index, struct err *err)
+{
+    const struct model *model = models->item[index];
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        struct state_layout *layout AUTO(state_layout_free) = NULL;
+        const int rc = state_layout_new(model, unit, &job_spec_default.optimizer, &layout, err);
+        if (rc != 0) {
+            return rc;
+        }
+        models->unit_bytes[index][unit] = (int64_t)layout->blob_bytes;
+    }
+    return 0;
+}
+
+int sim_models_new(struct models *out, struct err *err)
+{
+    static const char *const names[] = {"lenet5", "mlp", "resnet8"};
+    const struct model_fit fit = {.input = {32, 32, 3}, .dtype = DTYPE_U8, .classes = 10};
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *text = model_zoo_text(names[i]);
+        json_auto_t *description = NULL;
+        int rc = json_parse(text, strlen(text), &description, err);
+        rc = rc ? rc : model_parse(description, &fit, &out->item[out->count], NULL, err);
+        if (rc != 0) {
+            sim_models_free(out);
+            return rc;
+        }
+        rc = measure_units(out, out->count++, err);
+        if (rc != 0) {
+            sim_models_free(out);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+void sim_models_free(struct models *models)
+{
+    for (size_t i = 0; i < models->count; i++) {
+        model_free(&models->item[i]);
+    }
+    models->count = 0;
+}
+
+/* ---- a world ---- */
+
+static void store_dataset(struct world *world, const char *name, int64_t samples)
+{
+    struct rows *rows = &world->coordinator->rows;
+    struct dataset *dataset = &rows->dataset[rows->dataset_count++];
+    *dataset = (struct dataset){.revision = 1,
+                                .bytes = 3072 * samples,
+                                .samples = samples,
+                                .height = 32,
+                                .width = 32,
+                                .channels = 3,
+                                .classes = 10};
+    (void)snprintf(dataset->name, sizeof(dataset->name), "%s", name);
+    (void)snprintf(dataset->sha256, sizeof(dataset->sha256), "%s", name);
+    (void)snprintf(dataset->dtype, sizeof(dataset->dtype), "U8");
+}
+
+int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices, struct trace *trace,
+             struct err *err)
+{
+    world_init(world, seed);
+    world->models = models;
+    world->trace = trace;
+    int rc = net_new(&world->net, err);
+    rc = rc ? rc : coordinator_new(world, err);
+    rc = rc ? rc : users_new(world, err);
+    rc = rc ? rc : faults_new(world, err);
+    rc = rc ? rc : check_new(world, err);
+    for (size_t i = 0; rc == 0 && i < devices; i++) {
+        rc = agent_new(world, i, err);
+        world->agent_count += rc == 0;
+    }
+    if (rc != 0) {
+        sim_close(world);
+        return rc;
+    }
+    world->net->rates = (struct net_rates){.delay_us = 200, .jitter_us = 100};
+    store_dataset(world, "train", 1000);
+    store_dataset(world, "test", 100);
+    return 0;
+}
+
+void sim_close(struct world *world)
+{
+    for (size_t i = 0; i < SIM_DEVICES_MAX; i++) {
+        agent_free(world, i);
+    }
+    coordinator_free(world);
+    users_free(world);
+    faults_free(world);
+    check_free(world);
+    world_done(world);
+    net_free(&world->net);
+}
+
+void sim_start(struct world *world)
+{
+    coordinator_start(world);
+    for (size_t i = 0; i < world->agent_count; i++) {
+        agent_start(world, world->agent[i]);
+    }
+}
+
+void sim_pass(struct world *world, int64_t us)
+{
+    const int64_t until_us = world->now_us + us;
+    while (world->check->failure[0] == '\0' && world_step(world, until_us)) {
+        if (world->events > SEED_EVENTS_MAX) {
+            check_fail(world, "something goes round in circles");
+        }
+    }
+}
+
+/* ---- a scenario ---- */
+
+static void draw_job(struct world *world, size_t index)
+{
+    static const int64_t micro_batches[] = {1, 2, 4, 5};
+    static const int64_t periods[] = {0, 1, 3, 10, 50};
+    const int64_t most = (int64_t)world->agent_count;
+    struct user_job *job =
+        users_add(world, (size_t)world_draw(world, DRAW_SCENARIO, 0, 2), world_draw(world, DRAW_SCENARIO, 5, 60));
+    struct job_spec *spec = &job->spec;
+    job->at_us = index == 0 ? 0 : world_draw(world, DRAW_SCENARIO, 0, 10 * SECOND);
+    spec->micro_batches = micro_batches[world_draw(world, DRAW_SCENARIO, 0, 3)];
+    spec->neighbor_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
+    spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
+    spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
+    job->data.train_samples = spec->batch * world_draw(world, DRAW_SCENARIO, 3, 30);
+    job->data.test_samples = world_draw(world, DRAW_SCENARIO, 1, 5 * spec->batch);
+    spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);
+    spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
+    const int64_t units = (int64_t)job->model->unit_count;
+    spec->devices_min = spec->devices_min < units ? spec->devices_min : units;
+    if (world_chance(world, DRAW_SCENARIO, 200000)) {
+        spec->autonomy_seconds = world_draw(world, DRAW_SCENARIO, 1, 20);
+    }
+    const int64_t wishes = world_chance(world, DRAW_SCENARIO, 300000) ? world_draw(world, DRAW_SCENARIO, 1, 3) : 0;
+    for (int64_t i = 0; i < wishes; i++) {
+        const int64_t kind = world_draw(world, DRAW_SCENARIO, 0, 20);
+        job->wish[job->wish_count++] = (struct wish){.at_us = world_draw(world, DRAW_SCENARIO, 0, 20 * SECOND),
+                                                     .verb = kind == 0   ? JOB_CANCEL
+                                                             : kind < 10 ? JOB_PAUSE
+                                                                         : JOB_REPLAN};
+    }
+}
+
+/* Machines of one seed are of one kind, more or less: jobs of some seeds take a second, of others minutes. */
+static void draw_device(struct world *world, size_t index, int64_t kind)
+{
+    struct agent *agent = world->agent[index];
+    agent->usual_slowness = agent->slowness = world_draw(world, DRAW_SCENARIO, 100, 500) << kind;
+    agent->keeps = world_chance(world, DRAW_SCENARIO, 400000);
+    agent->gflops = 1000.0 / (double)agent->slowness;
+}
+
+static void draw(struct world *world)
+{
+    const int64_t jobs = world_draw(world, DRAW_SCENARIO, 1, 3);
+    const int64_t kind = world_draw(world, DRAW_SCENARIO, 0, 7);
+    for (size_t i = 0; i < world->agent_count; i++) {
+        draw_device(world, i, kind);
+    }
+    for (int64_t i = 0; i < jobs; i++) {
+        draw_job(world, (size_t)i);
+    }
+    world->coordinator->fsync_us = world_draw(world, DRAW_SCENARIO, 20, 20000);
+}
+
+/* All jobs one after the other, each on the slowest device alone. */
+static int64_t work_us(const struct world *world)
+{
+    int64_t slowest = 0, us = 0;
+    for (size_t i = 0; i < world->agent_count; i++) {
+        const int64_t slowness = world->agent[i]->usual_slowness;
+        slowest = slowness > slowest ? slowness : slowest;
+    }
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        const struct user_job *job = &world->users->job[i];
+        const int64_t tests = job->spec.evaluate_every_epochs > 0 ? job->data.test_samples : 0;
+        const int64_t tasks = job->spec.micro_batches + tests * job->spec.batch / job->data.train_samples + 1;
+        us += job->spec.steps * tasks * (int64_t)job->model->unit_count * TASK_US_MAX * slowest / 100;
+    }
+    return us;
+}
+
+static void wait_for_jobs(struct world *world)
+{
+    const int64_t until_us = world->now_us + LIVENESS_US + work_us(world);
+    while (world->check->failure[0] == '\0' && !users_served(world)) {
+        if (world->now_us >= until_us) {
+            for (size_t i = 0; i < world->users->job_count; i++) {
+                const struct user_job *job = &world->users->job[i];
+                if (!job->ended) {
+                    check_fail(world, "%s has not ended: %s", job->spec.name, job_state_names[job->state]);
+                }
+            }
+            return;
+        }
+        sim_pass(world, 100 * MS);
+    }
+}
+
+static void count(struct world *world, struct sim_result *out)
+{
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        const struct user_job *job = &world->users->job[i];
+        const struct job *row = rows_job(&world->coordinator->rows, job->id.text);
+        out->jobs++;
+        out->generations += row ? (size_t)row->generation : 0;
+        if (job->ended && job->state != JOB_SUCCEEDED) {
+            TRACE(world, ACTOR_USER, "%s has %s: %s", job->spec.name, job_state_names[job->state], job->message);
+        }
+        out->succeeded += job->ended && job->state == JOB_SUCCEEDED;
+        out->cancelled += job->ended && job->state == JOB_CANCELLED;
+        out->failed += job->ended && job->state == JOB_FAILED;
+        if (job->ended && job->state == JOB_FAILED && !world->faults->any) {
+            check_fail(world, "%s has failed although nothing went wrong: %s", job->spec.name, job->message);
+        }
+    }
+    memcpy(out->failure, world->check->failure, sizeof(out->failure));
+    out->virtual_us = world->now_us;
+    out->events = world->events;
+}
+
+int sim_run(uint64_t seed, const struct models *models, struct trace *trace, struct sim_result *out, struct err *err)
+{
+    struct world world;
+    memset(out, 0, sizeof(*out));
+    const struct rng_stream stream = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT, 0);
+    int rc = sim_open(&world, seed, models, 1 + rng_below(&stream, 0, SIM_DEVICES_MAX - 1), trace, err);
+    if (rc != 0) {
+        return rc;
+    }
+    draw(&world);
+    sim_start(&world);
+    rc = users_begin(&world, err);
+    if (rc == 0) {
+        faults_begin(&world);
+        sim_pass(&world, world.faults->end_us);
+        faults_heal(&world);
+        world.users->insist = true;
+        wait_for_jobs(&world);
+        count(&world, out);
+    }
+    sim_close(&world);
+    return rc;
+}

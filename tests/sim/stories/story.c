@@ -1,0 +1,147 @@
+#include "tests/sim/stories/story.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 40
+#define PATIENCE_US (200 * SECOND)
+#define LOOK_US (1 * MS)
+
+static struct story *make(size_t devices, int64_t devices_min)
+{
+    struct err err = {0};
+    struct story *story = calloc(1, sizeof(*story));
+    assert_non_null(story);
+    buf_init(&story->trace.text, 1 << 24);
+    assert_ok(sim_models_new(&story->models, &err), &err);
+    assert_ok(sim_open(&story->world, 1, &story->models, devices, &story->trace, &err), &err);
+    story->job = users_add(&story->world, 0, STEPS);
+    struct job_spec *spec = &story->job->spec;
+    spec->devices_min = devices_min;
+    spec->devices_max = devices < 3 ? (int64_t)devices : 3;
+    for (int64_t cut = 1; cut < spec->devices_max; cut++) {
+        spec->cut[spec->cut_count++] = cut + 1;
+    }
+    for (size_t i = 0; i < devices; i++) {
+        story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 1000;
+    }
+    sim_start(&story->world);
+    story_pass(story, 100 * MS); /* all devices are known before the job is */
+    assert_ok(users_begin(&story->world, &err), &err);
+    return story;
+}
+
+struct story *story_new(size_t devices)
+{
+    return make(devices, 1);
+}
+
+struct story *story_new_min(size_t devices, int64_t devices_min)
+{
+    return make(devices, devices_min);
+}
+
+void story_free(struct story *story)
+{
+    sim_close(&story->world);
+    sim_models_free(&story->models);
+    buf_done(&story->trace.text);
+    free(story);
+}
+
+/* ---- time ---- */
+
+void story_pass(struct story *story, int64_t us)
+{
+    sim_pass(&story->world, us);
+    if (story->world.check->failure[0] != '\0') {
+        fail_msg("%s", story->world.check->failure);
+    }
+}
+
+/* Where the line begins, from `at` on; SIZE_MAX. */
+static size_t find_line(const struct story *story, const char *line, size_t at)
+{
+    const char *text = story->trace.text.data;
+    const size_t length = strlen(line);
+    while (text && at < story->trace.text.size) {
+        if (strncmp(text + at, line, length) == 0) {
+            return at;
+        }
+        at += strcspn(text + at, "\n") + 1;
+    }
+    return SIZE_MAX;
+}
+
+static void tell_trace(const struct story *story, const char *line)
+{
+    fail_msg("the trace does not go on with '%s' but:\n%s", line, story->trace.text.data + story->told);
+}
+
+void story_until(struct story *story, const char *line)
+{
+    const int64_t until_us = story->world.now_us + PATIENCE_US;
+    while (find_line(story, line, story->told) == SIZE_MAX) {
+        if (story->world.now_us >= until_us) {
+            tell_trace(story, line);
+        }
+        story_pass(story, LOOK_US);
+    }
+    story->told = find_line(story, line, story->told) + strlen(line);
+    story->told += strcspn(story->trace.text.data + story->told, "\n") + 1;
+}
+
+void story_step(struct story *story, int64_t step)
+{
+    const int64_t until_us = story->world.now_us + PATIENCE_US;
+    for (;;) {
+        for (size_t i = 0; i < story->world.agent_count; i++) {
+            const struct run *run = story->world.agent[i]->run;
+            if (run && run->step >= step) {
+                return;
+            }
+        }
+        assert_true(story->world.now_us < until_us);
+        story_pass(story, LOOK_US);
+    }
+}
+
+/* ---- what is told ---- */
+
+void story_never(const struct story *story, const char *line)
+{
+    if (find_line(story, line, 0) != SIZE_MAX) {
+        fail_msg("the trace has '%s':\n%s", line, story->trace.text.data);
+    }
+}
+
+size_t story_stage(const struct story *story, size_t stage)
+{
+    const struct coordinator *coordinator = story->world.coordinator;
+    const struct plan *plan = rows_plan(&coordinator->rows, story->job->id.text);
+    assert_non_null(plan);
+    assert_true(stage < plan->stage_count);
+    for (size_t i = 0; i < story->world.agent_count; i++) {
+        if (strcmp(trace_name(&story->world, plan->stage[stage].device.text), story->world.agent[i]->name) == 0) {
+            return i;
+        }
+    }
+    fail_msg("no device of stage %zu", stage);
+    return 0;
+}
+
+const struct job *story_job(const struct story *story)
+{
+    const struct job *job = rows_job(&story->world.coordinator->rows, story->job->id.text);
+    assert_non_null(job);
+    return job;
+}
+
+void story_succeeds(struct story *story, int64_t generation)
+{
+    story_until(story, "center: job job1 succeeded");
+    story_pass(story, SECOND);
+    assert_int_equal(story_job(story)->state, JOB_SUCCEEDED);
+    assert_int_equal(story_job(story)->generation, generation);
+}

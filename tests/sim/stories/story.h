@@ -1,0 +1,43 @@
+/* story.h: a script in the simulator: devices, a job in three stages, faults at chosen moments, and what the trace must
+ * say. Nothing is drawn but jitter. One thread. */
+#ifndef TESTS_SIM_STORIES_STORY_H
+#define TESTS_SIM_STORIES_STORY_H
+
+#include "tests/sim/agent.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/users.h"
+#include "tests/support/test.h"
+
+#define FOREVER (3600 * SECOND) /* of a dead machine */
+
+struct story {
+    struct world world;
+    struct models models;
+    struct trace trace;
+    size_t told; /* bytes of the trace that were asserted already */
+    struct user_job *job;
+};
+
+/* So many devices and one job of 40 steps, which begins in as many stages (at most 3). */
+struct story *story_new(size_t devices);
+/* The same with a job that needs at least so many devices. */
+struct story *story_new_min(size_t devices, int64_t devices_min);
+void story_free(struct story *story);
+
+/* Time passes until the trace has this line (from where the last one was found on): "who: what", a prefix. */
+void story_until(struct story *story, const char *line);
+void story_pass(struct story *story, int64_t us);
+/* Time passes until some device has applied this step. */
+void story_step(struct story *story, int64_t step);
+/* No line from the beginning on starts so. */
+void story_never(const struct story *story, const char *line);
+/* The device of a stage of the present plan. */
+size_t story_stage(const struct story *story, size_t stage);
+const struct job *story_job(const struct story *story);
+/* Lets the job end, and asserts that it has succeeded, with the right digest, in generation `generation`. */
+void story_succeeds(struct story *story, int64_t generation);
+
+#endif

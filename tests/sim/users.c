@@ -1,0 +1,204 @@
+#include "tests/sim/users.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/trace.h"
+
+#define LOOK_US (200 * MS)
+#define PAUSE_US (3 * SECOND)
+#define BATCH 20
+
+static const struct replan_request no_wish;
+
+int users_new(struct world *world, struct err *err)
+{
+    world->users = calloc(1, sizeof(*world->users));
+    world->actor[ACTOR_USER].label = "user";
+    return world->users ? 0 : err_set(err, ERR_MEMORY, "users");
+}
+
+void users_free(struct world *world)
+{
+    if (world->users) {
+        for (size_t i = 0; i < world->users->job_count; i++) {
+            reference_free(&world->users->job[i].reference);
+        }
+        free(world->users);
+        world->users = NULL;
+    }
+}
+
+struct user_job *users_add(struct world *world, size_t model, int64_t steps)
+{
+    struct users *users = world->users;
+    ASSERT(users->job_count < SIM_JOBS_MAX);
+    const size_t index = users->job_count++;
+    struct user_job *job = &users->job[index];
+    job->model = world->models->item[model % world->models->count];
+    job->spec = job_spec_default;
+    (void)snprintf(job->spec.name, sizeof(job->spec.name), "job%zu", index + 1);
+    (void)snprintf(job->spec.model.name, sizeof(job->spec.model.name), "%s", job->model->name);
+    (void)snprintf(job->spec.dataset_train, sizeof(job->spec.dataset_train), "train");
+    (void)snprintf(job->spec.dataset_test, sizeof(job->spec.dataset_test), "test");
+    job->spec.seed = (int64_t)(digest_mix(world->seed, index) >> 16);
+    job->spec.batch = BATCH;
+    job->spec.micro_batches = 4;
+    job->spec.epochs = 1000;
+    job->spec.steps = steps;
+    job->data = (struct job_data){.train_samples = 10 * BATCH, .test_samples = BATCH};
+    (void)snprintf(job->data.train_sha256, SHA256_SIZE, "train");
+    (void)snprintf(job->data.test_sha256, SHA256_SIZE, "test");
+    job->resume_us = INT64_MAX;
+    return job;
+}
+
+/* ---- calls ---- */
+
+static void answered(struct world *world, struct call *call)
+{
+    struct user_job *job = call->owner;
+    job->asking = false;
+    if (call->network == 0 && call->status == 201) {
+        job->id = call->job;
+    } else if (call->network == 0 && call->status >= 300) {
+        TRACE(world, ACTOR_USER, "%s: %d %s", job->spec.name, call->status, call->text);
+    }
+}
+
+static void send(struct world *world, struct user_job *job, const struct event *event)
+{
+    struct call *call = net_call(world, CALL_USER, ACTOR_USER, ACTOR_COORDINATOR);
+    call->event = malloc(sizeof(*call->event));
+    ASSERT(call->event);
+    *call->event = *event;
+    call->done = answered;
+    call->owner = job;
+    job->asking = true;
+    net_send(world, call);
+}
+
+static void submit(struct world *world, struct user_job *job)
+{
+    const struct event event = {.type = EVENT_JOB_SUBMIT,
+                                .job_submit = {.spec = &job->spec, .data = &job->data, .model = job->model}};
+    TRACE(world, ACTOR_USER, "submits %s: %" PRId64 " steps", job->spec.name, job->spec.steps);
+    send(world, job, &event);
+}
+
+void users_ask(struct world *world, struct user_job *job, enum job_verb verb)
+{
+    static const char *const words[] = {
+        [JOB_PAUSE] = "pauses", [JOB_RESUME] = "resumes", [JOB_CANCEL] = "cancels", [JOB_REPLAN] = "replans"};
+    const struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.job = job->id, .verb = verb, .replan = &no_wish}};
+    TRACE(world, ACTOR_USER, "%s %s", words[verb], job->spec.name);
+    send(world, job, &event);
+}
+
+/* ---- looking after jobs ---- */
+
+static void resume(struct world *world, struct user_job *job)
+{
+    if (job->resume_us == INT64_MAX) {
+        job->resume_us = world->now_us + (world->users->insist ? 0 : world_draw(world, DRAW_USER, 0, PAUSE_US));
+    }
+    if (job->resume_us <= world->now_us) {
+        job->resume_us = INT64_MAX;
+        users_ask(world, job, JOB_RESUME);
+    }
+}
+
+static const struct job *find_row(const struct world *world, const struct user_job *job)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->job_count; i++) {
+        if (strcmp(rows->job[i].spec.name, job->spec.name) == 0) {
+            return &rows->job[i];
+        }
+    }
+    return NULL;
+}
+
+static void look_after(struct world *world, struct user_job *job)
+{
+    /* A user who got no answer looks whether the job is there before it is submitted again. */
+    const struct job *row = find_row(world, job);
+    if (job->asking || job->at_us > world->now_us) {
+        return;
+    }
+    if (!row) {
+        job->ended = false;
+        submit(world, job);
+        return;
+    }
+    job->id = row->id;
+    if (job_state_ended(row->state) && !job->ended) {
+        job->ended_us = world->now_us;
+        memcpy(job->message, row->message, sizeof(job->message));
+    }
+    job->ended = job_state_ended(row->state);
+    job->state = row->state;
+    if (row->state == JOB_PAUSED) {
+        resume(world, job);
+        return;
+    }
+    for (size_t i = 0; i < job->wish_count && !job->ended; i++) {
+        struct wish *wish = &job->wish[i];
+        if (!wish->done && wish->at_us <= world->now_us) {
+            wish->done = true;
+            users_ask(world, job, wish->verb);
+            return;
+        }
+    }
+}
+
+static void look(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    (void)number;
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        look_after(world, &world->users->job[i]);
+    }
+    world_at(world, ACTOR_USER, world->now_us + LOOK_US, look, NULL, 0);
+}
+
+static int make_reference(struct user_job *job, struct err *err)
+{
+    const int64_t micro_batch = job->spec.batch / job->spec.micro_batches;
+    const int64_t steps = job_total_steps(&job->spec, job->data.train_samples);
+    const size_t tests = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch);
+    return reference_new(job->spec.seed, job->model->unit_count, steps, (size_t)job->spec.micro_batches, tests,
+                         &job->reference, err);
+}
+
+int users_begin(struct world *world, struct err *err)
+{
+    world_start(world, ACTOR_USER);
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        struct user_job *job = &world->users->job[i];
+        int rc = job_spec_check(&job->spec, NULL, err);
+        rc = rc ? rc : make_reference(job, err);
+        if (rc != 0) {
+            return rc;
+        }
+        digest_text(i + 1, job->spec.model.sha256); /* as the coordinator's edge resolves it */
+    }
+    world_at(world, ACTOR_USER, world->now_us, look, NULL, 0);
+    return 0;
+}
+
+bool users_served(const struct world *world)
+{
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        const struct user_job *job = &world->users->job[i];
+        const struct job *row = find_row(world, job);
+        if (!job->ended || !row || !job_state_ended(row->state)) {
+            return false;
+        }
+    }
+    return true;
+}

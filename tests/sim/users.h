@@ -1,0 +1,52 @@
+/* users.h: who submits jobs, pauses, resumes, plans anew, cancels, and wants them to end. One thread. */
+#ifndef TESTS_SIM_USERS_H
+#define TESTS_SIM_USERS_H
+
+#include "coordinator/core/event.h"
+#include "schema/job.h"
+#include "tests/sim/digest.h"
+#include "tests/sim/world.h"
+
+#define WISHES_MAX 4
+
+/* Something a user will do to a job. */
+struct wish {
+    int64_t at_us;
+    enum job_verb verb;
+    bool done;
+};
+
+struct user_job {
+    struct job_spec spec;
+    struct job_data data;
+    const struct model *model;
+    struct reference *reference;
+    int64_t at_us; /* when it is submitted */
+    struct job_id id;
+    bool asking; /* a call is under way */
+    bool ended;
+    int state; /* enum job_state: how it ended */
+    int64_t ended_us;
+    char message[MESSAGE_SIZE];
+    struct wish wish[WISHES_MAX];
+    size_t wish_count;
+    int64_t resume_us; /* of a paused job; INT64_MAX: not noticed yet */
+};
+
+struct users {
+    struct user_job job[SIM_JOBS_MAX];
+    size_t job_count;
+    bool insist; /* resume whatever is paused, at once */
+};
+
+int users_new(struct world *world, struct err *err);
+void users_free(struct world *world);
+/* One more job, submitted at once; its fields may be changed until time passes. */
+struct user_job *users_add(struct world *world, size_t model, int64_t steps);
+/* Compute what they must come to, and start to look after them. */
+int users_begin(struct world *world, struct err *err);
+/* Send a verb; what is answered is in the trace. */
+void users_ask(struct world *world, struct user_job *job, enum job_verb verb);
+bool users_served(const struct world *world);
+
+#endif

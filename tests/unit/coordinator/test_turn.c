@@ -1,0 +1,182 @@
+/* Crashes around the one commit of a turn: a process of its own begins a life of the coordinator on the test's
+ * directory, takes a request and ends without a word (_exit) just before or just after the commit; the next life must
+ * know all that anybody can have learnt. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/http/routes.h"
+#include "coordinator/restore.h"
+#include "tests/support/test.h"
+#include "tests/unit/coordinator/desk.h"
+
+#define WENT_WRONG 99
+
+/* A coordinator as its loop makes it; the test is the loop. */
+struct life {
+    struct coordinator_config config;
+    struct coordinator coordinator;
+    struct desk *desk; /* borrows the server */
+};
+
+static int open_parts(struct life *life, const char *directory, struct err *err)
+{
+    struct coordinator *coordinator = &life->coordinator;
+    struct core_config core = core_config_default;
+    struct blob_config blobs = {.directory = directory, .queue_bytes = 8u << 20};
+    core.devices_max = 8;
+    core.jobs_max = 8;
+    coordinator->config = &life->config;
+    int code = address_parse("127.0.0.1:0", &life->config.address, err);
+    code = code ? code : state_open(directory, &coordinator->state, err);
+    code = code ? code : blob_open(&blobs, &coordinator->blobs, err);
+    code = code ? code : core_new(&core, &coordinator->core, err);
+    code = code ? code : work_new(1, &coordinator->work, err);
+    code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
+    code = code ? code : parked_new(16, coordinator, &coordinator->parked, err);
+    code = code ? code : event_stream_new(coordinator->state, 1, &coordinator->stream, err);
+    code = code ? code : turn_new(coordinator, &coordinator->turn, err);
+    code = code ? code : restore_all(coordinator, 1, err);
+    return code ? code : routes_open(coordinator, &coordinator->server, err);
+}
+
+static struct life *life_begin(const char *directory)
+{
+    struct life *life = calloc(1, sizeof *life);
+    struct err err = {0};
+    assert_non_null(life);
+    life->config.connections_max = 16;
+    assert_ok(open_parts(life, directory, &err), &err);
+    life->desk = calloc(1, sizeof *life->desk);
+    assert_non_null(life->desk);
+    life->desk->server = life->coordinator.server;
+    return life;
+}
+
+static void life_end(struct life *life)
+{
+    struct coordinator *coordinator = &life->coordinator;
+    http_server_close(&coordinator->server);
+    work_stop(coordinator->work);
+    blob_close(&coordinator->blobs);
+    work_free(&coordinator->work);
+    turn_free(&coordinator->turn);
+    event_stream_free(&coordinator->stream);
+    parked_free(&coordinator->parked);
+    catalog_free(&coordinator->catalog);
+    core_free(&coordinator->core);
+    state_close(&coordinator->state);
+    incident_log_done(&coordinator->incidents);
+    free(life->desk);
+    free(life);
+}
+
+/* A model of the user's: the only way to 201 is to be the first, or the answer kept for the first. */
+static const char model[] = "{\"name\":\"tiny\",\"units\":[{\"name\":\"head\",\"ops\":[{\"type\":\"flatten\"},"
+                            "{\"type\":\"linear\",\"units\":10}]}]}";
+
+static int post_model(struct life *life)
+{
+    int fd = desk_send_body(life->desk,
+                            "POST /v1/models HTTP/1.1\r\nContent-Type: application/json\r\n"
+                            "Idempotency-Key: once\r\nConnection: close",
+                            model);
+    desk_run(life->desk);
+    return fd;
+}
+
+/* In the child: take the request, commit or not, and be gone. Status 0: the client had no word of an answer. */
+static void live_and_crash(const char *directory, bool commits)
+{
+    struct life *life = life_begin(directory);
+    int fd = post_model(life);
+    struct err err = {0};
+    if (!core_model(life->coordinator.core, "tiny") || (commits && turn_commit(life->coordinator.turn, &err))) {
+        _exit(WENT_WRONG);
+    }
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+    _exit(got < 0 && errno == EAGAIN ? 0 : WENT_WRONG);
+}
+
+static void crash(const char *directory, bool commits)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        live_and_crash(directory, commits);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static size_t count_models(const struct core *core)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < core_model_count(core); index++) {
+        count += strcmp(core_model_at(core, index)->name, "tiny") == 0;
+    }
+    return count;
+}
+
+static const char *post_again(struct life *life)
+{
+    struct err err = {0};
+    int fd = post_model(life);
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    const char *answer = desk_read(life->desk, fd, NULL);
+    close(fd);
+    return answer;
+}
+
+static void a_crash_between_the_commit_and_the_replies_loses_nothing(void **state)
+{
+    crash(*state, true);
+    struct life *life = life_begin(*state);
+    assert_int_equal(count_models(life->coordinator.core), 1);
+    const char *answer = post_again(life);
+    assert_holds(answer, "HTTP/1.1 201");
+    assert_holds(answer, "Idempotent-Replay: true");
+    assert_int_equal(count_models(life->coordinator.core), 1);
+    life_end(life);
+}
+
+static void a_crash_before_the_commit_leaves_nothing_half_done(void **state)
+{
+    crash(*state, false);
+    struct life *life = life_begin(*state);
+    assert_int_equal(count_models(life->coordinator.core), 0);
+    const char *answer = post_again(life);
+    assert_holds(answer, "HTTP/1.1 201");
+    assert_null(strstr(answer, "Idempotent-Replay"));
+    assert_int_equal(count_models(life->coordinator.core), 1);
+    life_end(life);
+}
+
+static void the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        crash(*state, false);
+    }
+    crash(*state, true);
+    struct life *life = life_begin(*state);
+    assert_holds(post_again(life), "Idempotent-Replay: true");
+    life_end(life);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(a_crash_between_the_commit_and_the_replies_loses_nothing),
+        test_with_directory(a_crash_before_the_commit_leaves_nothing_half_done),
+        test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* Who holds what, and what failures would cost. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+static struct replicas *replicas_of(const struct world *world, const char *id)
+{
+    struct replicas *replicas = calloc(1, sizeof(*replicas));
+    assert_non_null(replicas);
+    assert_true(core_replicas(world->core, id, replicas));
+    return replicas;
+}
+
+static void coverage_says_who_holds_what(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 8);
+    world_train(world, 20);
+    struct replicas *replicas = replicas_of(world, id);
+    const struct job *job = world_job(world, id);
+    assert_int_equal(replicas->unit_count, 5);
+    assert_int_equal(replicas->neighbor_version, job->neighbor_version);
+    assert_int_equal(replicas->center_version, job->version);
+    for (size_t u = 0; u < 5; u++) {
+        const struct replica_unit *unit = &replicas->unit[u];
+        assert_int_equal(unit->unit, u);
+        assert_true(unit->copy_count >= 2);
+        size_t at_commit = 0;
+        for (size_t c = 0; c < unit->copy_count; c++) {
+            assert_true(c == 0 || unit->copy[c - 1].version >= unit->copy[c].version); /* newest first */
+            at_commit += unit->copy[c].version == job->neighbor_version;
+        }
+        assert_int_equal(at_commit, 2);
+    }
+    free(replicas);
+    assert_false(core_replicas(world->core, "job_unknown", NULL));
+}
+
+/* What it says of a loss is what happens. */
+static void every_forecast_comes_true(void **state)
+{
+    struct world *world = *state;
+    for (size_t lost = 1; lost < 7; lost++) { /* a set of devices, by bits */
+        char id[ID_SIZE];
+        world->agent_count == 0 ? story_replicated(world, id, 3, 8) : (void)0;
+        if (lost > 1) {
+            struct job_spec spec = story_spec(100);
+            spec.neighbor_every = 3;
+            spec.center_every = 8;
+            story_submit(world, id, &spec);
+        }
+        world_train(world, 20);
+        struct replicas *replicas = replicas_of(world, id);
+        assert_int_equal(replicas->single_count, 3);
+        assert_int_equal(replicas->pair_count, 3);
+        const struct replica_loss *loss = NULL;
+        struct replica_loss *const lists[] = {replicas->single, replicas->pair};
+        for (size_t i = 0; i < 6; i++) {
+            const struct replica_loss *each = &lists[i / 3][i % 3];
+            size_t bits = 0;
+            for (size_t d = 0; d < each->device_count; d++) {
+                bits |= (size_t)1 << (world_agent_of(world, each->device[d].text) - world->agent);
+            }
+            loss = bits == lost ? each : loss;
+        }
+        assert_non_null(loss);
+        assert_true(loss->can_continue);
+        struct plan_question question = {.without_count = loss->device_count};
+        memcpy(question.job.text, id, ID_SIZE);
+        memcpy(question.without, loss->device, sizeof(loss->device));
+        struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
+        world_send(world, &event);
+        assert_int_equal(world->status, 200);
+        assert_int_equal(world->answer->resume_version, loss->resume_version);
+        assert_int_equal(world->answer->steps_lost, loss->steps_lost);
+        size_t stages = world->answer->preview.stage_count;
+        for (size_t k = 0; k < 3; k++) {
+            if (lost >> k & 1) {
+                agent_kill(&world->agent[k]);
+            }
+        }
+        world_live(world, 6000);
+        assert_int_equal(core_job_plan(world->core, id)->resume_version, loss->resume_version);
+        assert_int_equal(core_job_plan(world->core, id)->stage_count, stages);
+        assert_int_equal(core_job_incident(world->core, id)->steps_redone, loss->steps_lost);
+        free(replicas);
+        world_verb(world, id, JOB_CANCEL);
+        for (size_t k = 0; k < 3; k++) {
+            if (!world->agent[k].up) {
+                agent_restart(world, &world->agent[k]);
+            }
+        }
+        world_settle(world);
+    }
+}
+
+static void a_question_without_an_answer_says_why(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = story_spec(100);
+    spec.devices_min = 3;
+    story_devices(world);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    struct plan_question question = {.without_count = 1};
+    memcpy(question.job.text, id, ID_SIZE);
+    question.without[0] = world->agent[0].id;
+    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
+    assert_string_equal(world->text, "waits for 1 more device: 2 of 3 are there and free");
+    struct replicas *replicas = replicas_of(world, id);
+    assert_false(replicas->single[0].can_continue);
+    free(replicas);
+    memcpy(question.without[0].text, "dev_unknown", sizeof("dev_unknown"));
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_UNKNOWN_DEVICE);
+    memcpy(question.job.text, "job_unknown", sizeof("job_unknown"));
+    world_send(world, &event);
+    assert_int_equal(world->problem, PROBLEM_UNKNOWN_JOB);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING); /* questions change nothing */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(coverage_says_who_holds_what),
+        STORY(every_forecast_comes_true),
+        STORY(a_question_without_an_answer_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* A device that comes while a job runs joins when that is worth the move. */
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+/* The agent's units take so long each. */
+static void measure(struct world *world, struct agent *agent, double seconds)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    agent_beat(world, agent);
+    for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
+        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] =
+            (struct unit_seconds){.unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
+    }
+    agent_beat_again(world, agent);
+}
+
+/* A job whose steps take seconds: `seconds` for each unit on a. */
+static void slow_job(struct world *world, char id[ID_SIZE], int64_t steps, double seconds)
+{
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", steps);
+    story_submit(world, id, &spec);
+    world_train(world, 3);
+    measure(world, a, seconds);
+}
+
+static void a_device_joins_when_it_is_worth_it(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 1000, 0.1);
+    (void)world_agent(world, "b", 10);
+    assert_state(world, id, JOB_REPLANNING);
+    assert_string_equal(world_job(world, id)->state_reason, "device_joined");
+    int64_t step = world->agent[0].step;
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->reason, PLAN_DEVICE_JOINED);
+    assert_int_equal(plan->stage_count, 2);
+    assert_int_equal(plan->resume_version, step); /* nothing is lost */
+    assert_int_equal(world->rows.incident_count, 0);
+}
+
+static void a_device_that_comes_too_late_is_a_spare(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 5, 0.1);
+    (void)world_agent(world, "b", 10);
+    world_live(world, 3000);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void a_move_pays_for_itself_before_the_next(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 100000, 0.1);
+    struct agent *b = world_agent(world, "b", 10);
+    world_settle(world);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    measure(world, b, 0.1);
+    (void)world_agent(world, "c", 1000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_state(world, id, JOB_RUNNING);
+    for (int i = 0; i < 100 && world_job(world, id)->state == JOB_RUNNING; i++) {
+        world_live(world, 500);
+    }
+    assert_state(world, id, JOB_REPLANNING); /* it is looked at again when the cool-down is over */
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 3)->stage_count, 3);
+}
+
+static void a_job_with_all_the_devices_it_may_have_stays(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    (void)world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100000);
+    spec.devices_max = 1;
+    story_submit(world, id, &spec);
+    world_train(world, 3);
+    (void)world_agent(world, "b", 1000);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_device_joins_when_it_is_worth_it),
+        STORY(a_device_that_comes_too_late_is_a_spare),
+        STORY(a_move_pays_for_itself_before_the_next),
+        STORY(a_job_with_all_the_devices_it_may_have_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

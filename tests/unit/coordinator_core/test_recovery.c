@@ -1,0 +1,361 @@
+/* From which version a job goes on after a failure, and from whom it takes the units. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+static int64_t start_of(const struct world *world, const char *id)
+{
+    return core_job_plan(world->core, id)->resume_version;
+}
+
+static void one_loss_costs_the_steps_since_the_last_commit(void **state)
+{
+    struct world *world = *state;
+    for (size_t k = 0; k < 3; k++) {
+        char id[ID_SIZE];
+        if (k == 0) {
+            story_replicated(world, id, 3, 0);
+        } else {
+            struct job_spec spec = story_spec(100);
+            spec.neighbor_every = 3;
+            story_submit(world, id, &spec);
+        }
+        world_train(world, 20);
+        int64_t committed = world_job(world, id)->neighbor_version;
+        assert_true(committed > 10);
+        agent_kill(&world->agent[k]);
+        world_live(world, 6000);
+        assert_int_equal(start_of(world, id), committed);
+        world_settle(world);
+        assert_state(world, id, JOB_RUNNING);
+        world_verb(world, id, JOB_CANCEL);
+        agent_restart(world, &world->agent[k]);
+        world_settle(world);
+    }
+}
+
+static void two_neighbours_at_once_cost_what_nobody_else_holds(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 8);
+    world_train(world, 20);
+    int64_t center = world_job(world, id)->version;
+    assert_true(center >= 8 && center < world_job(world, id)->neighbor_version);
+    agent_kill(&world->agent[1]);
+    agent_kill(&world->agent[2]);
+    world_live(world, 6000);
+    assert_int_equal(start_of(world, id), center); /* c held b's copies, and c is gone as well */
+    assert_int_equal(world_job(world, id)->neighbor_version, 0);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+/* All holders of a unit must agree, or nobody knows which is right. */
+static void a_version_whose_holders_disagree_is_not_taken(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    struct agent *a = &world->agent[0];
+    a->spoilt = a->tell_holdings = true;
+    agent_beat(world, a);
+    world->commit_count = 0; /* no promise holds against wrong bytes */
+    agent_fail(&world->agent[1], "data");
+    agent_beat(world, &world->agent[1]);
+    assert_int_equal(start_of(world, id), 0);
+}
+
+/* A plan may take units from a device that is not part of it. */
+static void a_source_that_is_lost_costs_a_generation(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    struct agent *b = &world->agent[1];
+    world_device_verb(world, b, DEVICE_CORDON);
+    story_replan(world, id, 1, 2);
+    world_verb(world, id, JOB_REPLAN);
+    story_next(world, id);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
+    assert_string_equal(core_device(world->core, b->id.text)->job, "");
+    int64_t generation = world_job(world, id)->generation;
+    agent_kill(b);
+    for (int i = 0; i < 12; i++) {
+        world_pass(world, 500);
+        agent_beat(world, &world->agent[0]);
+        agent_beat(world, &world->agent[2]);
+    }
+    assert_int_equal(world_job(world, id)->generation, generation + 1);
+    assert_int_equal(core_job_plan(world->core, id)->reason, PLAN_DEVICE_LOST);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* Until it has told what it holds, a device that is back may have the only copy of something. */
+static void a_device_that_is_back_is_asked_before_steps_are_given_up(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    for (size_t k = 0; k < 3; k++) {
+        world->agent[k].disk = true;
+    }
+    world_train(world, 20);
+    int64_t committed = world_job(world, id)->neighbor_version;
+    for (size_t k = 0; k < 3; k++) {
+        agent_kill(&world->agent[k]);
+    }
+    world_restart(world); /* everything lost power */
+    for (size_t k = 0; k < 3; k++) {
+        agent_restart(world, &world->agent[k]);
+    }
+    for (size_t k = 0; k < 3; k++) {
+        agent_beat(world, &world->agent[k]);
+    }
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING); /* without a command */
+    assert_true(start_of(world, id) >= committed);
+    story_finish(world, id);
+}
+
+static void asking_has_a_bound(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    agent_kill(&world->agent[0]);
+    world_live(world, 5100);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    agent_restart(world, &world->agent[1]); /* it says nothing more */
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "gathering");
+    world->agent[1].up = false;
+    world_live(world, 5500);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(start_of(world, id), 0);
+}
+
+/* It lists every unit of the job at the version. */
+static void list_all(struct world *world, struct agent *agent, const char *id, int64_t generation, int64_t version)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    agent_beat(world, agent);
+    heartbeat->all_holdings = true;
+    for (int64_t u = 0; u < 5; u++) {
+        struct holding *holding = &heartbeat->holding[heartbeat->holding_count++];
+        *holding = (struct holding){.generation = generation, .version = version, .unit = u, .bytes = 1000};
+        memcpy(holding->job.text, id, ID_SIZE);
+        unit_sha256(holding->sha256, version, u);
+    }
+    agent_beat_again(world, agent);
+}
+
+/* A version above where a later generation began belongs to another line. */
+static void what_a_rollback_cut_off_never_comes_back(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 0, 4);
+    struct agent *d = world_agent(world, "d", 10);
+    world_train(world, 7);
+    assert_int_equal(world_job(world, id)->version, 4);
+    agent_fail(&world->agent[0], "data");
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(start_of(world, id), 4);
+    const struct job *job = world_job(world, id);
+    assert_int_equal(job->line_count, 2);
+    assert_int_equal(job->line[1].generation, 2);
+    assert_int_equal(job->line[1].first, 4);
+    world_settle(world);
+    list_all(world, d, id, 1, 9); /* it was away, and has what generation 1 had reached */
+    agent_fail(&world->agent[0], "data");
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(start_of(world, id), 4);
+}
+
+/* Nor does what a generation made that the rows do not know: they were restored from a backup. */
+static void versions_of_unknown_generations_are_not_taken(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 0, 4);
+    struct agent *d = world_agent(world, "d", 10);
+    world_train(world, 7);
+    list_all(world, d, id, 7, 30);
+    agent_fail(&world->agent[0], "data");
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(start_of(world, id), 4);
+}
+
+/* What a device was told to drop it may have dropped at any moment since. */
+static void what_was_let_go_is_no_start(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    struct agent *d = world_agent(world, "d", 10);
+    world_train(world, 4);
+    int64_t old = world_job(world, id)->neighbor_version;
+    assert_int_equal(old, 3);
+    list_all(world, d, id, 1, old);
+    for (int i = 0; i < 20 && world_job(world, id)->neighbor_version == old; i++) {
+        for (size_t k = 0; k < 3; k++) { /* d does not look at its assignment */
+            agent_follow(world, &world->agent[k]);
+            (void)agent_step(world, &world->agent[k]);
+            for (int blob = 0; blob < 5; blob++) {
+                (void)agent_replicate(world, &world->agent[k]);
+            }
+            agent_beat(world, &world->agent[k]);
+        }
+    }
+    assert_true(world_job(world, id)->neighbor_version > old);
+    agent_kill(&world->agent[1]);
+    agent_kill(&world->agent[2]);
+    for (int i = 0; i < 12; i++) {
+        world_pass(world, 500);
+        agent_beat(world, &world->agent[0]);
+        agent_beat(world, d);
+    }
+    assert_int_equal(start_of(world, id), 0);
+}
+
+/* The first device that comes back must not make a job that waited forget what it brings along. */
+static void a_job_that_waited_asks_those_who_come(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = story_spec(100);
+    spec.devices_min = 2;
+    spec.neighbor_every = 3;
+    story_devices(world);
+    world->agent[2].disk = true;
+    story_submit(world, id, &spec);
+    world_train(world, 20);
+    int64_t committed = world_job(world, id)->neighbor_version;
+    agent_kill(&world->agent[1]);
+    agent_kill(&world->agent[2]);
+    world_live(world, 6000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    agent_restart(world, &world->agent[2]);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    agent_beat(world, &world->agent[2]);
+    assert_state(world, id, JOB_RECOVERING);
+    assert_int_equal(start_of(world, id), committed);
+}
+
+/* Of two holders the one that is asked for less, or has the faster link, is taken. */
+static void units_come_from_where_they_come_fastest(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    (void)world_agent(world, "d", 10);
+    world_train(world, 20);
+    struct agent *a = &world->agent[0], *b = &world->agent[1], *d = &world->agent[3];
+    /* a's link to everybody is slow: 1000 bytes in 10 s. */
+    agent_beat(world, d);
+    d->heartbeat.link_count = 0;
+    agent_beat(world, b);
+    b->heartbeat.link[0] = (struct link_report){.device = a->id,
+                                                .count = 2,
+                                                .seconds_sum = 20,
+                                                .bytes_sum = 2000,
+                                                .bytes_squared_sum = 2000000,
+                                                .bytes_seconds_sum = 20000};
+    b->heartbeat.link_count = 1;
+    agent_beat_again(world, b);
+    agent_restart(world, b); /* its unit is on c; c's units are on c and a */
+    agent_beat(world, b);
+    size_t from_a = 0, fetched = 0;
+    for (size_t k = 0; k < 4; k++) {
+        const struct assignment *told = story_told(world, &world->agent[k]);
+        for (size_t i = 0; told->has_run && i < told->run.source_count; i++) {
+            bool device = told->run.source[i].from == SOURCE_DEVICE;
+            fetched += device;
+            from_a += device && k == 1 && strcmp(told->run.source[i].device.text, a->id.text) == 0;
+        }
+    }
+    assert_true(fetched > 0);
+    assert_int_equal(from_a, 0);
+}
+
+/* The same number of a generation may have been used by a coordinator whose rows are lost: the plan's id tells. */
+static void reports_about_another_plan_of_the_same_number_are_not_believed(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    struct agent *a = &world->agent[0];
+    (void)snprintf(a->plan.text, ID_SIZE, "plan_01HZZZZZZZZZZZZZZZZZZZZZZZ");
+    a->step = 50;
+    agent_beat(world, a);
+    assert_int_equal(world_job(world, id)->generation, 2);                 /* given up: a works for somebody else */
+    assert_int_equal(core_job_incident(world->core, id)->step_reached, 0); /* what it says is of another life */
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* An idle device raises the floor first; the plan's own device must still make it fail. */
+static void a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    struct agent *d = world_agent(world, "d", 10);
+    memcpy(d->job, id, ID_SIZE);
+    d->highest = 6;
+    agent_beat(world, d);
+    assert_int_equal(world_job(world, id)->generation, 1);
+    world->agent[0].highest = 6;
+    agent_beat(world, &world->agent[0]);
+    assert_int_equal(world_job(world, id)->generation, 7);
+}
+
+/* A held version that cannot be started from twice is given up for the center's. */
+static void after_two_failures_the_center_is_tried(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 8);
+    world_train(world, 20);
+    int64_t center = world_job(world, id)->version;
+    for (int i = 0; i < 3; i++) {
+        assert_true(i == 0 || start_of(world, id) > center);
+        agent_follow(world, &world->agent[0]);
+        agent_fail(&world->agent[0], "data");
+        agent_beat(world, &world->agent[0]);
+        agent_follow(world, &world->agent[0]);
+    }
+    assert_int_equal(start_of(world, id), center);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(one_loss_costs_the_steps_since_the_last_commit),
+        STORY(two_neighbours_at_once_cost_what_nobody_else_holds),
+        STORY(a_version_whose_holders_disagree_is_not_taken),
+        STORY(a_source_that_is_lost_costs_a_generation),
+        STORY(a_device_that_is_back_is_asked_before_steps_are_given_up),
+        STORY(asking_has_a_bound),
+        STORY(what_a_rollback_cut_off_never_comes_back),
+        STORY(versions_of_unknown_generations_are_not_taken),
+        STORY(what_was_let_go_is_no_start),
+        STORY(a_job_that_waited_asks_those_who_come),
+        STORY(units_come_from_where_they_come_fastest),
+        STORY(reports_about_another_plan_of_the_same_number_are_not_believed),
+        STORY(a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first),
+        STORY(after_two_failures_the_center_is_tried),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
