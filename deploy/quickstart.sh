@@ -2,8 +2,9 @@
 # deploy/quickstart.sh: from a fresh Debian machine to a trained model.
 #
 # Installs the missing Debian packages, builds, starts a coordinator and three agents of unequal speed on loopback, uploads a real data set
-# (fashion-mini, in examples/data), submits a job with curl, shows its progress, and says how accurate the model is and where it
-# lies. The curl commands are printed, so that you can repeat them. What it started, it stops.
+# (fashion-mini, in examples/data), submits a job with curl and shows its progress. In the middle it kills one of the agents and starts it
+# again later; the job goes on. At the end it says how accurate the model is, where it lies, and that it is bit for bit the model
+# that one undisturbed process trains. The curl commands are printed, so that you can repeat them. What it started, it stops.
 #
 #   QUICKSTART_DIR   where state, logs and the model go; an earlier quickstart's is emptied first (default: build/quickstart)
 #   QUICKSTART_PORT  of the coordinator (default: 7410)
@@ -18,6 +19,8 @@ server=http://127.0.0.1:$port
 slowdowns=(1 2 4) # of the three agents: the second computes at half speed, the third at a quarter
 bin=build/release/bin
 processes=()
+agents=() # their pids, by index
+victim=1  # the agent that is killed in the middle
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 show() { printf '  $ %s\n' "$*"; }
@@ -37,12 +40,34 @@ stop_all() {
 }
 trap stop_all EXIT
 
+start_agent() { # INDEX
+    "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 --state-dir "$directory/board$1" \
+        --name "board$1" --slowdown "${slowdowns[$1]}" --threads 1 2>>"$directory/board$1.log" &
+    agents[$1]=$!
+    processes+=($!)
+}
+
 # The value of a JSON member, from standard input.
 member() { python3 -c 'import json, sys
 value = json.load(sys.stdin)
 for key in sys.argv[1].split("."):
     value = value[int(key)] if isinstance(value, list) else value[key]
 print("" if value is None else value)' "$1"; }
+
+# Until the Python expression holds for the job, `value`; at most ten minutes.
+wait_until() { # EXPRESSION
+    local revision=0 deadline=$((SECONDS + 600))
+    while [ $SECONDS -lt $deadline ]; do
+        curl -sS --fail "$server/v1/jobs/$job?after=$revision&wait=5" >"$directory/watched.json" || fail "the coordinator does not answer"
+        revision=$(member revision <"$directory/watched.json")
+        if python3 -c 'import json, sys
+value = json.load(sys.stdin)
+sys.exit(not (eval(sys.argv[1]) or value["state"] in ("succeeded", "failed", "cancelled")))' "$1" <"$directory/watched.json"; then
+            return
+        fi
+    done
+    fail "waited ten minutes for: $1"
+}
 
 [ $# -eq 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
 [ -r "$job_file" ] || fail "no job file '$job_file' (QUICKSTART_JOB)"
@@ -71,9 +96,14 @@ done
 for index in "${!slowdowns[@]}"; do
     show "paceline-agent --coordinator $server --listen 127.0.0.1:0 --state-dir $directory/board$index \\"
     show "    --name board$index --slowdown ${slowdowns[index]} --threads 1"
-    "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 --state-dir "$directory/board$index" \
-        --name "board$index" --slowdown "${slowdowns[index]}" --threads 1 2>"$directory/board$index.log" &
-    processes+=($!)
+    start_agent "$index"
+done
+online() { curl -sS --fail "$server/v1/devices" | python3 -c 'import json, sys
+print(sum(device["state"] == "online" for device in json.load(sys.stdin)["items"]))'; }
+deadline=$((SECONDS + 60))
+until [ "$(online)" -eq ${#slowdowns[@]} ]; do
+    [ $SECONDS -lt $deadline ] || fail "the agents do not enrol; see $directory/board*.log"
+    sleep 0.2
 done
 
 say "The data set: 3,000 training and 1,000 test images of clothes"
@@ -93,9 +123,30 @@ curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" "$
     fail "$job_file: $(member detail <"$directory/job.json")"
 job=$(member id <"$directory/job.json")
 show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # what the line below is made of"
-"$bin/paceline" --server "$server" job watch "$job" || fail "the job did not succeed; see $directory/*.log"
+"$bin/paceline" --server "$server" job watch "$job" &
+watch=$!
+wait_until 'value["progress"]["fraction"] > 0.3'
+say "In the middle of it: kill -9 of board$victim"
+kill -9 "${agents[victim]}"
+wait_until 'value["generation"] > 1 and value["progress"]["fraction"] > 0.5'
+say "The job goes on without it. board$victim comes back"
+start_agent "$victim"
+wait "$watch" || fail "the job did not succeed; see $directory/*.log"
+
+say "What the failure cost"
+show "curl $server/v1/jobs/$job/incidents"
+curl -sS --fail "$server/v1/jobs/$job/incidents" | python3 -c 'import json, sys
+for incident in sorted(json.load(sys.stdin)["items"], key=lambda incident: incident["generation_before"]):
+    print("  " + incident["cause"] + " of " + ", ".join(device["name"] for device in incident["devices"]) + ": " +
+          ", ".join("%s %.3f s" % phase for phase in incident["seconds"].items()) + "; " +
+          "%d steps made again" % incident["steps_redone"])'
 
 say "The model"
+show "paceline-agent train $job_file --dataset ... --output $directory/reference.safetensors    # the same job in one process"
+"$bin/paceline-agent" train "$job_file" --output "$directory/reference.safetensors" \
+    --dataset "fashion-train=$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" \
+    --dataset "fashion-test=$data/t10k-images-idx3-ubyte.gz,$data/t10k-labels-idx1-ubyte.gz" \
+    >"$directory/reference.log" 2>&1 || { tail -n 3 "$directory/reference.log"; fail "the reference did not train"; }
 curl -sS --fail "$server/v1/jobs/$job" >"$directory/job.json"
 checkpoint=$(member checkpoint <"$directory/job.json")
 model=$directory/model.safetensors
@@ -104,6 +155,8 @@ curl -sS --fail -o "$model" "$server/v1/checkpoints/$checkpoint/content"
 stated=$(curl -sS --fail "$server/v1/checkpoints/$checkpoint" | member sha256)
 received=$(sha256sum "$model" | cut -d' ' -f1)
 [ "$stated" = "$received" ] || fail "the model's sha256 is $received, not $stated"
+reference=$(sha256sum "$directory/reference.safetensors" | cut -d' ' -f1)
+[ "$reference" = "$received" ] || fail "the model's sha256 is $received, one process alone gets $reference"
 echo "  test accuracy  $(member progress.accuracy <"$directory/job.json")"
 echo "  model          $model ($(stat -c %s "$model") bytes)"
-echo "  sha256         $received"
+echo "  sha256         $received, the same as of one undisturbed process"

@@ -1,0 +1,172 @@
+"""Seconds from kill -9 to training again, by phase, beside two ways of starting everything again."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from paceline import ROOT, data_files, fashion_fleet, fashion_job, must, on_devices
+from report import finish, median, say, table
+
+AGENTS = 3
+STAGES = {"first": 0, "middle": 1, "last": 2}
+BATCH = 32
+PHASES = ("detect", "decide", "fetch", "rebuild", "resume")
+AFTER_DETECT = PHASES[1:]
+SETTLE_STEPS = 6  # between two blows: a version is committed again
+LEASE_MS = 5000
+NEVER = 10**9
+
+
+def job_of(model):
+    return fashion_job(model, batch=BATCH, steps=NEVER, epochs=10**6, evaluate={"every_epochs": 0},
+                       replication={"neighbor_every": 2, "center_every": 5}, **on_devices(1, AGENTS))
+
+
+def seconds_of(time_text):
+    return datetime.datetime.fromisoformat(time_text.replace("Z", "+00:00")).timestamp()
+
+
+class Blows:
+    """A job on three agents that are killed and started again, over and over."""
+
+    def __init__(self, fleet, model):
+        self.fleet = fleet
+        self.job = fleet.submit(job_of(model))
+        self.seen = 0
+
+    def settle(self):
+        """All agents take part again, and a version of this generation is committed."""
+        self.fleet.wait_for_devices(AGENTS)
+        seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
+        if len(self.stages(seen)) < AGENTS:
+            self.fleet.verb(self.job, "replan", {})
+            seen = self.fleet.wait_until(
+                self.job, lambda job: job["state"] == "running" and len(self.stages(job)) == AGENTS, "all agents take part")
+        step = seen["progress"]["step"] + SETTLE_STEPS
+        self.fleet.wait_until(
+            self.job, lambda job: job["progress"]["step"] >= step and job["neighbor_version"] > 0 and job["version"] > 0, "it settles")
+
+    def stages(self, job):
+        return self.fleet.get(f"/v1/jobs/{job['id']}/plans/{job['generation']}")["stages"]
+
+    def agent_of(self, stage):
+        device = self.stages(self.fleet.job(self.job))[stage]["device"]
+        name = self.fleet.get(f"/v1/devices/{device}")["name"]
+        return next(agent for agent in self.fleet.agents if agent.name == name and agent.running())
+
+    def incident(self):
+        """The one that came since the last call, resolved."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            items = self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents?limit=500")["items"]
+            if len(items) > self.seen and all(item["state"] != "open" for item in items):
+                self.seen = len(items)
+                return max(items, key=lambda item: item["generation_before"])
+            time.sleep(0.02)
+        must(False, f"no incident was resolved: {items}")
+
+    def kill_one(self, stage):
+        """The incident of the death of one agent, and the seconds from the signal to the first new step."""
+        self.settle()
+        agent = self.agent_of(stage)
+        killed = time.time()
+        agent.kill()
+        incident = self.incident()
+        self.fleet.start_agent(agent.name, wait=False)
+        return incident, seconds_of(incident["timeline"]["resumed_at"]) - killed
+
+    def kill_all(self):
+        """The same for all agents at once, which are started again at once: the job goes on from the center."""
+        self.settle()
+        agents = [agent for agent in self.fleet.agents if agent.running()]
+        killed = time.time()
+        for agent in agents:
+            agent.kill()
+        for agent in agents:
+            self.fleet.start_agent(agent.name, wait=False)
+        incident = self.incident()
+        return incident, seconds_of(incident["timeline"]["resumed_at"]) - killed
+
+
+def rows_of(model, failed, incidents, totals):
+    """One row a phase, and `after_detect` and `total`."""
+    phases = {phase: [incident["seconds"][phase] for incident in incidents] for phase in PHASES}
+    phases["after_detect"] = [sum(incident["seconds"][phase] for phase in AFTER_DETECT) for incident in incidents]
+    phases["total"] = totals
+    redone = [incident["steps_redone"] for incident in incidents]
+    return [{"model": model, "failed": failed, "phase": phase, "median_seconds": median(values), "worst_seconds": max(values),
+             "steps_redone": median(redone), "steps_redone_worst": max(redone), "runs": len(values)}
+            for phase, values in phases.items() if values]
+
+
+def ours(model, repeats):
+    rows = []
+    with fashion_fleet(AGENTS, lease_ms=LEASE_MS) as fleet:
+        blows = Blows(fleet, model)
+        done = {failed: ([], []) for failed in (*STAGES, "all")}
+        for repeat in range(repeats):
+            for failed, (incidents, totals) in done.items():
+                incident, total = blows.kill_all() if failed == "all" else blows.kill_one(STAGES[failed])
+                incidents.append(incident)
+                totals.append(total)
+            say(f"  {model}, round {repeat + 1} of {repeats}: " +
+                ", ".join(f"{failed} {totals[-1]:.2f} s" for failed, (_, totals) in done.items()))
+        fleet.verb(blows.job, "cancel")
+        for failed, (incidents, totals) in done.items():
+            rows += rows_of(model, failed, incidents, totals)
+    return rows
+
+
+def torch_restart(model, repeats):
+    """A training script that is killed and started again from what torch.save wrote; [] where there is no PyTorch."""
+    totals, redone = [], []
+    with tempfile.TemporaryDirectory(prefix="paceline-torch-") as directory:
+        command = ["/usr/bin/python3", "-B", str(ROOT / "bench/torch_restart.py"), str(ROOT / f"libtrain/zoo/{model}.json"),
+                   str(pathlib.Path(directory) / "state.pt"), str(BATCH), *map(str, data_files("fashion-mini", "train"))]
+        if subprocess.run([command[0], "-c", "import torch"], check=False, capture_output=True).returncode:
+            say("  torch: python3-torch is not installed")
+            return []
+        for _ in range(repeats):
+            killed, reached = run_torch(command, SETTLE_STEPS)
+            began, first = run_torch(command, 1, killed)
+            totals.append(began)
+            redone.append(reached - first + 1)
+    return [{"model": model, "failed": "torch script", "phase": "total", "median_seconds": median(totals),
+             "worst_seconds": max(totals), "steps_redone": median(redone), "steps_redone_worst": max(redone), "runs": len(totals)}]
+
+
+def run_torch(command, steps, since=None):
+    """Until so many steps were made, then kill -9. (the moment, or the seconds since `since`, of the last of them; its number)"""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(steps):
+            line = process.stdout.readline()
+            must(line.startswith("step "), f"torch_restart.py: {line!r}")
+        now = time.time()
+        process.kill()
+    return (now if since is None else now - since), int(line.split()[1])
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--repeats", type=int, default=20)
+    arguments.add_argument("--models", nargs="+", default=["mobilenetv2"])
+    options = arguments.parse_args()
+    rows = []
+    for model in options.models:
+        rows += ours(model, options.repeats) + torch_restart(model, options.repeats)
+    table(["model", "killed", "phase", "median s", "worst s", "steps redone", "at worst", "runs"],
+          [[row["model"], row["failed"], row["phase"], f"{row['median_seconds']:.3f}", f"{row['worst_seconds']:.3f}",
+            f"{row['steps_redone']:.0f}", f"{row['steps_redone_worst']:.0f}", row["runs"]] for row in rows])
+    say("killed: one agent of three by its stage; all: every agent, started again at once, from the last version in the center; torch "
+        "script: one process, started again from its last torch.save")
+    say("goals: detect below 0.5 s, after_detect below 1 s")
+    finish("recovery", rows)
+
+
+if __name__ == "__main__":
+    main()
