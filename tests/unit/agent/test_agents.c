@@ -73,8 +73,8 @@ static void same_numbers(const double *actual, const double *wanted)
     }
 }
 
-/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop comes in time; when one
- * of them gets lost (an index, or NOBODY) after the first round, 600 times. */
+/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop, or the loss of one of
+ * them (an index, or NOBODY) behind the first round, comes in time. */
 #define NOBODY SIZE_MAX
 
 static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown, int64_t threads,
@@ -83,7 +83,7 @@ static void play_and_lose(const char *directory, const struct fake_script *scrip
     struct agent agent[FAKE_AGENTS_MAX];
     struct fake_coordinator *fake = fake_start(script, &train_data, &test_data);
     for (size_t i = 0; i < script->agent_count; i++) {
-        const double factor = lost != NOBODY ? 600 : slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
+        const double factor = slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
         start_agent(&agent[i], directory, i, fake_url(fake), factor, threads);
     }
     if (lost != NOBODY) {

@@ -1,0 +1,278 @@
+"""The law under fire: whatever is killed, frozen or cut on the way, the final weights are those of one undisturbed process, no failure
+costs more steps than it may, and the incidents say what happened."""
+
+import functools
+import random
+import signal
+import time
+
+from paceline import FASHION, Fleet, fashion_fleet, fashion_job, fill, must, on_devices, small_disk, train
+from runner import run
+
+LEASE_MS = 2000
+OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
+AGENTS = 4
+# Steps long enough that a blow falls in the middle: (steps, when the blows begin, neighbor_every, center_every, slowdown, cuts)
+TRIALS = {
+    "lenet5": (400, 60, 10, 40, 3, [1, 2, 3]),
+    "resnet8": (160, 30, 5, 20, 2, [1, 2, 4]),
+    "mobilenetv2": (40, 10, 3, 9, 1, [5, 10, 15]),
+}
+
+
+def trial_job(model, **fields):
+    steps, _, neighbor, center, _, cuts = TRIALS[model]
+    usual = {"replication": {"neighbor_every": neighbor, "center_every": center}, "evaluate": {"every_epochs": 0}}
+    return fashion_job(model, steps=steps, cuts=cuts, **{**usual, **on_devices(1, AGENTS), **fields})
+
+
+@functools.cache
+def reference(model):
+    return train(trial_job(model), FASHION)[0]
+
+
+class Trial:
+    """A fleet in the middle of a job."""
+
+    def __init__(self, fleet, model, **fields):
+        self.fleet, self.model = fleet, model
+        self.slowdown = TRIALS[model][4]
+        self.job = fleet.submit(trial_job(model, **fields))
+        fleet.wait_for_step(self.job, TRIALS[model][1])
+
+    def agent_of(self, stage):
+        """The agent that runs the stage now."""
+        fleet = self.fleet
+        names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
+        seen = fleet.job(self.job)
+        stages = fleet.get(f"/v1/jobs/{self.job['id']}/plans/{seen['generation']}")["stages"]
+        return names[stages[stage if stage >= 0 else len(stages) + stage]["device"]]
+
+    def kill(self, name):
+        next(agent for agent in self.fleet.agents if agent.name == name and agent.running()).kill()
+
+    def start(self, name, *arguments):
+        return self.fleet.start_agent(name, "--slowdown", self.slowdown, *arguments, wait=False)
+
+    def incidents(self):
+        return self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents")["items"]
+
+    def finish(self):
+        """The job ends as if nothing had happened; every incident adds up."""
+        fleet = self.fleet
+        fleet.wait(self.job, "succeeded")
+        sha256 = fleet.checkpoint_sha256(self.job)
+        must(sha256 == reference(self.model), f"{self.model}: {sha256}, not {reference(self.model)}")
+        for incident in self.incidents():
+            must(incident["state"] == "resolved" or incident["state"] == "abandoned", f"{incident}")
+            must(incident["steps_redone"] == max(0, incident["step_reached"] - incident["resume_version"]), f"{incident}")
+            must(all(seconds >= 0 for seconds in incident["seconds"].values()), f"{incident}")
+
+
+def fire_fleet(model, *arguments, agents=AGENTS):
+    return fashion_fleet(agents, "--slowdown", TRIALS[model][4], *arguments, lease_ms=LEASE_MS)
+
+
+def one_stage_dies(model, stage):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        name = trial.agent_of(stage)
+        before = fleet.job(trial.job)
+        trial.kill(name)
+        trial.finish()
+        incidents = [incident for incident in trial.incidents() if name in [device["name"] for device in incident["devices"]]]
+        must(incidents, f"no incident names {name}: {trial.incidents()}")
+        first = incidents[-1] if incidents[0]["generation_before"] > incidents[-1]["generation_before"] else incidents[0]
+        must(first["cause"] == "device_lost", f"{first}")
+        must(first["resume_version"] >= before["neighbor_version"] > 0,
+             f"resumed at {first['resume_version']}, {before['neighbor_version']} was committed")
+
+
+def check_first_stage(model):
+    one_stage_dies(model, 0)
+
+
+def check_middle_stage(model):
+    one_stage_dies(model, 1)
+
+
+def check_last_stage(model):
+    one_stage_dies(model, -1)
+
+
+def check_two_neighbours_at_once(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        names = trial.agent_of(1), trial.agent_of(2)
+        for name in names:
+            trial.kill(name)
+        trial.finish()
+
+
+def check_all_but_one(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        for name in [trial.agent_of(stage) for stage in (0, 1, 3)]:
+            trial.kill(name)
+        trial.finish()
+
+
+def check_all_agents_and_back(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        center = fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")["version"]
+        for agent in fleet.agents:
+            agent.kill()
+        fleet.wait(trial.job, "waiting_for_devices")
+        for index in range(AGENTS):
+            trial.start(f"agent{index}")
+        trial.finish()
+        must(any(plan["resume_version"] >= center for plan in plans_of(trial)[:-1]), f"{plans_of(trial)}")
+
+
+def plans_of(trial):
+    return trial.fleet.get(f"/v1/jobs/{trial.job['id']}/plans")["items"]
+
+
+def check_a_device_that_comes_back(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        name = trial.agent_of(1)
+        trial.kill(name)
+        fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
+        trial.start(name)
+        fleet.wait_for_devices(AGENTS)
+        trial.finish()
+
+
+def check_the_coordinator_five_times(model):
+    draw = random.Random(5)
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        for _ in range(5):
+            time.sleep(draw.uniform(0, 0.3))
+            fleet.coordinator.kill()
+            fleet.restart_coordinator(*OPTIONS)
+        trial.finish()
+
+
+def check_a_device_dies_while_others_prepare(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        first, frozen, third = (trial.agent_of(stage) for stage in (0, 1, 2))
+        still = next(agent for agent in fleet.agents if agent.name == frozen)
+        still.signal(signal.SIGSTOP)  # nobody is ready before it
+        trial.kill(first)
+        fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1, "a second generation")
+        trial.kill(third)
+        still.signal(signal.SIGCONT)
+        trial.finish()
+
+
+def check_a_device_dies_while_it_replicates(model):
+    """With a round at every step there is always one under way."""
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model, replication={"neighbor_every": 1, "center_every": 2})
+        trial.kill(trial.agent_of(2))
+        trial.finish()
+
+
+def check_everything_loses_power(model):
+    """Agents and coordinator at once; nobody gives a command afterwards."""
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
+        for process in [fleet.coordinator, *fleet.agents]:
+            process.kill()
+        fleet.restart_coordinator(*OPTIONS)
+        for index in range(AGENTS):
+            trial.start(f"agent{index}")
+        trial.finish()
+
+
+def check_a_frozen_device_that_thaws(model, seconds=2 * LEASE_MS / 1000):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model)
+        frozen = next(agent for agent in fleet.agents if agent.name == trial.agent_of(1))
+        frozen.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        frozen.signal(signal.SIGCONT)
+        trial.finish()
+
+
+CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")}
+
+
+def tests_of(model, names):
+    """{test name: test} of the checks on the model."""
+    return {f"test_{model}_{name}": functools.partial(check, model) for name, check in CHECKS.items() if name in names}
+
+
+def replica_directories(fleet):
+    return [("--replica-dir", fleet.path / f"replicas{index}") for index in range(AGENTS)]
+
+
+def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
+    with fashion_fleet(lease_ms=LEASE_MS) as fleet:
+        directories = replica_directories(fleet)
+        for index, arguments in enumerate(directories):
+            fleet.start_agent(f"agent{index}", "--slowdown", TRIALS["lenet5"][4], *arguments, wait=False)
+        fleet.wait_for_agents()
+        trial = Trial(fleet, "lenet5", replication={"neighbor_every": 10, "center_every": 0})
+        before = fleet.wait_until(trial.job, lambda seen: seen["neighbor_version"] > 0, "a committed version")
+        for agent in fleet.agents:
+            agent.kill()
+        fleet.wait(trial.job, "waiting_for_devices")
+        spoil_one(fleet.path)
+        for index, arguments in enumerate(directories):
+            trial.start(f"agent{index}", *arguments)
+        trial.finish()
+        must(max(plan["resume_version"] for plan in plans_of(trial)) >= before["neighbor_version"], f"{plans_of(trial)}")
+        must(any("snapshot_rejected" in agent.log_text() for agent in fleet.agents), "nobody noticed the spoilt replica")
+
+
+def spoil_one(path):
+    """Turn one bit in the middle of one replica of which another device has the same."""
+    files = sorted(path.glob("replicas*/*/*-*"))
+    must(files, "no replica on disk")
+    for file in files:
+        twins = [other for other in files if other.name == file.name and other != file]
+        if twins and file.stat().st_size > 1000:
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 1
+            file.write_bytes(data)
+            return
+    must(False, f"no replica is held twice: {files}")
+
+
+def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_else():
+    with Fleet() as fleet, small_disk(fleet.path / "coordinator", "64m") as place:
+        fleet.start_coordinator(*OPTIONS, "--min-free", "12M")
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        fleet.start_agents(AGENTS, "--slowdown", TRIALS["lenet5"][4])
+        trial = Trial(fleet, "lenet5")
+        foreign = fill(place)
+        trial.kill(trial.agent_of(1))
+        fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
+        foreign.unlink()
+        trial.finish()
+        fleet.coordinator.stop()
+
+
+def test_a_full_disk_of_an_agent_costs_replicas_and_nothing_else():
+    with fashion_fleet(lease_ms=LEASE_MS) as fleet, small_disk(fleet.path / "small", "1m") as place:
+        fill(place)
+        fleet.start_agent("agent0", "--slowdown", 3, "--replica-dir", place / "replicas", wait=False)
+        for index in range(1, AGENTS):
+            fleet.start_agent(f"agent{index}", "--slowdown", 3, wait=False)
+        fleet.wait_for_agents()
+        trial = Trial(fleet, "lenet5")
+        trial.finish()
+        for agent in fleet.agents:
+            agent.stop()
+
+
+globals().update(tests_of("lenet5", CHECKS))
+
+if __name__ == "__main__":
+    run(globals())

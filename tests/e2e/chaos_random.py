@@ -1,0 +1,84 @@
+"""Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents and the coordinator at random moments;
+when it stops, the job ends with the weights of one undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" chooses others."""
+
+import os
+import random
+import signal
+import time
+
+from chaos import AGENTS, OPTIONS, Trial, fire_fleet
+from runner import run
+
+FIRST, LAST = map(int, os.environ.get("PACELINE_CHAOS_SEEDS", "1 6").split())
+BLOWS = 6
+MODELS = ("lenet5", "lenet5", "resnet8", "mobilenetv2")
+
+
+class Schedule:
+    def __init__(self, seed, trial):
+        self.draw = random.Random(seed)
+        self.trial, self.fleet = trial, trial.fleet
+        self.frozen = []
+
+    def running(self):
+        return [agent for agent in self.fleet.agents if agent.running() and agent not in self.frozen]
+
+    def down(self):
+        up = {agent.name for agent in self.fleet.agents if agent.running()}
+        return [f"agent{index}" for index in range(AGENTS) if f"agent{index}" not in up]
+
+    def kill_agent(self):
+        if self.running():
+            self.draw.choice(self.running()).kill()
+
+    def kill_two(self):
+        for agent in self.draw.sample(self.running(), min(2, len(self.running()))):
+            agent.kill()
+
+    def start_agent(self):
+        if self.down():
+            self.trial.start(self.draw.choice(self.down()))
+
+    def freeze(self):
+        if self.running():
+            self.frozen.append(self.draw.choice(self.running()))
+            self.frozen[-1].signal(signal.SIGSTOP)
+
+    def thaw(self):
+        for agent in self.frozen:
+            agent.signal(signal.SIGCONT)
+        self.frozen = []
+
+    def kill_coordinator(self):
+        self.fleet.coordinator.kill()
+        time.sleep(self.draw.uniform(0, 0.5))
+        self.fleet.restart_coordinator(*OPTIONS)
+
+    def run(self):
+        blows = (self.kill_agent, self.kill_agent, self.kill_two, self.start_agent, self.start_agent, self.freeze, self.thaw,
+                 self.kill_coordinator)
+        for _ in range(BLOWS):
+            time.sleep(self.draw.expovariate(2.0))
+            blow = self.draw.choice(blows)
+            print(f"    {blow.__name__}", flush=True)
+            blow()
+        self.thaw()
+        while self.down():
+            self.start_agent()
+
+
+def schedule(seed):
+    model = MODELS[seed % len(MODELS)]
+    with fire_fleet(model) as fleet:
+        print(f"  seed {seed}: {model}", flush=True)
+        trial = Trial(fleet, model)
+        Schedule(seed, trial).run()
+        trial.finish()
+
+
+def tests():
+    return {f"test_seed_{seed}": (lambda seed=seed: schedule(seed)) for seed in range(FIRST, LAST + 1)}
+
+
+if __name__ == "__main__":
+    run(tests())

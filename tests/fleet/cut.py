@@ -1,0 +1,57 @@
+"""A device that is cut off the network and comes back, on emulated devices (77 where the machine cannot have them): the job goes on
+without it, takes it back, and ends with the weights of one process."""
+
+import os
+import subprocess
+import sys
+import time
+
+from namespaces import TOOL, NamespaceFleet, run_on
+from paceline import FASHION, fashion_job, must, on_devices, train
+from runner import run
+
+LEASE_MS = 3000
+DEVICES = "coord\nboard0 0.5 100 1\nboard1 0.5 100 1\nboard2 0.5 100 1\n"
+JOB = fashion_job(steps=600, replication={"neighbor_every": 10, "center_every": 40}, evaluate={"every_epochs": 0}, cuts=[2, 4],
+                  **on_devices(1, 3))
+
+
+def fleet_tool(verb, name):
+    subprocess.run([str(TOOL), verb, name], check=True)
+
+
+def cut(seconds):
+    """The weights after the device of the middle stage was cut off for so long; the job's incidents."""
+    with NamespaceFleet() as fleet:
+        fleet.start_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        for index in range(3):
+            fleet.start_device(f"board{index}", "--slowdown", 2)
+        names = {device["id"]: device["name"] for device in fleet.wait_for_agents()}
+        job = fleet.submit(JOB)
+        fleet.wait_for_step(job, 60)
+        name = names[fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"][1]["device"]]
+        fleet_tool("cut", name)
+        time.sleep(seconds)
+        fleet_tool("heal", name)
+        fleet.wait(job, "succeeded")
+        fleet.wait_for_devices(3)
+        return fleet.checkpoint_sha256(job), fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
+
+
+def test_a_link_that_is_cut_for_long_costs_the_device_and_no_weights():
+    sha256, incidents = cut(2 * LEASE_MS / 1000)
+    must(sha256 == train(JOB, FASHION)[0], f"{sha256}")
+    must(any(incident["cause"] == "device_lost" for incident in incidents), f"{incidents}")
+
+
+def test_a_link_that_is_cut_for_a_moment_costs_no_device():
+    sha256, incidents = cut(0.3)
+    must(sha256 == train(JOB, FASHION)[0], f"{sha256}")
+    must(not any(incident["cause"] == "device_lost" for incident in incidents), f"{incidents}")
+
+
+if __name__ == "__main__":
+    if "FLEET_NAME" not in os.environ:
+        sys.exit(run_on(DEVICES, [sys.executable, __file__, *sys.argv[1:]]))
+    run(globals())
