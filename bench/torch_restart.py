@@ -20,9 +20,7 @@ batch = int(batch)
 torch.set_num_threads(1)
 inputs = torch.frombuffer(bytearray(gzip.open(images).read()[16:]), dtype=torch.uint8).reshape(-1, 1, 28, 28)
 targets = torch.frombuffer(bytearray(gzip.open(labels).read()[8:]), dtype=torch.uint8).long()
-text = json.loads(pathlib.Path(description).read_text())
-text["input"]["shape"], scale = [28, 28, 1], text["input"].get("scale", 1 / 255)
-model = Model(text)
+model = Model(json.loads(pathlib.Path(description).read_text()), (28, 28, 1), 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
 step = 0
 if pathlib.Path(state).exists():
@@ -35,7 +33,7 @@ while True:
     step += 1
     sample = torch.randint(len(inputs), (batch,), generator=generator)
     optimizer.zero_grad()
-    functional.cross_entropy(model(inputs[sample].float() * scale).flatten(1), targets[sample]).backward()
+    functional.cross_entropy(model(inputs[sample].float() / 255), targets[sample]).backward()
     optimizer.step()
     if step % SAVE_EVERY == 0:
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, state + ".new")

@@ -5,166 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runtime/replicate_parts.h"
 #include "agent/runtime/thread.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/hash.h"
 
-/* Sets of a stage that the plan counts. A stop may need one more. */
-#define SETS_USUAL 3
-#define SETS_MAX REPLICATION_SETS_MAX
 #define NS_PER_MS INT64_C(1000000)
-
-enum set_state { SET_NONE, SET_READY, SET_FILLING, SET_FILLED };
-
-/* Blocks for one copy of the stage's units. */
-struct set {
-    enum set_state state;
-    int64_t version;
-    void **block; /* [units] */
-};
-
-struct replicate {
-    struct replicate_config config;
-    struct stage *stage;
-    const struct stage_config *at; /* the stage's */
-    size_t units;
-    int64_t set_bytes;
-    pthread_t thread;
-
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t work;  /* for the thread */
-    pthread_cond_t done;  /* for a stop, and for the end of a write */
-    struct replication *core;
-    struct set set[SETS_MAX];
-    bool cancelled;
-    bool no_memory; /* for another set, until something was dropped */
-    int64_t wanted; /* the version of a stop that is waited for, 0: none */
-    int64_t held;   /* the newest version of which every unit is held */
-    int64_t failed; /* the newest version that could not be kept */
-    struct err why;
-    int64_t collecting; /* 0: nothing */
-    uint64_t skipped;
-    bool writing; /* a file */
-    int write_rc;
-    struct err write_why;
-};
-
-/* ---- sets ---- */
-
-static size_t unit_bytes(const struct replicate *replicate, size_t index)
-{
-    return stage_unit_bytes(replicate->stage, replicate->at->first + index);
-}
-
-/* One in that state, or NULL. Under the lock. */
-static struct set *find_set(struct replicate *replicate, enum set_state state)
-{
-    struct set *found = NULL;
-    for (size_t i = 0; i < SETS_MAX; i++) {
-        struct set *set = &replicate->set[i];
-        if (set->state == state && (!found || set->version < found->version)) {
-            found = set;
-        }
-    }
-    return found;
-}
-
-static void free_blocks(const struct replicate *replicate, const struct set *set)
-{
-    for (size_t i = 0; i < replicate->units; i++) {
-        snapshot_block_free(replicate->config.snapshots, set->block[i], unit_bytes(replicate, i));
-        set->block[i] = NULL;
-    }
-}
-
-/* Take the memory, and touch it: the compute thread is to find its pages there. */
-static int fill_blocks(const struct replicate *replicate, const struct set *set, struct err *err)
-{
-    for (size_t i = 0; i < replicate->units; i++) {
-        const size_t size = unit_bytes(replicate, i);
-        set->block[i] = snapshot_block(replicate->config.snapshots, size);
-        if (!set->block[i]) {
-            free_blocks(replicate, set);
-            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", replicate->set_bytes);
-        }
-        memset(set->block[i], 0, size);
-    }
-    return 0;
-}
-
-/* Whether another set may be made now. The lock is held: nobody takes or fills meanwhile. */
-static bool may_make_set(struct replicate *replicate)
-{
-    int64_t in_hand = 0;
-    for (size_t i = 0; i < SETS_MAX; i++) {
-        in_hand += replicate->set[i].state != SET_NONE;
-    }
-    const struct stage_config *at = replicate->at;
-    const struct snapshot_bytes own =
-        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_OWN, true, &at->job, at->generation);
-    const bool fits = own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
-    /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside the one at hand. */
-    const bool first = in_hand * replicate->set_bytes + own.present <= replicate->set_bytes;
-    return fits || first || replicate->wanted > 0;
-}
-
-static bool is_expendable(const void *arg, int64_t version)
-{
-    return replication_is_expendable(arg, version);
-}
-
-/* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock. */
-static void release_own(struct replicate *replicate)
-{
-    const struct stage_config *at = replicate->at;
-    (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation, is_expendable,
-                           replicate->core);
-}
-
-static void release_replicas(struct replicate *replicate)
-{
-    const struct stage_config *at = replicate->at;
-    const int64_t bound = replicate->config.replica_bytes;
-    const struct snapshot_bytes others =
-        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
-    if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
-        (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_REPLICA, &at->job, at->generation, is_expendable,
-                               replicate->core);
-    }
-}
-
-/* Have a set ready, if there is none and there may be one. Under the lock, which it lets go of meanwhile. Returns
- * whether there is a new one. */
-static bool make_ready(struct replicate *replicate)
-{
-    struct set *set = find_set(replicate, SET_NONE);
-    if (!set || find_set(replicate, SET_READY) || replicate->no_memory) {
-        return false;
-    }
-    if (!may_make_set(replicate)) {
-        release_own(replicate);
-        if (!may_make_set(replicate)) {
-            return false;
-        }
-    }
-    set->state = SET_FILLING;
-    (void)pthread_mutex_unlock(&replicate->lock);
-    struct err err = {0};
-    const int rc = fill_blocks(replicate, set, &err);
-    (void)pthread_mutex_lock(&replicate->lock);
-    set->state = rc == 0 ? SET_READY : SET_NONE;
-    set->version = 0;
-    replicate->no_memory = rc != 0;
-    if (rc != 0) {
-        log_warn("snapshot_skipped", "error=%s", log_quote(err.text).text);
-        replicate->failed = replicate->wanted > 0 ? replicate->wanted : replicate->failed;
-        replicate->why = err;
-    }
-    (void)pthread_cond_broadcast(&replicate->done);
-    return rc == 0;
-}
 
 /* ---- keeping ---- */
 
@@ -192,7 +39,7 @@ static int keep_unit(struct replicate *replicate, struct set *set, size_t index,
                                 .generation = at->generation,
                                 .version = set->version,
                                 .unit = (int64_t)(at->first + index),
-                                .bytes = (int64_t)unit_bytes(replicate, index)};
+                                .bytes = (int64_t)replicate_unit_bytes(replicate, index)};
     sha256_text(block, (size_t)holding->bytes, holding->sha256);
     set->block[index] = NULL;
     (void)pthread_mutex_lock(&replicate->lock);
@@ -229,7 +76,7 @@ static void keep_set(struct replicate *replicate, struct set *set)
             (void)pthread_mutex_unlock(&replicate->lock);
         }
     }
-    free_blocks(replicate, set);
+    replicate_free_blocks(replicate, set);
     (void)pthread_mutex_lock(&replicate->lock);
     if (rc == 0) {
         replicate->held = set->version;
@@ -334,11 +181,11 @@ static void *work(void *arg)
     thread_be_nice();
     (void)pthread_mutex_lock(&replicate->lock);
     while (!replicate->cancelled) {
-        struct set *filled = find_set(replicate, SET_FILLED);
+        struct set *filled = replicate_find_set(replicate, SET_FILLED);
         if (filled) {
-            release_replicas(replicate);
+            replicate_release_replicas(replicate);
             keep_set(replicate, filled);
-        } else if (make_ready(replicate) || end_collection(replicate)) {
+        } else if (replicate_make_ready(replicate) || end_collection(replicate)) {
             continue;
         } else if (replicate->wanted == 0 && replication_next(replicate->core, clock_now_ms(), &send)) {
             send_one(replicate, &send);
@@ -371,7 +218,7 @@ void replicate_take(struct replicate *replicate, int64_t version, const struct r
 {
     (void)pthread_mutex_lock(&replicate->lock);
     replication_take(replicate->core, version, mark);
-    struct set *set = find_set(replicate, SET_READY);
+    struct set *set = replicate_find_set(replicate, SET_READY);
     if (set) {
         fill(replicate, set, version);
     } else {
@@ -401,7 +248,7 @@ int replicate_keep(struct replicate *replicate, int64_t version, struct err *err
     (void)pthread_cond_signal(&replicate->work);
     bool filled = version == 0 || is_under_way(replicate, version);
     while (!filled && !replicate->cancelled && replicate->failed < version) {
-        struct set *set = find_set(replicate, SET_READY);
+        struct set *set = replicate_find_set(replicate, SET_READY);
         if (set) {
             replication_take(replicate->core, version, &none);
             fill(replicate, set, version);
@@ -462,7 +309,7 @@ static void free_replicate(struct replicate *replicate)
 {
     for (size_t i = 0; i < SETS_MAX; i++) {
         if (replicate->set[i].block) {
-            free_blocks(replicate, &replicate->set[i]);
+            replicate_free_blocks(replicate, &replicate->set[i]);
         }
         free(replicate->set[i].block);
     }
@@ -484,9 +331,9 @@ static int fill_replicate(struct replicate *replicate, struct err *err)
         rc = replicate->set[i].block ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", replicate->units);
     }
     for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
-        replicate->set_bytes += (int64_t)unit_bytes(replicate, i);
+        replicate->set_bytes += (int64_t)replicate_unit_bytes(replicate, i);
     }
-    rc = rc ? rc : fill_blocks(replicate, &replicate->set[0], err);
+    rc = rc ? rc : replicate_fill_blocks(replicate, &replicate->set[0], err);
     if (rc == 0) {
         replicate->set[0].state = SET_READY;
     }

@@ -274,18 +274,16 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
         snapshot_let_go((struct kept *)(uintptr_t)kept->same);
         kept->same = NULL;
     }
+    (void)pthread_mutex_lock(&store->lock);
     if (written) {
         kept->in_file = true;
-        kept->dropped = true; /* until it is held */
         block = kept->block;
         kept->block = NULL;
         kept->snapshot.data = NULL;
     }
-    (void)pthread_mutex_lock(&store->lock);
     if (rc == 0) {
-        kept->dropped = false;
         rc = snapshot_insert(store, kept, &old, &err);
-        kept->dropped = rc != 0;
+        kept->dropped = rc != 0; /* its file goes, too */
     }
     store->bytes_written += block ? kept->snapshot.holding.bytes : 0;
     (void)pthread_mutex_unlock(&store->lock);

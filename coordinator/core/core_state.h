@@ -217,7 +217,7 @@ struct job_slot {
     int stop_reason;        /* enum plan_reason of the plan after the stop */
     int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
     struct failure failure; /* noted in this step */
-    int failures;           /* generations in a row without a step, by a link: the start may be to blame */
+    int failures;           /* generations in a row without a step, by a fault or a link: the start may be to blame */
     int faults;             /* generations in a row without progress, by the job's own doing */
     int64_t reached_step;   /* of this generation */
     int64_t error_step;     /* the furthest step at which a generation failed by an error */

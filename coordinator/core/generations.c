@@ -375,14 +375,12 @@ static void count_failure(struct job_slot *job, enum failure_cause cause)
         job->failures = job->faults = job->stall_shift = 0;
         return;
     }
-    if (job->reached_step > job->plan.resume_version) {
-        job->failures = 0; /* its start was good */
-    }
     bool patient = cause == FAILURE_STALLED && job->stall_shift < STALL_SHIFT_MAX;
     bool fault = cause == FAILURE_ERROR || cause == FAILURE_DEADLINE || (cause == FAILURE_STALLED && !patient);
     job->stall_shift += patient;
     job->faults += fault;
-    job->failures += cause == FAILURE_LINK;
+    bool good_start = job->reached_step > job->plan.resume_version;
+    job->failures = good_start ? 0 : job->failures + (fault || cause == FAILURE_LINK);
 }
 
 /* The devices that have just come back tell what they hold, then the job goes on. */

@@ -133,10 +133,10 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job, cons
     return center_start(job);
 }
 
-/* What failed twice from a held version is tried from the center before the job is given up. */
+/* What failed twice from a held version without a single step is tried from the center before the job is given up. */
 static bool from_center(const struct job_slot *job)
 {
-    return job->faults >= FAILURES_MAX - 1 || job->failures >= FAILURES_MAX - 1;
+    return job->failures >= FAILURES_MAX - 1;
 }
 
 int64_t recovery_choose(struct core *core, struct job_slot *job)

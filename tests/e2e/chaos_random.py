@@ -1,6 +1,7 @@
 """Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents and the coordinator at random moments;
 when it stops, the job ends with the weights of one undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" chooses others."""
 
+import functools
 import os
 import random
 import signal
@@ -76,9 +77,9 @@ def schedule(seed):
         trial.finish()
 
 
-def tests():
-    return {f"test_seed_{seed}": (lambda seed=seed: schedule(seed)) for seed in range(FIRST, LAST + 1)}
+def tests_of_seeds(first, last):
+    return {f"test_seed_{seed}": functools.partial(schedule, seed) for seed in range(first, last + 1)}
 
 
 if __name__ == "__main__":
-    run(tests())
+    run(tests_of_seeds(FIRST, LAST))

@@ -1,6 +1,7 @@
-"""The checks of chaos.py on the larger models, and a device that is frozen for 20 s."""
+"""The checks of chaos.py on the larger models, a device that is frozen for 20 s, and the random schedules 7 to 50."""
 
 from chaos import CHECKS, check_a_frozen_device_that_thaws, tests_of
+from chaos_random import tests_of_seeds
 from runner import run
 
 
@@ -10,6 +11,7 @@ def test_a_device_frozen_for_20_s_and_back():
 
 for model in ("resnet8", "mobilenetv2"):
     globals().update(tests_of(model, CHECKS))
+globals().update(tests_of_seeds(7, 50))
 
 if __name__ == "__main__":
     run(globals())
