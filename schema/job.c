@@ -155,7 +155,7 @@ static const struct field progress_fields[] = {
     MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, "loss", 0, 0, 0, has_loss),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, "accuracy", 0, 0, 0, has_accuracy),
-    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", 0, 0, 0),
+    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0, 0),
     MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0),
 };
 static const struct record progress_record = RECORD(struct job_progress, "job_progress", progress_fields);
@@ -180,6 +180,15 @@ static const struct field line_fields[] = {
 };
 static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
 
+static const struct field device_element = {
+    .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
+
+static const struct field replan_request_fields[] = {
+    MEMBER_LIST_OPTIONAL(struct replan_request, cut, "cuts", 0, &cut_element, cut_count, has_cuts),
+    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_element, device_count),
+};
+const struct record replan_request_record = RECORD(struct replan_request, "replan_request", replan_request_fields);
+
 static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct job, revision, "revision", 0, 0, INTEGER_MAX),
@@ -195,6 +204,7 @@ static const struct field job_fields[] = {
     MEMBER_BOOL(struct job, stalled, "stalled", 0),
     MEMBER_RECORD(struct job, deadlines, "deadlines", 0, &deadlines_record),
     MEMBER_RECORDS(struct job, line, "line", 0, &line_record, line_count),
+    MEMBER_OPTIONAL(struct job, wish, "replan_request", 0, &replan_request_record, has_wish),
     MEMBER_BOOL(struct job, exact, "exact", 0),
     MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE),
     MEMBER_FORM(struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form),
@@ -205,15 +215,6 @@ static const struct field job_fields[] = {
 const struct record job_record = RECORD(struct job, "job", job_fields);
 
 /* ---- requests and answers about a job ---- */
-
-static const struct field device_element = {
-    .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
-
-static const struct field replan_request_fields[] = {
-    MEMBER_LIST_OPTIONAL(struct replan_request, cut, "cuts", 0, &cut_element, cut_count, has_cuts),
-    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_element, device_count),
-};
-const struct record replan_request_record = RECORD(struct replan_request, "replan_request", replan_request_fields);
 
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 

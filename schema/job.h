@@ -78,8 +78,8 @@ struct job_progress {
     double loss;     /* of the last step; has_loss */
     double accuracy; /* of the last evaluation; has_accuracy */
     bool has_loss, has_accuracy;
-    double samples_per_second;
-    double eta_seconds;
+    double samples_per_second; /* 0: not known, as before the first step of a generation */
+    double eta_seconds;        /* the same */
 };
 
 /* What a job's devices are waited for, milliseconds: formulas of the expected step (docs/protocol.md). */
@@ -94,6 +94,15 @@ struct job_deadlines {
 struct line_start {
     int64_t generation;
     int64_t first;
+};
+
+/* POST /v1/jobs/{id}/replan */
+struct replan_request {
+    int64_t cut[STAGES_MAX - 1]; /* borders between units; none: the planner chooses */
+    size_t cut_count;
+    bool has_cuts;
+    struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
+    size_t device_count;
 };
 
 struct job {
@@ -112,6 +121,8 @@ struct job {
     struct job_deadlines deadlines;
     struct line_start line[LINE_STARTS_MAX]; /* rising in both */
     size_t line_count;
+    struct replan_request wish; /* of a re-plan that is under way; has_wish */
+    bool has_wish;
     bool exact;                      /* one numeric class so far */
     char numeric_class[128];         /* of its devices */
     struct checkpoint_id checkpoint; /* the final model, "" before */
@@ -121,15 +132,6 @@ struct job {
 extern const struct record job_data_record;
 extern const struct record job_spec_record;
 extern const struct record job_record;
-
-/* POST /v1/jobs/{id}/replan */
-struct replan_request {
-    int64_t cut[STAGES_MAX - 1]; /* borders between units; none: the planner chooses */
-    size_t cut_count;
-    bool has_cuts;
-    struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
-    size_t device_count;
-};
 extern const struct record replan_request_record;
 
 /* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices min <= max ...). Adds

@@ -42,6 +42,7 @@ static const struct field plan_fields[] = {
     MEMBER_ENUM(struct plan, reason, "reason", FIELD_REQUIRED, plan_reason_names),
     MEMBER_INT(struct plan, resume_version, "resume_version", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct plan, last_version, "last_version", FIELD_NULLABLE, 0, INTEGER_MAX),
+    MEMBER_TEXT(struct plan, failure, "failure", FIELD_NULLABLE),
     MEMBER_RECORDS(struct plan, stage, "stages", 0, &stage_record, stage_count),
     MEMBER_DOUBLE(struct plan, predicted_step_seconds, "predicted_step_seconds", 0, 0, 0),
     MEMBER_DOUBLE(struct plan, predicted_efficiency, "predicted_efficiency", 0, 0, 0),

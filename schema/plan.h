@@ -47,7 +47,8 @@ struct plan {
     int state;  /* enum plan_state */
     int reason; /* enum plan_reason */
     int64_t resume_version;
-    int64_t last_version; /* where it stopped, or 0 while it runs */
+    int64_t last_version;       /* where it stopped, or 0 while it runs */
+    char failure[MESSAGE_SIZE]; /* why its generation failed; "": it did not */
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
     double predicted_step_seconds;

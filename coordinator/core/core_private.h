@@ -162,6 +162,8 @@ void incident_decided(struct core *core, struct job_slot *job);
 void incident_ready(struct core *core, struct job_slot *job);
 /* At the end of a step: resolved when a step beyond the start is done. */
 void incident_settle(struct core *core, struct job_slot *job);
+/* What is to be said of the open one when the job runs again; "": there is none. */
+void incident_cost(const struct job_slot *job, char *out, size_t size);
 /* The job has ended or is paused. */
 void incident_end(struct core *core, struct job_slot *job);
 void incident_restore(struct core *core, const struct incident *row);
@@ -201,6 +203,12 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
 /* The job goes on from the plan's resume_version. */
 void progress_restart(struct job_slot *job);
 void progress_set_step(struct job_slot *job, int64_t step);
+/* Nothing trains: there is no speed. */
+void progress_halt(struct job_slot *job);
+/* Steps beyond the version are given up, and what was measured of them. Whether anything changed. */
+bool progress_go_back(struct job_slot *job, int64_t version);
+/* What was told before the coordinator's restart is true as far as the plan's start does not say otherwise. */
+void progress_restore(struct job_slot *job, const struct job_progress *told);
 
 /* ---- problem.c ---- */
 /* Cut the model over planning->device[]; end NULL: the best cuts. */
@@ -228,6 +236,9 @@ NODISCARD int placement_choose(struct core *core, const struct placement_request
 size_t placement_count(struct core *core, const struct placement_request *request);
 /* The same without leaving them, and the memory that they have free together. */
 size_t placement_there(const struct core *core, const struct placement_request *request, uint64_t *bytes);
+/* Whether the device has the labels and the numeric class that the job asks for. */
+bool placement_labels_match(const struct job_spec *spec, const struct device *device);
+bool placement_class_matches(const struct job_spec *spec, const struct device *device);
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
                                                   struct replan_request *out);
@@ -236,6 +247,11 @@ void placement_fill(const struct planning *planning, struct plan *plan);
 /* Of one version of the whole state. */
 uint64_t placement_state_bytes(const struct planning *planning);
 bool placement_one_class(const struct planning *planning);
+
+/* ---- shortage.c ---- */
+/* Which devices the job waits for, and why it does not get them. Returns ERR_STATE. */
+NODISCARD int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
+                       struct err *err);
 
 /* ---- scheduler.c ---- */
 void scheduler_run(struct core *core);
@@ -255,6 +271,9 @@ void job_pause_now(struct core *core, struct job_slot *job);
 /* ---- generations.c ---- */
 /* Plan and prepare the next generation. false: there are not enough devices; the job waits. */
 bool generation_begin(struct core *core, struct job_slot *job, int reason);
+/* The borders and devices that were asked for are used, or come to nothing. Until the new plan runs they are kept: a
+ * coordinator that starts anew may have to make it again. */
+void wish_drop(struct core *core, struct job_slot *job);
 /* Ask the running plan to stop. */
 void generation_stop(struct core *core, struct job_slot *job, int reason);
 /* Go on when the phase is complete. */

@@ -211,9 +211,8 @@ struct job_slot {
     int64_t state_bytes;  /* of all units, about */
     int64_t generation_floor;
 
-    uint64_t tried; /* the scheduler's pass that looked at it last */
-    bool has_wish;  /* cuts and devices of a replan that is under way */
-    struct replan_request wish;
+    uint64_t tried;         /* the scheduler's pass that looked at it last */
+    size_t tried_ready;     /* how many devices took work then, busy or not */
     int stop_reason;        /* enum plan_reason of the plan after the stop */
     int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
     struct failure failure; /* noted in this step */
@@ -228,7 +227,7 @@ struct job_slot {
     double step_seconds[STEP_WINDOW];
     size_t step_count;
     int64_t metric_step[METRIC_NAMES]; /* the last one told, by name */
-    int64_t loss_step;                 /* of progress.loss */
+    int64_t loss_step, accuracy_step;  /* of progress.loss and progress.accuracy */
 };
 
 /* Memory of stages by range of units: linear in threads and micro-batches in flight, so three calls say all. */
@@ -270,6 +269,7 @@ struct core {
     uint64_t pass;  /* of the scheduler over the jobs that wait */
     bool pass_open; /* it was cut short and goes on in the next step */
     bool any_free;  /* some device takes work now */
+    size_t ready;   /* devices that take work, busy or not */
     bool joinable;  /* a device became free: jobs that run may want it */
     bool join_open; /* a pass over them was cut short */
     uint64_t join_pass;
@@ -297,7 +297,9 @@ struct planning {
     const struct model *model;
     struct device_slot *device[STAGES_MAX]; /* in the order of the stages */
     size_t device_count;
+    bool first_fit;             /* any plan will do */
     struct partition_plan plan; /* the answer */
+    double work;                /* of all searches of this step */
 
     struct unit_cost cost[UNITS_MAX];
     double forward_seconds[STAGES_MAX * UNITS_MAX], backward_seconds[STAGES_MAX * UNITS_MAX];

@@ -102,6 +102,7 @@ static void device_lost(struct core *core, struct device_slot *device)
         .cause = FAILURE_DEVICE_LOST, .device = device, .since_ms = device_alive_ms(core, device)};
     fail_its_jobs(core, device, blame, "is lost");
     set_state(core, device, DEVICE_LOST, "device_lost");
+    core->schedule = true; /* those who wait have to say what they wait for */
     suspicion_clear(device);
 }
 

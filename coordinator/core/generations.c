@@ -58,6 +58,14 @@ static bool in_plan(const struct plan *plan, const struct device_slot *device)
     return false;
 }
 
+void wish_drop(struct core *core, struct job_slot *job)
+{
+    if (job->job.has_wish) {
+        job->job.has_wish = false;
+        job_changed(core, job);
+    }
+}
+
 /* The present plan ends, but its devices stay with the job for now. */
 static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
 {
@@ -125,9 +133,9 @@ static void tell_prepare(struct core *core, struct job_slot *job)
                   job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
                   state == JOB_PAUSING ? ", to pause there" : "");
     act_publish(core, "plan_made", job->plan.id.text,
-                "generation %" PRId64 " of '%s': %zu stages from step %" PRId64 ", %.3g s a step expected",
-                job->plan.generation, job->job.spec.name, job->plan.stage_count, job->plan.resume_version,
-                job->plan.predicted_step_seconds);
+                "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64 ", %.3g s a step expected",
+                job->plan.generation, job->job.spec.name, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
+                job->plan.resume_version, job->plan.predicted_step_seconds);
 }
 
 static void prepare(struct core *core, struct job_slot *job, int reason, int64_t start)
@@ -144,7 +152,6 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     quiet(core, job);
     job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
     job->decided_ms = core->now_ms;
-    job->has_wish = false;
     incident_decided(core, job);
     progress_restart(job);
     deadlines_fill(core, job);
@@ -156,7 +163,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
 
 static void wait_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start, const char *text)
 {
-    job->has_wish = false;
+    wish_drop(core, job);
     job->waiting_reason = reason;
     job->gather_ms = NEVER;
     job_mark(core, job);
@@ -166,6 +173,9 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     if (job->job.state == JOB_PAUSING) {
         job_pause_now(core, job);
         return;
+    }
+    if (progress_go_back(job, start)) {
+        job_changed(core, job);
     }
     int state = job->job.state == JOB_QUEUED ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
     job_set_state(core, job, state, "waiting_for_devices", "%s", text);
@@ -181,11 +191,11 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
         .job = job,
         .candidates = CANDIDATES_FREE,
         .avoid = true,
-        .wish = job->has_wish ? &job->wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
+        .wish = job->job.has_wish ? &job->job.wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
     };
     struct err err = {0};
     int rc = placement_choose(core, &request, &err);
-    if (rc != 0 && job->has_wish) {
+    if (rc != 0 && job->job.has_wish) {
         /* The devices have changed since it was asked for. */
         request.wish = NULL;
         rc = placement_choose(core, &request, &err);
@@ -221,6 +231,7 @@ static void run(struct core *core, struct job_slot *job)
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
     job->deadline_ms = NEVER;
+    wish_drop(core, job);
     incident_ready(core, job);
     deadlines_fill(core, job);
     stall_watch(core, job);
@@ -233,8 +244,11 @@ static void run(struct core *core, struct job_slot *job)
         generation_stop(core, job, PLAN_REQUESTED);
         return;
     }
-    job_set_state(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s", job->plan.generation,
-                  job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s");
+    char cost[MESSAGE_SIZE];
+    incident_cost(job, cost, sizeof(cost));
+    job_set_state(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s%s%.200s",
+                  job->plan.generation, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
+                  cost[0] == '\0' ? "" : "; ", cost);
 }
 
 static bool all_ready(const struct job_slot *job)
@@ -387,6 +401,8 @@ static void count_failure(struct job_slot *job, enum failure_cause cause)
 static void gather(struct core *core, struct job_slot *job)
 {
     plan_close(core, job, job->plan.resume_version);
+    progress_halt(job);
+    job_changed(core, job);
     job->gather_ms = core->now_ms + core->config.lease_ms;
     job->waiting_reason = PLAN_RESTARTED;
     core->schedule = true;
@@ -405,13 +421,15 @@ void generation_failed(struct core *core, struct job_slot *job)
     int reason = failure_reason(job, failure.cause);
     count_failure(job, failure.cause);
     incident_failed(core, job, &failure);
+    memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
+    plan_changed(core, job);
     act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s", job->plan.generation,
                 failure.text);
     if (job->faults >= FAILURES_MAX) {
         job_end(core, job, JOB_FAILED, "no_progress", failure.text);
         return;
     }
-    job->has_wish = false;
+    wish_drop(core, job);
     if (recovery_must_gather(core, job)) {
         gather(core, job);
     } else {

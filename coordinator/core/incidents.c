@@ -120,6 +120,41 @@ void incident_ready(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
+/* What happened first. */
+static void first_failure(const struct incident *incident, char *out, size_t size)
+{
+    const char *name = incident->device[0].name, *other = incident->device[1].name;
+    switch ((enum incident_cause)incident->cause) {
+    case INCIDENT_DEVICE_LOST: text_set(out, size, "device '%.60s' was lost", name); break;
+    case INCIDENT_DEVICE_RESTARTED: text_set(out, size, "device '%.60s' started anew", name); break;
+    case INCIDENT_LINK: text_set(out, size, "devices '%.60s' and '%.60s' did not reach each other", name, other); break;
+    case INCIDENT_STALLED: text_set(out, size, "no step was done for too long"); break;
+    case INCIDENT_ERROR: text_set(out, size, "device '%.60s' reported an error", name); break;
+    case INCIDENT_DEADLINE: text_set(out, size, "a phase did not end in time"); break;
+    }
+}
+
+void incident_cost(const struct job_slot *job, char *out, size_t size)
+{
+    const struct incident *incident = &job->incident;
+    char first[MESSAGE_SIZE], more[64] = "";
+    out[0] = '\0';
+    if (!job->has_incident) {
+        return;
+    }
+    first_failure(incident, first, sizeof(first));
+    if (incident->failures > 1) {
+        text_set(more, sizeof(more), ", then %" PRId64 " more failure%s", incident->failures - 1,
+                 incident->failures == 2 ? "" : "s");
+    }
+    if (incident->steps_redone == 0) {
+        text_set(out, size, "%s%s, no step is made again", first, more);
+    } else {
+        text_set(out, size, "%s%s, %" PRId64 " step%s made again from step %" PRId64, first, more,
+                 incident->steps_redone, incident->steps_redone == 1 ? " is" : "s are", incident->resume_version);
+    }
+}
+
 static void close_incident(struct core *core, struct job_slot *job, int state)
 {
     job->incident.state = state;

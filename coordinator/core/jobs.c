@@ -17,6 +17,10 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
     if (state == JOB_FAILED) {
         center_keep_job(core, job);
     }
+    if (state != JOB_SUCCEEDED) {
+        progress_halt(job);
+    }
+    job->job.has_wish = false;
     job_touch(core, job);
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;
@@ -34,11 +38,11 @@ void job_pause_now(struct core *core, struct job_slot *job)
     }
     job_touch(core, job);
     job->cut = none;
-    job->has_wish = false;
+    job->job.has_wish = false;
     job->failures = job->faults = 0;
     job->gather_ms = NEVER;
     job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
-    progress_set_step(job, job->job.version);
+    (void)progress_go_back(job, job->job.version);
     job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
     incident_end(core, job);
 }
@@ -77,8 +81,8 @@ static bool refuse(struct core *core, const struct event_job_submit *submit, con
         return true;
     }
     if (wish && (int64_t)wish->cut_count + 1 < spec->devices_min) {
-        act_problem(core, PROBLEM_INVALID_FIELDS, "/cuts: %zu stages are fewer than devices.min, %" PRId64,
-                    wish->cut_count + 1, spec->devices_min);
+        act_problem(core, PROBLEM_INVALID_FIELDS, "/cuts: %zu stage%s fewer than devices.min, %" PRId64,
+                    wish->cut_count + 1, wish->cut_count == 0 ? " is" : "s are", spec->devices_min);
         return true;
     }
     const struct placement_request request = {
@@ -181,6 +185,10 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
 {
     static const char *const words[] = {
         [JOB_PAUSE] = "pause", [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel", [JOB_REPLAN] = "replan"};
+    if (verb == JOB_REPLAN && job->job.state == JOB_REPLANNING) {
+        act_problem(core, PROBLEM_WRONG_STATE, "a re-plan is under way; try again when the job runs");
+        return;
+    }
     act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job that is %s (%s)", words[verb],
                 job_state_names[job->job.state], job->job.message);
 }
@@ -214,8 +222,8 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
         if (refuse_replan(core, job, verb->replan)) {
             return false;
         }
-        job->wish = *verb->replan;
-        job->has_wish = true;
+        job->job.wish = *verb->replan;
+        job->job.has_wish = true;
         job_set_state(core, job, JOB_REPLANNING, "requested", "stops to be planned anew");
     } else {
         job_set_state(core, job, JOB_PAUSING, "", "stops to pause");
@@ -231,7 +239,7 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
     case EFFECT_NOTHING: return true;
     case EFFECT_PAUSE: job_pause_now(core, job); return true;
     case EFFECT_PAUSE_LATER:
-        job->has_wish = false;
+        wish_drop(core, job);
         job_set_state(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
         return true;
     case EFFECT_STOP: return stop_for(core, job, verb);

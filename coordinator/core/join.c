@@ -88,7 +88,7 @@ void join_run(struct core *core)
         if (!may_grow(core, job)) {
             continue;
         }
-        if (trials == TRIALS_PER_STEP || !act_room(core)) {
+        if (trials == TRIALS_PER_STEP || core->planning->work >= PARTITION_WORK_MAX || !act_room(core)) {
             return; /* the rest in the next step */
         }
         trials++;

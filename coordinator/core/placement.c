@@ -7,7 +7,7 @@
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
 #define CLASSES_MAX 16          /* numeric classes that are compared */
 
-static bool labels_match(const struct job_spec *spec, const struct device *device)
+bool placement_labels_match(const struct job_spec *spec, const struct device *device)
 {
     for (size_t i = 0; i < spec->device_label_count; i++) {
         size_t k = 0;
@@ -22,12 +22,16 @@ static bool labels_match(const struct job_spec *spec, const struct device *devic
     return true;
 }
 
+bool placement_class_matches(const struct job_spec *spec, const struct device *device)
+{
+    return spec->numeric_class[0] == '\0' || strcmp(spec->numeric_class, device->numeric_class) == 0;
+}
+
 static bool is_candidate(const struct core *core, const struct placement_request *request,
                          const struct device_slot *device)
 {
     const struct job_spec *spec = request->spec;
-    if (!labels_match(spec, &device->device) ||
-        (spec->numeric_class[0] != '\0' && strcmp(spec->numeric_class, device->device.numeric_class) != 0)) {
+    if (!placement_labels_match(spec, &device->device) || !placement_class_matches(spec, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {
@@ -191,13 +195,6 @@ static int solve_with_fewer(struct core *core, const struct placement_request *r
     return rc;
 }
 
-static int too_few(size_t wanted, size_t there, struct err *err)
-{
-    size_t missing = wanted - there;
-    return err_set(err, ERR_STATE, "waits for %zu more device%s: %zu of %zu are there and free", missing,
-                   missing == 1 ? "" : "s", there, wanted);
-}
-
 /* ---- wishes ---- */
 
 static int wished_devices(struct core *core, const struct placement_request *request, struct err *err)
@@ -218,6 +215,18 @@ static int wished_devices(struct core *core, const struct placement_request *req
     return 0;
 }
 
+/* A job that waits is told what it waits for; one that runs, that it cannot be so. */
+static int wish_too_large(const struct core *core, const struct placement_request *request, size_t there,
+                          struct err *err)
+{
+    size_t cuts = request->wish->cut_count;
+    if (!request->job || !plan_active(request->job)) {
+        return shortage(core, request, cuts + 1, there, err);
+    }
+    return err_set(err, ERR_STATE, "%zu border%s %zu stages; %zu device%s available to this job", cuts,
+                   cuts == 1 ? " makes" : "s make", cuts + 1, there, there == 1 ? " is" : "s are");
+}
+
 static int place_wish(struct core *core, const struct placement_request *request, struct err *err)
 {
     const struct replan_request *wish = request->wish;
@@ -227,7 +236,8 @@ static int place_wish(struct core *core, const struct placement_request *request
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
     const char *where = wish->has_cuts ? "/cuts" : "/devices";
     if (count > units || count > STAGES_MAX) {
-        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu units", where, count, units);
+        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu unit%s", where, count, units,
+                       units == 1 ? "" : "s");
     }
     if (count < least || count > most) {
         return err_set(err, ERR_INVALID, "%s: %zu stage%s, the job asks for %zu to %zu devices", where, count,
@@ -243,7 +253,7 @@ static int place_wish(struct core *core, const struct placement_request *request
         struct device_slot *chosen[STAGES_MAX];
         size_t found = choose_best(core, request, numeric_class, count, chosen);
         if (found < count) {
-            return too_few(count, found, err);
+            return wish_too_large(core, request, found, err);
         }
         set_devices(planning, chosen, count);
     }
@@ -275,6 +285,7 @@ int placement_choose(struct core *core, const struct placement_request *request,
     struct planning *planning = core->planning;
     planning->spec = request->spec;
     planning->model = request->model;
+    planning->first_fit = request->candidates == CANDIDATES_KNOWN;
     size_t there = placement_count(core, request);
     if (request->wish && (request->wish->has_cuts || request->wish->device_count > 0)) {
         return place_wish(core, request, err);
@@ -283,7 +294,7 @@ int placement_choose(struct core *core, const struct placement_request *request,
     most = most < request->model->unit_count ? most : request->model->unit_count;
     most = most < STAGES_MAX ? most : STAGES_MAX;
     if (there < least) {
-        return too_few(least, there, err);
+        return shortage(core, request, least, there, err);
     }
     if (least > most) {
         return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least, request->model->unit_count);

@@ -105,9 +105,12 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
         .stage_memory = stage_memory,
         .arg = planning,
         .micro_batches = (size_t)planning->spec->micro_batches,
+        .first_fit = planning->first_fit,
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,
     };
-    return end ? partition_evaluate(&problem, end, &planning->plan, err)
-               : partition_solve(&problem, &planning->plan, err);
+    int rc =
+        end ? partition_evaluate(&problem, end, &planning->plan, err) : partition_solve(&problem, &planning->plan, err);
+    planning->work += rc == 0 ? planning->plan.work : 0;
+    return rc;
 }

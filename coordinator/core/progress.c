@@ -18,9 +18,45 @@ void progress_set_step(struct job_slot *job, int64_t step)
     /* The epoch of the next step, or of the last one at the end. */
     int64_t at = step < job->total_steps ? step : job->total_steps - 1;
     progress->epoch = at / steps_per_epoch + 1;
-    double seconds = job->has_plan ? job->plan.measured_step_seconds : 0;
+    bool trains = plan_active(job) && job->plan.state != PLAN_PREPARING;
+    double seconds = trains ? job->plan.measured_step_seconds : 0;
     progress->samples_per_second = seconds > 0 ? (double)job->job.spec.batch / seconds : 0;
     progress->eta_seconds = seconds > 0 ? (double)(job->total_steps - step) * seconds : 0;
+}
+
+void progress_halt(struct job_slot *job)
+{
+    job->job.progress.samples_per_second = job->job.progress.eta_seconds = 0;
+}
+
+bool progress_go_back(struct job_slot *job, int64_t version)
+{
+    struct job_progress *progress = &job->job.progress;
+    const struct job_progress before = *progress;
+    if (job->loss_step > version) {
+        progress->has_loss = false;
+        job->loss_step = version;
+    }
+    if (job->accuracy_step > version) {
+        progress->has_accuracy = false;
+        job->accuracy_step = version;
+    }
+    progress_set_step(job, version);
+    return progress->step != before.step || progress->has_loss != before.has_loss ||
+           progress->has_accuracy != before.has_accuracy || progress->samples_per_second != before.samples_per_second ||
+           progress->eta_seconds != before.eta_seconds;
+}
+
+void progress_restore(struct job_slot *job, const struct job_progress *told)
+{
+    progress_restart(job);
+    if (told->step < job->plan.resume_version) {
+        return;
+    }
+    job->job.progress = *told;
+    job->reached_step = told->step;
+    job->loss_step = told->has_loss ? told->step : 0;
+    job->accuracy_step = told->has_accuracy ? told->step : 0;
 }
 
 void progress_restart(struct job_slot *job)
@@ -34,8 +70,7 @@ void progress_restart(struct job_slot *job)
         int64_t last = of_version ? version - 1 : version;
         job->metric_step[i] = job->metric_step[i] < last ? job->metric_step[i] : last;
     }
-    job->loss_step = job->loss_step < version ? job->loss_step : version;
-    progress_set_step(job, version);
+    (void)progress_go_back(job, version);
 }
 
 static double median(const double *value, size_t count)
@@ -82,6 +117,7 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     case METRIC_STEP_SECONDS: take_step_seconds(job, metric->value); break;
     case METRIC_TEST_LOSS: break;
     case METRIC_TEST_ACCURACY:
+        job->accuracy_step = metric->step;
         progress->accuracy = metric->value;
         progress->has_accuracy = true;
         break;

@@ -32,6 +32,8 @@ static void restore_job(struct core *core, const struct restored_job *row)
     }
     job->job = row->job;
     job->job.revision += REVISION_SKIP;
+    job->loss_step = row->job.progress.has_loss ? row->job.progress.step : 0;
+    job->accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
     job->waiting_reason = PLAN_DEVICE_LOST;
     job->stop_reason = PLAN_REQUESTED;
     job_init(core, job, row->model);
@@ -83,6 +85,7 @@ static void gather(struct core *core, struct job_slot *job)
     if (plan_active(job)) {
         plan_close(core, job, job->plan.resume_version);
     }
+    progress_halt(job);
     bool on_devices = job->has_plan && (job->plan.resume_version > job->job.version ||
                                         job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
@@ -127,11 +130,7 @@ static void resume_plan(struct core *core, struct job_slot *job)
     job->state_bytes =
         STATE_PER_PARAMETERS_MAX * (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
-    progress_restart(job);
-    if (told.step >= job->plan.resume_version) {
-        job->job.progress = told;
-        job->reached_step = told.step;
-    }
+    progress_restore(job, &told);
     switch (job_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;
     case PHASE_STOPPING:

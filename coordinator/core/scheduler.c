@@ -4,8 +4,14 @@
 
 #include "coordinator/core/core_private.h"
 
-/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. */
+/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. The same when the
+ * searches of the step have been as much work as one may be. */
 #define PLANS_PER_STEP 16
+
+static bool is_full(const struct core *core, size_t plans)
+{
+    return plans == PLANS_PER_STEP || (plans > 0 && core->planning->work >= PARTITION_WORK_MAX) || !act_room(core);
+}
 
 static bool waits(const struct job_slot *job)
 {
@@ -89,21 +95,36 @@ static void reserve(struct core *core, const struct job_slot *job)
     }
 }
 
-/* With no device free, a job that has said so already need not be looked at. */
+/* With no device free, a job that has said so already need not be looked at, unless it has to say it anew. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
-    return !core->any_free && job->gather_ms == NEVER && strcmp(job->job.state_reason, "waiting_for_devices") == 0;
+    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER &&
+           strcmp(job->job.state_reason, "waiting_for_devices") == 0;
+}
+
+static bool is_ready(const struct device_slot *device)
+{
+    return device_online(device) && !device->silent && !device->device.cordoned;
 }
 
 bool scheduler_any_free(const struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = device_slot_at(core, i);
-        if (device_online(device) && !device->silent && !device->device.cordoned && !device->job) {
+        if (is_ready(device) && !device->job) {
             return true;
         }
     }
     return false;
+}
+
+static size_t count_ready(const struct core *core)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        count += is_ready(device_slot_at(core, i));
+    }
+    return count;
 }
 
 void scheduler_run(struct core *core)
@@ -115,16 +136,18 @@ void scheduler_run(struct core *core)
         core->pass++;
     }
     core->any_free = scheduler_any_free(core);
+    core->ready = count_ready(core);
     core->in_pass = true;
     for (size_t i = 0; i < count; i++) {
         struct job_slot *job = core->queue[i];
         if (job->tried == core->pass || in_vain(core, job)) {
             continue;
         }
-        if (plans == PLANS_PER_STEP || !act_room(core)) {
+        if (is_full(core, plans)) {
             break;
         }
         job->tried = core->pass;
+        job->tried_ready = core->ready;
         if (must_ask_first(core, job)) {
             job->gather_ms = core->now_ms + core->config.lease_ms;
             job_mark(core, job);
@@ -139,5 +162,5 @@ void scheduler_run(struct core *core)
         }
     }
     core->in_pass = false;
-    core->pass_open = plans == PLANS_PER_STEP || !act_room(core);
+    core->pass_open = is_full(core, plans);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
 /* A device that was left out of a job for its link or its slowness is tried again after so many leases. */
@@ -199,6 +200,7 @@ static void take_reports(struct core *core, struct device_slot *device, const st
 {
     struct trouble before[PEER_REPORTS_MAX];
     size_t before_count = device->trouble_count;
+    ASSERT(before_count <= PEER_REPORTS_MAX);
     memcpy(before, device->trouble, sizeof(before));
     device->trouble_count = 0;
     bool current = device->job && strcmp(heartbeat->plan, device->job->plan.id.text) == 0;

@@ -13,6 +13,8 @@
 #define EQUAL 1e-12
 /* Share of the work that may go into improving the first plan before the exact search begins. */
 #define LOCAL_SHARE 0.5
+/* Work of one stage's bound, measured against a micro-batch played on it. */
+#define BOUND_WORK 0.05
 
 struct sums {
     double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1], update[PARTITION_UNITS_MAX + 1];
@@ -26,14 +28,25 @@ struct search {
      * first micro-batch arrives at k until its last gradient has left; INFINITY: does not fit. */
     double rest[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1];
     struct partition_plan best; /* step_seconds INFINITY before the first */
-    double work;
+    double work, work_max;
 };
+
+/* Plain comparisons: fmin and fmax are calls, for the sake of numbers that are none, and no time is. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
 
 /* ---- figures of stages ---- */
 
 static double range_sum(const double *sum, size_t first, size_t end)
 {
-    return fmax(sum[end] - sum[first], 0);
+    return larger(sum[end] - sum[first], 0);
 }
 
 static double work_seconds(const struct search *search, size_t device, size_t first, size_t end)
@@ -130,10 +143,10 @@ static struct bound bound_add(const struct search *search, struct bound bound, s
     if (device + 1 < search->problem->device_count) {
         double send = send_seconds(search, device, end);
         double latency = search->problem->link[device].latency_seconds;
-        most = fmax(most, work + 2 * latency + (count + 1) * send);
+        most = larger(most, work + 2 * latency + (count + 1) * send);
         through = work + 2 * latency + 2 * send;
     }
-    return (struct bound){.before = bound.before + through, .most = fmax(bound.most, bound.before + most)};
+    return (struct bound){.before = bound.before + through, .most = larger(bound.most, bound.before + most)};
 }
 
 /* Last unit border that leaves one unit for each later device. */
@@ -155,9 +168,10 @@ static void prepare_rest(struct search *search)
     for (size_t d = last; d-- > 0;) {
         for (size_t first = 0; first <= units; first++) {
             double best = INFINITY;
-            for (size_t end = first + 1; first < units && end <= last_end(search, d, first); end++) {
+            size_t most = first < units ? last_end(search, d, first) : 0;
+            for (size_t end = first + 1; end <= most; end++) {
                 struct bound bound = bound_add(search, none, d, first, end);
-                best = fmin(best, fmax(bound.most, bound.before + search->rest[d + 1][end]));
+                best = smaller(best, larger(bound.most, bound.before + search->rest[d + 1][end]));
             }
             search->rest[d][first] = best;
         }
@@ -190,8 +204,8 @@ static void fill_in_flight(const struct search *search, struct timeline_stage *s
     size_t count = search->problem->device_count;
     double slowest = 0;
     for (size_t i = 0; i < count; i++) {
-        slowest = fmax(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
-        slowest = fmax(slowest, stage[i].send_forward_seconds);
+        slowest = larger(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
+        slowest = larger(slowest, stage[i].send_forward_seconds);
     }
     size_t limit = search->problem->micro_batches;
     limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
@@ -201,7 +215,7 @@ static void fill_in_flight(const struct search *search, struct timeline_stage *s
         size_t in_flight = count - i;
         if (hide_links && slowest > 0) {
             double wanted = 1 + ceil(travel / slowest - 1e-9);
-            in_flight = wanted > (double)in_flight ? (size_t)fmin(wanted, TIMELINE_IN_FLIGHT_MAX) : in_flight;
+            in_flight = wanted > (double)in_flight ? (size_t)smaller(wanted, TIMELINE_IN_FLIGHT_MAX) : in_flight;
         }
         stage[i].in_flight = in_flight < limit ? in_flight : limit;
         travel += stage[i].forward_seconds + stage[i].backward_seconds;
@@ -259,7 +273,7 @@ static bool play_cuts(struct search *search, const size_t *end, struct partition
             break;
         }
         timeline_play(stage, count, micro_batches, &result);
-        search->work += TIMELINE_STEPS * (double)count * fmin((double)micro_batches, TIMELINE_MICRO_BATCHES_MAX);
+        search->work += timeline_work(count, micro_batches);
         if (result.step_seconds < out->step_seconds * (1 - EQUAL)) {
             plan.step_seconds = result.step_seconds;
             memcpy(plan.busy, result.busy, sizeof(plan.busy));
@@ -269,9 +283,26 @@ static bool play_cuts(struct search *search, const size_t *end, struct partition
     return true;
 }
 
+/* No step of these cuts is shorter. */
+static double cuts_bound(const struct search *search, const size_t *end)
+{
+    struct bound bound = {0, 0};
+    size_t first = 0;
+    for (size_t d = 0; d < search->problem->device_count; d++) {
+        bound = bound_add(search, bound, d, first, end[d]);
+        first = end[d];
+    }
+    return bound.most + range_sum(search->sums[0].update, 0, end[0]);
+}
+
+/* Play the cuts if they can be better than the best plan. Whether they are. */
 static bool try_cuts(struct search *search, const size_t *end)
 {
     struct partition_plan plan;
+    search->work += BOUND_WORK * (double)search->problem->device_count;
+    if (!(cuts_bound(search, end) < search->best.step_seconds * (1 - EQUAL))) {
+        return false;
+    }
     if (!play_cuts(search, end, &plan) || !(plan.step_seconds < search->best.step_seconds * (1 - EQUAL))) {
         return false;
     }
@@ -301,11 +332,11 @@ static void child_insert(struct child *child, size_t count, struct child new_chi
 static size_t list_children(const struct search *search, struct bound bound, double update, size_t device, size_t first,
                             struct child *child)
 {
-    size_t count = 0;
-    for (size_t end = first + 1; end <= last_end(search, device, first); end++) {
+    size_t count = 0, most = last_end(search, device, first);
+    for (size_t end = first + 1; end <= most; end++) {
         double first_update = device == 0 ? range_sum(search->sums[0].update, 0, end) : update;
         struct bound next = bound_add(search, bound, device, first, end);
-        double least = fmax(next.most, next.before + search->rest[device + 1][end]) + first_update;
+        double least = larger(next.most, next.before + search->rest[device + 1][end]) + first_update;
         if (isfinite(least) && least < search->best.step_seconds * (1 - EQUAL)) {
             child_insert(child, count++, (struct child){.bound = least, .end = end});
         }
@@ -326,8 +357,8 @@ static void descend(struct search *search, struct bound bound, double update, si
     }
     struct child child[PARTITION_UNITS_MAX];
     size_t count = list_children(search, bound, update, device, first, child);
-    search->work += (double)count;
-    for (size_t i = 0; i < count && search->work < PARTITION_WORK_MAX; i++) {
+    search->work += BOUND_WORK * (double)(search->problem->unit_count - first) + (double)count;
+    for (size_t i = 0; i < count && (only_first || search->work < search->work_max); i++) {
         if (!(child[i].bound < search->best.step_seconds * (1 - EQUAL))) {
             break;
         }
@@ -363,7 +394,7 @@ static void improve(struct search *search)
         better = false;
         for (size_t i = 0; i < borders; i++) {
             for (size_t by = 1; by < search->problem->unit_count; by *= 2) {
-                if (search->work >= LOCAL_SHARE * PARTITION_WORK_MAX) {
+                if (search->work >= LOCAL_SHARE * search->work_max) {
                     return;
                 }
                 better = move_border(search, i, by, false) || better;
@@ -405,9 +436,9 @@ static int misfit(const struct search *search, size_t device, size_t first, size
                        unit_name, device_name, bytes, cap, missing);
     }
     return err_set(err, ERR_MEMORY,
-                   "%s does not fit on %s beside %zu units from %s on: they need %" PRIu64 " bytes of the %" PRIu64
+                   "%s does not fit on %s beside %zu unit%s from %s on: they need %" PRIu64 " bytes of the %" PRIu64
                    " there (%" PRIu64 " too many)",
-                   unit_name, device_name, unit - first, first_name, bytes, cap, missing);
+                   unit_name, device_name, unit - first, unit - first == 1 ? "" : "s", first_name, bytes, cap, missing);
 }
 
 /* Fill device after device as far as possible and say where that ends. */
@@ -433,19 +464,25 @@ int partition_solve(const struct partition_problem *problem, struct partition_pl
     if (rc != 0) {
         return rc;
     }
-    struct search search = {.problem = problem, .best = {.step_seconds = INFINITY}};
+    struct search search = {.problem = problem,
+                            .best = {.step_seconds = INFINITY},
+                            .work_max = problem->first_fit ? 0 : PARTITION_WORK_MAX};
     const struct bound none = {0, 0};
     size_t end[PARTITION_DEVICES_MAX] = {0};
     prepare_sums(&search);
     prepare_fits(&search);
     prepare_rest(&search);
     descend(&search, none, 0, 0, end, true);
+    if (!isfinite(search.best.step_seconds)) {
+        search.work_max = PARTITION_WORK_MAX;
+    }
     improve(&search);
     descend(&search, none, 0, 0, end, false);
     if (!isfinite(search.best.step_seconds)) {
         return explain(&search, err);
     }
     *out = search.best;
+    out->work = search.work;
     return 0;
 }
 

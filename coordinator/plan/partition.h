@@ -4,6 +4,7 @@
 #ifndef COORDINATOR_PLAN_PARTITION_H
 #define COORDINATOR_PLAN_PARTITION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct partition_problem {
     uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight);
     void *arg;
     size_t micro_batches;
+    bool first_fit; /* is there a plan at all? The first one that the search comes upon will do */
     /* For the text of an error; NULL: numbers are told. */
     const char *const *unit_name;   /* [unit_count] */
     const char *const *device_name; /* [device_count] */
@@ -46,6 +48,7 @@ struct partition_plan {
     double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
     double step_seconds;                /* by the timeline */
     double bound_seconds;               /* fluid bound: all work / sum of capacities */
+    double work;                        /* of the search; 0: none was made */
 };
 
 /* The best cut of all units over all devices in the given order, each stage at least one unit. The in-flight limit of a
@@ -58,7 +61,8 @@ NODISCARD int partition_solve(const struct partition_problem *problem, struct pa
 NODISCARD int partition_evaluate(const struct partition_problem *problem, const size_t *end, struct partition_plan *out,
                                  struct err *err);
 
-/* The search stops improving after so much work (a micro-batch played on a stage is 1): some tenths of a second. */
-#define PARTITION_WORK_MAX 2000000.0
+/* The search stops improving after so much work (a micro-batch played on a stage is 1, some 0.15 us): less than a tenth
+ * of a second, for meanwhile its caller hears nobody. */
+#define PARTITION_WORK_MAX 500000.0
 
 #endif

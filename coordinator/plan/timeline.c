@@ -29,6 +29,7 @@ struct game {
     const struct timeline_stage *stage;
     size_t stage_count, micro_batches;
     struct player player[PARTITION_DEVICES_MAX];
+    double look_at[PARTITION_DEVICES_MAX]; /* when each looks for work next */
 };
 
 static void ring_put(struct ring *ring, double at)
@@ -59,7 +60,31 @@ static double look_at(const struct game *game, const struct player *player)
     }
     double input = player->inputs < game->micro_batches ? ring_next(&player->input) : INFINITY;
     double gradient = player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
-    return fmin(input, gradient);
+    return gradient < input ? gradient : input;
+}
+
+/* What a stage did changes when it and its neighbours look next. */
+static void set_look_at(struct game *game, size_t index)
+{
+    size_t first = index > 0 ? index - 1 : 0;
+    size_t last = index + 1 < game->stage_count ? index + 1 : index;
+    for (size_t i = first; i <= last; i++) {
+        game->look_at[i] = look_at(game, &game->player[i]);
+    }
+}
+
+/* The first to look; of those that look at once the first in the pipeline. */
+static size_t next_to_look(const struct game *game)
+{
+    size_t next = 0;
+    double now = game->look_at[0];
+    for (size_t i = 1; i < game->stage_count; i++) {
+        if (game->look_at[i] < now) {
+            next = i;
+            now = game->look_at[i];
+        }
+    }
+    return next;
 }
 
 static enum schedule_work next_work(struct game *game, size_t index, double now)
@@ -82,7 +107,7 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
 /* A tensor leaves when both its work and the tensor before it on the link are done. */
 static double send(double *link_free_at, double ready_at, double send_seconds, double latency_seconds)
 {
-    *link_free_at = fmax(*link_free_at, ready_at) + send_seconds;
+    *link_free_at = (*link_free_at > ready_at ? *link_free_at : ready_at) + send_seconds;
     return *link_free_at + latency_seconds;
 }
 
@@ -124,15 +149,8 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
     double warm_at = 0;
     size_t steps = 0;
     while (steps < TIMELINE_STEPS) {
-        size_t next = 0;
-        double now = look_at(&game, &game.player[0]);
-        for (size_t i = 1; i < stage_count; i++) {
-            double at = look_at(&game, &game.player[i]);
-            if (at < now) {
-                next = i;
-                now = at;
-            }
-        }
+        size_t next = next_to_look(&game);
+        double now = game.look_at[next];
         ASSERT(isfinite(now));
         enum schedule_work work = next_work(&game, next, now);
         game.player[next].waiting = work == SCHEDULE_WAIT;
@@ -149,8 +167,16 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
             }
             break;
         }
+        set_look_at(&game, next);
     }
     return (game.player[0].free_at - warm_at) / (TIMELINE_STEPS - TIMELINE_WARMUP_STEPS);
+}
+
+double timeline_work(size_t stage_count, size_t micro_batches)
+{
+    size_t most = TIMELINE_MICRO_BATCHES_MAX;
+    size_t played = micro_batches <= most ? micro_batches : most + most / 2;
+    return TIMELINE_STEPS * (double)stage_count * (double)played;
 }
 
 void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,

@@ -36,5 +36,7 @@ struct timeline_result {
  * O(steps * micro_batches * stages^2). No allocation. */
 void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
                    struct timeline_result *out);
+/* Micro-batches that it plays on stages, over all. */
+double timeline_work(size_t stage_count, size_t micro_batches);
 
 #endif

@@ -219,7 +219,7 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
         for index, arguments in enumerate(directories):
             fleet.start_agent(f"agent{index}", "--slowdown", TRIALS["lenet5"][4], *arguments, wait=False)
         fleet.wait_for_agents()
-        trial = Trial(fleet, "lenet5", replication={"neighbor_every": 10, "center_every": 0})
+        trial = Trial(fleet, "lenet5", replication={"neighbor_every": 10, "center_every": 0}, **on_devices(AGENTS, AGENTS))
         before = fleet.wait_until(trial.job, lambda seen: seen["neighbor_version"] > 0, "a committed version")
         for agent in fleet.agents:
             agent.kill()

@@ -236,9 +236,92 @@ static void too_few_devices_are_waited_for(void **state)
     world_live(world, 6000);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "waiting_for_devices");
-    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 2 of 3 are there and free");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device: 2 of 3 are there and free (1 not online)");
     agent_restart(world, b);
     assert_state(world, id, JOB_RECOVERING);
+    story_finish(world, id);
+}
+
+/* Patient: nobody is blamed for a step that takes long. */
+static void run_replicated(struct world *world, char id[ID_SIZE])
+{
+    struct job_spec spec = story_spec(100);
+    spec.neighbor_every = 3;
+    story_devices(world);
+    story_submit(world, id, &spec);
+    world_train(world, 20);
+}
+
+static void what_a_loss_cost_is_told(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE], expected[MESSAGE_SIZE];
+    run_replicated(world, id);
+    for (int i = 0; i < 3 && world->agent[0].step < world_job(world, id)->neighbor_version + 2; i++) {
+        world_train(world, 1);
+    }
+    int64_t committed = world_job(world, id)->neighbor_version;
+    agent_kill(&world->agent[2]);
+    world_live(world, 6000);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_non_null(incident);
+    assert_true(incident->steps_redone > 1);
+    (void)snprintf(expected, sizeof(expected),
+                   "runs generation 2 on 2 devices; device 'c' was lost, %d steps are made again from step %d",
+                   (int)incident->steps_redone, (int)committed);
+    assert_string_equal(world_job(world, id)->message, expected);
+    assert_string_equal(world_plan(world, id, 1)->failure, incident->message);
+    assert_int_equal(world_plan(world, id, 1)->state, PLAN_DONE);
+    assert_string_equal(world_plan(world, id, 2)->failure, "");
+    story_finish(world, id);
+}
+
+/* The last stage measures, and evaluates the version. */
+static void measure_steps(struct world *world, int64_t step)
+{
+    struct heartbeat *heartbeat = &world->agent[2].heartbeat;
+    agent_beat(world, &world->agent[2]);
+    heartbeat->metric_count = 3;
+    heartbeat->metric[0] = (struct metric){.step = step, .name = METRIC_STEP_SECONDS, .value = 0.5};
+    heartbeat->metric[1] = (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
+    heartbeat->metric[2] = (struct metric){.step = step, .name = METRIC_TEST_ACCURACY, .value = 0.5};
+    agent_beat_again(world, &world->agent[2]);
+    agent_beat(world, &world->agent[0]);
+}
+
+static void what_is_given_up_is_shown_no_more(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    run_replicated(world, id);
+    const struct job_progress *progress = &core_job(world->core, id)->progress;
+    int64_t committed = world_job(world, id)->neighbor_version;
+    measure_steps(world, committed);
+    agent_kill(&world->agent[1]);
+    world_live(world, 6000);
+    assert_int_equal(progress->step, committed);
+    assert_true(progress->samples_per_second == 0 && progress->eta_seconds == 0);
+    assert_false(progress->has_loss);    /* of a later step */
+    assert_true(progress->has_accuracy); /* of this version */
+    world_settle(world);
+    world_train(world, 20);
+    assert_true(progress->step > committed + 1);
+    measure_steps(world, progress->step);
+    assert_true(progress->samples_per_second > 0 && progress->eta_seconds > 0);
+    agent_kill(&world->agent[0]);
+    agent_kill(&world->agent[2]);
+    world_live(world, 6000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_int_equal(progress->step, 0);
+    assert_true(progress->samples_per_second == 0 && progress->eta_seconds == 0);
+    assert_false(progress->has_loss || progress->has_accuracy);
+    assert_int_equal(world_job(world, id)->progress.step, 0);
+    for (size_t k = 0; k < 3; k++) {
+        agent_restart(world, &world->agent[k]);
+    }
     story_finish(world, id);
 }
 
@@ -354,6 +437,8 @@ int main(void)
         STORY(an_older_boot_is_fenced),
         STORY(an_unknown_device_enrols_again),
         STORY(too_few_devices_are_waited_for),
+        STORY(what_a_loss_cost_is_told),
+        STORY(what_is_given_up_is_shown_no_more),
         STORY(reports_of_an_older_generation_decide_nothing),
         STORY(a_device_that_has_seen_a_later_generation_is_overtaken),
         STORY(devices_that_stopped_without_their_coordinator_go_on),

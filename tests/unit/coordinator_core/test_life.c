@@ -168,9 +168,16 @@ static void a_replan_moves_only_units_that_change_hands(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 10);
+    const struct replan_request large = {.cut = {1, 2, 3, 4}, .cut_count = 4, .has_cuts = true};
+    world_replan(world, id, &large);
+    assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
+    assert_string_equal(world->text, "4 borders make 5 stages; 3 devices are available to this job");
     story_replan(world, id, 2, 3);
     assert_int_equal(world->status, 202);
     assert_int_equal(world->job.state, JOB_REPLANNING);
+    story_replan(world, id, 2, 3);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    assert_string_equal(world->text, "a re-plan is under way; try again when the job runs");
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     const struct plan *old = world_plan(world, id, 1), *new = world_plan(world, id, 2);

@@ -37,6 +37,10 @@ static void a_dry_run_says_what_would_be_waited_for(void **state)
     world_dry_run(world, &spec);
     assert_int_equal(world->preview->stage_count, 0);
     assert_string_equal(world->preview->waiting_for, "waits for 1 more device: 1 of 2 are there and free");
+    spec.numeric_class[0] = 'x';
+    world_dry_run(world, &spec);
+    assert_string_equal(world->preview->waiting_for,
+                        "waits for 2 more devices: no device has the numeric class 'x' (1 online)");
 }
 
 static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)

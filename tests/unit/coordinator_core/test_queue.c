@@ -66,7 +66,7 @@ static void jobs_queue_by_priority_then_age(void **state)
     spec.priority = 3;
     story_submit(world, urgent, &spec);
     assert_state(world, urgent, JOB_QUEUED);
-    assert_string_equal(world_job(world, old)->message, "waits for 1 more device: 0 of 1 are there and free");
+    assert_string_equal(world_job(world, old)->message, "waits for 1 more device: 1 device fits, it is busy");
     const char *const order[] = {running, urgent, old, young};
     for (size_t i = 0; i < 4; i++) {
         for (size_t k = 0; k < 4; k++) {
@@ -77,6 +77,42 @@ static void jobs_queue_by_priority_then_age(void **state)
         world_train(world, 10);
         world_exported(world, false);
     }
+}
+
+static void a_job_says_why_it_waits(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 5);
+    spec.devices_min = 4;
+    story_submit(world, id, &spec);
+    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 3 of 4 are there and free");
+    world_device_verb(world, &world->agent[0], DEVICE_CORDON);
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 2 more devices: 2 of 4 are there and free (1 cordoned)");
+    world->agent[2].up = false;
+    world_live(world, 6000);
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 3 more devices: 1 of 4 are there and free (1 cordoned, 1 not online)");
+    world->agent[0].up = world->agent[1].up = false;
+    world_live(world, 6000);
+    assert_string_equal(world_job(world, id)->message, "waits for 4 more devices: no device is online");
+}
+
+/* With every device at work nobody is looked at for long, but what is said stays true. */
+static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
+{
+    struct world *world = *state;
+    char running[ID_SIZE], id[ID_SIZE];
+    story_devices(world);
+    story_run(world, running, 100);
+    struct job_spec spec = world_spec("j", 5);
+    story_submit(world, id, &spec);
+    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 3 devices fit, all busy");
+    world->agent[2].up = false;
+    world_live(world, 6000);
+    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 2 devices fit, all busy");
 }
 
 /* b and c are free, the large job waits for a: a small younger job does not take them. */
@@ -147,6 +183,8 @@ static void labels_and_cordons_are_respected(void **state)
     (void)snprintf(spec.device_label[0].value, NAME_SIZE, "attic");
     story_submit(world, id, &spec);
     assert_state(world, id, JOB_QUEUED);
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device: no device has the label room=attic (3 online)");
     world_verb(world, id, JOB_CANCEL);
     world_device_verb(world, &world->agent[0], DEVICE_CORDON);
     assert_int_equal(world->status, 202);
@@ -284,6 +322,8 @@ int main(void)
         STORY(two_jobs_run_on_disjoint_devices),
         STORY(equal_jobs_share_their_blobs),
         STORY(jobs_queue_by_priority_then_age),
+        STORY(a_job_says_why_it_waits),
+        STORY(a_job_that_waits_for_the_busy_hears_of_their_end),
         STORY(a_job_that_waits_for_busy_devices_keeps_the_free_ones),
         STORY(a_job_that_waits_for_devices_nobody_has_is_overtaken),
         STORY(the_fastest_devices_are_taken),

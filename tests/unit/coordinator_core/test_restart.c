@@ -107,6 +107,7 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
     world_restart(world);
     assert_state(world, id, JOB_REPLANNING);
     assert_int_equal(world_plan(world, id, 2)->state, PLAN_DISCARDED);
+    assert_true(core_job(world->core, id)->has_wish);
     for (size_t k = 0; k < 3; k++) {
         agent_beat(world, &world->agent[k]); /* it is asked to enrol again and then lists what it holds */
     }
@@ -114,6 +115,25 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
     assert_state(world, id, JOB_RUNNING);
     assert_int_equal(world_plan(world, id, 3)->resume_version, version);
     assert_int_equal(world_plan(world, id, 3)->reason, PLAN_RESTARTED);
+    assert_int_equal(world_plan(world, id, 3)->stage[0].end, 2); /* as asked */
+    assert_int_equal(world_plan(world, id, 3)->stage[1].end, 3);
+    assert_false(world_job(world, id)->has_wish);
+    story_finish(world, id);
+}
+
+static void a_replan_that_stops_keeps_its_borders(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 10);
+    story_replan(world, id, 2, 3);
+    assert_int_equal(world_plan(world, id, 1)->state, PLAN_STOPPING);
+    world_restart(world);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_plan(world, id, 2)->stage[0].end, 2);
+    assert_int_equal(world_plan(world, id, 2)->stage[1].end, 3);
+    assert_false(world_job(world, id)->has_wish);
     story_finish(world, id);
 }
 
@@ -239,6 +259,7 @@ int main(void)
         STORY(a_queue_is_restored_in_its_order),
         STORY(a_first_prepare_continues),
         STORY(a_replan_under_way_starts_again_from_what_the_devices_hold),
+        STORY(a_replan_that_stops_keeps_its_borders),
         STORY(a_replan_whose_devices_are_gone_starts_from_the_center),
         STORY(a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along),
         STORY(a_pause_under_way_is_brought_to_its_end),

@@ -247,9 +247,8 @@ static void what_does_not_fit_is_named(void **state)
                         "too many)");
     sample.cap[1] = 510;
     assert_int_equal(partition_solve(&sample.problem, &plan, &err), ERR_MEMORY);
-    assert_string_equal(err.text,
-                        "unit 'head' does not fit on device 'beta' beside 1 units from unit 'block2' on: they "
-                        "need 520 bytes of the 510 there (10 too many)");
+    assert_string_equal(err.text, "unit 'head' does not fit on device 'beta' beside 1 unit from unit 'block2' on: they "
+                                  "need 520 bytes of the 510 there (10 too many)");
     const size_t cuts[] = {3, 4};
     sample.problem.unit_name = NULL;
     sample.problem.device_name = NULL;
@@ -302,6 +301,26 @@ static void the_largest_problem_ends_with_a_good_plan(void **state)
     assert_memory_equal(&plan, &again, sizeof(plan));
 }
 
+/* Equal devices are the hardest: many cuts are equally good. */
+static void a_search_does_the_work_it_may_and_no_more(void **state)
+{
+    (void)state;
+    static struct sample sample;
+    struct partition_plan best, first;
+    struct err err = {0};
+    sample_init(&sample, 64, PARTITION_DEVICES_MAX, 32);
+    assert_ok(partition_solve(&sample.problem, &best, &err), &err);
+    double one_play = 5.0 * PARTITION_DEVICES_MAX * 32;
+    assert_true(best.work <= PARTITION_WORK_MAX + 3 * one_play);
+    sample.problem.first_fit = true;
+    assert_ok(partition_solve(&sample.problem, &first, &err), &err);
+    assert_true(first.work < 4 * one_play);
+    assert_true(first.step_seconds >= best.step_seconds);
+    sample.cap[0] = 0;
+    sample.unit_bytes[0] = 1;
+    assert_int_equal(partition_solve(&sample.problem, &first, &err), ERR_MEMORY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +333,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(the_largest_problem_ends_with_a_good_plan),
+        cmocka_unit_test(a_search_does_the_work_it_may_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

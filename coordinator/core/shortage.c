@@ -1,0 +1,119 @@
+/* Why a job gets too few devices: in one sentence, for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+/* Devices by what they could do for the job. */
+struct fleet {
+    size_t online;                       /* whatever they are */
+    size_t fit;                          /* of these, with the labels and the class that it asks for */
+    size_t busy, kept, cordoned, silent; /* of those that fit, why they are not free */
+    size_t away;                         /* they would fit, but are not online */
+};
+
+static struct fleet count_fleet(const struct core *core, const struct placement_request *request)
+{
+    struct fleet fleet = {0};
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        bool online = device_online(device);
+        bool fits = placement_labels_match(request->spec, &device->device) &&
+                    placement_class_matches(request->spec, &device->device);
+        if (absent_has(&request->without, device)) {
+            continue;
+        }
+        fleet.online += online;
+        fleet.away += fits && !online;
+        if (!online || !fits) {
+            continue;
+        }
+        fleet.fit++;
+        bool busy = device->job && device->job != request->job;
+        bool kept = core->in_pass && device->reserved == core->pass;
+        fleet.cordoned += device->device.cordoned;
+        fleet.silent += !device->device.cordoned && device->silent;
+        fleet.busy += !device->device.cordoned && !device->silent && busy;
+        fleet.kept += !device->device.cordoned && !device->silent && !busy && kept;
+    }
+    return fleet;
+}
+
+/* Whether an online device has all the labels; with `only`, that one. */
+static bool any_has(const struct core *core, const struct placement_request *request, const struct label *only)
+{
+    struct job_spec spec = {.device_label_count = 0};
+    if (only) {
+        spec.device_label[0] = *only;
+        spec.device_label_count = 1;
+    }
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = device_slot_at(core, i);
+        if (device_online(device) && !absent_has(&request->without, device) &&
+            placement_labels_match(only ? &spec : request->spec, &device->device)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void nobody_fits(const struct core *core, const struct placement_request *request, size_t online, char *out,
+                        size_t size)
+{
+    const struct job_spec *spec = request->spec;
+    for (size_t i = 0; i < spec->device_label_count; i++) {
+        const struct label *label = &spec->device_label[i];
+        if (!any_has(core, request, label)) {
+            text_set(out, size, "no device has the label %s=%s (%zu online)", label->key, label->value, online);
+            return;
+        }
+    }
+    if (!any_has(core, request, NULL)) {
+        text_set(out, size, "no device has all the labels together (%zu online)", online);
+    } else {
+        text_set(out, size, "no device%s has the numeric class '%.120s' (%zu online)",
+                 spec->device_label_count > 0 ? " with the labels" : "", spec->numeric_class, online);
+    }
+}
+
+static void some_are_free(const struct fleet *fleet, size_t wanted, size_t there, char *out, size_t size)
+{
+    const struct {
+        size_t count;
+        const char *what;
+    } other[] = {
+        {fleet->busy, "busy"},         {fleet->kept, "kept for an earlier job"},
+        {fleet->cordoned, "cordoned"}, {fleet->silent, "silent"},
+        {fleet->away, "not online"},
+    };
+    char list[MESSAGE_SIZE] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        if (other[i].count > 0) {
+            text_set(list + length, sizeof(list) - length, "%s%zu %s", length > 0 ? ", " : "", other[i].count,
+                     other[i].what);
+            length += strlen(list + length);
+        }
+    }
+    text_set(out, size, "%zu of %zu are there and free%s%.150s%s", there, wanted, length > 0 ? " (" : "", list,
+             length > 0 ? ")" : "");
+}
+
+int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
+             struct err *err)
+{
+    char why[MESSAGE_SIZE];
+    const struct fleet fleet = count_fleet(core, request);
+    size_t missing = wanted - there;
+    if (fleet.online == 0) {
+        text_set(why, sizeof(why), "no device is online");
+    } else if (fleet.fit == 0) {
+        nobody_fits(core, request, fleet.online, why, sizeof(why));
+    } else if (fleet.busy == fleet.fit) {
+        text_set(why, sizeof(why), fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy",
+                 fleet.fit);
+    } else {
+        some_are_free(&fleet, wanted, there, why, sizeof(why));
+    }
+    return err_set(err, ERR_STATE, "waits for %zu more device%s: %.210s", missing, missing == 1 ? "" : "s", why);
+}
