@@ -171,10 +171,11 @@ static void take_answer(void *arg, struct session_event *event, struct assignmen
 
 static void look_at_holdings(struct control *control)
 {
-    const uint64_t revision = snapshot_revision(control->config.device->snapshots);
+    bool whole = false;
+    const uint64_t revision = snapshot_revision(control->config.device->snapshots, &whole);
     if (revision != control->snapshot_revision) {
         control->snapshot_revision = revision;
-        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED};
+        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED, .partial = !whole};
         handle(control, &event);
     }
 }

@@ -2,60 +2,11 @@
 
 #include <stdlib.h>
 
+#include "agent/core/pipeline_parts.h"
 #include "base/assert.h"
 #include "libtrain/model/schedule.h"
 
 const char *const transfer_kind_names[] = {"activation", "gradient", "evaluation", NULL};
-
-enum slot_state { SLOT_FREE, SLOT_RECEIVING, SLOT_FULL };
-
-struct slot {
-    enum slot_state state;
-    struct transfer key;
-    uint64_t claim;
-    struct round_mark mark;
-};
-
-struct pipeline {
-    struct pipeline_config config;
-    struct slot *input;    /* [previous_in_flight]: activations and evaluation */
-    struct slot *gradient; /* [in_flight] */
-    bool *activation_busy; /* [in_flight]: buffers towards the next stage */
-    bool *gradient_busy;   /* [previous_in_flight]: buffers towards the previous stage */
-    uint64_t claims;       /* made so far: each has its own number */
-    bool running;
-    bool held;
-    bool stop_asked;
-    int64_t stop_version; /* INT64_MAX while not known */
-    int64_t version;
-    size_t forwards, backwards; /* of step version + 1 */
-    bool evaluating;            /* the version, before the next step begins */
-    size_t evaluated;
-    bool working; /* a task was given and is not done */
-    bool stopped;
-    struct round_mark mark; /* of step version + 1, once its first forward pass is given */
-    bool away;
-    bool paused[REPLICA_KINDS];
-    int64_t round[REPLICA_KINDS]; /* stage 0: the open ones, 0: none */
-    int64_t committed;            /* stage 0: the newest of this generation, 0: none */
-};
-
-static bool is_first(const struct pipeline *pipeline)
-{
-    return pipeline->config.index == 0;
-}
-
-static bool is_last(const struct pipeline *pipeline)
-{
-    return pipeline->config.index + 1 == pipeline->config.count;
-}
-
-static bool evaluation_due(const struct pipeline *pipeline, int64_t version)
-{
-    const struct pipeline_config *config = &pipeline->config;
-    return version > 0 && config->evaluate_every > 0 && config->evaluation_batches > 0 &&
-           (version % config->evaluate_every == 0 || version == config->total_steps);
-}
 
 static int check(const struct pipeline_config *config, struct err *err)
 {
@@ -114,7 +65,7 @@ int pipeline_new(const struct pipeline_config *config, struct pipeline **out, st
     }
     pipeline->stop_version = INT64_MAX;
     pipeline->version = config->resume_version;
-    pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
+    pipeline->evaluating = pipeline_evaluation_due(pipeline, pipeline->version);
     *out = pipeline;
     return 0;
 }
@@ -129,123 +80,6 @@ void pipeline_free(struct pipeline **pipeline)
         free(*pipeline);
         *pipeline = NULL;
     }
-}
-
-/* ---- tensors that come in ---- */
-
-static bool same(const struct transfer *a, const struct transfer *b)
-{
-    return a->kind == b->kind && a->step == b->step && a->micro_batch == b->micro_batch;
-}
-
-static struct slot *slot_of(const struct pipeline *pipeline, const struct transfer *transfer)
-{
-    if (transfer->kind == TRANSFER_GRADIENT) {
-        return &pipeline->gradient[transfer->micro_batch % pipeline->config.in_flight];
-    }
-    return &pipeline->input[transfer->micro_batch % pipeline->config.previous_in_flight];
-}
-
-/* Whether such a tensor can exist at all, how far ahead a neighbour may be, and whether it was used already. */
-static enum pipeline_verdict judge(const struct pipeline *pipeline, const struct transfer *transfer)
-{
-    const struct pipeline_config *config = &pipeline->config;
-    const int64_t current = pipeline->version + 1;
-    const size_t micro_batch = transfer->micro_batch;
-    switch (transfer->kind) {
-    case TRANSFER_ACTIVATION:
-        if (is_first(pipeline) || micro_batch > config->micro_batches || transfer->step > config->total_steps) {
-            return PIPELINE_REFUSE;
-        }
-        if (micro_batch == config->micro_batches) {
-            return transfer->step < pipeline->version || transfer->step > current ? PIPELINE_REFUSE : PIPELINE_MARK;
-        }
-        /* The stage before may have updated while this one still does. */
-        if (transfer->step > current + 1) {
-            return PIPELINE_REFUSE;
-        }
-        if (transfer->step < current || (transfer->step == current && micro_batch < pipeline->backwards)) {
-            return PIPELINE_DUPLICATE;
-        }
-        return PIPELINE_TAKE;
-    case TRANSFER_EVALUATION:
-        if (is_first(pipeline) || micro_batch >= config->evaluation_batches || transfer->step > current ||
-            !evaluation_due(pipeline, transfer->step)) {
-            return PIPELINE_REFUSE;
-        }
-        if (transfer->step < pipeline->version ||
-            (transfer->step == pipeline->version && (!pipeline->evaluating || micro_batch < pipeline->evaluated))) {
-            return PIPELINE_DUPLICATE;
-        }
-        return PIPELINE_TAKE;
-    case TRANSFER_GRADIENT:
-        if (is_last(pipeline) || micro_batch >= config->micro_batches || transfer->step > current ||
-            (transfer->step == current && micro_batch >= pipeline->forwards)) {
-            return PIPELINE_REFUSE;
-        }
-        if (transfer->step < current || micro_batch < pipeline->backwards) {
-            return PIPELINE_DUPLICATE;
-        }
-        return PIPELINE_TAKE;
-    }
-    return PIPELINE_REFUSE;
-}
-
-enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
-                                     struct pipeline_claim *claim)
-{
-    enum pipeline_verdict verdict = judge(pipeline, transfer);
-    if (verdict == PIPELINE_TAKE && pipeline->stopped) {
-        return PIPELINE_DUPLICATE;
-    }
-    if (verdict != PIPELINE_TAKE) {
-        return verdict;
-    }
-    struct slot *slot = slot_of(pipeline, transfer);
-    if (slot->state != SLOT_FREE && !same(&slot->key, transfer)) {
-        return PIPELINE_FULL;
-    }
-    if (slot->state == SLOT_FULL) {
-        return PIPELINE_DUPLICATE;
-    }
-    slot->state = SLOT_RECEIVING;
-    slot->key = *transfer;
-    slot->claim = ++pipeline->claims;
-    slot->mark = claim->mark = (struct round_mark){0};
-    claim->slot = (size_t)(slot - (transfer->kind == TRANSFER_GRADIENT ? pipeline->gradient : pipeline->input));
-    claim->number = slot->claim;
-    return PIPELINE_TAKE;
-}
-
-bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *transfer,
-                    const struct pipeline_claim *claim)
-{
-    const struct slot *slot = slot_of(pipeline, transfer);
-    return slot->state == SLOT_RECEIVING && slot->claim == claim->number;
-}
-
-bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
-{
-    if (!pipeline_holds(pipeline, transfer, claim)) {
-        return false;
-    }
-    struct slot *slot = slot_of(pipeline, transfer);
-    slot->mark = claim->mark;
-    /* An evaluation may have been given up while the tensor was on its way. */
-    slot->state = judge(pipeline, transfer) == PIPELINE_TAKE ? SLOT_FULL : SLOT_FREE;
-    return true;
-}
-
-void pipeline_abandon(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
-{
-    if (pipeline_holds(pipeline, transfer, claim)) {
-        slot_of(pipeline, transfer)->state = SLOT_FREE;
-    }
-}
-
-void pipeline_mark(struct pipeline *pipeline, int64_t step)
-{
-    pipeline->stop_version = step;
 }
 
 /* ---- work ---- */
@@ -340,7 +174,7 @@ static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind 
     size_t arrived = done;
     while (arrived < pipeline->config.micro_batches) {
         struct transfer key = {kind, step, arrived};
-        if (!is_full(slot_of(pipeline, &key), kind, step, arrived)) {
+        if (!is_full(pipeline_slot_of(pipeline, &key), kind, step, arrived)) {
             break;
         }
         arrived++;
@@ -354,13 +188,13 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
     const size_t micro_batch = pipeline->evaluated;
     *task = (struct pipeline_task){.work = PIPELINE_EVALUATE, .step = pipeline->version, .micro_batch = micro_batch};
     task->evaluation_ends = micro_batch + 1 == config->evaluation_batches;
-    if (!is_first(pipeline)) {
+    if (!pipeline_is_first(pipeline)) {
         task->input = micro_batch % config->previous_in_flight;
         if (!is_full(&pipeline->input[task->input], TRANSFER_EVALUATION, pipeline->version, micro_batch)) {
             return false;
         }
     }
-    if (!is_last(pipeline)) {
+    if (!pipeline_is_last(pipeline)) {
         task->output = micro_batch % config->in_flight;
         if (pipeline->activation_busy[task->output]) {
             return false;
@@ -375,10 +209,10 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
     const struct schedule_progress progress = {
         .micro_batches = config->micro_batches,
         .in_flight = config->in_flight,
-        .inputs = is_first(pipeline) ? config->micro_batches
-                                     : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
-        .gradients =
-            is_last(pipeline) ? pipeline->forwards : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
+        .inputs = pipeline_is_first(pipeline) ? config->micro_batches
+                                              : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
+        .gradients = pipeline_is_last(pipeline) ? pipeline->forwards
+                                                : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
         .forwards = pipeline->forwards,
         .backwards = pipeline->backwards,
     };
@@ -393,17 +227,17 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
         task->work = PIPELINE_FORWARD;
         task->micro_batch = pipeline->forwards;
         task->slot = task->micro_batch % config->in_flight;
-        task->input = is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
-        task->output = is_last(pipeline) ? 0 : task->slot;
-        return is_last(pipeline) || !pipeline->activation_busy[task->output];
+        task->input = pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->output = pipeline_is_last(pipeline) ? 0 : task->slot;
+        return pipeline_is_last(pipeline) || !pipeline->activation_busy[task->output];
     case SCHEDULE_BACKWARD:
         task->work = PIPELINE_BACKWARD;
         task->micro_batch = pipeline->backwards;
         task->slot = task->micro_batch % config->in_flight;
-        task->gradient = is_last(pipeline) ? 0 : task->slot;
-        task->input = is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->gradient = pipeline_is_last(pipeline) ? 0 : task->slot;
+        task->input = pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
         task->output = task->input;
-        return is_first(pipeline) || !pipeline->gradient_busy[task->output];
+        return pipeline_is_first(pipeline) || !pipeline->gradient_busy[task->output];
     }
     return false;
 }
@@ -423,7 +257,7 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
 {
     const int64_t total = pipeline->config.total_steps;
     const bool at_border = pipeline->forwards == 0;
-    if (at_border && pipeline->stop_asked && is_first(pipeline) && pipeline->stop_version == INT64_MAX) {
+    if (at_border && pipeline->stop_asked && pipeline_is_first(pipeline) && pipeline->stop_version == INT64_MAX) {
         pipeline->stop_version = pipeline->version;
     }
     if (pipeline->evaluating && pipeline->stop_version == pipeline->version && pipeline->version != total) {
@@ -434,7 +268,7 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
     }
     if (at_border && (pipeline->version == pipeline->stop_version || pipeline->version == total)) {
         *task = (struct pipeline_task){.work = PIPELINE_STOP, .step = pipeline->version};
-        task->announce = !is_last(pipeline) && pipeline->version != total;
+        task->announce = !pipeline_is_last(pipeline) && pipeline->version != total;
         return true;
     }
     if (at_border && pipeline->held) {
@@ -451,9 +285,9 @@ enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task
         return PIPELINE_WAIT;
     }
     if (task->work == PIPELINE_FORWARD) {
-        if (is_first(pipeline) && task->micro_batch == 0) {
+        if (pipeline_is_first(pipeline) && task->micro_batch == 0) {
             open_rounds(pipeline, task);
-        } else if (!is_first(pipeline)) {
+        } else if (!pipeline_is_first(pipeline)) {
             pipeline->mark = pipeline->input[task->input].mark;
         }
         task->mark = pipeline->mark;
@@ -470,16 +304,16 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
     case PIPELINE_WAIT: break;
     case PIPELINE_FORWARD:
         pipeline->forwards++;
-        if (!is_last(pipeline)) {
+        if (!pipeline_is_last(pipeline)) {
             pipeline->activation_busy[task->output] = true;
         }
         break;
     case PIPELINE_BACKWARD:
         pipeline->backwards++;
-        if (!is_last(pipeline)) {
+        if (!pipeline_is_last(pipeline)) {
             pipeline->gradient[task->gradient].state = SLOT_FREE;
         }
-        if (!is_first(pipeline)) {
+        if (!pipeline_is_first(pipeline)) {
             pipeline->input[task->input].state = SLOT_FREE;
             pipeline->gradient_busy[task->output] = true;
         }
@@ -489,14 +323,14 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
         pipeline->forwards = 0;
         pipeline->backwards = 0;
         pipeline->mark = (struct round_mark){0};
-        pipeline->evaluating = evaluation_due(pipeline, pipeline->version);
+        pipeline->evaluating = pipeline_evaluation_due(pipeline, pipeline->version);
         pipeline->evaluated = 0;
         break;
     case PIPELINE_EVALUATE:
-        if (!is_first(pipeline)) {
+        if (!pipeline_is_first(pipeline)) {
             pipeline->input[task->input].state = SLOT_FREE;
         }
-        if (!is_last(pipeline)) {
+        if (!pipeline_is_last(pipeline)) {
             pipeline->activation_busy[task->output] = true;
         }
         pipeline->evaluated++;

@@ -12,6 +12,8 @@
 #define BACKOFF_MS_FIRST 250
 #define BACKOFF_MS_MAX 5000
 #define STALE_BOOT_WINDOW_MS 60000
+/* A list of hundreds of holdings for each unit of a round would be more traffic than the units of a small model. */
+#define HOLDINGS_WAIT_MS 50
 
 int session_new(const struct session_config *config, struct session **out, struct err *err)
 {
@@ -23,6 +25,7 @@ int session_new(const struct session_config *config, struct session **out, struc
     session->jitter = rng_stream(config->seed, RNG_JITTER, 0, 0);
     session->interval_ms = INTERVAL_MS_DEFAULT;
     session->enroll.due_ms = session->beat.due_ms = session->poll.due_ms = NEVER;
+    session->holdings_due_ms = NEVER;
     *out = session;
     return 0;
 }
@@ -73,11 +76,16 @@ static void retry_later(struct session *session, struct call *call, const struct
 
 /* ---- reports ---- */
 
+static void beat_by(struct session *session, int64_t due_ms)
+{
+    if (session->beat.failures == 0 && due_ms < session->beat.due_ms) {
+        session->beat.due_ms = due_ms;
+    }
+}
+
 void session_beat_now(struct session *session, int64_t now_ms)
 {
-    if (session->beat.failures == 0) {
-        session->beat.due_ms = now_ms;
-    }
+    beat_by(session, now_ms);
 }
 
 void session_set_interval(struct session *session, int64_t interval_ms)
@@ -96,6 +104,15 @@ static void keep_metric(struct session *session, const struct session_event *eve
     if (session->metrics.count - session->metrics.sent >= METRICS_MAX) {
         session_beat_now(session, event->now_ms);
     }
+}
+
+static void take_holdings(struct session *session, const struct session_event *event)
+{
+    const int64_t due_ms = event->partial ? event->now_ms + HOLDINGS_WAIT_MS : event->now_ms;
+    if (due_ms < session->holdings_due_ms) {
+        session->holdings_due_ms = due_ms;
+    }
+    beat_by(session, session->holdings_due_ms);
 }
 
 /* A stop is told behind the last metric, so that the coordinator, which frees the device then, misses none. */
@@ -139,8 +156,8 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
     session->beat_serial = session->has_run && session->run.phase == PHASE_RUN ? session->serial : 0;
     session->challenged = false;
     metric_queue_send(&session->metrics);
-    session->holdings_unsaid = session->holdings_unsaid || session->holdings_changed;
-    session->holdings_changed = false;
+    session->holdings_unsaid = session->holdings_unsaid || session->holdings_due_ms != NEVER;
+    session->holdings_due_ms = NEVER;
     (void)session_act(actions, SESSION_DO_BEAT);
 }
 
@@ -226,10 +243,10 @@ static void take_beaten(struct session *session, const struct session_event *eve
     metric_queue_acknowledge(&session->metrics);
     session->holdings_unsaid = false;
     session_take_rounds(session, reply, actions);
-    if (session->holdings_changed || session->metrics.count >= METRICS_MAX) {
-        session->beat.due_ms = event->now_ms;
-    } else if (session->beat.due_ms > event->now_ms + session->interval_ms) {
-        session->beat.due_ms = event->now_ms + session->interval_ms;
+    beat_by(session, event->now_ms + session->interval_ms);
+    beat_by(session, session->holdings_due_ms);
+    if (session->metrics.count >= METRICS_MAX) {
+        session_beat_now(session, event->now_ms);
     }
     /* A lower revision than ours is a coordinator that started anew: a poll behind the old one would wait in vain. */
     if (reply->revision < session->revision) {
@@ -321,10 +338,7 @@ void session_step(struct session *session, const struct session_event *event, st
     case SESSION_STOPPED:
     case SESSION_UPLOADED:
     case SESSION_FAILED: session_take_runtime_event(session, event, actions); break;
-    case SESSION_HOLDINGS_CHANGED:
-        session->holdings_changed = true;
-        session_beat_now(session, event->now_ms);
-        break;
+    case SESSION_HOLDINGS_CHANGED: take_holdings(session, event); break;
     case SESSION_ROUND_OPENED:
     case SESSION_TROUBLE_CHANGED: session_beat_now(session, event->now_ms); break;
     }

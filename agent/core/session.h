@@ -7,8 +7,9 @@
  * within a minute (two agents share one identity). Without its coordinator the agent goes on in its phase and begins no
  * further step after autonomy_seconds (three heartbeats at least). It never changes generation by itself and refuses
  * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most METRIC_QUEUE_MAX,
- * the newest. A challenge, a round that was opened and trouble with a peer are reported at once. After
- * three intervals without an answer the coordinator is away: rounds are not opened until it is heard again. */
+ * the newest. A challenge, a round that was opened and trouble with a peer are reported at once, and so are holdings
+ * when a version of them is whole; while more is likely to come, the list is sent every 50 ms at most. After three
+ * intervals without an answer the coordinator is away: rounds are not opened until it is heard again. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -61,6 +62,7 @@ struct session_event {
     enum session_event_type type;
     int64_t now_ms;
     int64_t serial; /* runtime's events: of the SESSION_DO_PREPARE they are about */
+    bool partial;   /* HOLDINGS_CHANGED: more of it is likely to come; the list may wait a little */
     union {
         struct enroll_reply enrolled;
         struct {

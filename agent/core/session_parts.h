@@ -52,10 +52,10 @@ struct session {
     struct run run;
     bool has_error;
     struct device_error error;
-    bool holdings_changed; /* since the list that was sent last */
-    int64_t beat_serial;   /* serial of the run that the heartbeat under way is about; 0: of none that runs */
-    bool away;             /* as the runtime was told */
-    bool holdings_unsaid;  /* the heartbeat under way, or the next one, lists them */
+    int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent last */
+    bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
+    int64_t beat_serial;     /* serial of the run that the heartbeat under way is about; 0: of none that runs */
+    bool away;               /* as the runtime was told */
     struct metric_queue metrics;
 };
 

@@ -108,7 +108,7 @@ static bool read_request(struct replica_pool *pool, struct http_exchange *exchan
     }
     if (!sha256 || !sha256_form.valid(sha256) || !bytes ||
         parse_i64(bytes, 1, (int64_t)BLOB_BYTES_MAX, &out->bytes, &err) != 0 || out->version < 1 ||
-        out->unit >= UNITS_MAX || strlen(job) >= sizeof(out->job.text)) {
+        out->version > STEPS_MAX || out->unit >= UNITS_MAX || strlen(job) >= sizeof(out->job.text)) {
         receive_problem(exchange, 400, "invalid_parameter", "a version, a unit, and its sha256 and bytes are needed");
         return false;
     }
@@ -171,6 +171,31 @@ static void forget_exchange(void *arg)
     (void)pthread_mutex_unlock(&replica->pool->lock);
 }
 
+/* What has come of it goes. */
+static void end_body(struct replica *replica)
+{
+    if (replica->block) {
+        char unused[HASH_TEXT_SIZE];
+        replica->pool->coming -= replica->holding.bytes;
+        snapshot_block_free(replica->pool->snapshots, replica->block, (size_t)replica->holding.bytes);
+        replica->block = NULL;
+        sha256_finish_text(replica->hash, unused); /* starts anew */
+    }
+}
+
+/* A device sends one body at a time. Another one of the job that is still under way comes by a connection that its
+ * sender has given up, or from a stage before that is no more: it would take up room until the connection ends. */
+static void give_up_bodies(struct replica_pool *pool, const struct job_id *job)
+{
+    for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
+        struct replica *replica = &pool->item[i];
+        if (replica->block && strcmp(replica->holding.job.text, job->text) == 0) {
+            end_body(replica);
+            replica->why = "another blob was sent instead";
+        }
+    }
+}
+
 static bool open_replica(void *context, struct http_exchange *exchange, void **state)
 {
     struct replica_pool *pool = ((struct receive_context *)context)->replicas;
@@ -179,6 +204,9 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
         return false;
     }
     const bool body = http_content_length(exchange) > 0;
+    if (body) {
+        give_up_bodies(pool, &holding.job);
+    }
     if (body && !has_room(pool, &holding)) {
         receive_problem(exchange, 507, "no_room", "this device holds as much for others as it has room for");
         return false;
@@ -207,6 +235,9 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
 static size_t write_replica(void *state, const void *data, size_t size)
 {
     struct replica *replica = state;
+    if (replica->why) {
+        return size;
+    }
     if (!replica->block || size > (size_t)replica->holding.bytes - replica->got) {
         replica->why = "bytes behind the blob";
         return size;
@@ -215,18 +246,6 @@ static size_t write_replica(void *state, const void *data, size_t size)
     sha256_update(replica->hash, data, size);
     replica->got += size;
     return size;
-}
-
-/* Its memory is the store's now, or free again. */
-static void end_body(struct replica *replica)
-{
-    if (replica->block) {
-        char unused[HASH_TEXT_SIZE];
-        replica->pool->coming -= replica->holding.bytes;
-        snapshot_block_free(replica->pool->snapshots, replica->block, (size_t)replica->holding.bytes);
-        replica->block = NULL;
-        sha256_finish_text(replica->hash, unused); /* starts anew */
-    }
 }
 
 static void abort_replica(void *state)
@@ -256,12 +275,12 @@ static void finish_replica(void *state)
     struct err err = {0};
     int rc;
     http_on_end(replica->exchange, forget_exchange, replica);
+    if (replica->block ? !is_what_was_announced(replica) : replica->why != NULL) {
+        receive_problem(replica->exchange, 422, "invalid_blob", replica->why);
+        abort_replica(replica);
+        return;
+    }
     if (replica->block) {
-        if (!is_what_was_announced(replica)) {
-            receive_problem(replica->exchange, 422, "invalid_blob", replica->why);
-            abort_replica(replica);
-            return;
-        }
         void *block = replica->block;
         replica->block = NULL;
         replica->pool->coming -= replica->holding.bytes;

@@ -61,26 +61,27 @@ static int keep_unit(struct replicate *replicate, struct set *set, size_t index,
     return rc;
 }
 
-/* Hash and keep a filled set, unit by unit; each may be sent from then on. Under the lock, which it lets go of. */
+/* Hash and keep a filled set, unit by unit; each may be sent from then on. The rest of a generation that is over would
+ * only delay the next one. Under the lock, which it lets go of. */
 static void keep_set(struct replicate *replicate, struct set *set)
 {
     struct err err = {0};
     int rc = 0;
-    (void)pthread_mutex_unlock(&replicate->lock);
-    for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
+    for (size_t i = 0; rc == 0 && i < replicate->units && !replicate->cancelled; i++) {
         struct holding holding;
+        (void)pthread_mutex_unlock(&replicate->lock);
         rc = keep_unit(replicate, set, i, &holding, &err);
+        (void)pthread_mutex_lock(&replicate->lock);
         if (rc == 0) {
-            (void)pthread_mutex_lock(&replicate->lock);
             replication_hold(replicate->core, set->version, (size_t)holding.unit, holding.sha256, holding.bytes);
-            (void)pthread_mutex_unlock(&replicate->lock);
         }
     }
+    (void)pthread_mutex_unlock(&replicate->lock);
     replicate_free_blocks(replicate, set);
     (void)pthread_mutex_lock(&replicate->lock);
-    if (rc == 0) {
+    if (rc == 0 && !replicate->cancelled) {
         replicate->held = set->version;
-    } else {
+    } else if (rc != 0) {
         replicate->failed = set->version;
         replicate->why = err;
         log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version, log_quote(err.text).text);
@@ -90,6 +91,18 @@ static void keep_set(struct replicate *replicate, struct set *set)
 }
 
 /* ---- sending ---- */
+
+/* That version will not get there. Under the lock, which it lets go of meanwhile. */
+static void give_up(struct replicate *replicate, const struct replication_send *send, const struct err *why)
+{
+    replication_refused(replicate->core, send);
+    if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
+        replicate->collecting = 0;
+        (void)pthread_mutex_unlock(&replicate->lock);
+        replicate->config.failed(replicate->config.arg, why);
+        (void)pthread_mutex_lock(&replicate->lock);
+    }
+}
 
 static void take_result(struct replicate *replicate, const struct replication_send *send, int rc, int64_t retry_ms,
                         const struct err *why)
@@ -108,17 +121,11 @@ static void take_result(struct replicate *replicate, const struct replication_se
     case ERR_TIMEOUT:
     case ERR_FULL: replication_failed(replicate->core, send, clock_now_ms(), retry_ms); break;
     case ERR_CANCELLED: break;
-    case ERR_STALE: replication_refused(replicate->core, send); break; /* a newer assignment is on its way */
+    case ERR_STALE: give_up(replicate, send, why); break; /* a newer assignment is on its way, or it was let go of */
     default:
-        replication_refused(replicate->core, send);
         log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version, send->unit,
                  log_quote(why->text).text);
-        if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
-            replicate->collecting = 0;
-            (void)pthread_mutex_unlock(&replicate->lock);
-            replicate->config.failed(replicate->config.arg, why);
-            (void)pthread_mutex_lock(&replicate->lock);
-        }
+        give_up(replicate, send, why);
         break;
     }
 }
@@ -182,6 +189,9 @@ static void *work(void *arg)
     (void)pthread_mutex_lock(&replicate->lock);
     while (!replicate->cancelled) {
         struct set *filled = replicate_find_set(replicate, SET_FILLED);
+        if (filled && replicate->wanted == 0 && replicate_make_ready(replicate)) {
+            continue; /* first of all: the next snapshot may be due before this one is hashed */
+        }
         if (filled) {
             replicate_release_replicas(replicate);
             keep_set(replicate, filled);

@@ -6,6 +6,7 @@
 
 /* Sets of a stage that the plan counts. A stop may need one more. */
 #define SETS_USUAL 3
+#define PAGE_BYTES 4096 /* or more */
 
 size_t replicate_unit_bytes(const struct replicate *replicate, size_t index)
 {
@@ -41,7 +42,10 @@ int replicate_fill_blocks(const struct replicate *replicate, const struct set *s
             replicate_free_blocks(replicate, set);
             return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", replicate->set_bytes);
         }
-        memset(set->block[i], 0, size);
+        char *block = set->block[i];
+        for (size_t offset = 0; offset < size; offset += PAGE_BYTES) {
+            block[offset] = 0;
+        }
     }
     return 0;
 }
@@ -59,7 +63,7 @@ static bool may_make_set(struct replicate *replicate)
     const bool fits = own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
     /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside the one at hand. */
     const bool first = in_hand * replicate->set_bytes + own.present <= replicate->set_bytes;
-    return fits || first || replicate->wanted > 0;
+    return fits || first || replicate->wanted > replicate->held;
 }
 
 static bool is_expendable(const void *arg, int64_t version)

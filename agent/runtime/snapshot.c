@@ -8,65 +8,6 @@
 #include "agent/runtime/snapshot_parts.h"
 #include "base/assert.h"
 
-/* ---- memory ---- */
-
-void *snapshot_block(struct snapshot_store *store, size_t size)
-{
-    struct spare old[SNAPSHOT_SPARES_MAX];
-    size_t old_count = 0;
-    void *block = NULL;
-    (void)pthread_mutex_lock(&store->lock);
-    for (size_t i = store->spare_count; i > 0 && !block; i--) {
-        if (store->spare[i - 1].size == size) {
-            block = store->spare[i - 1].block;
-            store->spare[i - 1] = store->spare[--store->spare_count];
-        }
-    }
-    if (!block) {
-        /* Sizes come back with every round. A new one means a new plan: the spares are of no use to it. */
-        old_count = store->spare_count;
-        memcpy(old, store->spare, old_count * sizeof(old[0]));
-        store->spare_count = 0;
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-    for (size_t i = 0; i < old_count; i++) {
-        free(old[i].block);
-    }
-    return block ? block : malloc(size > 0 ? size : 1);
-}
-
-void snapshot_block_free(struct snapshot_store *store, void *block, size_t size)
-{
-    if (!block) {
-        return;
-    }
-    (void)pthread_mutex_lock(&store->lock);
-    if (store->retains && store->spare_count < SNAPSHOT_SPARES_MAX) {
-        store->spare[store->spare_count++] = (struct spare){block, size};
-        block = NULL;
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-    free(block);
-}
-
-void snapshot_retain(struct snapshot_store *store)
-{
-    (void)pthread_mutex_lock(&store->lock);
-    store->retains = true;
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
-void snapshot_trim(struct snapshot_store *store)
-{
-    (void)pthread_mutex_lock(&store->lock);
-    store->retains = false;
-    for (size_t i = 0; i < store->spare_count; i++) {
-        free(store->spare[i].block);
-    }
-    store->spare_count = 0;
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
 /* ---- places ---- */
 
 struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin)
@@ -87,20 +28,27 @@ struct kept *snapshot_place(struct snapshot_store *store, const struct holding *
     return kept;
 }
 
+void snapshot_free_place(struct snapshot_store *store, struct kept *kept)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    kept->next = store->unused;
+    store->unused = kept;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
 void snapshot_let_go(struct kept *kept)
 {
     while (kept && atomic_fetch_sub(&kept->references, 1) == 1) {
         struct snapshot_store *store = kept->store;
         struct kept *base = kept->base;
-        if (kept->in_file && kept->dropped) {
-            snapshot_disk_remove(kept);
-        }
-        snapshot_block_free(store, kept->block, (size_t)kept->snapshot.holding.bytes);
-        (void)pthread_mutex_lock(&store->lock);
+        void *block = kept->block;
         kept->block = NULL;
-        kept->next = store->unused;
-        store->unused = kept;
-        (void)pthread_mutex_unlock(&store->lock);
+        snapshot_block_free(store, block, (size_t)kept->snapshot.holding.bytes);
+        if (kept->in_file && kept->dropped) {
+            snapshot_disk_remove(store, kept);
+        } else {
+            snapshot_free_place(store, kept);
+        }
         kept = base;
     }
 }
@@ -139,8 +87,47 @@ static bool is_cut(const struct snapshot_store *store, const struct holding *hol
     return false;
 }
 
-static int check(const struct snapshot_store *store, const struct holding *holding, size_t index, struct err *err)
+static bool is_same_file(const struct holding *a, const struct holding *b)
 {
+    return a->generation == b->generation && strcmp(a->sha256, b->sha256) == 0;
+}
+
+bool snapshot_has_file(const struct snapshot_store *store, const struct holding *holding)
+{
+    const size_t index = find(store, holding->job.text, holding->version, holding->unit);
+    return index < store->count && store->kept[index]->in_file &&
+           is_same_file(&store->kept[index]->snapshot.holding, holding);
+}
+
+/* Whether its version has as many units here as the newest one before it. */
+static bool is_whole(const struct snapshot_store *store, const struct holding *holding)
+{
+    int64_t before = -1;
+    size_t units = 0;
+    size_t units_before = 0;
+    for (size_t i = 0; i < store->count; i++) {
+        const struct holding *other = &store->kept[i]->snapshot.holding;
+        if (other->version > holding->version || other->version < before ||
+            strcmp(other->job.text, holding->job.text) != 0) {
+            continue;
+        }
+        if (other->version == holding->version) {
+            units++;
+        } else if (other->version == before) {
+            units_before++;
+        } else {
+            before = other->version;
+            units_before = 1;
+        }
+    }
+    return units >= units_before;
+}
+
+/* Whether it may be put at that index of the list. */
+static int check(const struct snapshot_store *store, const struct kept *kept, size_t index, struct err *err)
+{
+    const struct holding *holding = &kept->snapshot.holding;
+    const size_t most = kept->origin == SNAPSHOT_REPLICA ? HOLDINGS_MAX - UNITS_MAX : HOLDINGS_MAX;
     if (is_cut(store, holding)) {
         return err_set(err, ERR_STALE, "version %" PRId64 " of generation %" PRId64 " was cut off", holding->version,
                        holding->generation);
@@ -148,8 +135,8 @@ static int check(const struct snapshot_store *store, const struct holding *holdi
     if (index < store->count && store->kept[index]->snapshot.holding.generation > holding->generation) {
         return err_set(err, ERR_STALE, "version %" PRId64 " is held of a later generation", holding->version);
     }
-    if (index == HOLDINGS_MAX) {
-        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %d snapshots are held already", holding->unit, HOLDINGS_MAX);
+    if (index == store->count && index >= most) {
+        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %zu snapshots are held already", holding->unit, most);
     }
     return 0;
 }
@@ -158,7 +145,7 @@ int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept
 {
     const struct holding *holding = &kept->snapshot.holding;
     const size_t index = find(store, holding->job.text, holding->version, holding->unit);
-    int rc = check(store, holding, index, err);
+    int rc = check(store, kept, index, err);
     if (rc != 0) {
         return rc;
     }
@@ -167,11 +154,11 @@ int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept
         store->count++;
     } else {
         *old = store->kept[index];
-        const struct holding *replaced = &(*old)->snapshot.holding;
         /* The file of the same name stays. */
-        (*old)->dropped = replaced->generation != holding->generation || strcmp(replaced->sha256, holding->sha256) != 0;
+        (*old)->dropped = !is_same_file(&(*old)->snapshot.holding, holding);
     }
     store->kept[index] = kept;
+    store->whole = store->whole || is_whole(store, holding);
     changed(store);
     return 0;
 }
@@ -185,7 +172,7 @@ static int enter(struct snapshot_store *store, struct kept *kept, const struct s
     int rc = 0;
     if (store->directory[0] != '\0' && !kept->base) {
         const struct holding *holding = &kept->snapshot.holding;
-        rc = check(store, holding, find(store, holding->job.text, holding->version, holding->unit), err);
+        rc = check(store, kept, find(store, holding->job.text, holding->version, holding->unit), err);
         if (rc == 0) {
             kept->waiter = *waiter;
             snapshot_disk_add(store, kept);
@@ -387,10 +374,14 @@ size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_M
     return count;
 }
 
-uint64_t snapshot_revision(struct snapshot_store *store)
+uint64_t snapshot_revision(struct snapshot_store *store, bool *whole)
 {
     (void)pthread_mutex_lock(&store->lock);
     const uint64_t revision = store->revision;
+    if (whole) {
+        *whole = store->whole;
+        store->whole = false;
+    }
     (void)pthread_mutex_unlock(&store->lock);
     return revision;
 }

@@ -1,8 +1,8 @@
 /* snapshot.h: the snapshots this device holds, its own and replicas of others: blobs by (job, version, unit), as the
  * coordinator's `drop` and the holdings of a heartbeat speak of them. In memory, or, when the store has a directory, in
  * files that survive a power cut: DIR/<job>/<version>-<unit>-<generation>-<sha256>.blob. Counted references, so that
- * one that is being sent survives its drop. Bounded by HOLDINGS_MAX. Any thread; nothing but its own thread ("disk")
- * writes files.
+ * one that is being sent survives its drop. Bounded by HOLDINGS_MAX, of which replicas leave room for one set of own
+ * ones. Any thread; nothing but its own thread ("disk") writes and removes files.
  *
  * The memory of blobs comes from the store: blocks that are let go of are used again for the next round, so that
  * replication allocates nothing once it is under way; snapshot_trim gives the spare ones back. */
@@ -60,7 +60,7 @@ NODISCARD int snapshot_keep(struct snapshot_store *store, const struct holding *
  */
 NODISCARD int snapshot_keep_same(struct snapshot_store *store, const struct holding *holding,
                                  enum snapshot_origin origin, const struct snapshot_waiter *waiter, struct err *err);
-/* Wait until all that was begun is durable and told. */
+/* Wait until all that was begun is durable and told, and what was let go of is removed. */
 void snapshot_flush(struct snapshot_store *store);
 
 /* A reference, to be given back; NULL when it is not here. */
@@ -86,8 +86,9 @@ size_t snapshot_release(struct snapshot_store *store, enum snapshot_origin origi
 
 /* Copy the whole list; returns their number. */
 size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_MAX]);
-/* Rises with each change. */
-uint64_t snapshot_revision(struct snapshot_store *store);
+/* Rises with each change. *whole (may be NULL): since it was asked for last, a version came to have as many units here
+ * as the one before it: no more of it is likely to come soon. */
+uint64_t snapshot_revision(struct snapshot_store *store, bool *whole);
 /* An eventfd that is written to at each change; -1: none. */
 void snapshot_watch(struct snapshot_store *store, int fd);
 /* Bytes of an origin that are here (in_memory: but for those in files), and of those among them that are of this

@@ -239,10 +239,6 @@ static int write_kept(struct snapshot_store *store, struct kept *kept, struct er
         rc = link_file(store, kept, path, err);
     } else if (rc == 0) {
         rc = file_write_atomic(path, kept->block, (size_t)holding->bytes, 0600, err);
-        if (rc == ERR_NOT_FOUND) { /* the last one of the job was removed in between, and the directory with it */
-            rc = make_directory(store, &holding->job, err);
-            rc = rc ? rc : file_write_atomic(path, kept->block, (size_t)holding->bytes, 0600, err);
-        }
     }
     return rc;
 }
@@ -294,6 +290,25 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
     }
 }
 
+/* Unless the same was kept again meanwhile. */
+static void do_remove(struct snapshot_store *store, struct kept *kept)
+{
+    char path[PATH_MAX];
+    const struct holding *holding = &kept->snapshot.holding;
+    (void)pthread_mutex_lock(&store->lock);
+    const bool stays = snapshot_has_file(store, holding);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (!stays) {
+        name_file(store, holding, path);
+        if (unlink(path) != 0 && errno != ENOENT) {
+            log_warn("snapshot_not_removed", "file=%s error=%s", log_quote(path).text, log_quote(strerror(errno)).text);
+        }
+        name_directory(store, &holding->job, path);
+        (void)rmdir(path); /* the last one of its job */
+    }
+    snapshot_free_place(store, kept);
+}
+
 static void *write_all(void *arg)
 {
     struct snapshot_store *store = arg;
@@ -311,7 +326,11 @@ static void *write_all(void *arg)
         store->last = store->first ? store->last : NULL;
         store->writing = true;
         (void)pthread_mutex_unlock(&store->lock);
-        do_write(store, kept);
+        if (atomic_load(&kept->references) == 0) {
+            do_remove(store, kept);
+        } else {
+            do_write(store, kept);
+        }
         (void)pthread_mutex_lock(&store->lock);
         store->writing = false;
         (void)pthread_cond_broadcast(&store->idle);
@@ -340,6 +359,7 @@ void snapshot_disk_close(struct snapshot_store *store)
         (void)pthread_cond_signal(&store->work);
         (void)pthread_mutex_unlock(&store->lock);
         (void)pthread_join(store->thread, NULL);
+        store->started = false;
     }
     file_close(&store->lock_fd);
 }
@@ -365,15 +385,15 @@ void snapshot_flush(struct snapshot_store *store)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-void snapshot_disk_remove(const struct kept *kept)
+void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept)
 {
-    char path[PATH_MAX];
-    name_file(kept->store, &kept->snapshot.holding, path);
-    if (unlink(path) != 0 && errno != ENOENT) {
-        log_warn("snapshot_not_removed", "file=%s error=%s", log_quote(path).text, log_quote(strerror(errno)).text);
+    if (!store->started) { /* at the start, while the files are looked at */
+        do_remove(store, kept);
+        return;
     }
-    name_directory(kept->store, &kept->snapshot.holding.job, path);
-    (void)rmdir(path); /* the last one of its job */
+    (void)pthread_mutex_lock(&store->lock);
+    snapshot_disk_add(store, kept);
+    (void)pthread_mutex_unlock(&store->lock);
 }
 
 int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err)

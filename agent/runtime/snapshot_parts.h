@@ -1,5 +1,5 @@
-/* snapshot_parts.h: what snapshot.c (what is held) and snapshot_disk.c (files and the thread that writes them) share.
- * For these two only. */
+/* snapshot_parts.h: what snapshot.c (what is held), snapshot_blocks.c (memory) and snapshot_disk.c (files and the
+ * thread that writes them) share. For these three only. */
 #ifndef AGENT_RUNTIME_SNAPSHOT_PARTS_H
 #define AGENT_RUNTIME_SNAPSHOT_PARTS_H
 
@@ -9,14 +9,15 @@
 
 #include "agent/runtime/snapshot.h"
 
-/* Dropped ones that are still referred to, and such that are being written, need a place too. */
-#define SNAPSHOT_PLACES (HOLDINGS_MAX + 128)
+/* Those that are being written, and dropped ones that are still referred to or have a file to be removed, need a place
+ * too. */
+#define SNAPSHOT_PLACES (2 * HOLDINGS_MAX)
 #define SNAPSHOT_SPARES_MAX 512
 #define SNAPSHOT_CUTS_MAX 8
 
 struct kept {
     struct snapshot snapshot; /* first: what users hold */
-    atomic_uint references;   /* 0: an unused place */
+    atomic_uint references;   /* 0: an unused place, or in the disk's queue because its file is to go */
     struct snapshot_store *store;
     enum snapshot_origin origin;
     void *block;       /* owned; NULL: on disk, or `base` has it */
@@ -46,6 +47,7 @@ struct snapshot_store {
     struct kept *kept[HOLDINGS_MAX];
     size_t count;
     uint64_t revision;
+    bool whole;   /* see snapshot_revision */
     int watch_fd; /* -1: none */
     struct spare spare[SNAPSHOT_SPARES_MAX];
     size_t spare_count;
@@ -60,7 +62,7 @@ struct snapshot_store {
     bool started, stopping;
     bool full; /* said in the log */
     pthread_cond_t work, idle;
-    struct kept *first, *last; /* to be written */
+    struct kept *first, *last; /* to be written, or to be removed */
     bool writing;
     int64_t bytes_written;
 };
@@ -73,15 +75,20 @@ struct kept *snapshot_place(struct snapshot_store *store, const struct holding *
  * to be let go of without it. */
 int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old, struct err *err);
 void snapshot_let_go(struct kept *kept);
+/* Nobody refers to it any more: its place is free. */
+void snapshot_free_place(struct snapshot_store *store, struct kept *kept);
+/* Whether one that is held has the file of that name. Under the lock. */
+bool snapshot_has_file(const struct snapshot_store *store, const struct holding *holding);
 
 /* ---- snapshot_disk.c ---- */
 
 /* Find the files that are here and start the thread. */
 NODISCARD int snapshot_disk_open(struct snapshot_store *store, struct err *err);
 void snapshot_disk_close(struct snapshot_store *store);
-/* Hand it to the thread. Under the lock. */
+/* Hand it to the thread: to be written. Under the lock. */
 void snapshot_disk_add(struct snapshot_store *store, struct kept *kept);
-void snapshot_disk_remove(const struct kept *kept);
+/* Nobody refers to it any more: remove its file and free its place, on the thread. */
+void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept);
 NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err);
 
 #endif

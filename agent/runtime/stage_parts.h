@@ -1,4 +1,5 @@
-/* stage_parts.h: what stage.c (memory, neighbours) and stage_loop.c (the compute thread) share. For these two only. */
+/* stage_parts.h: what stage.c (memory, the control side), stage_ports.c (neighbours) and stage_loop.c (the compute
+ * thread) share. For these three only. */
 #ifndef AGENT_RUNTIME_STAGE_PARTS_H
 #define AGENT_RUNTIME_STAGE_PARTS_H
 

@@ -279,6 +279,8 @@ static void a_replica_that_is_not_what_it_says_is_refused(void **state)
     assert_int_equal(call(&device, "PUT", base, TICKET, "other", 5, NULL, 0), 400);
     (void)snprintf(path, sizeof(path), "%s?sha256=%s&bytes=0", base, hash);
     assert_int_equal(call(&device, "PUT", path, TICKET, "", 0, NULL, 0), 400);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" JOB "/4/snapshots/9007199254740993/2?sha256=%s&bytes=5", hash);
+    assert_int_equal(call(&device, "PUT", path, TICKET, "other", 5, NULL, 0), 400);
     (void)snprintf(path, sizeof(path), "/peer/v1/" JOB "/3/snapshots/9/2?sha256=%s&bytes=5", hash);
     assert_int_equal(call(&device, "PUT", path, TICKET, "other", 5, NULL, 0), 409);
     (void)snprintf(path, sizeof(path), "/peer/v1/" JOB "/5/snapshots/9/2?sha256=%s&bytes=5", hash);
@@ -304,6 +306,47 @@ static void replicas_stay_within_their_bound(void **state)
     assert_int_equal(put_replica(&device, 3, blob, true), 507);
     snapshot_drop(device.snapshots, &(struct drop){.job = {JOB}, .below_version = 2});
     assert_int_equal(put_replica(&device, 3, blob, true), 204);
+    close_device(&device);
+}
+
+/* Begin a PUT and send half of its body. */
+static int put_half(const struct side *device, const char *path, size_t body_size)
+{
+    const struct address *address = peer_server_address(device->server);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
+    char request[768];
+    const int size =
+        snprintf(request, sizeof(request),
+                 "PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TICKET "\r\nContent-Length: %zu\r\n\r\nhalf",
+                 path, body_size);
+    assert_int_equal(write(fd, request, (size_t)size), size);
+    return fd;
+}
+
+static void a_body_that_its_sender_gave_up_takes_no_room(void **state)
+{
+    (void)state;
+    struct side device;
+    char blob[REPLICA_BYTES / 2 + 1];
+    char path[512];
+    char hash[HASH_TEXT_SIZE];
+    open_device(&device, 1);
+    memset(blob, 'a', sizeof(blob) - 1);
+    blob[sizeof(blob) - 1] = '\0';
+    sha256_text(blob, sizeof(blob) - 1, hash);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" JOB "/%d/snapshots/1/2?sha256=%s&bytes=%zu", GENERATION, hash,
+                   sizeof(blob) - 1);
+    const int fd = put_half(&device, path, sizeof(blob) - 1);
+    assert_int_equal(put_replica(&device, 1, blob, true), 204);
+    blob[0] = 'b';
+    assert_int_equal(put_replica(&device, 2, blob, true), 204);
+    /* The rest of it comes late, and harms nobody. */
+    assert_true(write(fd, blob, sizeof(blob) - 1 - strlen("half")) > 0);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" JOB "/%d/snapshots/2/2", GENERATION);
+    assert_int_equal(get(&device, path, TICKET), 200);
+    assert_string_equal(reply_text, blob);
+    (void)close(fd);
     close_device(&device);
 }
 
@@ -488,17 +531,9 @@ static void a_connection_that_breaks_leaves_its_slot_free(void **state)
     (void)state;
     struct side device;
     open_device(&device, 1);
-    const struct address *address = peer_server_address(device.server);
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
-    char request[512];
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
     const struct stage_tensor tensor = stage_expect(device.stage, &transfer);
-    const int size = snprintf(request, sizeof(request),
-                              "PUT /peer/v1/" JOB "/4/1/0/2/activation HTTP/1.1\r\nHost: x\r\n"
-                              "Authorization: Bearer " TICKET "\r\nContent-Length: %zu\r\n\r\nhalf",
-                              message_data_bytes(&tensor) + 128);
-    assert_int_equal(write(fd, request, (size_t)size), size);
+    const int fd = put_half(&device, "/peer/v1/" JOB "/4/1/0/2/activation", message_data_bytes(&tensor) + 128);
     /* The same tensor by another connection wins, whether or not the first is known to be dead. */
     assert_int_equal(put(&device, "activation", 1, 0, 4), 204);
     (void)close(fd);
@@ -630,6 +665,7 @@ int main(void)
         test_with_directory(replicas_are_asked_for_taken_and_given_back),
         cmocka_unit_test(a_replica_that_is_not_what_it_says_is_refused),
         cmocka_unit_test(replicas_stay_within_their_bound),
+        cmocka_unit_test(a_body_that_its_sender_gave_up_takes_no_room),
         cmocka_unit_test(a_replica_of_a_version_that_was_cut_off_is_stale),
         test_with_directory(a_damaged_file_is_not_given_away),
         cmocka_unit_test(a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_back),

@@ -32,6 +32,7 @@ struct bench {
     char has[TINY_UNITS][SHA256_SIZE];
     int64_t collected;
     int failed;
+    struct err why;
 };
 
 static int send_one(void *arg, const struct replication_send *send, const struct snapshot *snapshot, int64_t *retry_ms,
@@ -75,9 +76,9 @@ static void collected(void *arg, int64_t version)
 static void failed(void *arg, const struct err *why)
 {
     struct bench *bench = arg;
-    assert_holds(why->text, "says no");
     (void)pthread_mutex_lock(&bench->lock);
     bench->failed++;
+    bench->why = *why;
     (void)pthread_cond_broadcast(&bench->changed);
     (void)pthread_mutex_unlock(&bench->lock);
 }
@@ -257,6 +258,21 @@ static void the_last_version_is_collected_and_a_refusal_is_told(void **state)
     assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
     replicate_collect(bench.replicate, 7);
     wait_until(&bench, has_failed);
+    assert_holds(bench.why.text, "says no");
+    close_bench(&bench);
+}
+
+static void a_collection_of_what_is_gone_fails(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct err err = {0};
+    open_bench(&bench, NULL);
+    assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
+    snapshot_drop(bench.snapshots, &(struct drop){.job = {JOB}, .below_version = INT64_MAX});
+    replicate_collect(bench.replicate, 7);
+    wait_until(&bench, has_failed);
+    assert_holds(bench.why.text, "no longer held");
     close_bench(&bench);
 }
 
@@ -287,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop),
         cmocka_unit_test(rounds_that_are_abandoned_do_not_fill_the_memory),
         cmocka_unit_test(the_last_version_is_collected_and_a_refusal_is_told),
+        cmocka_unit_test(a_collection_of_what_is_gone_fails),
         cmocka_unit_test(a_cancelled_stop_returns),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);

@@ -137,9 +137,11 @@ static void a_drop_lets_go_of_older_versions_of_that_job_only(void **state)
         assert_int_equal(snapshot_list(store, list), 2);
         assert_int_equal(list[0].version, 5);
         assert_string_equal(list[1].job.text, other.text);
+        snapshot_flush(store);
         assert_int_equal(count_files(*state), i);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
         assert_int_equal(snapshot_list(store, list), 1);
+        snapshot_flush(store);
         assert_int_equal(count_files(*state), 0);
         snapshot_drop(store, &(struct drop){.job = other, .below_version = INT64_MAX});
     }
@@ -159,6 +161,26 @@ static void one_that_is_being_sent_survives_its_drop(void **state)
         assert_ok(snapshot_read(snapshot, 0, read, 10, &err), &err);
         assert_memory_equal(read, "still here", 10);
         snapshot_put_back(snapshot);
+        snapshot_flush(store);
+        assert_int_equal(count_files(*state), 0);
+    }
+}
+
+static void one_that_is_kept_again_while_the_first_is_being_sent_stays(void **state)
+{
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        keep(store, 3, 0, "twice");
+        const struct snapshot *snapshot = snapshot_get(store, JOB, 3, 0);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
+        keep(store, 3, 0, "twice");
+        snapshot_put_back(snapshot);
+        snapshot_flush(store);
+        expect(store, 3, 0, "twice");
+        assert_int_equal(count_files(*state), i);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
+        snapshot_flush(store);
         assert_int_equal(count_files(*state), 0);
     }
 }
@@ -190,7 +212,7 @@ static void an_older_generation_replaces_nothing(void **state)
     (void)state;
     struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
     struct err err = {0};
-    const uint64_t before = snapshot_revision(store);
+    const uint64_t before = snapshot_revision(store, NULL);
     keep_of(store, &job, 2, 3, 0, "two");
     keep_of(store, &job, 2, 3, 0, "second");
     keep_of(store, &job, 3, 3, 0, "three");
@@ -198,7 +220,7 @@ static void an_older_generation_replaces_nothing(void **state)
     assert_int_equal(try_keep(store, &late, SNAPSHOT_OWN, "late", &err), ERR_STALE);
     expect(store, 3, 0, "three");
     assert_int_equal(snapshot_list(store, list), 1);
-    assert_true(snapshot_revision(store) > before);
+    assert_true(snapshot_revision(store, NULL) > before);
 }
 
 static void what_is_cut_off_goes_and_does_not_come_back(void **state)
@@ -217,6 +239,7 @@ static void what_is_cut_off_goes_and_does_not_come_back(void **state)
         keep_of(store, &job, 2, 4, 0, "four again");
         expect(store, 4, 0, "four again");
         expect(store, 3, 0, "three");
+        snapshot_flush(store);
         assert_int_equal(count_files(*state), i == 0 ? 0 : 2);
         snapshot_drop(store, &(struct drop){.job = other, .below_version = INT64_MAX});
     }
@@ -233,6 +256,50 @@ static void there_is_a_bound(void **state)
     const struct holding more = describe(&job, 1, 1, HOLDINGS_MAX, "x1");
     assert_int_equal(try_keep(store, &more, SNAPSHOT_OWN, "x1", &err), ERR_LIMIT);
     keep(store, 1, 7, "still replaced");
+}
+
+static void replicas_leave_room_for_own_ones(void **state)
+{
+    (void)state;
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
+    struct err err = {0};
+    const int64_t most = HOLDINGS_MAX - UNITS_MAX;
+    for (int64_t version = 1; version <= most; version++) {
+        const struct holding holding = describe(&job, 1, version, 0, "x1");
+        assert_ok(try_keep(store, &holding, SNAPSHOT_REPLICA, "x1", &err), &err);
+    }
+    const struct holding more = describe(&job, 1, most + 1, 0, "x1");
+    assert_int_equal(try_keep(store, &more, SNAPSHOT_REPLICA, "x1", &err), ERR_LIMIT);
+    keep(store, most + 1, 0, "own");
+    const struct holding again = describe(&job, 1, 1, 0, "x2");
+    assert_ok(try_keep(store, &again, SNAPSHOT_REPLICA, "x2", &err), &err);
+}
+
+static bool is_whole_now(struct snapshot_store *store)
+{
+    bool whole = false;
+    (void)snapshot_revision(store, &whole);
+    return whole;
+}
+
+static void a_version_is_whole_when_it_has_as_many_units_as_the_one_before(void **state)
+{
+    (void)state;
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
+    assert_false(is_whole_now(store));
+    keep(store, 1, 9, "long ago");
+    keep(store, 3, 0, "a1");
+    keep(store, 3, 1, "b1");
+    keep_of(store, &other, 1, 4, 0, "c1");
+    assert_true(is_whole_now(store));
+    assert_false(is_whole_now(store));
+    keep(store, 5, 0, "a2");
+    assert_false(is_whole_now(store));
+    keep(store, 5, 1, "b2");
+    keep(store, 6, 0, "a3");
+    assert_true(is_whole_now(store)); /* 5 was, in between */
+    snapshot_drop(store, &(struct drop){.job = job, .below_version = 5});
+    assert_false(is_whole_now(store));
 }
 
 static bool is_four(const void *arg, int64_t version)
@@ -376,10 +443,13 @@ int main(void)
         test_with_directory(what_was_kept_is_found_with_its_hash),
         test_with_directory(a_drop_lets_go_of_older_versions_of_that_job_only),
         test_with_directory(one_that_is_being_sent_survives_its_drop),
+        test_with_directory(one_that_is_kept_again_while_the_first_is_being_sent_stays),
         test_with_directory(the_same_bytes_are_kept_under_another_version),
         cmocka_unit_test(an_older_generation_replaces_nothing),
         test_with_directory(what_is_cut_off_goes_and_does_not_come_back),
         cmocka_unit_test(there_is_a_bound),
+        cmocka_unit_test(replicas_leave_room_for_own_ones),
+        cmocka_unit_test(a_version_is_whole_when_it_has_as_many_units_as_the_one_before),
         cmocka_unit_test(bytes_are_counted_by_origin_and_generation),
         cmocka_unit_test(a_block_comes_back_while_blocks_are_retained),
         test_with_directory(files_survive_the_store_and_damaged_ones_do_not),

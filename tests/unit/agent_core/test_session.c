@@ -371,6 +371,33 @@ static void holdings_are_listed_on_connecting_and_after_each_change(void **state
     assert_true(bench->heartbeat.all_holdings);
 }
 
+static void a_list_waits_a_little_while_more_is_likely_to_come(void **state)
+{
+    struct bench *bench = *state;
+    const struct session_event more = {.type = SESSION_HOLDINGS_CHANGED, .partial = true};
+    start(bench);
+    step(bench, more);
+    expect_not(bench, SESSION_DO_BEAT);
+    const int64_t due_ms = session_deadline_ms(bench->session);
+    assert_int_equal(due_ms, bench->now_ms + 50);
+    bench->now_ms += 30;
+    step(bench, more);
+    assert_int_equal(session_deadline_ms(bench->session), due_ms);
+    bench->now_ms = due_ms;
+    step(bench, (struct session_event){.type = SESSION_TICK});
+    expect(bench, SESSION_DO_BEAT);
+    beat(bench);
+    assert_true(bench->heartbeat.all_holdings);
+    step(bench, more);
+    answer_beat(bench, 0);
+    expect_not(bench, SESSION_DO_BEAT);
+    assert_int_equal(session_deadline_ms(bench->session), bench->now_ms + 50);
+    step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
+    expect(bench, SESSION_DO_BEAT);
+    answer_beat(bench, 0);
+    assert_int_equal(session_deadline_ms(bench->session), bench->now_ms + 1000);
+}
+
 static void drops_are_passed_on(void **state)
 {
     struct bench *bench = *state;
@@ -613,6 +640,7 @@ int main(void)
         session_test(a_long_absence_loses_the_oldest_metrics_only),
         session_test(a_stop_is_told_behind_the_last_metric),
         session_test(holdings_are_listed_on_connecting_and_after_each_change),
+        session_test(a_list_waits_a_little_while_more_is_likely_to_come),
         session_test(drops_are_passed_on),
         session_test(a_device_that_is_not_known_enrols_again_and_trains_on),
         session_test(a_replaced_boot_gives_up_its_work_and_the_second_time_exits),

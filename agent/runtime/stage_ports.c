@@ -1,0 +1,133 @@
+#include "agent/runtime/stage_parts.h"
+#include "agent/runtime/thread.h"
+#include "base/assert.h"
+
+/* ---- the receiver ---- */
+
+struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
+{
+    struct stage_tensor tensor = {.samples = stage->micro_batch, .shape = stage->input};
+    switch (transfer->kind) {
+    case TRANSFER_ACTIVATION:
+        if (transfer->micro_batch == (size_t)stage->spec.micro_batches) {
+            tensor.samples = 0;
+        }
+        break;
+    case TRANSFER_EVALUATION: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
+    case TRANSFER_GRADIENT: tensor.shape = stage->output; break;
+    }
+    return tensor;
+}
+
+enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer, struct pipeline_claim *claim,
+                                  void **slot)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    enum pipeline_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
+    if (verdict == PIPELINE_FULL) {
+        stage->room_wanted = true;
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    if (verdict == PIPELINE_TAKE) {
+        *slot = (transfer->kind == TRANSFER_GRADIENT ? stage->gradient_slot : stage->input_slot)[claim->slot];
+    }
+    return verdict;
+}
+
+bool stage_holds(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    bool holds = pipeline_holds(stage->pipeline, transfer, claim);
+    (void)pthread_mutex_unlock(&stage->lock);
+    return holds;
+}
+
+bool stage_received(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    bool received = pipeline_received(stage->pipeline, transfer, claim);
+    if (received) {
+        (void)pthread_cond_signal(&stage->work);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    return received;
+}
+
+void stage_abandon(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_abandon(stage->pipeline, transfer, claim);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_mark(struct stage *stage, int64_t step)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    pipeline_mark(stage->pipeline, step);
+    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+/* ---- the senders ---- */
+
+bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns)
+{
+    struct parcel_queue *queue = &stage->queue[direction];
+    (void)pthread_mutex_lock(&stage->lock);
+    int failed = 0;
+    while (queue->count == 0 && !cancel_is_set(&stage->cancel) && failed == 0) {
+        failed = thread_condition_wait(&queue->filled, &stage->lock, wait_ns);
+    }
+    const bool there = queue->count > 0 || cancel_is_set(&stage->cancel);
+    (void)pthread_mutex_unlock(&stage->lock);
+    return there;
+}
+
+bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out)
+{
+    struct parcel_queue *queue = &stage->queue[direction];
+    (void)pthread_mutex_lock(&stage->lock);
+    while (queue->count == 0 && !cancel_is_set(&stage->cancel)) {
+        (void)pthread_cond_wait(&queue->filled, &stage->lock);
+    }
+    const bool found = !cancel_is_set(&stage->cancel);
+    if (found) {
+        *out = queue->item[queue->first];
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+    return found;
+}
+
+/* Under the lock. */
+static bool is_quiet(const struct stage *stage)
+{
+    return stage->queue[STAGE_TO_NEXT].count == 0 && stage->queue[STAGE_TO_PREVIOUS].count == 0;
+}
+
+void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
+{
+    (void)pthread_mutex_lock(&stage->lock);
+    /* Woken early or not, it has stood back once. */
+    if (!is_quiet(stage) && !cancel_is_set(&stage->cancel)) {
+        (void)thread_condition_wait(&stage->quiet, &stage->lock, wait_ns);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
+{
+    struct parcel_queue *queue =
+        &stage->queue[parcel->transfer.kind == TRANSFER_GRADIENT ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
+    (void)pthread_mutex_lock(&stage->lock);
+    ASSERT(queue->count > 0);
+    queue->first = (queue->first + 1) % queue->capacity;
+    queue->count--;
+    if (is_quiet(stage)) {
+        (void)pthread_cond_signal(&stage->quiet);
+    }
+    if (!parcel->last) {
+        pipeline_sent(stage->pipeline, parcel->transfer.kind, parcel->output);
+        (void)pthread_cond_signal(&stage->work);
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}
