@@ -169,9 +169,11 @@ static int load_file(struct build *build, const struct source *source, const str
         return err_set(err, ERR_MEMORY, "%zu bytes", size);
     }
     int rc = snapshot_read(own, 0, blob, size, err);
-    rc = rc ? rc : check_blob(source, blob, size, err);
-    if (rc != 0) {
-        snapshot_discard(build->device->snapshots, own);
+    if (rc == 0) {
+        rc = check_blob(source, blob, size, err);
+        if (rc != 0) {
+            snapshot_discard(build->device->snapshots, own);
+        }
     }
     rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, blob, size, err);
     free(blob);

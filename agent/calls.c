@@ -117,17 +117,9 @@ static void tell_refusal(const struct call *call, const struct http_result *resu
 {
     char message[MESSAGE_SIZE];
     const enum problem_code code = problem_read(call->reply.data ? call->reply.data : "", call->reply.size, message);
-    enum session_failure failure = FAILURE_REFUSED;
-    if (code == PROBLEM_UNKNOWN_DEVICE) {
-        failure = FAILURE_UNKNOWN;
-    } else if (code == PROBLEM_STALE_BOOT) {
-        failure = FAILURE_STALE_BOOT;
-    } else if (result->status == 429 || result->status >= 500) {
-        failure = FAILURE_NETWORK;
-    }
     char why[MESSAGE_SIZE];
     (void)snprintf(why, sizeof(why), "the coordinator answers %d: %.200s", result->status, message);
-    tell_failure(call->calls, call->kind, failure, result->retry_after_ms, why);
+    tell_failure(call->calls, call->kind, session_failure_of(result->status, code), result->retry_after_ms, why);
 }
 
 static int read_enrolled(const struct call *call, struct err *err)

@@ -1,5 +1,5 @@
-/* device.h: what all parts of an agent know about the device they run on. Made by main before the first thread,
- * constant afterwards but for `id`. */
+/* device.h: what all parts of an agent know about the device they run on. Made by loop_open before
+ * the first thread, constant afterwards but for `id`. */
 #ifndef AGENT_DEVICE_H
 #define AGENT_DEVICE_H
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 
 #define FOREVER_NS INT64_C(3600000000000)
+#define PEER_MS_MIN 100 /* also where the assignment states no deadline */
 
 struct generation {
     struct generation_config config;
@@ -346,9 +347,12 @@ int generation_start(const struct generation_config *config, struct assignment *
         return rc;
     }
     generation->assignment = *assignment;
+    *assignment = NULL;
+    if (generation->assignment->run.peer_ms < PEER_MS_MIN) {
+        generation->assignment->run.peer_ms = PEER_MS_MIN;
+    }
     generation->run = &generation->assignment->run;
     generation->previous = *previous;
-    *assignment = NULL;
     *previous = NULL;
     rc = thread_start(&generation->thread, work, generation, err);
     if (rc != 0) {

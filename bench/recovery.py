@@ -43,21 +43,13 @@ class Blows:
         """All agents take part again, and a version of this generation is committed."""
         self.fleet.wait_for_devices(AGENTS)
         seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
-        if len(self.stages(seen)) < AGENTS:
+        if len(self.fleet.stages(seen)) < AGENTS:
             self.fleet.verb(self.job, "replan", {})
             seen = self.fleet.wait_until(
-                self.job, lambda job: job["state"] == "running" and len(self.stages(job)) == AGENTS, "all agents take part")
+                self.job, lambda job: job["state"] == "running" and len(self.fleet.stages(job)) == AGENTS, "all agents take part")
         step = seen["progress"]["step"] + SETTLE_STEPS
         self.fleet.wait_until(
             self.job, lambda job: job["progress"]["step"] >= step and job["neighbor_version"] > 0 and job["version"] > 0, "it settles")
-
-    def stages(self, job):
-        return self.fleet.get(f"/v1/jobs/{job['id']}/plans/{job['generation']}")["stages"]
-
-    def agent_of(self, stage):
-        device = self.stages(self.fleet.job(self.job))[stage]["device"]
-        name = self.fleet.get(f"/v1/devices/{device}")["name"]
-        return next(agent for agent in self.fleet.agents if agent.name == name and agent.running())
 
     def incident(self):
         """The one that came since the last call, resolved."""
@@ -73,7 +65,7 @@ class Blows:
     def kill_one(self, stage):
         """The incident of the death of one agent, and the seconds from the signal to the first new step."""
         self.settle()
-        agent = self.agent_of(stage)
+        agent = self.fleet.agent_of(self.job, stage)
         killed = time.time()
         agent.kill()
         incident = self.incident()

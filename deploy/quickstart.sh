@@ -129,7 +129,7 @@ wait_until 'value["progress"]["fraction"] > 0.3'
 say "In the middle of it: kill -9 of board$victim"
 kill -9 "${agents[victim]}"
 wait_until 'value["generation"] > 1 and value["progress"]["fraction"] > 0.5'
-say "The job goes on without it. board$victim comes back"
+say "The job goes on without it. board$victim comes back: it is taken in again where that makes the job faster"
 start_agent "$victim"
 wait "$watch" || fail "the job did not succeed; see $directory/*.log"
 

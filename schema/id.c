@@ -30,6 +30,17 @@ void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_
     (void)snprintf(out, ID_SIZE, "%s%s", prefix, digits);
 }
 
+int64_t id_wall_ms(const char *text)
+{
+    const char *digits = strchr(text, '_');
+    int64_t wall_ms = 0;
+    for (size_t i = 1; digits && i <= TIME_DIGITS && digits[i] != '\0'; i++) {
+        const char *digit = strchr(alphabet, digits[i]);
+        wall_ms = wall_ms * 32 + (digit ? digit - alphabet : 0);
+    }
+    return wall_ms;
+}
+
 bool id_valid(const char *text, const char *prefix)
 {
     size_t prefix_size = strlen(prefix);
@@ -122,3 +133,5 @@ const struct text_form incident_id_form = {is_incident_id, "an incident's id (in
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
 const struct text_form word_form = {is_word, "a word of printable ASCII"};
+
+const struct field device_id_element = {.type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};

@@ -29,6 +29,8 @@ struct incident_id {
 /* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of words, in
  * Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
+/* The wall_ms that it was made with. */
+int64_t id_wall_ms(const char *text);
 /* Whether text is prefix + 26 characters of the alphabet. */
 bool id_valid(const char *text, const char *prefix);
 /* Whether text is a name a user may give: 1 to NAME_SIZE - 1 of [a-z0-9._-], first [a-z0-9]. */
@@ -45,5 +47,7 @@ extern const struct text_form incident_id_form;
 extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
 extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
 extern const struct text_form word_form;   /* printable ASCII without space: tickets, boots, challenges */
+
+extern const struct field device_id_element; /* of a list of struct device_id */
 
 #endif

@@ -180,12 +180,9 @@ static const struct field line_fields[] = {
 };
 static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
 
-static const struct field device_element = {
-    .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
-
 static const struct field replan_request_fields[] = {
     MEMBER_LIST_OPTIONAL(struct replan_request, cut, "cuts", 0, &cut_element, cut_count, has_cuts),
-    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_element, device_count),
+    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_id_element, device_count),
 };
 const struct record replan_request_record = RECORD(struct replan_request, "replan_request", replan_request_fields);
 

@@ -13,11 +13,8 @@ static const struct field unit_fields[] = {
 };
 static const struct record unit_record = RECORD(struct replica_unit, "replica_unit", unit_fields);
 
-static const struct field device_element = {
-    .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
-
 static const struct field loss_fields[] = {
-    MEMBER_LIST(struct replica_loss, device, "devices", FIELD_REQUIRED, &device_element, device_count),
+    MEMBER_LIST(struct replica_loss, device, "devices", FIELD_REQUIRED, &device_id_element, device_count),
     MEMBER_INT(struct replica_loss, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct replica_loss, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_BOOL(struct replica_loss, can_continue, "can_continue", FIELD_REQUIRED),
@@ -36,7 +33,7 @@ const struct record replicas_record = RECORD(struct replicas, "replicas", replic
 
 static const struct field question_fields[] = {
     MEMBER_FORM(struct plan_question, job.text, "job", FIELD_REQUIRED, &job_id_form),
-    MEMBER_LIST(struct plan_question, without, "without", 0, &device_element, without_count),
+    MEMBER_LIST(struct plan_question, without, "without", 0, &device_id_element, without_count),
 };
 const struct record plan_question_record = RECORD(struct plan_question, "plan_question", question_fields);
 

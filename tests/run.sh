@@ -4,7 +4,7 @@
 #
 #   preset   what runs without a label                budget on 2 cores
 #   dev      every label but slow                     8 min
-#   asan     labels unit golden contract fuzz e2e     5 min (no border checks: they look at sources and archives)
+#   asan     labels unit golden contract sim fuzz e2e 5 min (no border checks: they look at sources and archives)
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       2 min
 #   clang, cov, clang-tidy                            with the label slow only
@@ -15,7 +15,7 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 unset OPENBLAS_CORETYPE # the kernels that users of this machine get; tests of other cores set it themselves
 
-ASAN_LABELS='^(unit|golden|contract|fuzz|e2e)$'
+ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
 FUZZ_SECONDS=${FUZZ_SECONDS:-120}
 JOBS=$(nproc)
 

@@ -163,6 +163,17 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
 
 /* ---- calls ---- */
 
+enum session_failure session_failure_of(int status, enum problem_code code)
+{
+    if (code == PROBLEM_UNKNOWN_DEVICE) {
+        return FAILURE_UNKNOWN;
+    }
+    if (code == PROBLEM_STALE_BOOT) {
+        return FAILURE_STALE_BOOT;
+    }
+    return status == 429 || status >= 500 ? FAILURE_NETWORK : FAILURE_REFUSED;
+}
+
 static void heard(struct session *session, struct call *call, int64_t now_ms, struct session_actions *actions)
 {
     call->failures = 0;

@@ -23,6 +23,7 @@
 #include "schema/heartbeat.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/problem.h"
 
 #define SESSION_WAIT_SECONDS 30 /* of a long poll */
 
@@ -57,6 +58,9 @@ enum session_failure {
     FAILURE_STALE_BOOT, /* another boot of this device has enrolled */
     FAILURE_REFUSED,    /* repeating cannot help; `text` says why */
 };
+
+/* What an answer other than 2xx means for a call. */
+enum session_failure session_failure_of(int status, enum problem_code code);
 
 struct session_event {
     enum session_event_type type;

@@ -15,7 +15,6 @@
 /* How long a chunk stands back: a pipeline that never pauses still lets more than a megabyte a second through. */
 #define STAND_BACK_NS INT64_C(50000000)
 #define CENTER_STALL_MS 10000
-#define PEER_MS_MIN 100
 #define FULL_RETRY_MS 500
 #define URL_MAX 768
 #define REPLY_MAX 4096
@@ -38,9 +37,6 @@ int carrier_new(const struct carrier_config *config, struct carrier **out, struc
         return err_set(err, ERR_MEMORY, "carrier");
     }
     carrier->config = *config;
-    if (carrier->config.peer_ms < PEER_MS_MIN) {
-        carrier->config.peer_ms = PEER_MS_MIN;
-    }
     carrier->stage = stage_retain(config->stage);
     buf_init(&carrier->reply, REPLY_MAX);
     int rc = 0;

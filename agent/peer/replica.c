@@ -308,23 +308,21 @@ static ssize_t read_snapshot(void *arg, uint64_t offset, void *out, size_t size)
     const uint64_t left = (uint64_t)snapshot->holding.bytes - offset;
     const size_t count = left < size ? (size_t)left : size;
     struct err err = {0};
-    int rc = snapshot_read(snapshot, offset, out, count, &err);
-    if (rc == 0) {
-        sha256_update(replica->hash, out, count);
-        replica->got += count;
+    if (snapshot_read(snapshot, offset, out, count, &err) != 0) {
+        return -2;
     }
-    if (rc == 0 && count == left) {
+    sha256_update(replica->hash, out, count);
+    replica->got += count;
+    if (count == left) {
         char hash[HASH_TEXT_SIZE];
         sha256_finish_text(replica->hash, hash);
         replica->got = 0;
-        rc = strcmp(hash, snapshot->holding.sha256) == 0 ? 0 : err_set(&err, ERR_FORMAT, "its hash is %.12s", hash);
-    }
-    if (rc != 0) {
-        log_warn("snapshot_rejected", "job=%s version=%" PRId64 " unit=%" PRId64 " error=%s",
-                 snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit,
-                 log_quote(err.text).text);
-        snapshot_discard(replica->pool->snapshots, snapshot);
-        return -2;
+        if (strcmp(hash, snapshot->holding.sha256) != 0) {
+            log_warn("snapshot_rejected", "job=%s version=%" PRId64 " unit=%" PRId64 " hash=%.12s",
+                     snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit, hash);
+            snapshot_discard(replica->pool->snapshots, snapshot);
+            return -2;
+        }
     }
     return (ssize_t)count;
 }

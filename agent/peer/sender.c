@@ -12,7 +12,6 @@
 
 #define RETRY_NS_FIRST INT64_C(5000000)
 #define RETRY_NS_MAX INT64_C(250000000)
-#define PEER_MS_MIN 100
 /* How long there is nothing to send before the neighbour is asked whether it is there. */
 #define IDLE_NS INT64_C(250000000)
 #define REPLY_MAX 4096
@@ -189,9 +188,6 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     }
     const struct stage_config *stage = stage_config(config->stage);
     sender->config = *config;
-    if (sender->config.peer_ms < PEER_MS_MIN) {
-        sender->config.peer_ms = PEER_MS_MIN;
-    }
     sender->stage = stage_retain(config->stage);
     sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;

@@ -15,7 +15,10 @@
 #include "base/log.h"
 #include "net/http_server.h"
 
-#define IDLE_TIMEOUT_MS 120000
+/* Neighbours that train ask every quarter of a second; a stranger is not to hold its connection for long. */
+#define IDLE_TIMEOUT_MS 15000
+/* The agents of a whole fleet on one machine need less; the rest stays free for other machines. */
+#define CONNECTIONS_PER_ADDRESS (RECEIVES_MAX / 2)
 
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
@@ -154,6 +157,7 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request},
         .context = server,
         .connections_max = RECEIVES_MAX,
+        .connections_per_address_max = CONNECTIONS_PER_ADDRESS,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     int rc = receive_pool_new(server->access, &server->receive.pool, err);

@@ -7,6 +7,7 @@
 
 #include "agent/runtime/snapshot_parts.h"
 #include "base/assert.h"
+#include "base/log.h"
 
 /* ---- places ---- */
 
@@ -40,16 +41,14 @@ void snapshot_let_go(struct kept *kept)
 {
     while (kept && atomic_fetch_sub(&kept->references, 1) == 1) {
         struct snapshot_store *store = kept->store;
-        struct kept *base = kept->base;
-        void *block = kept->block;
-        kept->block = NULL;
-        snapshot_block_free(store, block, (size_t)kept->snapshot.holding.bytes);
+        struct kept *referred = kept->base ? kept->base : kept->same;
+        snapshot_block_free(store, kept->block, (size_t)kept->snapshot.holding.bytes);
         if (kept->in_file && kept->dropped) {
             snapshot_disk_remove(store, kept);
         } else {
             snapshot_free_place(store, kept);
         }
-        kept = base;
+        kept = referred;
     }
 }
 
@@ -263,11 +262,18 @@ int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, s
 {
     const uint64_t bytes = (uint64_t)snapshot->holding.bytes;
     ASSERT(offset <= bytes && size <= bytes - offset);
-    if (!snapshot->data) {
-        return snapshot_disk_read(kept_of(snapshot), offset, out, size, err);
+    if (snapshot->data) {
+        memcpy(out, (const char *)snapshot->data + offset, size);
+        return 0;
     }
-    memcpy(out, (const char *)snapshot->data + offset, size);
-    return 0;
+    const struct kept *kept = kept_of(snapshot);
+    int rc = snapshot_disk_read(kept, offset, out, size, err);
+    if (rc != 0) {
+        log_warn("snapshot_unread", "job=%s version=%" PRId64 " unit=%" PRId64 " error=%s", snapshot->holding.job.text,
+                 snapshot->holding.version, snapshot->holding.unit, log_quote(err->text).text);
+        snapshot_discard(kept->store, snapshot);
+    }
+    return rc;
 }
 
 /* ---- letting go ---- */
@@ -401,8 +407,8 @@ struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store, enum sn
     for (size_t i = 0; i < store->places_used; i++) {
         const struct kept *kept = &store->place[i];
         const struct holding *holding = &kept->snapshot.holding;
-        const bool here = kept->block || (kept->in_file && !in_memory);
-        if (atomic_load(&kept->references) == 0 || kept->origin != origin || !here) {
+        if (atomic_load(&kept->references) == 0 || kept->origin != origin ||
+            !(kept->block || (kept->in_file && !in_memory))) {
             continue;
         }
         bytes.held += holding->bytes;

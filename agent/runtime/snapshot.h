@@ -66,7 +66,8 @@ void snapshot_flush(struct snapshot_store *store);
 /* A reference, to be given back; NULL when it is not here. */
 const struct snapshot *snapshot_get(struct snapshot_store *store, const char *job, int64_t version, int64_t unit);
 void snapshot_put_back(const struct snapshot *snapshot);
-/* Copy bytes [offset, offset + size) of it, wherever it is. ERR_IO, ERR_FORMAT. */
+/* Copy bytes [offset, offset + size) of it, wherever it is. ERR_IO, ERR_NOT_FOUND, ERR_FORMAT: its file cannot be
+ * read; it is held no longer. */
 NODISCARD int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, size_t size, struct err *err);
 /* It is not what it says: hold it no longer. */
 void snapshot_discard(struct snapshot_store *store, const struct snapshot *snapshot);

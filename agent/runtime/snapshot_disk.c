@@ -266,10 +266,8 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
         say_full(store, rc, &err);
         rc = 0;
     }
-    if (kept->same) {
-        snapshot_let_go((struct kept *)(uintptr_t)kept->same);
-        kept->same = NULL;
-    }
+    snapshot_let_go(kept->same);
+    kept->same = NULL;
     (void)pthread_mutex_lock(&store->lock);
     if (written) {
         kept->in_file = true;

@@ -25,8 +25,8 @@ struct kept {
     bool in_file;
     bool dropped; /* its file goes with the last reference */
     struct snapshot_waiter waiter;
-    const struct kept *same; /* a reference while its file is linked */
-    struct kept *next;       /* unused places, or the disk's queue */
+    struct kept *same; /* a reference until its file is linked */
+    struct kept *next; /* unused places, or the disk's queue */
 };
 
 struct spare {

@@ -112,10 +112,17 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
 
 /* ---- around it ---- */
 
-/* A device that is to look slower waits after it has worked: its processor is free for others meanwhile. */
-static void rest(struct stage *stage, double worked_seconds)
+/* What a device that is to look slower waits for work that took so much processor time. Time in which another process
+ * had the processor is not stretched. */
+static double rest_of(const struct stage *stage, double thread_seconds)
 {
-    stage->owed_seconds += (stage->config.slowdown - 1) * worked_seconds;
+    return (stage->config.slowdown - 1) * thread_seconds;
+}
+
+/* It waits after it has worked: its processor is free for others meanwhile. */
+static void rest(struct stage *stage, double seconds)
+{
+    stage->owed_seconds += seconds;
     if (stage->owed_seconds < REST_SECONDS_MIN) {
         return;
     }
@@ -262,13 +269,15 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
             listener->round_opened(listener->arg);
         }
         const double began = clock_now_seconds();
+        const double began_thread = clock_thread_seconds();
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
             train_discard(stage->train);
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
         const double worked = clock_now_seconds() - began;
-        rest(stage, worked);
+        const double resting = rest_of(stage, clock_thread_seconds() - began_thread);
+        rest(stage, resting);
         if (work == PIPELINE_UPDATE) {
             if (task.mark.kinds != 0 && listener->snapshot) {
                 listener->snapshot(listener->arg, task.step, &task.mark);
@@ -277,7 +286,7 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
             report_evaluation(stage, listener, task.step);
         }
-        finish(stage, &task, worked * stage->config.slowdown);
+        finish(stage, &task, worked + resting);
         if (work == PIPELINE_STOP) {
             atomic_store(&stage->busy_since_ms, 0);
             *version = task.step;

@@ -11,8 +11,8 @@
 
 NODISCARD int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err *err);
 
-/* Name the calling thread by what it does from now on: "prepare", "compute", "upload", "send-next", "send-prev",
- * "replicate", "peer", "disk". At most 15 characters. */
+/* Name the calling thread by what it does from now on: "prepare", "compute", "send-next", "send-prev", "replicate",
+ * "peer", "disk". At most 15 characters. */
 void thread_set_name(const char *name);
 /* The calling thread comes behind those that train. */
 void thread_be_nice(void);

@@ -139,13 +139,7 @@ void core_id(struct core *core, char out[ID_SIZE], const char *prefix)
 
 void core_id_seen(struct core *core, const char *id)
 {
-    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* as in schema/id.c */
-    const char *text = strchr(id, '_');
-    int64_t wall_ms = 0;
-    for (size_t i = 1; text && i <= 10 && text[i] != '\0'; i++) {
-        const char *digit = strchr(digits, text[i]);
-        wall_ms = wall_ms * 32 + (digit ? digit - digits : 0);
-    }
+    int64_t wall_ms = id_wall_ms(id);
     if (wall_ms >= core->id_wall_ms) {
         core->id_wall_ms = wall_ms + 1;
         core->id_word = 0;

@@ -49,8 +49,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             const struct plan_stage *stage = &job->plan.stage[s];
             for (int64_t u = stage->first; u < stage->end; u++) {
-                if (job->source[u].from == SOURCE_DEVICE &&
-                    strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+                if (source_is(job, u, device)) {
                     add_caller(out, job, &stage->device);
                     break;
                 }

@@ -60,6 +60,8 @@ void job_set_state(struct core *core, struct job_slot *job, int state, const cha
     PRINTF_LIKE(5, 6);
 /* Whether the plan has devices that work for it. */
 bool plan_active(const struct job_slot *job);
+/* Whether a stage of it is the device's. */
+bool plan_has(const struct plan *plan, const struct device_slot *device);
 /* The phase that the job's devices are told. */
 enum phase job_phase(const struct job_slot *job);
 
@@ -78,6 +80,8 @@ void device_disconnected(struct core *core, struct device_slot *device);
 bool device_online(const struct device_slot *device);
 /* Reachable for others: online or suspect. */
 bool device_reachable(const struct device_slot *device);
+/* Whether it takes work, if it is free. */
+bool device_ready(const struct device_slot *device);
 /* Whether its job cannot do without it: once all its units are in the center, nobody misses it. */
 bool device_needed(const struct device_slot *device);
 void device_assign(struct core *core, struct device_slot *device, struct job_slot *job, size_t stage);
@@ -107,17 +111,21 @@ bool line_holds(const struct job *job, int64_t generation, int64_t version);
 /* A generation starts from version `first`. */
 void line_push(struct job *job, int64_t generation, int64_t first);
 bool absent_has(const struct absent *absent, const struct device_slot *device);
-/* The newest version of which reachable devices, but for the absent ones, hold every unit with one hash, and its
- * hashes; else what the center has, or 0, and an empty cut. */
+/* From which version the job's next generation starts without the absent devices: the newest of which the reachable
+ * ones hold every unit with one hash, and its hashes; else, and after a pause, what the center has, or 0, and an empty
+ * cut. */
 int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
                        struct cut *out);
-/* The same for the job's next generation; sets its cut. */
-int64_t recovery_choose(struct core *core, struct job_slot *job);
 /* Whether a device that has not told what it holds may have what the start would lack. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job);
+/* How long a start that is older than what the job had is worth putting off, for devices of its last plan that are away
+ * and may bring something newer. 0: there is none to wait for. */
+int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start);
 /* Of the plan's resume_version; "" and 0: from the seed. */
 const char *source_hash(const struct job_slot *job, int64_t unit);
 int64_t source_bytes(const struct job_slot *job, int64_t unit);
+/* Whether the unit is taken from the device. */
+bool source_is(const struct job_slot *job, int64_t unit, const struct device_slot *device);
 /* Where each stage takes its units from: job->source, job->moving_bytes, plan.bytes_moved. */
 void sources_choose(struct core *core, struct job_slot *job);
 
@@ -182,6 +190,8 @@ int64_t challenge_ms(const struct core *core, const struct device_slot *device);
 int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job);
 int64_t stop_timeout_ms(const struct job_slot *job);
 int64_t transfer_timeout_ms(int64_t bytes);
+/* What it takes to do so many steps again, a lease at most. */
+int64_t redo_ms(const struct core *core, const struct job_slot *job, int64_t steps);
 /* How long no step may be applied, an evaluation included that may be due. */
 int64_t step_timeout_ms(const struct job_slot *job);
 
@@ -269,7 +279,15 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
 void job_pause_now(struct core *core, struct job_slot *job);
 
 /* ---- generations.c ---- */
-/* Plan and prepare the next generation. false: there are not enough devices; the job waits. */
+/* Where the next generation would run without some devices, as placement_choose answers. wish: what was asked for, or
+ * NULL. */
+NODISCARD int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
+                               const struct absent *without, struct err *err);
+/* Put the next generation off, until then at most: devices may tell of a newer version, or bring one. */
+void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+/* Plan and prepare the next generation. false: the job waits, for enough devices or for what those that are away may
+ * bring. */
 bool generation_begin(struct core *core, struct job_slot *job, int reason);
 /* The borders and devices that were asked for are used, or come to nothing. Until the new plan runs they are kept: a
  * coordinator that starts anew may have to make it again. */

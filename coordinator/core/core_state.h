@@ -203,7 +203,7 @@ struct job_slot {
     uint64_t join_looked;  /* the pass of join.c that looked at it last */
     struct avoided avoided[AVOIDED_MAX];
     size_t next_avoided; /* the one to be replaced next */
-    int64_t gather_ms;   /* after a restart: wait for holdings until then; NEVER */
+    int64_t gather_ms;   /* devices may tell of a newer version, or bring one, until then; NEVER: it is not asked for */
     int64_t export_ms;   /* try the export again; NEVER */
     int export_attempts;
     int64_t decided_ms;   /* when the plan was made */

@@ -63,6 +63,11 @@ static double measured_or_predicted(const struct job_slot *job)
     return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds) : predicted;
 }
 
+int64_t redo_ms(const struct core *core, const struct job_slot *job, int64_t steps)
+{
+    return as_ms(fmin(1000 * (double)steps * measured_or_predicted(job), (double)core->config.lease_ms));
+}
+
 static double evaluation_seconds(const struct job_slot *job)
 {
     return measured_or_predicted(job) * (double)(job->job.data.test_samples / job->job.spec.batch + 1);

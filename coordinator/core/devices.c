@@ -14,6 +14,11 @@ bool device_reachable(const struct device_slot *device)
     return device->device.state == DEVICE_ONLINE || device->device.state == DEVICE_SUSPECT;
 }
 
+bool device_ready(const struct device_slot *device)
+{
+    return device_online(device) && !device->silent && !device->device.cordoned;
+}
+
 bool device_needed(const struct device_slot *device)
 {
     return device->job && (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
@@ -72,8 +77,7 @@ static bool is_source(const struct job_slot *job, const struct device_slot *devi
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct plan_stage *stage = &job->plan.stage[s];
         for (int64_t u = stage->first; !job->report[s].ready && u < stage->end; u++) {
-            if (job->source[u].from == SOURCE_DEVICE &&
-                strcmp(job->source[u].device.text, device->device.id.text) == 0) {
+            if (source_is(job, u, device)) {
                 return true;
             }
         }
@@ -290,15 +294,9 @@ void handle_enroll(struct core *core, const struct event *event)
  * units into the center although it has left. */
 static bool device_named(const struct core *core, const struct device_slot *device)
 {
-    const char *id = device->device.id.text;
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
-        for (size_t s = 0; plan_active(job) && s < job->plan.stage_count; s++) {
-            if (strcmp(job->plan.stage[s].device.text, id) == 0) {
-                return true;
-            }
-        }
-        if (is_source(job, device)) {
+        if ((plan_active(job) && plan_has(&job->plan, device)) || is_source(job, device)) {
             return true;
         }
     }

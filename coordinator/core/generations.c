@@ -48,16 +48,6 @@ void plan_close(struct core *core, struct job_slot *job, int64_t version)
 
 /* ---- the next generation ---- */
 
-static bool in_plan(const struct plan *plan, const struct device_slot *device)
-{
-    for (size_t s = 0; s < plan->stage_count; s++) {
-        if (strcmp(plan->stage[s].device.text, device->device.id.text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void wish_drop(struct core *core, struct job_slot *job)
 {
     if (job->job.has_wish) {
@@ -112,7 +102,7 @@ static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
 {
     for (size_t s = 0; had_plan && s < job->previous.stage_count; s++) {
         struct device_slot *device = device_find(core, job->previous.stage[s].device.text);
-        if (device && device->job == job && !in_plan(&job->plan, device)) {
+        if (device && device->job == job && !plan_has(&job->plan, device)) {
             device_release(core, device);
         }
     }
@@ -181,32 +171,71 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     job_set_state(core, job, state, "waiting_for_devices", "%s", text);
 }
 
-bool generation_begin(struct core *core, struct job_slot *job, int reason)
+int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
+                     const struct absent *without, struct err *err)
 {
     struct replan_request first;
-    int64_t start = recovery_choose(core, job);
     struct placement_request request = {
         .spec = &job->job.spec,
         .model = job->model,
         .job = job,
         .candidates = CANDIDATES_FREE,
         .avoid = true,
-        .wish = job->job.has_wish ? &job->job.wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
+        .wish = wish ? wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
+        .without = *without,
     };
-    struct err err = {0};
-    int rc = placement_choose(core, &request, &err);
-    if (rc != 0 && job->job.has_wish) {
+    int rc = placement_choose(core, &request, err);
+    if (rc != 0 && wish) {
         /* The devices have changed since it was asked for. */
         request.wish = NULL;
-        rc = placement_choose(core, &request, &err);
+        rc = placement_choose(core, &request, err);
     }
     if (rc != 0) {
         /* Better with a device that is to be avoided than not at all. */
         request.avoid = false;
-        rc = placement_choose(core, &request, &err);
+        rc = placement_choose(core, &request, err);
     }
-    if (rc != 0) {
+    return rc;
+}
+
+void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format, ...)
+{
+    char text[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    text_format(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    job->gather_ms = until_ms;
+    job_mark(core, job);
+    if (job->job.state != JOB_PAUSING) {
+        job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "%s", text);
+    }
+}
+
+/* The first devices that return, after a power cut perhaps, do not give up what those behind them bring along: waiting
+ * for these never costs more than the steps would. Whether the job waits. */
+static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t start)
+{
+    int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);
+    until_ms = until_ms < job->gather_ms ? until_ms : job->gather_ms;
+    if (plan_active(job) || until_ms <= core->now_ms) {
+        return false;
+    }
+    generation_gather(core, job, until_ms, "waits for devices that are away: step %" PRId64 " is not the newest it had",
+                      start);
+    return true;
+}
+
+bool generation_begin(struct core *core, struct job_slot *job, int reason)
+{
+    const struct absent nobody = {0};
+    struct err err = {0};
+    int64_t start = recovery_start(core, job, &nobody, &job->cut);
+    if (generation_place(core, job, job->job.has_wish ? &job->job.wish : NULL, &nobody, &err) != 0) {
         wait_for_devices(core, job, reason, start, err.text);
+        return false;
+    }
+    if (wait_for_newer(core, job, start)) {
         return false;
     }
     prepare(core, job, reason, start);
@@ -403,12 +432,9 @@ static void gather(struct core *core, struct job_slot *job)
     plan_close(core, job, job->plan.resume_version);
     progress_halt(job);
     job_changed(core, job);
-    job->gather_ms = core->now_ms + core->config.lease_ms;
     job->waiting_reason = PLAN_RESTARTED;
     core->schedule = true;
-    if (job->job.state != JOB_PAUSING) {
-        job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "asks its devices what they hold");
-    }
+    generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
 }
 
 void generation_failed(struct core *core, struct job_slot *job)

@@ -58,7 +58,7 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
         i++;
     }
     if (i == STAGES_MAX) {
-        i = 0; /* the oldest */
+        i = 0; /* all are taken: one makes room */
     }
     job->cap[i] = (struct memory_cap){.device = device->device.id, .bytes = bytes};
     job->cap_count = i < job->cap_count ? job->cap_count : i + 1;

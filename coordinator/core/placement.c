@@ -40,12 +40,11 @@ static bool is_candidate(const struct core *core, const struct placement_request
     if (absent_has(&request->without, device) || (request->avoid && job_avoids(core, request->job, device))) {
         return false;
     }
-    bool ready = device_online(device) && !device->silent && !device->device.cordoned;
     if (request->candidates == CANDIDATES_ONLINE) {
-        return ready;
+        return device_ready(device);
     }
     bool is_free = !device->job || device->job == request->job;
-    return ready && is_free && !(core->in_pass && device->reserved == core->pass);
+    return device_ready(device) && is_free && !(core->in_pass && device->reserved == core->pass);
 }
 
 size_t placement_count(struct core *core, const struct placement_request *request)

@@ -117,11 +117,19 @@ static int64_t center_start(const struct job_slot *job)
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
+/* What failed twice from a held version without a single step is tried from the center before the job is given up. */
+static bool from_center(const struct job_slot *job)
+{
+    return job->failures >= FAILURES_MAX - 1;
+}
+
 int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
                        struct cut *out)
 {
     static const struct cut none;
-    size_t holders = list_holders(core, job, absent);
+    /* After a pause, whoever still holds something was told to drop it. */
+    bool held = !from_center(job) && job->job.state != JOB_QUEUED;
+    size_t holders = held ? list_holders(core, job, absent) : 0;
     int64_t version = NEVER;
     for (int tried = 0; tried < VERSIONS_TRIED_MAX && version > 0; tried++) {
         version = newest_below(core, job, holders, version);
@@ -133,38 +141,36 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job, cons
     return center_start(job);
 }
 
-/* What failed twice from a held version without a single step is tried from the center before the job is given up. */
-static bool from_center(const struct job_slot *job)
+/* The newest version that the job is known to have had: committed, or its last start. */
+static int64_t newest_had(const struct job_slot *job)
 {
-    return job->failures >= FAILURES_MAX - 1;
+    return job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version : job->plan.resume_version;
 }
 
-int64_t recovery_choose(struct core *core, struct job_slot *job)
+int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start)
 {
-    static const struct cut none;
-    const struct absent nobody = {0};
-    /* After a pause, whoever still holds something was told to drop it. */
-    if (from_center(job) || job->job.state == JOB_QUEUED) {
-        job->cut = none;
-        return center_start(job);
+    int64_t had = newest_had(job);
+    bool away = false;
+    for (size_t s = 0; job->has_plan && !away && s < job->plan.stage_count; s++) {
+        const struct device_slot *device = stage_device(core, job, s);
+        away = device && !device_reachable(device);
     }
-    return recovery_start(core, job, &nobody, &job->cut);
+    bool older = had > start && !from_center(job) && job->job.state != JOB_QUEUED;
+    return older && away ? redo_ms(core, job, had - start) : 0;
 }
 
 /* A device that has just come back may hold what is missing: its first report says so. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job)
 {
     const struct absent nobody = {0};
-    int64_t pinned =
-        job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version : job->plan.resume_version;
+    int64_t had = newest_had(job);
     bool unknown = false;
     for (size_t i = 0; i < core->devices.count && !unknown; i++) {
         const struct device_slot *device = device_slot_at(core, i);
         unknown = device_reachable(device) && !device->holdings_known;
     }
     struct cut cut;
-    return unknown && pinned > job->job.version && !from_center(job) &&
-           recovery_start(core, job, &nobody, &cut) < pinned;
+    return unknown && had > job->job.version && !from_center(job) && recovery_start(core, job, &nobody, &cut) < had;
 }
 
 /* ---- sources ---- */
@@ -216,6 +222,12 @@ int64_t source_bytes(const struct job_slot *job, int64_t unit)
            : job->cut.version == version ? job->cut.unit[unit].bytes
            : whole->version == version   ? whole->unit[unit].bytes
                                          : 0;
+}
+
+bool source_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
+{
+    const struct unit_source *source = &job->source[unit];
+    return source->from == SOURCE_DEVICE && strcmp(source->device.text, device->device.id.text) == 0;
 }
 
 static void choose_source(struct core *core, struct job_slot *job, size_t holders, const struct device_slot *device,

@@ -86,6 +86,7 @@ static void gather(struct core *core, struct job_slot *job)
         plan_close(core, job, job->plan.resume_version);
     }
     progress_halt(job);
+    job->waiting_reason = PLAN_RESTARTED;
     bool on_devices = job->has_plan && (job->plan.resume_version > job->job.version ||
                                         job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
     job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;

@@ -49,7 +49,7 @@ static size_t list_waiting(struct core *core)
     return count;
 }
 
-/* After a restart a job whose state lies on its devices waits until they have told what they hold. */
+/* A job whose state lies on its devices waits until they have told what they hold. */
 static bool still_gathering(const struct core *core, const struct job_slot *job)
 {
     if (job->gather_ms == NEVER || core->now_ms >= job->gather_ms) {
@@ -72,11 +72,11 @@ static bool must_ask_first(struct core *core, const struct job_slot *job)
 
 static int reason_of(const struct job_slot *job)
 {
-    if (job->gather_ms != NEVER) {
-        return PLAN_RESTARTED;
-    }
     if (job->job.state == JOB_WAITING_FOR_DEVICES) {
         return job->waiting_reason;
+    }
+    if (job->gather_ms != NEVER) {
+        return PLAN_RESTARTED;
     }
     return job->job.generation == 0 ? PLAN_FIRST : PLAN_RESUMED;
 }
@@ -102,16 +102,11 @@ static bool in_vain(const struct core *core, const struct job_slot *job)
            strcmp(job->job.state_reason, "waiting_for_devices") == 0;
 }
 
-static bool is_ready(const struct device_slot *device)
-{
-    return device_online(device) && !device->silent && !device->device.cordoned;
-}
-
 bool scheduler_any_free(const struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = device_slot_at(core, i);
-        if (is_ready(device) && !device->job) {
+        if (device_ready(device) && !device->job) {
             return true;
         }
     }
@@ -122,7 +117,7 @@ static size_t count_ready(const struct core *core)
 {
     size_t count = 0;
     for (size_t i = 0; i < core->devices.count; i++) {
-        count += is_ready(device_slot_at(core, i));
+        count += device_ready(device_slot_at(core, i));
     }
     return count;
 }
@@ -149,8 +144,7 @@ void scheduler_run(struct core *core)
         job->tried = core->pass;
         job->tried_ready = core->ready;
         if (must_ask_first(core, job)) {
-            job->gather_ms = core->now_ms + core->config.lease_ms;
-            job_mark(core, job);
+            generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
         }
         if (still_gathering(core, job)) {
             reserve(core, job);

@@ -93,6 +93,16 @@ bool plan_active(const struct job_slot *job)
            (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING || job->plan.state == PLAN_STOPPING);
 }
 
+bool plan_has(const struct plan *plan, const struct device_slot *device)
+{
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        if (strcmp(plan->stage[s].device.text, device->device.id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum phase job_phase(const struct job_slot *job)
 {
     if (!plan_active(job)) {

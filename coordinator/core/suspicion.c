@@ -102,7 +102,6 @@ static void unanswered(struct core *core, struct device_slot *device)
 {
     device->challenge_due_ms = NEVER;
     device->silent = true;
-    device_changed(core, device);
     if (cut_off_since(core, device) != NEVER) {
         device_disconnected(core, device);
     }
@@ -121,7 +120,7 @@ static bool concerns(const struct device_slot *device, const struct device_slot 
         return true;
     }
     for (size_t u = 0; job_phase(job) == PHASE_PREPARE && u < job->unit_count; u++) {
-        if (job->source[u].from == SOURCE_DEVICE && strcmp(job->source[u].device.text, suspect->device.id.text) == 0) {
+        if (source_is(job, (int64_t)u, suspect)) {
             return true;
         }
     }

@@ -86,10 +86,5 @@ static bool look_at_incident(void *context, struct http_exchange *exchange, cons
 void serve_incident(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    const char *id = http_param(exchange, "id");
-    if (!id_valid(id, "inc_")) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_INCIDENT, "no incident '%.40s'", id);
-        return;
-    }
-    wait_for_object(coordinator->parked, exchange, OBJECT_INCIDENT, id, look_at_incident);
+    wait_for_object(coordinator->parked, exchange, OBJECT_INCIDENT, http_param(exchange, "id"), look_at_incident);
 }

@@ -33,13 +33,12 @@ static bool list_child(void *arg, const struct state_row *row)
 static void list_children(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table)
 {
     struct child_list children = {.coordinator = coordinator};
+    const char *id = http_param(exchange, "id");
     const char *after;
     struct err err = {0};
-    if (!job_exists(coordinator, exchange, http_param(exchange, "id")) ||
-        !answer_list_begin(exchange, &children.list, &after)) {
+    if (!job_exists(coordinator, exchange, id) || !answer_list_begin(exchange, &children.list, &after)) {
         return;
     }
-    const char *id = http_param(exchange, "id");
     if (table == STATE_PLANS) {
         children.live = core_job_plan(coordinator->core, id);
     }
@@ -86,7 +85,7 @@ void serve_plan(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     const char *id = http_param(exchange, "id");
     struct plan_search search = {0};
-    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, http_param(exchange, "id"))) {
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, id)) {
         return;
     }
     if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation, &search.err)) {

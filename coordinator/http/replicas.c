@@ -15,7 +15,7 @@ void serve_replicas(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     const char *id = http_param(exchange, "id");
-    if (!answer_check_query(exchange, allowed) || job_answer_ended(coordinator, exchange, id)) {
+    if (!answer_check_query(exchange, allowed)) {
         return;
     }
     struct replicas *replicas = calloc(1, sizeof *replicas); /* too large for a stack */
@@ -26,7 +26,7 @@ void serve_replicas(void *context, struct http_exchange *exchange)
     if (core_replicas(coordinator->core, id, replicas)) {
         answer_record(exchange, 200, &replicas_record, replicas);
     } else {
-        answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' has ended", id);
+        (void)job_answer_ended(coordinator, exchange, id);
     }
     free(replicas);
 }

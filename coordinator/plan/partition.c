@@ -6,23 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "coordinator/plan/timeline.h"
+#include "coordinator/plan/stages.h"
 
-/* Below this relative difference two plans are equally fast: rounding, not speed. */
-#define EQUAL 1e-12
 /* Share of the work that may go into improving the first plan before the exact search begins. */
 #define LOCAL_SHARE 0.5
 /* Work of one stage's bound, measured against a micro-batch played on it. */
 #define BOUND_WORK 0.05
 
-struct sums {
-    double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1], update[PARTITION_UNITS_MAX + 1];
-};
-
 struct search {
     const struct partition_problem *problem;
-    struct sums sums[PARTITION_DEVICES_MAX];                           /* of the units before u, by device */
+    struct stages stages;
     uint16_t fits_end[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
     /* The least any cut of the units from u on over the devices from k on adds to a step, counted from the moment the
      * first micro-batch arrives at k until its last gradient has left; INFINITY: does not fit. */
@@ -30,42 +23,6 @@ struct search {
     struct partition_plan best; /* step_seconds INFINITY before the first */
     double work, work_max;
 };
-
-/* Plain comparisons: fmin and fmax are calls, for the sake of numbers that are none, and no time is. */
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* ---- figures of stages ---- */
-
-static double range_sum(const double *sum, size_t first, size_t end)
-{
-    return larger(sum[end] - sum[first], 0);
-}
-
-static double work_seconds(const struct search *search, size_t device, size_t first, size_t end)
-{
-    const struct sums *sums = &search->sums[device];
-    return range_sum(sums->forward, first, end) + range_sum(sums->backward, first, end);
-}
-
-static double send_seconds(const struct search *search, size_t device, size_t end)
-{
-    const struct partition_problem *problem = search->problem;
-    return (double)problem->border_bytes[end - 1] / problem->link[device].bytes_per_second;
-}
-
-static uint64_t stage_memory(const struct search *search, size_t device, size_t first, size_t end, size_t in_flight)
-{
-    const struct partition_problem *problem = search->problem;
-    return problem->stage_memory(problem->arg, device, first, end, in_flight);
-}
 
 static int check_problem(const struct partition_problem *problem, struct err *err)
 {
@@ -85,21 +42,6 @@ static int check_problem(const struct partition_problem *problem, struct err *er
     return 0;
 }
 
-static void prepare_sums(struct search *search)
-{
-    const struct partition_problem *problem = search->problem;
-    size_t units = problem->unit_count;
-    for (size_t d = 0; d < problem->device_count; d++) {
-        struct sums *sums = &search->sums[d];
-        sums->forward[0] = sums->backward[0] = sums->update[0] = 0;
-        for (size_t u = 0; u < units; u++) {
-            sums->forward[u + 1] = sums->forward[u] + problem->forward_seconds[d * units + u];
-            sums->backward[u + 1] = sums->backward[u] + problem->backward_seconds[d * units + u];
-            sums->update[u + 1] = sums->update[u] + problem->update_seconds[d * units + u];
-        }
-    }
-}
-
 static void prepare_fits(struct search *search)
 {
     const struct partition_problem *problem = search->problem;
@@ -112,7 +54,7 @@ static void prepare_fits(struct search *search)
             }
             while (fits + 1 < beyond) {
                 size_t end = fits + (beyond - fits) / 2;
-                if (stage_memory(search, d, first, end, 1) <= cap) {
+                if (stages_memory(&search->stages, d, first, end, 1) <= cap) {
                     fits = end;
                 } else {
                     beyond = end;
@@ -137,16 +79,16 @@ struct bound {
 static struct bound bound_add(const struct search *search, struct bound bound, size_t device, size_t first, size_t end)
 {
     double count = (double)search->problem->micro_batches;
-    double work = work_seconds(search, device, first, end);
+    double work = stages_work_seconds(&search->stages, device, first, end);
     double most = count * work;
     double through = work;
     if (device + 1 < search->problem->device_count) {
-        double send = send_seconds(search, device, end);
+        double send = stages_send_seconds(&search->stages, device, end);
         double latency = search->problem->link[device].latency_seconds;
-        most = larger(most, work + 2 * latency + (count + 1) * send);
+        most = stages_max(most, work + 2 * latency + (count + 1) * send);
         through = work + 2 * latency + 2 * send;
     }
-    return (struct bound){.before = bound.before + through, .most = larger(bound.most, bound.before + most)};
+    return (struct bound){.before = bound.before + through, .most = stages_max(bound.most, bound.before + most)};
 }
 
 /* Last unit border that leaves one unit for each later device. */
@@ -171,117 +113,14 @@ static void prepare_rest(struct search *search)
             size_t most = first < units ? last_end(search, d, first) : 0;
             for (size_t end = first + 1; end <= most; end++) {
                 struct bound bound = bound_add(search, none, d, first, end);
-                best = smaller(best, larger(bound.most, bound.before + search->rest[d + 1][end]));
+                best = stages_min(best, stages_max(bound.most, bound.before + search->rest[d + 1][end]));
             }
             search->rest[d][first] = best;
         }
     }
 }
 
-/* ---- one plan ---- */
-
-static void fill_stages(const struct search *search, const size_t *end, struct timeline_stage *stage)
-{
-    size_t first = 0;
-    for (size_t d = 0; d < search->problem->device_count; d++) {
-        const struct sums *sums = &search->sums[d];
-        stage[d] = (struct timeline_stage){
-            .forward_seconds = range_sum(sums->forward, first, end[d]),
-            .backward_seconds = range_sum(sums->backward, first, end[d]),
-            .update_seconds = range_sum(sums->update, first, end[d]),
-        };
-        if (d + 1 < search->problem->device_count) {
-            stage[d].send_forward_seconds = stage[d].send_backward_seconds = send_seconds(search, d, end[d]);
-            stage[d].latency_seconds = search->problem->link[d].latency_seconds;
-        }
-        first = end[d];
-    }
-}
-
-/* As many micro-batches as travel behind the stage while the slowest stage or link works on one. */
-static void fill_in_flight(const struct search *search, struct timeline_stage *stage, bool hide_links)
-{
-    size_t count = search->problem->device_count;
-    double slowest = 0;
-    for (size_t i = 0; i < count; i++) {
-        slowest = larger(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
-        slowest = larger(slowest, stage[i].send_forward_seconds);
-    }
-    size_t limit = search->problem->micro_batches;
-    limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
-    double travel = 0;
-    for (size_t i = count; i-- > 0;) {
-        travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds + 2 * stage[i].latency_seconds;
-        size_t in_flight = count - i;
-        if (hide_links && slowest > 0) {
-            double wanted = 1 + ceil(travel / slowest - 1e-9);
-            in_flight = wanted > (double)in_flight ? (size_t)smaller(wanted, TIMELINE_IN_FLIGHT_MAX) : in_flight;
-        }
-        stage[i].in_flight = in_flight < limit ? in_flight : limit;
-        travel += stage[i].forward_seconds + stage[i].backward_seconds;
-    }
-}
-
-/* Lower the in-flight limits to what the memory allows. false: some stage does not fit at all. */
-static bool fit_memory(const struct search *search, const size_t *end, struct timeline_stage *stage,
-                       struct partition_plan *plan)
-{
-    size_t first = 0;
-    for (size_t d = 0; d < search->problem->device_count; d++) {
-        uint64_t cap = search->problem->memory_cap_bytes[d];
-        uint64_t bytes = stage_memory(search, d, first, end[d], stage[d].in_flight);
-        while (bytes > cap && stage[d].in_flight > 1) {
-            stage[d].in_flight--;
-            bytes = stage_memory(search, d, first, end[d], stage[d].in_flight);
-        }
-        if (bytes > cap) {
-            return false;
-        }
-        plan->end[d] = end[d];
-        plan->in_flight[d] = stage[d].in_flight;
-        plan->memory_bytes[d] = bytes;
-        first = end[d];
-    }
-    return true;
-}
-
-static double fluid_bound(const struct search *search)
-{
-    double capacity = 0;
-    for (size_t d = 0; d < search->problem->device_count; d++) {
-        capacity += 1 / work_seconds(search, d, 0, search->problem->unit_count);
-    }
-    return (double)search->problem->micro_batches / capacity;
-}
-
-/* Play the cuts, with the usual in-flight limits and with those that hide the links; the better one counts, the former
- * when they are equally fast: it takes less memory. false: does not fit. */
-static bool play_cuts(struct search *search, const size_t *end, struct partition_plan *out)
-{
-    size_t count = search->problem->device_count, micro_batches = search->problem->micro_batches;
-    struct timeline_stage stage[PARTITION_DEVICES_MAX];
-    fill_stages(search, end, stage);
-    out->step_seconds = INFINITY;
-    for (int hide_links = 0; hide_links <= 1; hide_links++) {
-        struct partition_plan plan = {.bound_seconds = fluid_bound(search)};
-        struct timeline_result result;
-        fill_in_flight(search, stage, hide_links == 1);
-        if (!fit_memory(search, end, stage, &plan)) {
-            return false;
-        }
-        if (hide_links == 1 && memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
-            break;
-        }
-        timeline_play(stage, count, micro_batches, &result);
-        search->work += timeline_work(count, micro_batches);
-        if (result.step_seconds < out->step_seconds * (1 - EQUAL)) {
-            plan.step_seconds = result.step_seconds;
-            memcpy(plan.busy, result.busy, sizeof(plan.busy));
-            *out = plan;
-        }
-    }
-    return true;
-}
+/* ---- given cuts ---- */
 
 /* No step of these cuts is shorter. */
 static double cuts_bound(const struct search *search, const size_t *end)
@@ -292,7 +131,7 @@ static double cuts_bound(const struct search *search, const size_t *end)
         bound = bound_add(search, bound, d, first, end[d]);
         first = end[d];
     }
-    return bound.most + range_sum(search->sums[0].update, 0, end[0]);
+    return bound.most + stages_update_seconds(&search->stages, 0, 0, end[0]);
 }
 
 /* Play the cuts if they can be better than the best plan. Whether they are. */
@@ -300,10 +139,11 @@ static bool try_cuts(struct search *search, const size_t *end)
 {
     struct partition_plan plan;
     search->work += BOUND_WORK * (double)search->problem->device_count;
-    if (!(cuts_bound(search, end) < search->best.step_seconds * (1 - EQUAL))) {
+    if (!(cuts_bound(search, end) < search->best.step_seconds * (1 - STAGES_EQUAL))) {
         return false;
     }
-    if (!play_cuts(search, end, &plan) || !(plan.step_seconds < search->best.step_seconds * (1 - EQUAL))) {
+    if (!stages_play(&search->stages, end, &plan, &search->work) ||
+        !(plan.step_seconds < search->best.step_seconds * (1 - STAGES_EQUAL))) {
         return false;
     }
     search->best = plan;
@@ -334,10 +174,10 @@ static size_t list_children(const struct search *search, struct bound bound, dou
 {
     size_t count = 0, most = last_end(search, device, first);
     for (size_t end = first + 1; end <= most; end++) {
-        double first_update = device == 0 ? range_sum(search->sums[0].update, 0, end) : update;
+        double first_update = device == 0 ? stages_update_seconds(&search->stages, 0, 0, end) : update;
         struct bound next = bound_add(search, bound, device, first, end);
-        double least = larger(next.most, next.before + search->rest[device + 1][end]) + first_update;
-        if (isfinite(least) && least < search->best.step_seconds * (1 - EQUAL)) {
+        double least = stages_max(next.most, next.before + search->rest[device + 1][end]) + first_update;
+        if (isfinite(least) && least < search->best.step_seconds * (1 - STAGES_EQUAL)) {
             child_insert(child, count++, (struct child){.bound = least, .end = end});
         }
     }
@@ -359,11 +199,11 @@ static void descend(struct search *search, struct bound bound, double update, si
     size_t count = list_children(search, bound, update, device, first, child);
     search->work += BOUND_WORK * (double)(search->problem->unit_count - first) + (double)count;
     for (size_t i = 0; i < count && (only_first || search->work < search->work_max); i++) {
-        if (!(child[i].bound < search->best.step_seconds * (1 - EQUAL))) {
+        if (!(child[i].bound < search->best.step_seconds * (1 - STAGES_EQUAL))) {
             break;
         }
         end[device] = child[i].end;
-        double first_update = device == 0 ? range_sum(search->sums[0].update, 0, end[0]) : update;
+        double first_update = device == 0 ? stages_update_seconds(&search->stages, 0, 0, end[0]) : update;
         descend(search, bound_add(search, bound, device, first, end[device]), first_update, device + 1, end,
                 only_first);
         if (only_first) {
@@ -406,9 +246,9 @@ static void improve(struct search *search)
 
 /* ---- what does not fit ---- */
 
-static int misfit(const struct search *search, size_t device, size_t first, size_t unit, struct err *err)
+static int misfit(const struct stages *stages, size_t device, size_t first, size_t unit, struct err *err)
 {
-    const struct partition_problem *problem = search->problem;
+    const struct partition_problem *problem = stages->problem;
     char unit_name[80], first_name[80], device_name[80];
     const struct {
         char *text;
@@ -427,7 +267,8 @@ static int misfit(const struct search *search, size_t device, size_t first, size
             (void)snprintf(name[i].text, sizeof(unit_name), "%s %zu", name[i].word, name[i].index);
         }
     }
-    uint64_t bytes = stage_memory(search, device, first, unit + 1, 1), cap = problem->memory_cap_bytes[device];
+    uint64_t bytes = stages_memory(stages, device, first, unit + 1, 1);
+    uint64_t cap = problem->memory_cap_bytes[device];
     uint64_t missing = bytes > cap ? bytes - cap : 0;
     if (first == unit) {
         return err_set(err, ERR_MEMORY,
@@ -450,7 +291,7 @@ static int explain(const struct search *search, struct err *err)
         size_t limit = problem->unit_count - (problem->device_count - 1 - d);
         size_t end = last_end(search, d, first);
         if (end == first || (d + 1 == problem->device_count && end < limit)) {
-            return misfit(search, d, first, end, err);
+            return misfit(&search->stages, d, first, end, err);
         }
         first = end;
     }
@@ -469,7 +310,7 @@ int partition_solve(const struct partition_problem *problem, struct partition_pl
                             .work_max = problem->first_fit ? 0 : PARTITION_WORK_MAX};
     const struct bound none = {0, 0};
     size_t end[PARTITION_DEVICES_MAX] = {0};
-    prepare_sums(&search);
+    stages_init(&search.stages, problem);
     prepare_fits(&search);
     prepare_rest(&search);
     descend(&search, none, 0, 0, end, true);
@@ -493,7 +334,6 @@ int partition_evaluate(const struct partition_problem *problem, const size_t *en
     if (rc != 0) {
         return rc;
     }
-    struct search search = {.problem = problem};
     size_t first = 0;
     for (size_t d = 0; d < problem->device_count; d++) {
         bool last = d + 1 == problem->device_count;
@@ -503,16 +343,18 @@ int partition_evaluate(const struct partition_problem *problem, const size_t *en
         }
         first = end[d];
     }
-    prepare_sums(&search);
+    struct stages stages;
     struct partition_plan plan;
-    if (play_cuts(&search, end, &plan)) {
+    double work = 0;
+    stages_init(&stages, problem);
+    if (stages_play(&stages, end, &plan, &work)) {
         *out = plan;
         return 0;
     }
     first = 0;
     for (size_t d = 0; d < problem->device_count; first = end[d], d++) {
-        if (stage_memory(&search, d, first, end[d], 1) > problem->memory_cap_bytes[d]) {
-            return misfit(&search, d, first, end[d] - 1, err);
+        if (stages_memory(&stages, d, first, end[d], 1) > problem->memory_cap_bytes[d]) {
+            return misfit(&stages, d, first, end[d] - 1, err);
         }
     }
     return err_set(err, ERR_MEMORY, "the cuts do not fit the devices' memory");

@@ -159,12 +159,6 @@ static int find(struct blob_store *store, const char *sha256, int64_t *id, uint6
     return rc || there ? rc : err_set(err, ERR_NOT_FOUND, "no blob '%.80s'", sha256);
 }
 
-int blob_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err)
-{
-    int64_t id = 0;
-    return find(store, sha256, &id, size, err);
-}
-
 int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
                      struct err *err)
 {

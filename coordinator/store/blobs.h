@@ -61,7 +61,6 @@ NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_do
 NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct err *err);
 
 /* ERR_NOT_FOUND. */
-NODISCARD int blob_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
 NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
                                struct err *err);
 void blob_reader_close(struct blob_reader **reader);

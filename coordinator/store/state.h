@@ -76,8 +76,6 @@ NODISCARD int state_get(struct state_store *store, enum state_table table, const
  * lose the last second of it. */
 NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
                            struct err *err); /* upserted by (job, name, step) */
-NODISCARD int state_measurement(struct state_store *store, int64_t wall_ms, const char *device, const char *job,
-                                int64_t unit, double forward_seconds, double backward_seconds, struct err *err);
 NODISCARD int state_flush(struct state_store *store, struct err *err);
 typedef bool (*state_metric_fn)(void *arg, int64_t step, const char *name, double value);
 /* name NULL: all. Steps > since, ascending, at most limit. */

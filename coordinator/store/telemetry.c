@@ -12,10 +12,9 @@
 
 #define TEXT_SIZE 64
 #define POINTS_FIRST 256
-#define POINTS_MAX 16384         /* waiting; then the next one flushes by itself */
-#define MEASUREMENTS_MAX 100000u /* rows kept */
+#define POINTS_MAX 16384 /* waiting; then the next one flushes by itself */
 
-enum telemetry_statement { METRIC_PUT, METRIC_LIST, METRIC_LIST_NAMED, MEASUREMENT_PUT, MEASUREMENT_TRIM, STATEMENTS };
+enum telemetry_statement { METRIC_PUT, METRIC_LIST, METRIC_LIST_NAMED, STATEMENTS };
 
 static const char *const texts[STATEMENTS] = {
     [METRIC_PUT] = "INSERT INTO metrics (job, name, step, value) VALUES (?1, ?2, ?3, ?4) "
@@ -24,19 +23,14 @@ static const char *const texts[STATEMENTS] = {
                     "ORDER BY step, name LIMIT ?3",
     [METRIC_LIST_NAMED] = "SELECT step, name, value FROM metrics WHERE job = ?1 AND name = ?4 AND step > ?2 "
                           "ORDER BY step LIMIT ?3",
-    [MEASUREMENT_PUT] = "INSERT INTO measurements (wall_ms, device, job, unit, forward_seconds, backward_seconds) "
-                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [MEASUREMENT_TRIM] = "DELETE FROM measurements WHERE id <= (SELECT max(id) FROM measurements) - ?1",
 };
 
-/* A metric, or a measurement when it has a device. */
+/* A metric of one step. */
 struct point {
     char job[TEXT_SIZE];
-    char text[TEXT_SIZE]; /* the metric's name, or the device */
-    bool is_measurement;
-    int64_t number; /* step, or unit */
-    int64_t wall_ms;
-    double value[2]; /* value; or forward and backward seconds */
+    char name[TEXT_SIZE];
+    int64_t step;
+    double value;
 };
 
 struct telemetry {
@@ -83,7 +77,7 @@ void telemetry_forget(struct telemetry *telemetry, const char *job)
     size_t kept = 0;
     for (size_t i = 0; i < telemetry->count; i++) {
         const struct point *point = &telemetry->point[i];
-        if (point->is_measurement || strcmp(point->job, job) != 0) {
+        if (strcmp(point->job, job) != 0) {
             telemetry->point[kept++] = *point;
         }
     }
@@ -123,74 +117,35 @@ static int make_room(struct state_store *store, struct err *err)
     return 0;
 }
 
-static int add_point(struct state_store *store, const struct point *point, struct err *err)
-{
-    int rc = make_room(store, err);
-    if (rc == 0) {
-        store->telemetry->point[store->telemetry->count++] = *point;
-    }
-    return rc;
-}
-
 int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
                  struct err *err)
 {
-    struct point point = {.number = step, .value = {value}};
+    struct point point = {.step = step, .value = value};
     int rc = copy_text(point.job, job, "job", err);
-    rc = rc ? rc : copy_text(point.text, name, "metric", err);
-    return rc ? rc : add_point(store, &point, err);
-}
-
-int state_measurement(struct state_store *store, int64_t wall_ms, const char *device, const char *job, int64_t unit,
-                      double forward_seconds, double backward_seconds, struct err *err)
-{
-    struct point point = {
-        .is_measurement = true, .number = unit, .wall_ms = wall_ms, .value = {forward_seconds, backward_seconds}};
-    int rc = copy_text(point.job, job, "job", err);
-    rc = rc ? rc : copy_text(point.text, device, "device", err);
-    return rc ? rc : add_point(store, &point, err);
+    rc = rc ? rc : copy_text(point.name, name, "metric", err);
+    rc = rc ? rc : make_room(store, err);
+    if (rc == 0) {
+        store->telemetry->point[store->telemetry->count++] = point;
+    }
+    return rc;
 }
 
 /* SQLite stores "not a number" as NULL by itself. */
 static int put_point(struct telemetry *telemetry, const struct point *point, struct err *err)
 {
-    sqlite3_stmt *statement = telemetry->statement[point->is_measurement ? MEASUREMENT_PUT : METRIC_PUT];
-    bool ok;
-    if (point->is_measurement) {
-        ok = sqlite3_bind_int64(statement, 1, point->wall_ms) == SQLITE_OK &&
-             sqlite3_bind_text(statement, 2, point->text, -1, SQLITE_STATIC) == SQLITE_OK &&
-             sqlite3_bind_text(statement, 3, point->job, -1, SQLITE_STATIC) == SQLITE_OK &&
-             sqlite3_bind_int64(statement, 4, point->number) == SQLITE_OK &&
-             sqlite3_bind_double(statement, 5, point->value[0]) == SQLITE_OK &&
-             sqlite3_bind_double(statement, 6, point->value[1]) == SQLITE_OK;
-    } else {
-        ok = sqlite3_bind_text(statement, 1, point->job, -1, SQLITE_STATIC) == SQLITE_OK &&
-             sqlite3_bind_text(statement, 2, point->text, -1, SQLITE_STATIC) == SQLITE_OK &&
-             sqlite3_bind_int64(statement, 3, point->number) == SQLITE_OK &&
-             sqlite3_bind_double(statement, 4, point->value[0]) == SQLITE_OK;
-    }
+    sqlite3_stmt *statement = telemetry->statement[METRIC_PUT];
+    bool ok = sqlite3_bind_text(statement, 1, point->job, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_bind_text(statement, 2, point->name, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_bind_int64(statement, 3, point->step) == SQLITE_OK &&
+              sqlite3_bind_double(statement, 4, point->value) == SQLITE_OK;
     return ok ? sql_run(telemetry->db, statement, err) : sql_fail(telemetry->db, "bind", err);
-}
-
-static int trim_measurements(struct telemetry *telemetry, struct err *err)
-{
-    sqlite3_stmt *statement = telemetry->statement[MEASUREMENT_TRIM];
-    if (sqlite3_bind_int64(statement, 1, MEASUREMENTS_MAX) != SQLITE_OK) {
-        return sql_fail(telemetry->db, "bind", err);
-    }
-    return sql_run(telemetry->db, statement, err);
 }
 
 static int write_points(struct telemetry *telemetry, struct err *err)
 {
-    bool measured = false;
     int rc = sql_exec(telemetry->db, "BEGIN IMMEDIATE", err);
     for (size_t i = 0; rc == 0 && i < telemetry->count; i++) {
-        measured = measured || telemetry->point[i].is_measurement;
         rc = put_point(telemetry, &telemetry->point[i], err);
-    }
-    if (rc == 0 && measured) {
-        rc = trim_measurements(telemetry, err);
     }
     if (rc == 0) {
         rc = sql_exec(telemetry->db, "COMMIT", err);

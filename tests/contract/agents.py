@@ -5,7 +5,7 @@ import threading
 import time
 
 from api import BINARY, CONTRACT, HEARTBEAT_MS, JOB, JSON, Api, example
-from fake_agent import FakeAgent, drive, finish, unit_state
+from fake_agent import FakeAgent, drive, finish, pause, unit_state
 from paceline import ROOT, must
 
 
@@ -178,10 +178,7 @@ def test_a_paused_job_goes_on_from_blobs_that_the_assignment_names():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
-        drive(api, job, [agent], "running", train_to=3)
-        agent.act(train_to=3)
-        api.verb(job, "pause")
-        paused = drive(api, job, [agent], "paused")
+        paused = pause(api, job, [agent], 3)
         must(paused["version"] == 3, f"{paused}")
         agent.heartbeat(all_holdings=True, holdings=[])
         api.verb(job, "resume")

@@ -193,3 +193,12 @@ def drive(api, job, agents, state, train_to=None, rounds=50):
             agent.act(train_to)
         seen = api.job(job)
     raise AssertionError(f"not {state} after {rounds} rounds: {seen}")
+
+
+def pause(api, job, agents, step):
+    """Drive the job to `step` and pause it there; the job."""
+    drive(api, job, agents, "running", train_to=step)
+    for agent in agents:
+        agent.act(train_to=step)
+    api.verb(job, "pause")
+    return drive(api, job, agents, "paused")

@@ -4,7 +4,7 @@ import json
 import threading
 
 from api import JOB, JSON, Api
-from fake_agent import FakeAgent, drive, finish, read_safetensors, unit_state
+from fake_agent import FakeAgent, drive, finish, pause, read_safetensors, unit_state
 from paceline import must
 
 
@@ -139,11 +139,7 @@ def bring(api, agents, state):
     if state in ("queued", "preparing"):
         return job
     if state == "paused":
-        drive(api, job, agents, "running", train_to=3)
-        for agent in agents:
-            agent.act(train_to=3)
-        api.verb(job, "pause")
-        return drive(api, job, agents, "paused")
+        return pause(api, job, agents, 3)
     drive(api, job, agents, "running", train_to=3)
     if state in ("pausing", "replanning"):
         api.verb(job, {"pausing": "pause", "replanning": "replan"}[state])

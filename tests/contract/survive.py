@@ -7,7 +7,7 @@ import threading
 import time
 
 from api import BINARY, JOB, JSON, Api
-from fake_agent import FakeAgent, drive, finish, replicate
+from fake_agent import FakeAgent, drive, finish, pause, replicate
 from paceline import must
 
 PIPELINE = {**JOB, "steps": 80, "cuts": [1, 2], "devices": {"min": 1, "max": 3}, "replication": {"neighbor_every": 2, "center_every": 4}}
@@ -345,19 +345,24 @@ def test_a_plan_that_would_not_fit_is_refused():
 
 # ---- the version before ----
 
-NEW_IN_JOBS = ("neighbor_version", "stalled", "deadlines", "line")
+NEW_IN_JOBS = ("neighbor_version", "stalled", "deadlines", "line", "replan_request")
+NEW_IN_PLANS = ("failure",)
 NEW_IN_DEVICES = ("replica_bytes_sent", "replica_bytes_written")
 OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
     DELETE FROM plans WHERE parent = OLD.id;
     DELETE FROM metrics WHERE job = OLD.id;
 END"""
+OLD_TABLE = """CREATE TABLE measurements (
+    id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, device TEXT NOT NULL, job TEXT NOT NULL, unit INTEGER NOT NULL,
+    forward_seconds REAL, backward_seconds REAL
+) STRICT"""
 
 
 def downgrade(path):
     """Turn state.db into what the first version wrote."""
     database = sqlite3.connect(path)
-    database.executescript(f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TRIGGER}; PRAGMA user_version = 1;")
-    for table, fields in (("jobs", NEW_IN_JOBS), ("devices", NEW_IN_DEVICES), ("plans", ())):
+    database.executescript(f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA user_version = 1;")
+    for table, fields in (("jobs", NEW_IN_JOBS), ("devices", NEW_IN_DEVICES), ("plans", NEW_IN_PLANS)):
         for row, text in database.execute(f"SELECT id, document FROM {table}").fetchall():
             document = {name: value for name, value in json.loads(text).items() if name not in fields}
             for stage in document.get("stages", ()):
@@ -371,10 +376,7 @@ def test_a_database_of_the_version_before_is_brought_forward_and_its_jobs_go_on(
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
-        drive(api, job, [agent], "running", train_to=3)
-        agent.act(train_to=3)
-        api.verb(job, "pause")
-        drive(api, job, [agent], "paused")
+        pause(api, job, [agent], 3)
         ended = api.submit_named("ended")
         api.verb(ended, "cancel")
         api.coordinator.stop()

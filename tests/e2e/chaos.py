@@ -42,14 +42,7 @@ class Trial:
 
     def agent_of(self, stage):
         """The agent that runs the stage now."""
-        fleet = self.fleet
-        names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
-        seen = fleet.job(self.job)
-        stages = fleet.get(f"/v1/jobs/{self.job['id']}/plans/{seen['generation']}")["stages"]
-        return names[stages[stage if stage >= 0 else len(stages) + stage]["device"]]
-
-    def kill(self, name):
-        next(agent for agent in self.fleet.agents if agent.name == name and agent.running()).kill()
+        return self.fleet.agent_of(self.job, stage)
 
     def start(self, name, *arguments):
         return self.fleet.start_agent(name, "--slowdown", self.slowdown, *arguments, wait=False)
@@ -76,12 +69,13 @@ def fire_fleet(model, *arguments, agents=AGENTS):
 def one_stage_dies(model, stage):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        name = trial.agent_of(stage)
+        agent = trial.agent_of(stage)
         before = fleet.job(trial.job)
-        trial.kill(name)
+        agent.kill()
         trial.finish()
-        incidents = [incident for incident in trial.incidents() if name in [device["name"] for device in incident["devices"]]]
-        must(incidents, f"no incident names {name}: {trial.incidents()}")
+        incidents = [incident for incident in trial.incidents()
+                     if agent.name in [device["name"] for device in incident["devices"]]]
+        must(incidents, f"no incident names {agent.name}: {trial.incidents()}")
         first = incidents[-1] if incidents[0]["generation_before"] > incidents[-1]["generation_before"] else incidents[0]
         must(first["cause"] == "device_lost", f"{first}")
         must(first["resume_version"] >= before["neighbor_version"] > 0,
@@ -103,17 +97,16 @@ def check_last_stage(model):
 def check_two_neighbours_at_once(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        names = trial.agent_of(1), trial.agent_of(2)
-        for name in names:
-            trial.kill(name)
+        for agent in [trial.agent_of(stage) for stage in (1, 2)]:
+            agent.kill()
         trial.finish()
 
 
 def check_all_but_one(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        for name in [trial.agent_of(stage) for stage in (0, 1, 3)]:
-            trial.kill(name)
+        for agent in [trial.agent_of(stage) for stage in (0, 1, 3)]:
+            agent.kill()
         trial.finish()
 
 
@@ -138,10 +131,10 @@ def plans_of(trial):
 def check_a_device_that_comes_back(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        name = trial.agent_of(1)
-        trial.kill(name)
+        agent = trial.agent_of(1)
+        agent.kill()
         fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
-        trial.start(name)
+        trial.start(agent.name)
         fleet.wait_for_devices(AGENTS)
         trial.finish()
 
@@ -161,12 +154,11 @@ def check_a_device_dies_while_others_prepare(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
         first, frozen, third = (trial.agent_of(stage) for stage in (0, 1, 2))
-        still = next(agent for agent in fleet.agents if agent.name == frozen)
-        still.signal(signal.SIGSTOP)  # nobody is ready before it
-        trial.kill(first)
+        frozen.signal(signal.SIGSTOP)  # nobody is ready before it
+        first.kill()
         fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1, "a second generation")
-        trial.kill(third)
-        still.signal(signal.SIGCONT)
+        third.kill()
+        frozen.signal(signal.SIGCONT)
         trial.finish()
 
 
@@ -174,7 +166,7 @@ def check_a_device_dies_while_it_replicates(model):
     """With a round at every step there is always one under way."""
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model, replication={"neighbor_every": 1, "center_every": 2})
-        trial.kill(trial.agent_of(2))
+        trial.agent_of(2).kill()
         trial.finish()
 
 
@@ -194,7 +186,7 @@ def check_everything_loses_power(model):
 def check_a_frozen_device_that_thaws(model, seconds=2 * LEASE_MS / 1000):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        frozen = next(agent for agent in fleet.agents if agent.name == trial.agent_of(1))
+        frozen = trial.agent_of(1)
         frozen.signal(signal.SIGSTOP)
         time.sleep(seconds)
         frozen.signal(signal.SIGCONT)
@@ -253,7 +245,7 @@ def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_
         fleet.start_agents(AGENTS, "--slowdown", TRIALS["lenet5"][4])
         trial = Trial(fleet, "lenet5")
         foreign = fill(place)
-        trial.kill(trial.agent_of(1))
+        trial.agent_of(1).kill()
         fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
         foreign.unlink()
         trial.finish()

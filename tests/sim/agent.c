@@ -53,7 +53,12 @@ static void forget(struct world *world, struct agent *agent)
     memset(agent->under_way, 0, sizeof(agent->under_way));
     agent->snapshot_count = agent->keeps ? agent->snapshot_count : 0;
     agent->caller_count = agent->event_count = agent->metric_count = 0;
+    agent->access_job = (struct job_id){{0}};
+    agent->access_generation = agent->access_replica_bytes = 0;
     agent->snapshot_revision = agent->told_revision = 0;
+    agent->snapshot_whole = false;
+    memset(agent->cut, 0, sizeof(agent->cut));
+    agent->cuts = 0;
     agent->discarded = agent->turn_asked = agent->room = agent->exited = false;
     agent->timer_us = INT64_MAX;
     agent->id = (struct device_id){{0}};
@@ -86,71 +91,6 @@ struct agent *agent_of(const struct world *world, int actor)
     return world->agent[actor - ACTOR_DEVICE];
 }
 
-/* ---- snapshots ---- */
-
-static size_t find_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit)
-{
-    size_t at = 0;
-    while (at < agent->snapshot_count &&
-           !(agent->snapshot[at].holding.unit == unit && agent->snapshot[at].holding.version == version &&
-             strcmp(agent->snapshot[at].holding.job.text, job) == 0)) {
-        at++;
-    }
-    return at;
-}
-
-const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit)
-{
-    const size_t at = find_snapshot(agent, job, version, unit);
-    return at < agent->snapshot_count ? &agent->snapshot[at] : NULL;
-}
-
-bool agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica)
-{
-    const size_t at = find_snapshot(agent, holding->job.text, holding->version, holding->unit);
-    if (at == SNAPSHOTS_MAX) {
-        return false;
-    }
-    check_snapshot(world, agent, holding, digest);
-    agent->snapshot[at] = (struct snapshot){.holding = *holding, .digest = digest, .replica = replica};
-    agent->snapshot_count += at == agent->snapshot_count;
-    agent->snapshot_revision++;
-    agent_poke(world, agent);
-    return true;
-}
-
-static void drop_snapshots(struct world *world, struct agent *agent, const struct drop *drop)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct holding *holding = &agent->snapshot[i].holding;
-        if (holding->version >= drop->below_version || strcmp(holding->job.text, drop->job.text) != 0) {
-            agent->snapshot[kept++] = agent->snapshot[i];
-        }
-    }
-    if (kept < agent->snapshot_count) {
-        TRACE(world, agent->actor, "drops %zu snapshots of %s below %" PRId64, agent->snapshot_count - kept,
-              trace_name(world, drop->job.text), drop->below_version);
-        agent->snapshot_revision++;
-        agent->snapshot_count = kept;
-    }
-}
-
-/* A generation from version t makes what was computed beyond it void. */
-static void cut_off(struct world *world, struct agent *agent, const struct job_id *job, int64_t version)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct holding *holding = &agent->snapshot[i].holding;
-        if (holding->version <= version || strcmp(holding->job.text, job->text) != 0) {
-            agent->snapshot[kept++] = agent->snapshot[i];
-        }
-    }
-    agent->snapshot_revision += kept < agent->snapshot_count;
-    agent->snapshot_count = kept;
-    agent_poke(world, agent);
-}
-
 /* ---- calls to the coordinator ---- */
 
 static void handle(struct world *world, struct agent *agent, struct session_event *event);
@@ -166,10 +106,7 @@ static void tell_failure(struct world *world, struct agent *agent, size_t kind, 
     struct session_event event = {.type = failed_type[kind]};
     event.failed.failure = FAILURE_NETWORK;
     if (call->network == 0) {
-        event.failed.failure = call->problem == PROBLEM_UNKNOWN_DEVICE      ? FAILURE_UNKNOWN
-                               : call->problem == PROBLEM_STALE_BOOT        ? FAILURE_STALE_BOOT
-                               : call->status == 429 || call->status >= 500 ? FAILURE_NETWORK
-                                                                            : FAILURE_REFUSED;
+        event.failed.failure = session_failure_of(call->status, call->problem);
         memcpy(event.failed.text, call->text, sizeof(event.failed.text));
         TRACE(world, agent->actor, "%s: %d %s", call_type_names[call->type], call->status, call->text);
     }
@@ -285,6 +222,7 @@ static void set_callers(struct agent *agent)
     memcpy(agent->caller, told->caller, told->caller_count * sizeof(agent->caller[0]));
     agent->access_job = told->has_run ? told->run.job : (struct job_id){{0}};
     agent->access_generation = told->has_run ? told->run.generation : 0;
+    agent->access_replica_bytes = told->has_run ? told->run.replica_bytes : 0;
 }
 
 static void prepare(struct world *world, struct agent *agent, int64_t serial)
@@ -294,7 +232,8 @@ static void prepare(struct world *world, struct agent *agent, int64_t serial)
           "prepares %s generation %" PRId64 " stage %" PRId64 " units %" PRId64 "-%" PRId64 " from %" PRId64,
           trace_name(world, run->job.text), run->generation, run->stage_index, run->first, run->end - 1,
           run->resume_version);
-    cut_off(world, agent, &run->job, run->resume_version);
+    const struct cut cut = {.job = run->job, .generation = run->generation, .version = run->resume_version};
+    agent_cut(world, agent, &cut);
     run_start(world, agent, serial, &agent->told, &agent->run);
     agent->discarded = false;
 }
@@ -316,7 +255,7 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_POLL: poll(world, agent, action->after); break;
     case SESSION_DO_CALLERS: set_callers(agent); break;
     case SESSION_DO_DROP:
-        drop_snapshots(world, agent, &action->drop);
+        agent_drop(world, agent, &action->drop);
         if (run && strcmp(run->told->job.text, action->drop.job.text) == 0) {
             replicate_drop(run, action->drop.below_version);
         }
@@ -387,7 +326,8 @@ static void turn(struct world *world, void *arg, int64_t number)
     agent->turn_asked = false;
     if (agent->snapshot_revision != agent->told_revision) {
         agent->told_revision = agent->snapshot_revision;
-        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED};
+        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED, .partial = !agent->snapshot_whole};
+        agent->snapshot_whole = false;
         handle(world, agent, &event);
     }
     take_reports(world, agent);

@@ -11,6 +11,7 @@
 #define EVENTS_MAX 32
 #define METRICS_KEPT 256
 #define DATA_SETS_MAX 4
+#define CUTS_MAX 8
 
 struct run;
 
@@ -18,6 +19,17 @@ struct snapshot {
     struct holding holding;
     uint64_t digest;
     bool replica; /* of another device's stage */
+};
+
+/* What earlier generations of a job have computed beyond the version is void. */
+struct cut {
+    struct job_id job;
+    int64_t generation, version;
+};
+
+/* Of snapshots: all, and those of one generation. */
+struct kept_bytes {
+    int64_t held, present;
 };
 
 /* A tensor whose body is on its way in, or waits for its slot. */
@@ -55,10 +67,13 @@ struct agent {
     struct caller caller[STAGES_MAX];
     size_t caller_count;
     struct job_id access_job;
-    int64_t access_generation;
+    int64_t access_generation, access_replica_bytes;
     struct snapshot snapshot[SNAPSHOTS_MAX];
     size_t snapshot_count;
     uint64_t snapshot_revision, told_revision;
+    bool snapshot_whole; /* since the list was last looked at, a version has become so */
+    struct cut cut[CUTS_MAX];
+    size_t cuts;
     struct run *run; /* the present one, or one that has been given up and still ends */
     bool discarded;
     struct run *stage; /* takes tensors */
@@ -96,9 +111,18 @@ int agent_at(const struct world *world, const char *url);
 void agent_tell(struct world *world, struct agent *agent, enum session_event_type type);
 void agent_report(struct world *world, struct agent *agent, const struct session_event *event);
 void agent_metric(struct world *world, struct agent *agent, int64_t serial, const struct metric *metric);
+
+/* ---- snapshot.c ---- */
 const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit);
-/* false: there is no room. */
-bool agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica);
+/* Replicas, or the others. */
+struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica, const struct job_id *job,
+                                    int64_t generation);
+/* 0; ERR_STALE: it was cut off, or is held of a later generation; ERR_LIMIT: there is no room. */
+int agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica);
+void agent_drop(struct world *world, struct agent *agent, const struct drop *drop);
+void agent_cut(struct world *world, struct agent *agent, const struct cut *cut);
+/* Room is short: let go of versions of rounds of this run that were given up. */
+void agent_release(struct world *world, struct agent *agent, const struct run *run, bool replica);
 
 /* ---- peer.c ---- */
 void peer_take(struct world *world, struct agent *agent, struct call *call);

@@ -1,8 +1,6 @@
 /* The compute thread of a run (agent/runtime/stage_loop): tasks of the pipeline core on digests. */
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
@@ -129,27 +127,11 @@ static void update(struct world *world, struct run *run, const struct pipeline_t
     replicate_step(world, run, task->step, &task->mark);
 }
 
-bool run_keep_units(struct world *world, struct run *run, int64_t version)
-{
-    for (int64_t unit = run->told->first; unit < run->told->end; unit++) {
-        struct holding holding = {.job = run->told->job,
-                                  .generation = run->told->generation,
-                                  .version = version,
-                                  .unit = unit,
-                                  .bytes = coordinator_unit_bytes(world, run->told->job_spec.model.name, unit)};
-        digest_text(run->stage.state[unit], holding.sha256);
-        if (!agent_keep(world, run->agent, &holding, run->stage.state[unit], false)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void stop(struct world *world, struct run *run, int64_t version)
 {
     TRACE(world, run->agent->actor, "has stopped at %" PRId64, version);
     run->stopped_version = version;
-    if (run_keep_units(world, run, version)) {
+    if (replicate_stop(world, run, version)) {
         run_advance(world, run);
     } else {
         run_fail(world, run, "internal", "too many snapshots are held already");

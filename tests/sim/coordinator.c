@@ -114,7 +114,8 @@ static void carry_out(struct world *world, const struct action *action)
     }
 }
 
-void coordinator_step(struct world *world, struct event *event, struct call *call)
+/* Feed one event to the core; what it asks for is noted for the commit. */
+static void step(struct world *world, struct event *event, struct call *call)
 {
     struct coordinator *coordinator = world->coordinator;
     event->now_ms = world_now_ms(world, ACTOR_COORDINATOR);
@@ -140,7 +141,7 @@ static void take_item(struct world *world, struct inbox_item *item)
     if (!call) {
         event.type = EVENT_EXPORTED;
         event.exported = item->exported;
-        coordinator_step(world, &event, NULL);
+        step(world, &event, NULL);
         return;
     }
     if (item->broken) {
@@ -149,25 +150,25 @@ static void take_item(struct world *world, struct inbox_item *item)
         if (device && strcmp(device->boot, call->boot) == 0) {
             event.type = EVENT_POLL_BROKEN;
             event.poll_broken.device = device->id;
-            coordinator_step(world, &event, NULL);
+            step(world, &event, NULL);
         }
     } else if (item->stored) {
         event.type = EVENT_BLOB_STORED;
         event.blob_stored = (struct event_blob_stored){.device = call->device, .unit = call->unit};
-        coordinator_step(world, &event, call);
+        step(world, &event, call);
     } else if (call->type == CALL_ENROLL) {
         event.type = EVENT_ENROLL;
         event.enroll.request = call->enroll;
-        coordinator_step(world, &event, call);
+        step(world, &event, call);
     } else if (call->type == CALL_BEAT) {
         event.type = EVENT_HEARTBEAT;
         event.heartbeat.heartbeat = call->heartbeat;
         note_heartbeat(world, call->from, call->heartbeat);
         check_heartbeat(world, call);
-        coordinator_step(world, &event, call);
+        step(world, &event, call);
     } else if (call->type == CALL_USER) {
         event = *call->event;
-        coordinator_step(world, &event, call);
+        step(world, &event, call);
     } else if (call->type == CALL_PUT_BLOB) {
         coordinator_take_upload(world, call);
     } else {
@@ -187,7 +188,7 @@ static void look_at_disk(struct world *world, bool now)
     if (coordinator->disk_low != coordinator->disk_full) {
         coordinator->disk_low = coordinator->disk_full;
         struct event event = {.type = EVENT_DISK, .disk = {.nearly_full = coordinator->disk_low}};
-        coordinator_step(world, &event, NULL);
+        step(world, &event, NULL);
     }
 }
 
@@ -284,7 +285,7 @@ static void turn(struct world *world, void *arg, int64_t number)
     }
     if (core_deadline_ms(coordinator->core) <= world_now_ms(world, ACTOR_COORDINATOR)) {
         struct event event = {.type = EVENT_TICK};
-        coordinator_step(world, &event, NULL);
+        step(world, &event, NULL);
     }
     if (coordinator->transaction.count > 0) {
         coordinator->busy = true;
@@ -413,7 +414,7 @@ void coordinator_start(struct world *world)
     struct restored_rows *restored = malloc(sizeof(*restored));
     ASSERT(restored);
     coordinator_restored(world, &coordinator->rows, restored);
-    coordinator_step(world, &restored->event, NULL);
+    step(world, &restored->event, NULL);
     free(restored);
     coordinator->turn_asked = true;
     turn(world, NULL, 0);

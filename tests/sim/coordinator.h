@@ -90,8 +90,6 @@ void coordinator_hang_up(struct world *world, struct call *call);
 void coordinator_backup(struct world *world);
 void coordinator_restore_backup(struct world *world);
 
-/* Feed one event to the core; what it asks for is noted for the commit. */
-void coordinator_step(struct world *world, struct event *event, struct call *call);
 /* Think of a turn now. */
 void coordinator_poke(struct world *world);
 

@@ -1,7 +1,5 @@
 #include "tests/sim/digest.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

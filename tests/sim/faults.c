@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/trace.h"
 

@@ -1,16 +1,12 @@
-/* What a run takes and gives by calls that it repeats: data sets, units, pings, uploads (agent/build, runtime/fetch).
- */
+/* What a run takes by calls that it repeats: data sets, units, pings (agent/build, agent/runtime/fetch). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "tests/sim/check.h"
 #include "tests/sim/run.h"
-#include "tests/sim/trace.h"
 
 #define PATIENCE_US (60 * SECOND)
-#define UPLOAD_PATIENCE_US (600 * SECOND)
 #define RETRY_US_FIRST (20 * MS)
 #define RETRY_US_MAX SECOND
 #define STALL_US (10 * SECOND)
@@ -121,40 +117,15 @@ static struct call *ping_call(struct world *world, struct run *run)
     return peer_call(world, run, CALL_PING, &peer->device, peer->url, peer->ticket);
 }
 
-static struct call *upload_call(struct world *world, struct run *run)
-{
-    const struct assignment_run *told = run->told;
-    const int64_t unit = told->first + (int64_t)run->fetch.at;
-    if (unit == told->end) {
-        return NULL;
-    }
-    const struct snapshot *held = agent_snapshot(run->agent, told->job.text, run->upload_version, unit);
-    if (!held) {
-        run_fail(world, run, "internal", "a unit to upload is not held");
-        return NULL;
-    }
-    struct call *call = net_call(world, CALL_PUT_BLOB, run->agent->actor, ACTOR_COORDINATOR);
-    call->unit = (struct center_unit){.job = told->job,
-                                      .version = run->upload_version,
-                                      .unit = unit,
-                                      .generation = told->generation,
-                                      .bytes = held->holding.bytes};
-    memcpy(call->unit.sha256, held->holding.sha256, SHA256_SIZE);
-    call->digest = held->digest;
-    return call;
-}
-
 static struct call *next_call(struct world *world, struct run *run)
 {
     switch (run->state) {
     case RUN_DATA: return data_call(world, run);
     case RUN_UNITS: return unit_call(world, run);
     case RUN_PINGS: return ping_call(world, run);
-    case RUN_UPLOADS: return upload_call(world, run);
     case RUN_WAITS:
     case RUN_TRAINS:
     case RUN_STOPPED:
-    case RUN_RESTS:
     case RUN_ENDED: break;
     }
     return NULL;
@@ -175,11 +146,14 @@ static void take_body(struct world *world, struct run *run, const struct call *c
     run->fetch.at++;
 }
 
+static bool is_of_peer(const struct call *call)
+{
+    return call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT;
+}
+
 static const char *error_code(const struct run *run, const struct call *call)
 {
-    return run->state == RUN_DATA                                       ? "data"
-           : call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT ? "peer"
-                                                                        : "internal";
+    return run->state == RUN_DATA ? "data" : is_of_peer(call) ? "peer" : "internal";
 }
 
 static void try_again(struct world *world, void *arg, int64_t number)
@@ -197,10 +171,9 @@ static void answered(struct world *world, struct call *call)
         return;
     }
     struct fetch *fetch = &run->fetch;
-    const bool of_peer = call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT;
     fetch->call = NULL;
-    if (of_peer) {
-        run_trouble(world, run, &fetch->trouble, call);
+    if (is_of_peer(call)) {
+        (void)run_trouble(world, run, &fetch->trouble, call, false);
     }
     if (call->network == 0 && call->status >= 200 && call->status < 300) {
         fetch->failing_since_us = 0;
@@ -216,8 +189,9 @@ static void answered(struct world *world, struct call *call)
     if (fetch->failing_since_us == 0) {
         fetch->failing_since_us = fetch->began_us;
     }
-    const int64_t peer_us = run->told->peer_ms * MS;
-    const int64_t patience_us = of_peer && call->network != 0 ? peer_us : fetch->patience_us;
+    /* Whether a neighbour that cannot be pinged is lost is for the coordinator to say. */
+    const bool of_source = call->type == CALL_GET_SNAPSHOT && call->network != 0;
+    const int64_t patience_us = of_source ? run->told->peer_ms * MS : PATIENCE_US;
     if (!again || world->now_us - fetch->failing_since_us > patience_us) {
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
@@ -250,7 +224,7 @@ static void try_next(struct world *world, struct run *run)
     call->number = run->serial;
     call->device = run->agent->id;
     memcpy(call->boot, run->agent->boot, ID_SIZE);
-    call->timeout_us = STALL_US;
+    call->timeout_us = is_of_peer(call) ? run->told->peer_ms * MS : STALL_US;
     call->body_us = call->type == CALL_PING ? 0 : world_draw(world, DRAW_DEVICE, MS, BODY_US);
     net_send(world, call);
 }
@@ -260,8 +234,7 @@ void run_fetch(struct world *world, struct run *run, enum run_state state)
     run->fetch_began_us = state == RUN_UNITS ? world->now_us : run->fetch_began_us;
     run->fetched_us = run->state == RUN_UNITS ? world->now_us : run->fetched_us;
     run->state = state;
-    run->fetch = (struct fetch){.patience_us = state == RUN_UPLOADS ? UPLOAD_PATIENCE_US : PATIENCE_US,
-                                .wait_us = RETRY_US_FIRST};
+    run->fetch = (struct fetch){.wait_us = RETRY_US_FIRST};
     try_next(world, run);
 }
 

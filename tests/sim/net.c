@@ -125,7 +125,6 @@ struct call *net_call(struct world *world, enum call_type type, int from, int to
         net->open->previous = call;
     }
     net->open = call;
-    net->calls++;
     return call;
 }
 
@@ -265,7 +264,6 @@ static void deliver(struct world *world, void *arg, int64_t number)
         return;
     }
     call->delivered = true;
-    call->to_life = actor->life;
     if (call->to == ACTOR_COORDINATOR) {
         coordinator_take(world, call);
     } else {

@@ -46,7 +46,7 @@ typedef void (*call_fn)(struct world *world, struct call *call);
 struct call {
     enum call_type type;
     int from, to;
-    int64_t from_life, to_life;
+    int64_t from_life;
     call_fn done; /* at the caller, once; NULL: nobody listens */
     void *owner;
     int64_t number;     /* of the owner's */
@@ -102,7 +102,6 @@ struct net {
     size_t spare_heartbeats;
     struct assignment *spare_assignment[16];
     size_t spare_assignments;
-    uint64_t calls;
 };
 
 int net_new(struct net **out, struct err *err);

@@ -5,7 +5,7 @@
 #include "tests/sim/agent.h"
 #include "tests/sim/run.h"
 
-#define PARK_US (2 * SECOND)
+#define PARK_US (2 * SECOND) /* at most */
 
 enum verdict { GRANTED = 0, WRONG_TICKET = 403, STALE = 409, EARLY = 503 };
 
@@ -173,7 +173,9 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
     }
     struct receive *receive = &agent->receive[at];
     net_hold(call);
-    *receive = (struct receive){.call = call, .serial = run->serial, .deadline_us = world->now_us + PARK_US};
+    const int64_t half_us = run->told->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
+    const int64_t park_us = half_us < PARK_US ? half_us : PARK_US;
+    *receive = (struct receive){.call = call, .serial = run->serial, .deadline_us = world->now_us + park_us};
     offer(world, run, receive);
     if (receive->call == call && receive->parked) {
         world_at_call(world, agent->actor, receive->deadline_us, park_over, call);
@@ -203,64 +205,53 @@ static bool holds_same(const struct agent *agent, const struct peer_request *pee
 }
 
 /* Within what the plan promised. */
-static bool has_room(const struct agent *agent, const struct holding *holding)
+static bool has_room(const struct agent *agent, const struct peer_request *peer)
 {
-    int64_t held = 0, present = 0;
-    const struct run *run = agent->stage;
-    if (!run || run->told->generation != holding->generation || strcmp(run->told->job.text, holding->job.text) != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct snapshot *snapshot = &agent->snapshot[i];
-        const bool same = strcmp(snapshot->holding.job.text, holding->job.text) == 0;
-        held += snapshot->replica ? snapshot->holding.bytes : 0;
-        present += snapshot->replica && same && snapshot->holding.generation == holding->generation
-                       ? snapshot->holding.bytes
-                       : 0;
-    }
-    return replication_has_room(run->told->replica_bytes, held, present, holding->bytes);
+    const bool present =
+        strcmp(agent->access_job.text, peer->job.text) == 0 && agent->access_generation == peer->generation;
+    const struct kept_bytes bytes = agent_count_bytes(agent, true, &peer->job, peer->generation);
+    return replication_has_room(present ? agent->access_replica_bytes : 0, bytes.held, bytes.present, peer->bytes);
+}
+
+static void keep_replica(struct world *world, struct agent *agent, struct call *call)
+{
+    const struct peer_request *peer = &call->peer;
+    struct holding holding = {.job = peer->job,
+                              .generation = peer->generation,
+                              .version = peer->version,
+                              .unit = peer->unit,
+                              .bytes = peer->bytes};
+    memcpy(holding.sha256, peer->sha256, SHA256_SIZE);
+    const int rc = agent_keep(world, agent, &holding, digest_of_text(peer->sha256), true);
+    net_answer(world, call, rc == 0 ? 204 : rc == ERR_STALE ? STALE : 507);
 }
 
 static void replica_is_here(struct world *world, void *arg, int64_t number)
 {
     struct call *call = arg;
     struct agent *agent = agent_of(world, call->to);
-    const struct peer_request *peer = &call->peer;
     (void)number;
-    struct holding holding = {.job = peer->job,
-                              .generation = peer->generation,
-                              .version = peer->version,
-                              .unit = peer->unit,
-                              .bytes = peer->bytes};
-    const enum verdict verdict = judge(agent, peer);
-    if (verdict != GRANTED) { /* it has gone on to another generation meanwhile */
-        net_answer(world, call, (int)verdict);
-        return;
-    }
     char hash[SHA256_SIZE];
-    digest_text(peer->digest, hash);
-    memcpy(holding.sha256, hash, SHA256_SIZE);
+    digest_text(call->peer.digest, hash);
     if (world_chance(world, DRAW_NET, world->net->rates.break_request)) {
         net_break(world, call);
-    } else if (strcmp(hash, peer->sha256) != 0) {
+    } else if (strcmp(hash, call->peer.sha256) != 0) {
         net_answer(world, call, 422);
-    } else if (!has_room(agent, &holding) || !agent_keep(world, agent, &holding, peer->digest, true)) {
+    } else if (!has_room(agent, &call->peer)) {
         net_answer(world, call, 507);
     } else {
-        net_answer(world, call, 204);
+        keep_replica(world, agent, call);
     }
 }
 
 static void take_replica(struct world *world, struct agent *agent, struct call *call)
 {
-    const struct snapshot *held = agent_snapshot(agent, call->peer.job.text, call->peer.version, call->peer.unit);
-    if (held && held->holding.generation > call->peer.generation) {
-        net_answer(world, call, STALE);
-    } else if (call->empty && !holds_same(agent, &call->peer)) {
-        net_answer(world, call, 404);
-    } else {
-        call->peer.digest = call->empty ? digest_of_text(call->peer.sha256) : call->peer.digest;
+    if (!call->empty) {
         world_at_call(world, agent->actor, world->now_us + call->body_us, replica_is_here, call);
+    } else if (holds_same(agent, &call->peer)) {
+        keep_replica(world, agent, call);
+    } else {
+        net_answer(world, call, has_room(agent, &call->peer) ? 404 : 507);
     }
 }
 

@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/assert.h"
+#include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
 
+#define SETS_USUAL 3 /* of a stage that the plan counts */
 #define BODY_US (30 * MS)
-#define STALL_US (5 * SECOND)
+#define CENTER_STALL_US (10 * SECOND)
+#define FULL_RETRY_MS 500
 
 static void send_next(struct world *world, struct run *run);
 
@@ -22,26 +24,48 @@ int replicate_new(struct run *run, struct err *err)
 
 /* ---- keeping ---- */
 
-/* Versions of its own units that this device keeps. */
-static size_t count_sets(const struct run *run)
+/* Whether a set of all units is at hand for the next snapshot. */
+static bool has_set(const struct world *world, const struct run *run)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < run->agent->snapshot_count; i++) {
-        const struct snapshot *snapshot = &run->agent->snapshot[i];
-        count += !snapshot->replica && snapshot->holding.unit == run->told->first &&
-                 strcmp(snapshot->holding.job.text, run->told->job.text) == 0;
+    const struct assignment_run *told = run->told;
+    const struct kept_bytes own = agent_count_bytes(run->agent, false, &told->job, told->generation);
+    int64_t set = 0;
+    for (int64_t unit = told->first; unit < told->end; unit++) {
+        set += coordinator_unit_bytes(world, told->job_spec.model.name, unit);
     }
-    return count;
+    return run->agent->keeps || own.held + set <= SETS_USUAL * set || own.present <= set;
 }
 
-static void take(struct run *run, int64_t version, const struct round_mark *mark)
+static void release_replicas(struct world *world, const struct run *run)
 {
-    replication_take(run->replicate.book, version, mark);
-    for (int64_t unit = run->told->first; unit < run->told->end; unit++) {
-        const struct snapshot *held = agent_snapshot(run->agent, run->told->job.text, version, unit);
-        ASSERT(held);
-        replication_hold(run->replicate.book, version, (size_t)unit, held->holding.sha256, held->holding.bytes);
+    const struct assignment_run *told = run->told;
+    const int64_t bound = told->replica_bytes;
+    const struct kept_bytes others = agent_count_bytes(run->agent, true, &told->job, told->generation);
+    if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
+        agent_release(world, run->agent, run, true);
     }
+}
+
+/* Of a version that was taken. */
+static bool keep(struct world *world, struct run *run, int64_t version)
+{
+    const struct assignment_run *told = run->told;
+    release_replicas(world, run);
+    for (int64_t unit = told->first; unit < told->end; unit++) {
+        const uint64_t digest = run->stage.state[unit];
+        struct holding holding = {.job = told->job,
+                                  .generation = told->generation,
+                                  .version = version,
+                                  .unit = unit,
+                                  .bytes = coordinator_unit_bytes(world, told->job_spec.model.name, unit)};
+        digest_text(digest, holding.sha256);
+        if (agent_keep(world, run->agent, &holding, digest, false) != 0) {
+            return false;
+        }
+        replication_hold(run->replicate.book, version, (size_t)unit, holding.sha256, holding.bytes);
+    }
+    run->replicate.held = version;
+    return true;
 }
 
 void replicate_step(struct world *world, struct run *run, int64_t step, const struct round_mark *mark)
@@ -49,51 +73,38 @@ void replicate_step(struct world *world, struct run *run, int64_t step, const st
     if (mark->kinds == 0) {
         return;
     }
-    if (count_sets(run) >= REPLICATION_SETS_MAX) {
-        replicate_relieve(world, run);
+    if (!has_set(world, run)) {
+        agent_release(world, run->agent, run, false);
     }
-    if (count_sets(run) >= REPLICATION_SETS_MAX || !run_keep_units(world, run, step)) {
+    const bool room = has_set(world, run); /* not by what this mark lets go of: that is seen too late for it */
+    replication_take(run->replicate.book, step, mark);
+    if (!room || !keep(world, run, step)) {
         TRACE(world, run->agent->actor, "has no room for snapshot %" PRId64, step);
         return; /* the round will be abandoned */
     }
     TRACE(world, run->agent->actor, "takes snapshot %" PRId64 " for%s%s", step,
           mark->kinds & REPLICA_MARK(REPLICA_NEIGHBOR) ? " its neighbor" : "",
           mark->kinds & REPLICA_MARK(REPLICA_CENTER) ? " the center" : "");
-    take(run, step, mark);
     send_next(world, run);
 }
 
-void replicate_stop(struct world *world, struct run *run, int64_t version)
+bool replicate_stop(struct world *world, struct run *run, int64_t version)
 {
     static const struct round_mark none;
-    take(run, version, &none);
+    if (version > 0 && run->replicate.held != version) { /* what the seed gives is nowhere kept */
+        replication_take(run->replicate.book, version, &none);
+        if (!keep(world, run, version)) {
+            return false;
+        }
+    }
     send_next(world, run);
+    return true;
 }
 
 void replicate_drop(struct run *run, int64_t below_version)
 {
     if (run->replicate.book) {
         replication_drop(run->replicate.book, below_version);
-    }
-}
-
-void replicate_relieve(struct world *world, struct run *run)
-{
-    struct agent *agent = run->agent;
-    size_t kept = 0;
-    for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct holding *holding = &agent->snapshot[i].holding;
-        const bool present =
-            holding->generation == run->told->generation && strcmp(holding->job.text, run->told->job.text) == 0;
-        if (!present || !run->replicate.book || !replication_is_expendable(run->replicate.book, holding->version)) {
-            agent->snapshot[kept++] = agent->snapshot[i];
-        }
-    }
-    if (kept < agent->snapshot_count) {
-        TRACE(world, agent->actor, "drops %zu snapshots of rounds given up", agent->snapshot_count - kept);
-        agent->snapshot_count = kept;
-        agent->snapshot_revision++;
-        agent_poke(world, agent);
     }
 }
 
@@ -118,22 +129,57 @@ static void wait(struct world *world, struct run *run)
     }
 }
 
+/* That version will not get there. */
+static void give_up(struct world *world, struct run *run, const char *why)
+{
+    struct replicate *replicate = &run->replicate;
+    const struct replication_send *send = &replicate->sending;
+    replication_refused(replicate->book, send);
+    if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
+        replicate->collecting = 0;
+        run_fail(world, run, "internal", why);
+    }
+}
+
 static void take_answer(struct world *world, struct run *run, const struct call *call)
 {
     struct replicate *replicate = &run->replicate;
     const struct replication_send *send = &replicate->sending;
     const int64_t now_ms = world_now_ms(world, run->agent->actor);
-    if (call->network == 0 && call->status == 204) {
+    if (call->network != 0) {
+        replication_failed(replicate->book, send, now_ms, 0);
+        return;
+    }
+    switch (call->status) {
+    case 200:
+    case 201:
+    case 204:
         replicate->bytes_sent += send->whole ? send->bytes : 0;
         replication_sent(replicate->book, send);
-    } else if (call->network == 0 && call->status == 404 && !send->whole) {
-        replication_unknown(replicate->book, send);
-    } else if (call->network != 0 || call->status == 503 || call->status == 507) {
+        break;
+    case 404:
+        if (!send->whole) {
+            replication_unknown(replicate->book, send);
+            break;
+        }
         replication_failed(replicate->book, send, now_ms, 0);
-    } else {
-        replication_refused(replicate->book, send);
+        break;
+    case 409: /* the center has not heard yet of a round that stage 0 has just opened */
+        if (send->kind == REPLICA_CENTER) {
+            replication_failed(replicate->book, send, now_ms, 0);
+            break;
+        }
+        give_up(world, run, call->text);
+        break;
+    case 429:
+    case 500:
+    case 503: replication_failed(replicate->book, send, now_ms, 0); break;
+    case 507: replication_failed(replicate->book, send, now_ms, FULL_RETRY_MS); break;
+    default: give_up(world, run, call->text); break;
     }
 }
+
+static void transmit(struct world *world, struct run *run);
 
 static void answered(struct world *world, struct call *call)
 {
@@ -142,8 +188,12 @@ static void answered(struct world *world, struct call *call)
         return;
     }
     run->replicate.call = NULL;
-    if (call->type == CALL_PUT_REPLICA) {
-        run_trouble(world, run, &run->replicate.trouble, call);
+    if (run->cancelled) {
+        return;
+    }
+    if (call->type == CALL_PUT_REPLICA && run_trouble(world, run, &run->replicate.trouble, call, true)) {
+        transmit(world, run); /* at once */
+        return;
     }
     take_answer(world, run, call);
     send_next(world, run);
@@ -176,21 +226,14 @@ static struct call *make_call(struct world *world, const struct run *run, const 
     return call;
 }
 
-static void send_next(struct world *world, struct run *run)
+static void transmit(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
-    struct replication_send *send = &replicate->sending;
-    const int64_t now_ms = world_now_ms(world, run->agent->actor);
-    if (replicate->call || run->cancelled || run->state == RUN_ENDED || !replicate->book) {
-        return;
-    }
-    if (!replication_next(replicate->book, now_ms, send)) {
-        wait(world, run);
-        return;
-    }
-    const struct snapshot *held = agent_snapshot(run->agent, run->told->job.text, send->version, (int64_t)send->unit);
-    if (!held) {
-        replication_refused(replicate->book, send); /* dropped meanwhile: something newer is committed */
+    const struct replication_send *send = &replicate->sending;
+    const struct assignment_run *told = run->told;
+    const struct snapshot *held = agent_snapshot(run->agent, told->job.text, send->version, (int64_t)send->unit);
+    if (!held || held->holding.generation != told->generation) { /* something newer is committed */
+        give_up(world, run, "a version to be sent is no longer held");
         send_next(world, run);
         return;
     }
@@ -202,15 +245,45 @@ static void send_next(struct world *world, struct run *run)
     call->number = run->serial;
     call->device = run->agent->id;
     memcpy(call->boot, run->agent->boot, ID_SIZE);
-    call->timeout_us = STALL_US;
+    call->timeout_us = send->kind == REPLICA_CENTER ? CENTER_STALL_US : told->peer_ms * MS;
     call->body_us = send->whole ? world_draw(world, DRAW_DEVICE, MS, BODY_US) : 0;
     net_send(world, call);
 }
 
+/* The collection is over when the center has all. */
+static void end_collection(struct world *world, struct run *run)
+{
+    struct replicate *replicate = &run->replicate;
+    const int64_t version = replicate->collecting;
+    if (version > 0 && replication_is_whole(replicate->book, REPLICA_CENTER, version)) {
+        replicate->collecting = 0;
+        run_report(world, run, SESSION_UPLOADED, version);
+    }
+}
+
+static void send_next(struct world *world, struct run *run)
+{
+    struct replicate *replicate = &run->replicate;
+    if (replicate->call || run->cancelled || run->state == RUN_ENDED || !replicate->book) {
+        return;
+    }
+    end_collection(world, run);
+    if (replication_next(replicate->book, world_now_ms(world, run->agent->actor), &replicate->sending)) {
+        transmit(world, run);
+    } else {
+        wait(world, run);
+    }
+}
+
 void replicate_collect(struct world *world, struct run *run, int64_t version)
 {
-    replication_collect(run->replicate.book, version);
-    send_next(world, run);
+    if (version == 0) { /* what the seed gives is nowhere kept */
+        run_report(world, run, SESSION_UPLOADED, version);
+    } else if (run->replicate.book) {
+        run->replicate.collecting = version;
+        replication_collect(run->replicate.book, version);
+        send_next(world, run);
+    }
 }
 
 void replicate_cancel(struct world *world, struct run *run)

@@ -15,12 +15,15 @@ struct trouble {
     bool on;
     int kind; /* enum peer_trouble */
     int64_t since_us;
+    unsigned failures; /* in a row */
 };
 
 struct replicate {
     struct replication *book;
     struct replication_send sending; /* while call is not NULL */
     struct call *call;
+    int64_t held;       /* the version kept last */
+    int64_t collecting; /* the version that is wanted in the center; 0: none */
     int64_t timer_us;
     struct trouble trouble;
     int64_t bytes_sent;
@@ -30,14 +33,12 @@ struct replicate {
 int replicate_new(struct run *run, struct err *err);
 /* The step is applied: keep it for the rounds of the mark, and begin to send. */
 void replicate_step(struct world *world, struct run *run, int64_t step, const struct round_mark *mark);
-/* It has stopped at this version, and keeps it. */
-void replicate_stop(struct world *world, struct run *run, int64_t version);
+/* It has stopped at this version, and keeps it. false: there is no room. */
+bool replicate_stop(struct world *world, struct run *run, int64_t version);
 /* What is older was dropped. */
 void replicate_drop(struct run *run, int64_t below_version);
 /* The version is to be sent to the center, too. */
 void replicate_collect(struct world *world, struct run *run, int64_t version);
-/* Room is short: drop versions of rounds that were given up. */
-void replicate_relieve(struct world *world, struct run *run);
 /* No more calls. */
 void replicate_cancel(struct world *world, struct run *run);
 void replicate_free(struct world *world, struct run *run);

@@ -10,12 +10,11 @@
 
 #define BUILD_US (20 * MS)
 
-const char *const run_state_names[] = {"waits",   "opens its data", "takes units", "pings", "trains",
-                                       "stopped", "uploads",        "rests",       "ended"};
+const char *const run_state_names[] = {"waits", "opens its data", "takes units", "pings", "trains", "stopped", "ended"};
 
 /* ---- reports ---- */
 
-static void tell(struct world *world, const struct run *run, enum session_event_type type, int64_t version)
+void run_report(struct world *world, const struct run *run, enum session_event_type type, int64_t version)
 {
     const struct session_event event = {.type = type, .serial = run->serial, .version = version};
     agent_report(world, run->agent, &event);
@@ -73,10 +72,12 @@ static void publish(struct world *world, struct run *run)
     pipeline_hold(run->pipeline, run->held);
     pipeline_away(run->pipeline, run->away);
     run->agent->stage = run;
-    run->sender[TO_NEXT].started = run->told->has_next;
-    run->sender[TO_PREVIOUS].started = run->told->has_previous;
-    run->sender[TO_NEXT].link.device = run->told->next.device;
-    run->sender[TO_PREVIOUS].link.device = run->told->previous.device;
+    if (run->told->has_next) {
+        sender_start(world, run, TO_NEXT);
+    }
+    if (run->told->has_previous) {
+        sender_start(world, run, TO_PREVIOUS);
+    }
     run_fetch(world, run, RUN_PINGS);
 }
 
@@ -96,13 +97,6 @@ static void make_stage(struct world *world, struct run *run)
     run_fetch(world, run, RUN_UNITS);
 }
 
-static void upload(struct world *world, struct run *run)
-{
-    if (run->upload_asked) {
-        run_fetch(world, run, RUN_UPLOADS);
-    }
-}
-
 void run_advance(struct world *world, struct run *run)
 {
     switch (run->state) {
@@ -110,21 +104,15 @@ void run_advance(struct world *world, struct run *run)
     case RUN_UNITS: publish(world, run); break;
     case RUN_PINGS:
         run->state = RUN_TRAINS;
-        tell(world, run, SESSION_PREPARED, 0);
+        run_report(world, run, SESSION_PREPARED, 0);
         run_work(world, run);
         break;
     case RUN_TRAINS:
         run->state = RUN_STOPPED;
-        tell(world, run, SESSION_STOPPED, run->stopped_version);
-        upload(world, run);
-        break;
-    case RUN_UPLOADS:
-        run->state = RUN_RESTS;
-        tell(world, run, SESSION_UPLOADED, run->upload_version);
+        run_report(world, run, SESSION_STOPPED, run->stopped_version);
         break;
     case RUN_WAITS:
     case RUN_STOPPED:
-    case RUN_RESTS:
     case RUN_ENDED: break;
     }
 }
@@ -231,11 +219,7 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
         run->held = action->type == SESSION_DO_HOLD;
     }
     if (action->type == SESSION_DO_UPLOAD) {
-        run->upload_asked = true;
-        run->upload_version = action->version;
-        if (run->state == RUN_STOPPED) {
-            upload(world, run);
-        }
+        replicate_collect(world, run, action->version);
         return;
     }
     if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
@@ -257,30 +241,46 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
     run_work(world, run);
 }
 
-void run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call)
+bool run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call, bool patient)
 {
-    const bool was = trouble->on;
-    const int before = trouble->kind;
+    const struct trouble before = *trouble;
     trouble->on = call->network != 0;
+    trouble->failures = trouble->on ? before.failures + 1 : 0;
     if (trouble->on) {
-        trouble->kind = call->refused ? PEER_REFUSED : call->network == ERR_TIMEOUT ? PEER_STALLED : PEER_BROKEN;
-        trouble->since_us = was ? trouble->since_us : world->now_us;
+        const int kind = call->refused ? PEER_REFUSED : call->network == ERR_TIMEOUT ? PEER_STALLED : PEER_BROKEN;
+        if (patient && kind == PEER_BROKEN && trouble->failures == 1) {
+            trouble->on = before.on; /* one that was kept for too long breaks as well */
+            return true;
+        }
+        trouble->kind = kind;
+        trouble->since_us = before.on ? before.since_us : world->now_us;
     }
-    if (trouble->on != was || (trouble->on && trouble->kind != before)) {
+    if (trouble->on != before.on || (trouble->on && trouble->kind != before.kind)) {
         agent_tell(world, run->agent, SESSION_TROUBLE_CHANGED);
     }
+    return false;
 }
 
+/* One report a device: the worst kind, the longest time. */
 static void add_trouble(const struct world *world, const struct trouble *trouble, const struct device_id *device,
                         struct heartbeat *out)
 {
-    bool told = false;
-    for (size_t i = 0; i < out->peer_report_count; i++) {
-        told = told || strcmp(out->peer_report[i].device.text, device->text) == 0;
+    size_t at = 0;
+    if (!trouble->on) {
+        return;
     }
-    if (trouble->on && !told && out->peer_report_count < PEER_REPORTS_MAX) {
-        out->peer_report[out->peer_report_count++] = (struct peer_report){
-            .device = *device, .kind = trouble->kind, .for_ms = (world->now_us - trouble->since_us) / MS};
+    while (at < out->peer_report_count && strcmp(out->peer_report[at].device.text, device->text) != 0) {
+        at++;
+    }
+    ASSERT(at < PEER_REPORTS_MAX);
+    struct peer_report *report = &out->peer_report[at];
+    const int64_t for_ms = (world->now_us - trouble->since_us) / MS;
+    if (at == out->peer_report_count) {
+        *report = (struct peer_report){.device = *device, .kind = trouble->kind, .for_ms = for_ms};
+        out->peer_report_count++;
+    } else {
+        report->kind = trouble->kind < report->kind ? trouble->kind : report->kind;
+        report->for_ms = for_ms > report->for_ms ? for_ms : report->for_ms;
     }
 }
 

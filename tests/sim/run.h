@@ -11,14 +11,12 @@
 #define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 1)
 
 enum run_state {
-    RUN_WAITS,  /* for the run before to end */
-    RUN_DATA,   /* opens its data sets */
-    RUN_UNITS,  /* takes its units from where the assignment says */
-    RUN_PINGS,  /* its neighbours */
-    RUN_TRAINS, /* or waits to be told to */
-    RUN_STOPPED,
-    RUN_UPLOADS,
-    RUN_RESTS, /* done; the stop mark may still be on its way */
+    RUN_WAITS,   /* for the run before to end */
+    RUN_DATA,    /* opens its data sets */
+    RUN_UNITS,   /* takes its units from where the assignment says */
+    RUN_PINGS,   /* its neighbours */
+    RUN_TRAINS,  /* or waits to be told to */
+    RUN_STOPPED, /* done; the stop mark and snapshots may still be on their way */
     RUN_ENDED,
 };
 extern const char *const run_state_names[];
@@ -35,12 +33,14 @@ struct parcel {
 enum direction { TO_NEXT, TO_PREVIOUS };
 
 struct sender {
-    bool started, ended;
+    bool ended;
     struct parcel item[PARCELS_MAX];
     size_t first, count, capacity;
-    struct call *call; /* of the first one */
+    struct call *call; /* of the first one, or a ping of an idle sender */
     int64_t wait_us, began_us;
-    bool waiting; /* until the next try */
+    bool waiting;          /* until the next try */
+    int64_t idle_since_us; /* while there is neither a parcel nor a call */
+    bool idle_timer;       /* under way */
     struct trouble trouble;
     struct link_report link;
 };
@@ -48,7 +48,7 @@ struct sender {
 /* One call that is repeated until it is answered for good. */
 struct fetch {
     struct call *call;
-    int64_t patience_us, failing_since_us, wait_us, began_us;
+    int64_t failing_since_us, wait_us, began_us;
     size_t at; /* which data set, unit or neighbour */
     struct trouble trouble;
     struct device_id device; /* it is asked of */
@@ -62,8 +62,8 @@ struct run {
     struct run *previous;
     enum run_state state;
     bool cancelled, failed;
-    bool run_asked, stop_asked, held, away, upload_asked;
-    int64_t upload_version, stopped_version;
+    bool run_asked, stop_asked, held, away;
+    int64_t stopped_version;
     struct fetch fetch;
     struct pipeline *pipeline;
     bool published; /* the stage is built: it can be run and stopped */
@@ -91,8 +91,10 @@ void run_free(struct world *world, struct run **run);
 void run_tell(struct world *world, struct run *run, const struct session_action *action);
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out);
 
-/* What a call to a peer says about the way to it. */
-void run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call);
+void run_report(struct world *world, const struct run *run, enum session_event_type type, int64_t version);
+/* What a call to a peer says about the way to it. patient: nobody is told of a connection that broke once. Returns
+ * whether the call is to be made again at once. */
+bool run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call, bool patient);
 /* The first error counts. */
 void run_fail(struct world *world, struct run *run, const char *code, const char *text);
 /* The run of this device with this serial, or one before it that still ends. NULL: it is gone. */
@@ -103,8 +105,6 @@ void run_release(struct world *world, struct run *run);
 /* ---- compute.c ---- */
 /* Do the next task, if there is one and none is under way. */
 void run_work(struct world *world, struct run *run);
-/* The present state, as snapshots. false: there is no room for them. */
-bool run_keep_units(struct world *world, struct run *run, int64_t version);
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err);
 
 /* ---- fetch.c ---- */
@@ -114,6 +114,7 @@ void run_fetch_cancel(struct world *world, struct run *run);
 void run_advance(struct world *world, struct run *run);
 
 /* ---- sender.c ---- */
+void sender_start(struct world *world, struct run *run, enum direction direction);
 void sender_add(struct world *world, struct run *run, enum direction direction, const struct parcel *parcel);
 void sender_cancel(struct world *world, struct run *run);
 

@@ -5,26 +5,107 @@
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
-#include "tests/sim/trace.h"
 
 #define RETRY_US_FIRST (5 * MS)
 #define RETRY_US_MAX (250 * MS)
-#define PEER_MS_MIN 100
-#define PARK_US (2 * SECOND)
+#define IDLE_US (250 * MS) /* how long there is nothing to send before the neighbour is asked whether it is there */
 #define BODY_US (2 * MS)
 
 static void send_first(struct world *world, struct run *run, enum direction direction);
 
-static int64_t peer_us(const struct run *run)
+/* The run and direction that a call or an event is of; NULL: they are no more. */
+static struct run *find(const struct agent *agent, int64_t number, enum direction *direction)
 {
-    return (run->told->peer_ms > PEER_MS_MIN ? run->told->peer_ms : PEER_MS_MIN) * MS;
+    struct run *run = run_find(agent, number / 2);
+    *direction = (enum direction)(number % 2);
+    return run && !run->cancelled ? run : NULL;
 }
+
+static struct call *new_call(struct world *world, struct run *run, enum direction direction, enum call_type type)
+{
+    const struct peer *peer = direction == TO_NEXT ? &run->told->next : &run->told->previous;
+    struct call *call = net_call(world, type, run->agent->actor, agent_at(world, peer->url));
+    call->peer.job = run->told->job;
+    call->peer.generation = run->told->generation;
+    memcpy(call->peer.ticket, peer->ticket, TICKET_SIZE);
+    call->owner = run->agent;
+    call->number = run->serial * 2 + direction;
+    call->timeout_us = run->told->peer_ms * MS;
+    run->sender[direction].call = call;
+    return call;
+}
+
+/* ---- an idle sender ---- */
+
+static void ask(struct world *world, struct run *run, enum direction direction);
+
+static void idle_due(struct world *world, void *arg, int64_t number)
+{
+    enum direction direction;
+    struct run *run = find(arg, number, &direction);
+    if (!run) {
+        return;
+    }
+    struct sender *sender = &run->sender[direction];
+    const int64_t due_us = sender->idle_since_us + IDLE_US;
+    sender->idle_timer = false;
+    if (sender->call || sender->count > 0 || sender->ended) {
+        return; /* until it is idle again */
+    }
+    if (due_us > world->now_us) {
+        sender->idle_timer = true;
+        world_at(world, run->agent->actor, due_us, idle_due, arg, number);
+        return;
+    }
+    ask(world, run, direction);
+}
+
+static void be_idle(struct world *world, struct run *run, enum direction direction)
+{
+    struct sender *sender = &run->sender[direction];
+    sender->idle_since_us = world->now_us;
+    if (!sender->idle_timer) {
+        sender->idle_timer = true;
+        world_at(world, run->agent->actor, world->now_us + IDLE_US, idle_due, run->agent, run->serial * 2 + direction);
+    }
+}
+
+static void asked(struct world *world, struct call *call)
+{
+    enum direction direction;
+    struct run *run = find(call->owner, call->number, &direction);
+    if (!run || run->sender[direction].call != call) {
+        return;
+    }
+    struct sender *sender = &run->sender[direction];
+    sender->call = NULL;
+    if (run_trouble(world, run, &sender->trouble, call, true)) {
+        ask(world, run, direction);
+        return;
+    }
+    sender->trouble.failures = 0;
+    if (sender->count > 0) {
+        send_first(world, run, direction);
+    } else {
+        be_idle(world, run, direction);
+    }
+}
+
+/* Any answer says that the neighbour is there. */
+static void ask(struct world *world, struct run *run, enum direction direction)
+{
+    struct call *call = new_call(world, run, direction, CALL_PING);
+    call->done = asked;
+    net_send(world, call);
+}
+
+/* ---- tensors ---- */
 
 static void try_again(struct world *world, void *arg, int64_t number)
 {
-    struct run *run = run_find(arg, number / 2);
-    const enum direction direction = (enum direction)(number % 2);
-    if (run && !run->cancelled && run->sender[direction].waiting) {
+    enum direction direction;
+    struct run *run = find(arg, number, &direction);
+    if (run && run->sender[direction].waiting) {
         run->sender[direction].waiting = false;
         send_first(world, run, direction);
     }
@@ -46,7 +127,7 @@ static void delivered(struct world *world, struct run *run, enum direction direc
     const struct parcel parcel = sender->item[sender->first];
     sender->first = (sender->first + 1) % sender->capacity;
     sender->count--;
-    if (!parcel.last) {
+    if (!parcel.last && parcel.transfer.kind != TRANSFER_EVALUATION) {
         const double seconds = (double)(world->now_us - sender->began_us) / 1e6;
         const double bytes = tensor_bytes(world, run, direction);
         sender->link.count++;
@@ -54,24 +135,28 @@ static void delivered(struct world *world, struct run *run, enum direction direc
         sender->link.bytes_sum += bytes;
         sender->link.bytes_squared_sum += bytes * bytes;
         sender->link.bytes_seconds_sum += bytes * seconds;
+    }
+    if (!parcel.last) {
         pipeline_sent(run->pipeline, parcel.transfer.kind, parcel.output);
     }
     if (sender->count > 0) {
         send_first(world, run, direction);
+    } else {
+        be_idle(world, run, direction);
     }
     run_work(world, run);
 }
 
 static void answered(struct world *world, struct call *call)
 {
-    struct run *run = run_find(call->owner, call->number / 2);
-    const enum direction direction = (enum direction)(call->number % 2);
+    enum direction direction;
+    struct run *run = find(call->owner, call->number, &direction);
     if (!run || run->sender[direction].call != call) {
         return;
     }
     struct sender *sender = &run->sender[direction];
     sender->call = NULL;
-    run_trouble(world, run, &sender->trouble, call);
+    const bool at_once = run_trouble(world, run, &sender->trouble, call, true);
     if (call->network == 0 && call->status == 204) {
         sender->wait_us = RETRY_US_FIRST;
         delivered(world, run, direction);
@@ -90,46 +175,44 @@ static void answered(struct world *world, struct call *call)
         return;
     }
     sender->waiting = true;
-    world_at(world, run->agent->actor, world->now_us + sender->wait_us, try_again, run->agent, call->number);
+    const int64_t wait_us = at_once ? 0 : sender->wait_us;
+    world_at(world, run->agent->actor, world->now_us + wait_us, try_again, run->agent, call->number);
     sender->wait_us = 2 * sender->wait_us < RETRY_US_MAX ? 2 * sender->wait_us : RETRY_US_MAX;
 }
 
 static void send_first(struct world *world, struct run *run, enum direction direction)
 {
     struct sender *sender = &run->sender[direction];
-    const struct peer *peer = direction == TO_NEXT ? &run->told->next : &run->told->previous;
     const struct parcel *parcel = &sender->item[sender->first];
     if (sender->call || sender->waiting || sender->ended || sender->count == 0) {
         return;
     }
-    struct call *call = net_call(world, CALL_PUT_TENSOR, run->agent->actor, agent_at(world, peer->url));
-    call->peer = (struct peer_request){.job = run->told->job,
-                                       .generation = run->told->generation,
-                                       .transfer = parcel->transfer,
-                                       .boundary = direction == TO_NEXT ? run->told->end : run->told->first,
-                                       .digest = parcel->digest,
-                                       .mark = parcel->mark,
-                                       .last = parcel->last};
-    memcpy(call->peer.ticket, peer->ticket, TICKET_SIZE);
+    struct call *call = new_call(world, run, direction, CALL_PUT_TENSOR);
+    call->peer.transfer = parcel->transfer;
+    call->peer.boundary = direction == TO_NEXT ? run->told->end : run->told->first;
+    call->peer.digest = parcel->digest;
+    call->peer.mark = parcel->mark;
+    call->peer.last = parcel->last;
     call->done = answered;
-    call->owner = run->agent;
-    call->number = run->serial * 2 + direction;
-    call->timeout_us = peer_us(run) + PARK_US;
     call->body_us = world_draw(world, DRAW_DEVICE, 0, BODY_US);
-    sender->call = call;
     sender->began_us = world->now_us;
     net_send(world, call);
+}
+
+void sender_start(struct world *world, struct run *run, enum direction direction)
+{
+    struct sender *sender = &run->sender[direction];
+    sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 1;
+    sender->wait_us = RETRY_US_FIRST;
+    sender->link.device = direction == TO_NEXT ? run->told->next.device : run->told->previous.device;
+    ASSERT(sender->capacity <= PARCELS_MAX);
+    be_idle(world, run, direction);
 }
 
 void sender_add(struct world *world, struct run *run, enum direction direction, const struct parcel *parcel)
 {
     struct sender *sender = &run->sender[direction];
-    if (sender->capacity == 0) {
-        sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 1;
-        sender->wait_us = RETRY_US_FIRST;
-        ASSERT(sender->capacity <= PARCELS_MAX);
-    }
-    ASSERT(sender->started && sender->count < sender->capacity);
+    ASSERT(sender->count < sender->capacity);
     sender->item[(sender->first + sender->count++) % sender->capacity] = *parcel;
     send_first(world, run, direction);
 }

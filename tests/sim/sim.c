@@ -1,10 +1,8 @@
 #include "tests/sim/sim.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/json.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/state.h"

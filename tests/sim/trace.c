@@ -1,6 +1,5 @@
 #include "tests/sim/trace.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 

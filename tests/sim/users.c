@@ -137,7 +137,6 @@ static void look_after(struct world *world, struct user_job *job)
     }
     job->id = row->id;
     if (job_state_ended(row->state) && !job->ended) {
-        job->ended_us = world->now_us;
         memcpy(job->message, row->message, sizeof(job->message));
     }
     job->ended = job_state_ended(row->state);

@@ -26,7 +26,6 @@ struct user_job {
     bool asking; /* a call is under way */
     bool ended;
     int state; /* enum job_state: how it ended */
-    int64_t ended_us;
     char message[MESSAGE_SIZE];
     struct wish wish[WISHES_MAX];
     size_t wish_count;

@@ -283,6 +283,16 @@ class Fleet:
     def job(self, job):
         return self.get(f"/v1/jobs/{job['id']}")
 
+    def stages(self, seen):
+        """Of the plan that the job had when it was seen so."""
+        return self.get(f"/v1/jobs/{seen['id']}/plans/{seen['generation']}")["stages"]
+
+    def agent_of(self, job, stage):
+        """The agent that runs the stage now; -1: the last stage."""
+        device = self.stages(self.job(job))[stage]["device"]
+        name = self.get(f"/v1/devices/{device}")["name"]
+        return next(agent for agent in self.agents if agent.name == name and agent.running())
+
     def wait_for_devices(self, count, state="online"):
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:

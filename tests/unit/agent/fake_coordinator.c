@@ -401,14 +401,13 @@ static void *serve(void *arg)
     }
 }
 
-struct fake_coordinator *fake_start(const struct fake_script *script, const struct tiny_data *train,
-                                    const struct tiny_data *test)
+struct fake_coordinator *fake_start(const struct fake_script *script)
 {
     struct fake_coordinator *fake = calloc(1, sizeof(*fake));
     assert_non_null(fake);
     fake->script = *script;
-    fake->train = train;
-    fake->test = test;
+    fake->train = &tiny_job()->train;
+    fake->test = &tiny_job()->test;
     tiny_result_init(&fake->result);
     fake->stop_fd = eventfd(0, EFD_CLOEXEC);
     fake->over_fd = eventfd(0, EFD_CLOEXEC);

@@ -30,8 +30,7 @@ struct fake_script {
 };
 
 struct fake_coordinator;
-struct fake_coordinator *fake_start(const struct fake_script *script, const struct tiny_data *train,
-                                    const struct tiny_data *test);
+struct fake_coordinator *fake_start(const struct fake_script *script);
 const char *fake_url(const struct fake_coordinator *fake);
 /* Wait until a round of the present generation is committed (a minute at most). */
 void fake_wait_for_commit(struct fake_coordinator *fake);

@@ -14,9 +14,6 @@
 #include "tests/unit/agent/fake_coordinator.h"
 #include "tests/unit/agent/tiny.h"
 
-static struct tiny_data train_data, test_data;
-static struct tiny_result expected;
-
 struct agent {
     struct config config;
     struct identity identity;
@@ -73,17 +70,23 @@ static void same_numbers(const double *actual, const double *wanted)
     }
 }
 
-/* Every second agent computes `slowdown` times slower; 0: all of them 150 times, so that a stop, or the loss of one of
- * them (an index, or NOBODY) behind the first round, comes in time. */
 #define NOBODY SIZE_MAX
+/* Where a stop, a loss or the end of a round is to come in time: what a step of all units takes at least, and how much
+ * slower it is made at least: in a build whose arithmetic is slow, messages take longer, too. */
+#define SLOW_STEP_SECONDS 0.025
+#define SLOWDOWN_MIN 40
 
+/* Every second agent computes `slowdown` times slower; 0: all of them so much that a stop, or the loss of one of them
+ * (an index, or NOBODY) behind the first round, comes in time, however fast this build computes. */
 static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown, int64_t threads,
                           size_t lost)
 {
     struct agent agent[FAKE_AGENTS_MAX];
-    struct fake_coordinator *fake = fake_start(script, &train_data, &test_data);
+    const struct tiny_result *expected = &tiny_job()->expected;
+    const double slow = fmax(SLOWDOWN_MIN, SLOW_STEP_SECONDS / tiny_job()->step_seconds);
+    struct fake_coordinator *fake = fake_start(script);
     for (size_t i = 0; i < script->agent_count; i++) {
-        const double factor = slowdown == 0 ? 150 : i % 2 == 1 ? slowdown : 1;
+        const double factor = slowdown == 0 ? slow : i % 2 == 1 ? slowdown : 1;
         start_agent(&agent[i], directory, i, fake_url(fake), factor, threads);
     }
     if (lost != NOBODY) {
@@ -102,11 +105,11 @@ static void play_and_lose(const char *directory, const struct fake_script *scrip
     assert_null(problem);
     const struct tiny_result *result = fake_result(fake);
     for (size_t unit = 0; unit < TINY_UNITS; unit++) {
-        assert_string_equal(result->unit_sha256[unit], expected.unit_sha256[unit]);
+        assert_string_equal(result->unit_sha256[unit], expected->unit_sha256[unit]);
     }
-    same_numbers(result->loss, expected.loss);
-    same_numbers(result->test_loss, expected.test_loss);
-    same_numbers(result->test_accuracy, expected.test_accuracy);
+    same_numbers(result->loss, expected->loss);
+    same_numbers(result->test_loss, expected->test_loss);
+    same_numbers(result->test_accuracy, expected->test_accuracy);
     int64_t version = 0;
     for (size_t i = 0; i < script->generation_count; i++) {
         assert_true(fake_stopped_at(fake, i) >= version);
@@ -220,18 +223,9 @@ static void without_the_last_agent_the_others_go_on_from_its_replicas(void **sta
     lose(*state, 2);
 }
 
-static int prepare(void **state)
-{
-    (void)state;
-    log_set_level(LOG_LEVEL_ERROR);
-    tiny_make_data(&train_data, TINY_SAMPLES, 1);
-    tiny_make_data(&test_data, TINY_TESTS, 2);
-    tiny_reference(&train_data, &test_data, &expected);
-    return 0;
-}
-
 int main(void)
 {
+    log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
         test_with_directory(one_agent_trains_as_one_process),
         test_with_directory(two_agents_come_to_the_same_bits),
@@ -243,5 +237,5 @@ int main(void)
         test_with_directory(without_the_middle_agent_the_others_go_on_from_its_replicas),
         test_with_directory(without_the_last_agent_the_others_go_on_from_its_replicas),
     };
-    return cmocka_run_group_tests(tests, prepare, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #define JOB "job_00000000000000000000000001"
 #define WAIT_NS INT64_C(20000000000)
 
-static struct tiny_data train_data, test_data;
 static struct holding list[HOLDINGS_MAX];
 
 /* What a target has, and what it answers. */
@@ -98,7 +97,7 @@ static void wait_until(struct bench *bench, bool (*done)(const struct bench *ben
 static void open_bench(struct bench *bench, const char *directory)
 {
     const struct job_spec spec = tiny_spec();
-    struct stage_config config = tiny_whole(&spec, &train_data, &test_data);
+    struct stage_config config = tiny_whole(&spec);
     struct err err = {0};
     memset(bench, 0, sizeof(*bench));
     (void)pthread_mutex_init(&bench->lock, NULL);
@@ -291,8 +290,6 @@ static int prepare(void **state)
 {
     (void)state;
     log_set_level(LOG_LEVEL_ERROR);
-    tiny_make_data(&train_data, TINY_SAMPLES, 1);
-    tiny_make_data(&test_data, TINY_TESTS, 2);
     return 0;
 }
 

@@ -207,6 +207,24 @@ static void the_same_bytes_are_kept_under_another_version(void **state)
     }
 }
 
+static void a_repeat_of_what_was_cut_off_holds_on_to_nothing(void **state)
+{
+    const char *directories[] = {NULL, *state};
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot_store *store AUTO(snapshot_store_free) = make(directories[i]);
+        const struct snapshot_waiter waiter = {0};
+        struct err err = {0};
+        keep(store, 3, 0, "frozen");
+        snapshot_cut(store, &job, 2, 3);
+        const struct holding late = describe(&job, 1, 4, 0, "frozen");
+        assert_int_equal(snapshot_keep_same(store, &late, SNAPSHOT_REPLICA, &waiter, &err), ERR_STALE);
+        snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
+        snapshot_flush(store);
+        assert_int_equal(snapshot_count_bytes(store, SNAPSHOT_OWN, false, &job, 1).held, 0);
+        assert_int_equal(count_files(*state), 0);
+    }
+}
+
 static void an_older_generation_replaces_nothing(void **state)
 {
     (void)state;
@@ -395,6 +413,27 @@ static void files_survive_the_store_and_damaged_ones_do_not(void **state)
     snapshot_store_free(&store);
 }
 
+static void one_that_cannot_be_read_is_held_no_longer(void **state)
+{
+    struct snapshot_store *store AUTO(snapshot_store_free) = make(*state);
+    char name[256];
+    char read[4];
+    struct err err = {0};
+    keep(store, 3, 0, "lost");
+    keep(store, 3, 1, "there");
+    const struct holding lost = describe(&job, 1, 3, 0, "lost");
+    name_of(&lost, name);
+    const struct test_path directory = test_path_in(*state, JOB);
+    assert_int_equal(unlink(test_path_in(directory.text, name).text), 0);
+    const struct snapshot *snapshot = snapshot_get(store, JOB, 3, 0);
+    const uint64_t before = snapshot_revision(store, NULL);
+    assert_int_equal(snapshot_read(snapshot, 0, read, 4, &err), ERR_NOT_FOUND);
+    snapshot_put_back(snapshot);
+    assert_true(snapshot_revision(store, NULL) > before);
+    assert_int_equal(snapshot_list(store, list), 1);
+    expect(store, 3, 1, "there");
+}
+
 static void two_agents_cannot_share_a_directory(void **state)
 {
     struct snapshot_store *store = make(*state);
@@ -445,6 +484,7 @@ int main(void)
         test_with_directory(one_that_is_being_sent_survives_its_drop),
         test_with_directory(one_that_is_kept_again_while_the_first_is_being_sent_stays),
         test_with_directory(the_same_bytes_are_kept_under_another_version),
+        test_with_directory(a_repeat_of_what_was_cut_off_holds_on_to_nothing),
         cmocka_unit_test(an_older_generation_replaces_nothing),
         test_with_directory(what_is_cut_off_goes_and_does_not_come_back),
         cmocka_unit_test(there_is_a_bound),
@@ -453,6 +493,7 @@ int main(void)
         cmocka_unit_test(bytes_are_counted_by_origin_and_generation),
         cmocka_unit_test(a_block_comes_back_while_blocks_are_retained),
         test_with_directory(files_survive_the_store_and_damaged_ones_do_not),
+        test_with_directory(one_that_cannot_be_read_is_held_no_longer),
         test_with_directory(two_agents_cannot_share_a_directory),
         test_with_directory(a_full_disk_keeps_the_blob_in_memory),
     };

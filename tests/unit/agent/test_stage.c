@@ -5,13 +5,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
 
-static struct tiny_data train_data, test_data;
-
-static struct stage_config whole(const struct job_spec *spec)
-{
-    return tiny_whole(spec, &train_data, &test_data);
-}
-
 static struct stage *make(const struct stage_config *config)
 {
     struct stage *stage = tiny_stage(config);
@@ -47,7 +40,7 @@ static void numbers_that_do_not_fit_the_model_are_refused(void **state)
 {
     (void)state;
     struct job_spec spec = tiny_spec();
-    const struct stage_config right = whole(&spec);
+    const struct stage_config right = tiny_whole(&spec);
     struct stage_config config = right;
     config.end = TINY_UNITS + 1;
     expect_refused(&config);
@@ -81,7 +74,7 @@ static void a_loss_that_is_not_finite_ends_the_loop_as_diverged(void **state)
     (void)state;
     struct job_spec spec = tiny_spec();
     spec.learning_rate.value = 1e30;
-    const struct stage_config config = whole(&spec);
+    const struct stage_config config = tiny_whole(&spec);
     struct stage *stage = make(&config);
     struct err err = {0};
     assert_int_equal(run(stage, &err), ERR_DIVERGED);
@@ -93,13 +86,14 @@ static void a_loss_that_is_not_finite_ends_the_loop_as_diverged(void **state)
 static void a_label_outside_the_classes_is_told(void **state)
 {
     (void)state;
+    const struct tiny_data *right = &tiny_job()->train;
     static struct tiny_data bad;
-    bad = train_data;
+    bad = *right;
     const int32_t wrong = 4;
-    unsigned char *labels = bad.file + (train_data.labels - train_data.file);
+    unsigned char *labels = bad.file + (right->labels - right->file);
     memcpy(labels + 5 * sizeof(wrong), &wrong, sizeof(wrong));
     struct job_spec spec = tiny_spec();
-    struct stage_config config = whole(&spec);
+    struct stage_config config = tiny_whole(&spec);
     config.data.train_labels = labels;
     struct stage *stage = make(&config);
     struct err err = {0};
@@ -111,7 +105,7 @@ static void a_cancelled_stage_gives_up(void **state)
 {
     (void)state;
     struct job_spec spec = tiny_spec();
-    const struct stage_config config = whole(&spec);
+    const struct stage_config config = tiny_whole(&spec);
     struct stage *stage = make(&config);
     struct err err = {0};
     stage_cancel(stage);
@@ -125,7 +119,7 @@ static void a_stop_keeps_the_state_of_a_whole_step(void **state)
 {
     (void)state;
     struct job_spec spec = tiny_spec();
-    const struct stage_config config = whole(&spec);
+    const struct stage_config config = tiny_whole(&spec);
     struct stage *stage = make(&config);
     const struct stage_listener listener = {.metric = ignore};
     int64_t version = -1;
@@ -140,7 +134,7 @@ static void measurements_cover_each_unit(void **state)
 {
     (void)state;
     struct job_spec spec = tiny_spec();
-    const struct stage_config config = whole(&spec);
+    const struct stage_config config = tiny_whole(&spec);
     struct stage *stage = make(&config);
     static struct heartbeat heartbeat;
     struct err err = {0};
@@ -158,14 +152,6 @@ static void measurements_cover_each_unit(void **state)
     stage_release(&stage);
 }
 
-static int prepare(void **state)
-{
-    (void)state;
-    tiny_make_data(&train_data, TINY_SAMPLES, 1);
-    tiny_make_data(&test_data, TINY_TESTS, 2);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,5 +162,5 @@ int main(void)
         cmocka_unit_test(a_stop_keeps_the_state_of_a_whole_step),
         cmocka_unit_test(measurements_cover_each_unit),
     };
-    return cmocka_run_group_tests(tests, prepare, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

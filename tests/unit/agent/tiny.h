@@ -22,15 +22,13 @@ struct tiny_data {
     const unsigned char *inputs, *labels;
 };
 void tiny_make_data(struct tiny_data *out, size_t samples, uint32_t seed);
-
 /* batch 16 in 4 micro-batches, TINY_STEPS steps, an evaluation every second epoch of 4 steps. Without description. */
 struct job_spec tiny_spec(void);
 json_t *tiny_description(void); /* owned by the caller */
 struct model *tiny_model(void);
 
-/* The one stage of a pipeline that is not cut. All is borrowed. */
-struct stage_config tiny_whole(const struct job_spec *spec, const struct tiny_data *train,
-                               const struct tiny_data *test);
+/* The one stage of a pipeline that is not cut, with the data sets of tiny_job. spec is borrowed. */
+struct stage_config tiny_whole(const struct job_spec *spec);
 /* A stage of the tiny model at version 0. */
 struct stage *tiny_stage(const struct stage_config *config);
 
@@ -41,9 +39,17 @@ struct tiny_result {
     double test_loss[TINY_STEPS + 1]; /* by version; NAN where there is no evaluation */
     double test_accuracy[TINY_STEPS + 1];
 };
-void tiny_reference(const struct tiny_data *train, const struct tiny_data *test, struct tiny_result *out);
 void tiny_result_init(struct tiny_result *out);
 /* A metric goes where it belongs. */
 void tiny_result_add(struct tiny_result *out, const struct metric *metric);
+
+/* The job, made by the first call: its data sets, what one device comes to, and the least that one step took there. One
+ * thread. */
+struct tiny_job {
+    struct tiny_data train, test;
+    struct tiny_result expected;
+    double step_seconds;
+};
+const struct tiny_job *tiny_job(void);
 
 #endif

@@ -55,6 +55,15 @@ static void add(struct room *room, const char *type, const char *text)
     assert_ok(event_stream_add(room->stream, &action, &err), &err);
 }
 
+/* An event whose message takes most space: each character of it is escaped. */
+static void add_longest(struct room *room, const char *type)
+{
+    char text[MESSAGE_SIZE];
+    memset(text, '\x01', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    add(room, type, text);
+}
+
 static void publish(struct room *room)
 {
     struct err err = {0};
@@ -225,12 +234,9 @@ static void ids_rise_even_if_the_clock_goes_back(void **state)
 static void the_longest_message_fits_whatever_its_characters(void **state)
 {
     static struct room room;
-    char text[MESSAGE_SIZE];
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
     open_room(&room, *state, 1);
     int fd = listen_behind(&room, NULL);
-    add(&room, "a_type_that_is_as_long_as_one_can_possibly_be___", text);
+    add_longest(&room, "a_type_that_is_as_long_as_one_can_possibly_be___");
     publish(&room);
     assert_holds(desk_read(room.desk, fd, "}\n\n"), "\\u0001\"");
     close(fd);
@@ -270,14 +276,11 @@ static void streams_end_with_the_program(void **state)
 static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
 {
     static struct room room;
-    char text[MESSAGE_SIZE];
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
     open_room(&room, *state, 1);
     int fd = listen_behind(&room, NULL);
     for (int round = 0; round < 20 && event_stream_readers(room.stream) > 0; round++) {
         for (int i = 0; i < 1000; i++) {
-            add(&room, "flood", text);
+            add_longest(&room, "flood");
         }
         publish(&room);
         desk_run(room.desk);
@@ -300,13 +303,10 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
 static void a_reader_that_stands_still_is_not_looked_at_all_the_time(void **state)
 {
     static struct room room;
-    char text[MESSAGE_SIZE];
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
     open_room(&room, *state, 1);
     int fd = listen_behind(&room, NULL);
     for (int i = 0; i < 8000; i++) {
-        add(&room, "flood", text);
+        add_longest(&room, "flood");
         if (i % 500 == 499) {
             publish(&room);
             desk_run(room.desk);

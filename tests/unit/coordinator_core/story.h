@@ -23,6 +23,8 @@ void story_work(struct world *world, int64_t ms);
 void story_run(struct world *world, char id[ID_SIZE], int64_t steps);
 /* Devices a, b and c run such a job and have trained so many rounds of it. */
 void story_train(struct world *world, char id[ID_SIZE], int64_t steps, int64_t rounds);
+/* The agent reports that the units of its stage take `seconds` each, forward and backward. */
+void story_measure(struct world *world, struct agent *agent, double seconds);
 /* Ask for three stages with these borders. */
 void story_replan(struct world *world, const char *id, int64_t first, int64_t second);
 /* Each agent that runs follows, trains a step, stores a unit if `upload` says so, and beats: once. */

@@ -125,12 +125,39 @@ static void a_question_without_an_answer_says_why(void **state)
     assert_state(world, id, JOB_RUNNING); /* questions change nothing */
 }
 
+/* Better with a device that is to be avoided than not at all: so it is done, and so it is answered. */
+static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = world_spec("j", 100);
+    spec.devices_min = 2;
+    (void)world_agent(world, "a", 10);
+    (void)world_agent(world, "b", 10);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world->reports = true;
+    world->agent[1].cut = true;
+    for (int i = 0; i < 200 && world_job(world, id)->generation == 1; i++) {
+        story_work(world, 100);
+    }
+    assert_int_equal(core_job_plan(world->core, id)->reason, PLAN_LINK);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
+    struct plan_question question = {.without_count = 0};
+    memcpy(question.job.text, id, ID_SIZE);
+    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
+    world_send(world, &event);
+    assert_int_equal(world->status, 200);
+    assert_int_equal(world->answer->preview.stage_count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(coverage_says_who_holds_what),
         STORY(every_forecast_comes_true),
         STORY(a_question_without_an_answer_says_why),
+        STORY(a_question_counts_on_those_that_are_avoided_if_need_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

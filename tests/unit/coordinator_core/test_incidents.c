@@ -9,6 +9,15 @@ static const struct incident *row_of(const struct world *world)
     return &world->rows.incident[world->rows.incident_count - 1];
 }
 
+/* A job with some steps done, of which b has started anew. */
+static void restart_b(struct world *world, char id[ID_SIZE])
+{
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    agent_restart(world, &world->agent[1]);
+    agent_beat(world, &world->agent[1]);
+}
+
 static void an_incident_has_a_time_for_each_phase(void **state)
 {
     struct world *world = *state;
@@ -67,10 +76,7 @@ static void one_incident_stays_open_through_failures_on_the_way(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_replicated(world, id, 3, 0);
-    world_train(world, 20);
-    agent_restart(world, &world->agent[1]);
-    agent_beat(world, &world->agent[1]);
+    restart_b(world, id);
     agent_restart(world, &world->agent[2]);
     agent_beat(world, &world->agent[2]);
     assert_int_equal(world->rows.incident_count, 1);
@@ -92,10 +98,7 @@ static void an_incident_survives_a_restart_of_the_coordinator(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    story_replicated(world, id, 3, 0);
-    world_train(world, 20);
-    agent_restart(world, &world->agent[1]);
-    agent_beat(world, &world->agent[1]);
+    restart_b(world, id);
     struct incident_id before = core_job_incident(world->core, id)->id;
     world_restart(world);
     assert_non_null(core_job_incident(world->core, id));

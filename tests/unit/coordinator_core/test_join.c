@@ -3,18 +3,6 @@
 
 #include "tests/unit/coordinator_core/story.h"
 
-/* The agent's units take so long each. */
-static void measure(struct world *world, struct agent *agent, double seconds)
-{
-    struct heartbeat *heartbeat = &agent->heartbeat;
-    agent_beat(world, agent);
-    for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
-        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] =
-            (struct unit_seconds){.unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
-    }
-    agent_beat_again(world, agent);
-}
-
 /* A job whose steps take seconds: `seconds` for each unit on a. */
 static void slow_job(struct world *world, char id[ID_SIZE], int64_t steps, double seconds)
 {
@@ -22,7 +10,7 @@ static void slow_job(struct world *world, char id[ID_SIZE], int64_t steps, doubl
     struct job_spec spec = world_spec("j", steps);
     story_submit(world, id, &spec);
     world_train(world, 3);
-    measure(world, a, seconds);
+    story_measure(world, a, seconds);
 }
 
 static void a_device_joins_when_it_is_worth_it(void **state)
@@ -62,7 +50,7 @@ static void a_move_pays_for_itself_before_the_next(void **state)
     struct agent *b = world_agent(world, "b", 10);
     world_settle(world);
     assert_int_equal(world_job(world, id)->generation, 2);
-    measure(world, b, 0.1);
+    story_measure(world, b, 0.1);
     (void)world_agent(world, "c", 1000);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_state(world, id, JOB_RUNNING);

@@ -135,27 +135,15 @@ static void first_cuts_need_their_number_of_devices(void **state)
     assert_int_equal(world_plan(world, id, 1)->stage[0].end, 2);
 }
 
-/* Report that the units of a device's stage take `seconds` each, forward and backward. */
-static void measure(struct world *world, struct agent *agent, double seconds)
-{
-    struct heartbeat *heartbeat = &agent->heartbeat;
-    agent_beat(world, agent);
-    for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
-        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] =
-            (struct unit_seconds){.unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
-    }
-    agent_beat_again(world, agent);
-}
-
 static void measured_times_win_over_predicted_ones(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 5);
     /* conv1 and conv2 are slow on a and b; c, with three units, is fast. */
-    measure(world, &world->agent[0], 1);
-    measure(world, &world->agent[1], 1);
-    measure(world, &world->agent[2], 0.001);
+    story_measure(world, &world->agent[0], 1);
+    story_measure(world, &world->agent[1], 1);
+    story_measure(world, &world->agent[2], 0.001);
     const struct plan *plan = core_job_plan(world->core, id);
     assert_close(&plan->stage[0].measured_forward_seconds, &(double){1}, 1, 1e-12);
     assert_close(&plan->stage[2].measured_forward_seconds, &(double){0.003}, 1, 1e-9);
@@ -237,7 +225,7 @@ static void extreme_measurements_leave_finite_numbers(void **state)
     story_train(world, id, 100, 5);
     for (size_t i = 0; i < 3; i++) {
         struct agent *agent = &world->agent[i];
-        measure(world, agent, 5e-324);
+        story_measure(world, agent, 5e-324);
         agent->heartbeat.update_seconds = 5e-324;
         agent->heartbeat.metric_count = 1;
         agent->heartbeat.metric[0] = (struct metric){.step = 1, .name = METRIC_STEP_SECONDS, .value = 5e-324};

@@ -3,11 +3,11 @@
 
 #include "tests/unit/coordinator_core/story.h"
 
-/* Train until stage 0 has opened a round to neighbors; nobody has sent anything yet. */
-static void open_round(struct world *world)
+/* Train until stage 0 has opened a round of the kind; nobody has sent anything yet. */
+static void open_round(struct world *world, int kind)
 {
     struct agent *a = &world->agent[0];
-    while (a->round[AGENT_NEIGHBOR].open == 0) {
+    while (a->round[kind].open == 0) {
         assert_true(agent_step(world, a));
     }
     agent_beat(world, a);
@@ -68,7 +68,7 @@ static void a_round_is_committed_when_two_devices_hold_every_unit(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     assert_int_equal(world->heartbeat_reply.neighbor.version, 5);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
     catch_up(world);
@@ -91,7 +91,7 @@ static void only_stage_0_opens_a_round(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     world->agent[1].round[AGENT_NEIGHBOR].open = 9;
     agent_beat(world, &world->agent[1]);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
@@ -104,7 +104,7 @@ static void copies_that_differ_commit_nothing(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     catch_up(world);
     send_all(world);
     agent_beat(world, &world->agent[0]);
@@ -124,7 +124,7 @@ static void a_round_that_takes_too_long_is_abandoned_and_the_next_one_may_begin(
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     struct agent *a = &world->agent[0];
     int64_t round_ms = world_job(world, id)->deadlines.round_ms;
     assert_in_range(round_ms, 10000, 12000);
@@ -135,7 +135,7 @@ static void a_round_that_takes_too_long_is_abandoned_and_the_next_one_may_begin(
     }
     assert_int_equal(a->round[AGENT_NEIGHBOR].marked, 5);
     assert_int_equal(a->round[AGENT_NEIGHBOR].open, 0); /* the reply said so */
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     assert_true(a->round[AGENT_NEIGHBOR].open > 5);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
@@ -148,7 +148,7 @@ static void a_new_generation_abandons_the_round(void **state)
     while (committed(world, id) == 0 || world_job(world, id)->version == 0) {
         story_round(world, false);
     }
-    open_round(world); /* of 10 */
+    open_round(world, AGENT_NEIGHBOR); /* of 10 */
     catch_up(world);
     while (world_units(world, id) == 5) {
         assert_true(agent_replicate(world, &world->agent[0]));
@@ -162,7 +162,7 @@ static void a_new_generation_abandons_the_round(void **state)
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
     assert_int_equal(world->heartbeat_reply.center.state, ROUND_ABANDONED);
     world_settle(world);
-    open_round(world); /* the steps come again, and so do their rounds */
+    open_round(world, AGENT_NEIGHBOR); /* the steps come again, and so do their rounds */
     assert_int_equal(world->heartbeat_reply.neighbor.version, 6);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
@@ -206,7 +206,7 @@ static void the_start_stays_until_a_later_version_is_committed(void **state)
             assert_true(told->drop[d].below_version <= start);
         }
     }
-    open_round(world); /* of start + 1: redundancy comes back at once */
+    open_round(world, AGENT_NEIGHBOR); /* of start + 1: redundancy comes back at once */
     assert_int_equal(world->agent[0].round[AGENT_NEIGHBOR].open, start + 1);
     catch_up(world);
     send_all(world);
@@ -246,11 +246,7 @@ static void a_round_to_the_center_waits_for_the_devices_word(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 0, 5);
-    struct agent *a = &world->agent[0];
-    while (a->round[AGENT_CENTER].open == 0) {
-        assert_true(agent_step(world, a));
-    }
-    agent_beat(world, a);
+    open_round(world, AGENT_CENTER);
     catch_up(world);
     send_all(world);
     assert_int_equal(world_units(world, id), 5);
@@ -265,10 +261,7 @@ static void a_blob_with_another_hash_than_reported_is_refused(void **state)
     char id[ID_SIZE];
     story_replicated(world, id, 0, 5);
     struct agent *a = &world->agent[0];
-    while (a->round[AGENT_CENTER].open == 0) {
-        assert_true(agent_step(world, a));
-    }
-    agent_beat(world, a);
+    open_round(world, AGENT_CENTER);
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = a->id}};
     event.blob_stored.unit = (struct center_unit){.generation = 1, .version = 5, .bytes = 1000, .sha256 = "other"};
     memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
@@ -323,7 +316,7 @@ static void an_open_round_survives_a_restart_of_the_coordinator(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 5);
-    open_round(world);
+    open_round(world, AGENT_NEIGHBOR);
     catch_up(world);
     for (int blob = 0; blob < 3; blob++) {
         assert_true(agent_replicate(world, &world->agent[2]));

@@ -29,6 +29,15 @@ static void others_beat(struct world *world, const struct agent *except, int64_t
     }
 }
 
+/* The plan is on the other two of three devices. */
+static void assert_left_out(const struct plan *plan, const struct agent *agent)
+{
+    assert_int_equal(plan->stage_count, 2);
+    for (size_t s = 0; s < 2; s++) {
+        assert_string_not_equal(plan->stage[s].device.text, agent->id.text);
+    }
+}
+
 static void a_dead_device_whose_socket_is_refused_is_out_at_once(void **state)
 {
     struct world *world = *state;
@@ -130,12 +139,8 @@ static void between_two_that_live_the_link_is_to_blame(void **state)
         }
         world_pass(world, 100);
     }
-    const struct plan *plan = world_plan(world, id, 2);
-    assert_int_equal(plan->reason, PLAN_LINK);
-    assert_int_equal(plan->stage_count, 2); /* the later of the two is left out */
-    for (size_t s = 0; s < 2; s++) {
-        assert_string_not_equal(plan->stage[s].device.text, c->id.text);
-    }
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_LINK);
+    assert_left_out(world_plan(world, id, 2), c); /* the later of the two */
     const struct incident *incident = core_job_incident(world->core, id);
     assert_int_equal(incident->cause, INCIDENT_LINK);
     assert_int_equal(incident->device_count, 2); /* the pair */
@@ -273,10 +278,7 @@ static void the_stage_that_holds_work_is_left_out(void **state)
     const struct plan *plan = world_plan(world, id, 2);
     assert_non_null(plan);
     assert_int_equal(plan->reason, PLAN_STALLED);
-    assert_int_equal(plan->stage_count, 2);
-    for (size_t s = 0; s < 2; s++) {
-        assert_string_not_equal(plan->stage[s].device.text, b->id.text);
-    }
+    assert_left_out(plan, b);
     assert_false(world_job(world, id)->stalled);
     assert_int_equal(core_job_incident(world->core, id)->cause, INCIDENT_STALLED);
 }
@@ -414,11 +416,7 @@ static void no_plan_takes_a_device_that_owes_an_answer(void **state)
     assert_int_equal(state_of(world, b), DEVICE_ONLINE);
     agent_fail(c, "data");
     agent_beat(world, c);
-    const struct plan *plan = world_plan(world, id, 2);
-    assert_int_equal(plan->stage_count, 2);
-    for (size_t s = 0; s < 2; s++) {
-        assert_string_not_equal(plan->stage[s].device.text, b->id.text);
-    }
+    assert_left_out(world_plan(world, id, 2), b);
 }
 
 /* Poison is what the job does to itself: devices that die one after the other are none. */

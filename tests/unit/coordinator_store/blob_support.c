@@ -162,6 +162,14 @@ static int compare(struct blob_reader *reader, uint64_t seed, uint64_t size, str
     return rc;
 }
 
+int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err)
+{
+    struct blob_reader *reader = NULL;
+    int rc = blob_reader_open(store, sha256, &reader, size, err);
+    blob_reader_close(&reader);
+    return rc;
+}
+
 bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size, struct err *err)
 {
     struct blob_reader *reader = NULL;

@@ -48,6 +48,8 @@ void content_sha256(uint64_t seed, uint64_t size, char out[BLOB_SHA256_SIZE]);
 struct blob_store *store_open(const char *directory);
 /* Upload content(seed, size) in pieces and wait: the code of the outcome. sha256: out. */
 int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE], struct err *err);
+/* Whether the blob is there, and its size: as blob_reader_open. */
+int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
 /* Whether the blob is there and holds exactly content(seed, size). false: err says what is wrong. */
 bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size, struct err *err);
 /* Whether SQLite finds nothing wrong with a file that no store has open. */

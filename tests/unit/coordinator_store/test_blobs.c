@@ -79,7 +79,7 @@ static void a_blob_that_nobody_wrote_is_not_found(void **state)
     struct err err = {0};
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
-    assert_int_equal(blob_stat(store, EMPTY_SHA256, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(store_stat(store, EMPTY_SHA256, &size, &err), ERR_NOT_FOUND);
     assert_int_equal(blob_reader_open(store, "no hash at all", &reader, &size, &err), ERR_NOT_FOUND);
     assert_holds(err.text, "no hash at all");
     assert_null(reader);
@@ -98,13 +98,13 @@ static void a_blob_does_not_exist_before_it_is_finished(void **state)
     uint64_t size = 0;
     assert_ok(blob_upload_open(store, sha256, 2 * MIB, &upload, &err), &err);
     assert_ok(blob_upload_write_all(upload, data, 2 * MIB, &err), &err);
-    assert_int_equal(blob_stat(store, sha256, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(store_stat(store, sha256, &size, &err), ERR_NOT_FOUND);
     struct outcome outcome;
     outcome_init(&outcome);
     blob_upload_finish(upload, outcome_set, &outcome);
     assert_int_equal(outcome_wait(&outcome), 0);
     assert_int_equal(outcome.size, 2 * MIB);
-    assert_ok(blob_stat(store, sha256, &size, &err), &err);
+    assert_ok(store_stat(store, sha256, &size, &err), &err);
     assert_int_equal(size, 2 * MIB);
     outcome_done(&outcome);
     free(data);
@@ -125,8 +125,8 @@ static void content_that_is_not_what_was_announced_is_refused(void **state)
     assert_holds(outcome.err.text, EMPTY_SHA256);
     assert_holds(outcome.err.text, outcome.sha256);
     uint64_t size = 0;
-    assert_int_equal(blob_stat(store, EMPTY_SHA256, &size, &err), ERR_NOT_FOUND);
-    assert_int_equal(blob_stat(store, outcome.sha256, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(store_stat(store, EMPTY_SHA256, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(store_stat(store, outcome.sha256, &size, &err), ERR_NOT_FOUND);
     outcome_done(&outcome);
     blob_close(&store);
 }
@@ -220,7 +220,7 @@ static void uploads_that_are_open_when_the_store_closes_are_dropped(void **state
     assert_int_equal(statistics.blobs, 1);
     assert_int_equal(statistics.bytes, 3 * MIB);
     uint64_t size = 0;
-    assert_ok(blob_stat(store, outcome.sha256, &size, &err), &err);
+    assert_ok(store_stat(store, outcome.sha256, &size, &err), &err);
     outcome_done(&outcome);
     free(data);
     blob_close(&store);
@@ -302,7 +302,7 @@ static void a_deleted_blob_is_gone_and_its_open_reader_is_told(void **state)
     assert_int_equal(blob_read(reader, MIB, &byte, 1, &count, &err), ERR_NOT_FOUND);
     assert_holds(err.text, "deleted");
     blob_reader_close(&reader);
-    assert_int_equal(blob_stat(store, sha256, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(store_stat(store, sha256, &size, &err), ERR_NOT_FOUND);
     assert_true(store_holds(store, other, 2, 3 * MIB, &err));
     struct blob_statistics statistics;
     blob_statistics(store, &statistics);
@@ -370,7 +370,7 @@ static void a_sweep_visits_every_blob_and_removes_what_nothing_refers_to(void **
     blob_statistics(store, &statistics);
     assert_int_equal(statistics.blobs, 1);
     uint64_t size = 0;
-    assert_ok(blob_stat(store, kept, &size, &err), &err);
+    assert_ok(store_stat(store, kept, &size, &err), &err);
     blob_close(&store);
 }
 

@@ -130,7 +130,7 @@ static void *watch(void *arg)
         struct err err = {0};
         blob_statistics(worker->scene->store, &statistics);
         worker->scene->wrong += statistics.blobs < STABLE;
-        worker->scene->wrong += blob_stat(worker->scene->store, worker->scene->stable[0], &size, &err) != 0;
+        worker->scene->wrong += store_stat(worker->scene->store, worker->scene->stable[0], &size, &err) != 0;
     }
     return NULL;
 }

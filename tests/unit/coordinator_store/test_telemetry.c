@@ -1,7 +1,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,7 +149,6 @@ static void names_that_are_too_long_are_refused(void **state)
     assert_int_equal(state_metric(store, "j", 1, name, 1, &err), ERR_LIMIT);
     assert_holds(err.text, "metric 'nnn");
     assert_int_equal(state_metric(store, name, 1, "loss", 1, &err), ERR_LIMIT);
-    assert_int_equal(state_measurement(store, 1, name, "j", 1, 1, 1, &err), ERR_LIMIT);
     state_close(&store);
 }
 
@@ -176,35 +174,6 @@ static void the_metrics_of_a_deleted_job_are_gone_flushed_or_not(void **state)
     state_close(&store);
 }
 
-/* The rows of a query of one number, from a store that is closed. */
-static int64_t query(const char *directory, const char *text)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    assert_int_equal(sqlite3_open(test_path_in(directory, "state.db").text, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &statement, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    int64_t value = sqlite3_column_int64(statement, 0);
-    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    return value;
-}
-
-static void measurements_keep_a_bounded_history(void **state)
-{
-    struct state_store *store = open_state(state);
-    struct err err = {0};
-    for (int64_t i = 1; i <= 100100; i++) {
-        assert_ok(state_measurement(store, i, "dev_1", "job_1", i % 7, 0.25, 0.5, &err), &err);
-    }
-    state_close(&store);
-    assert_int_equal(query(*state, "SELECT count(*) FROM measurements"), 100000);
-    assert_int_equal(query(*state, "SELECT min(wall_ms) FROM measurements"), 101);
-    assert_int_equal(query(*state, "SELECT count(*) FROM measurements WHERE device = 'dev_1' AND job = 'job_1' AND "
-                                   "unit = wall_ms % 7 AND forward_seconds = 0.25 AND backward_seconds = 0.5"),
-                     100000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,7 +183,6 @@ int main(void)
         test_with_directory(telemetry_waits_in_bounded_memory),
         test_with_directory(names_that_are_too_long_are_refused),
         test_with_directory(the_metrics_of_a_deleted_job_are_gone_flushed_or_not),
-        test_with_directory(measurements_keep_a_bounded_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,3 +192,11 @@ void raw_read_until(int fd, const char *part, char *out, size_t size)
 {
     read_on(fd, part, out, size);
 }
+
+void raw_ask(const struct serve *serve, const char *request, char *out, size_t size)
+{
+    int fd = raw_connect(serve);
+    raw_send(fd, request);
+    raw_read_all(fd, out, size);
+    close(fd);
+}

@@ -52,5 +52,7 @@ void raw_send(int fd, const char *text);
 void raw_read_all(int fd, char *out, size_t size);
 /* Read until `part` was seen. */
 void raw_read_until(int fd, const char *part, char *out, size_t size);
+/* All that the server says to one request on a connection of its own, which the server closes. */
+void raw_ask(const struct serve *serve, const char *request, char *out, size_t size);
 
 #endif

@@ -170,11 +170,8 @@ static void a_handler_sees_all_of_the_request(void **state)
 static void replies_carry_their_headers_and_no_forged_ones(void **state)
 {
     struct fixture *f = *state;
-    int fd = raw_connect(&f->serve);
-    raw_send(fd, "GET /echo/1/2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     char text[4096];
-    raw_read_all(fd, text, sizeof(text));
-    close(fd);
+    raw_ask(&f->serve, "GET /echo/1/2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", text, sizeof(text));
     assert_holds(text, "HTTP/1.1 200 OK\r\n");
     assert_holds(text, "X-Request-Id: ");
     assert_holds(text, "X-Forged: a??Set-Cookie: b\r\n");
@@ -201,11 +198,8 @@ static void unknown_paths_and_methods_are_told_apart(void **state)
     assert_string_equal(f->reply.data, "method_not_allowed");
     assert_int_equal(call(f, "OPTIONS", "/empty", NULL, 0), 405);
 
-    int fd = raw_connect(&f->serve);
-    raw_send(fd, "PATCH /empty HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     char text[4096];
-    raw_read_all(fd, text, sizeof(text));
-    close(fd);
+    raw_ask(&f->serve, "PATCH /empty HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", text, sizeof(text));
     assert_holds(text, "HTTP/1.1 405 ");
     assert_holds(text, "Allow: DELETE, GET, HEAD\r\n");
 }
@@ -348,11 +342,8 @@ static void a_refused_body_is_not_taken_for_the_next_request(void **state)
         const char *smuggled = "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n";
         (void)snprintf(request, sizeof(request), "%s /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
                        methods[i], strlen(smuggled), smuggled);
-        int fd = raw_connect(&f->serve);
-        raw_send(fd, request);
         char answer[4096];
-        raw_read_all(fd, answer, sizeof(answer));
-        close(fd);
+        raw_ask(&f->serve, request, answer, sizeof(answer));
         assert_holds(answer, "HTTP/1.1 404 ");
         assert_null(strstr(answer, "HTTP/1.1 204 "));
     }
@@ -420,11 +411,8 @@ static void it_listens_on_ipv6_too(void **state)
     }
     struct serve serve;
     serve_start(&serve, &config);
-    int fd = raw_connect(&serve);
-    raw_send(fd, "GET /echo/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     char answer[1024];
-    raw_read_all(fd, answer, sizeof(answer));
-    close(fd);
+    raw_ask(&serve, "GET /echo/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", answer, sizeof(answer));
     assert_holds(answer, "GET /echo/1/2 id=1 part=2 ");
     serve_stop(&serve);
 }

@@ -350,15 +350,14 @@ static void a_refused_upload_of_50_mb_gets_its_answer(void **state)
 static void a_client_that_asks_first_is_refused_before_it_sends(void **state)
 {
     struct fixture *f = *state;
-    int fd = raw_connect(&f->serve);
-    raw_send(fd, "PUT /sink/refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n");
     char answer[1024];
-    raw_read_all(fd, answer, sizeof(answer));
-    close(fd);
+    raw_ask(&f->serve,
+            "PUT /sink/refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n", answer,
+            sizeof(answer));
     assert_holds(answer, "HTTP/1.1 422 ");
     assert_null(strstr(answer, "100 Continue"));
 
-    fd = raw_connect(&f->serve);
+    int fd = raw_connect(&f->serve);
     raw_send(fd, "PUT /sink/count HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     raw_read_until(fd, "HTTP/1.1 100 Continue\r\n\r\n", answer, sizeof(answer));
     raw_send(fd, "hello");

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "schema/job.h"
+#include "schema/plan.h"
 #include "schema/problem.h"
 
 struct row {
@@ -38,18 +39,24 @@ static bool read_row(const char *line, struct row *row)
     return row->cell[0][0] == '`';
 }
 
-/* Call visit for every row of the document whose first cell is code; returns how many. */
-static size_t each_row(const char *path, void (*visit)(const struct row *row, void *arg), void *arg)
+/* Call visit for every row of the document's section (NULL: of all of it) whose first cell is code; returns how many.
+ */
+static size_t each_row(const char *path, const char *section, void (*visit)(const struct row *row, void *arg),
+                       void *arg)
 {
     struct err err = {0};
     BUF_AUTO struct buf text;
     buf_init(&text, 1 << 20);
     assert_ok(file_read(test_data_path(path).text, &text, &err), &err);
     size_t count = 0;
+    bool inside = !section;
     char *rest = NULL;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         struct row row;
-        if (read_row(line, &row)) {
+        if (section && strncmp(line, "## ", 3) == 0) {
+            inside = strcmp(line + 3, section) == 0;
+        }
+        if (inside && read_row(line, &row)) {
             visit(&row, arg);
             count++;
         }
@@ -76,7 +83,7 @@ static void the_document_of_errors_is_the_table_of_problems(void **state)
 {
     (void)state;
     int next = PROBLEM_NONE + 1;
-    (void)each_row("docs/errors.md", compare_problem, &next);
+    (void)each_row("docs/errors.md", NULL, compare_problem, &next);
     assert_int_equal(next, PROBLEM_COUNT);
 }
 
@@ -132,9 +139,45 @@ static void the_document_of_jobs_states_every_field_and_its_default(void **state
     (void)state;
     json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
     assert_non_null(defaults);
-    size_t rows = each_row("docs/jobs.md", compare_default, defaults);
+    size_t rows = each_row("docs/jobs.md", "Fields", compare_default, defaults);
     /* model.description is not written while there is none. */
     assert_int_equal(rows, count_leaves(defaults) + 1);
+}
+
+/* What the first cells of a section name. */
+struct named {
+    char text[2048];
+    size_t fields;
+};
+
+static void note_names(const struct row *row, void *arg)
+{
+    struct named *named = arg;
+    size_t used = strlen(named->text);
+    (void)snprintf(named->text + used, sizeof(named->text) - used, "%s, ", row->cell[0]);
+    for (const char *at = row->cell[0]; at; at = strchr(at + 1, ',')) {
+        named->fields++;
+    }
+    assert_string_not_equal(row->cell[1], "");
+}
+
+static void expect_fields(const char *section, const struct record *record)
+{
+    struct named named = {0};
+    (void)each_row("docs/jobs.md", section, note_names, &named);
+    for (size_t i = 0; i < record->field_count; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof(name), "`%s`, ", record->fields[i].name);
+        assert_holds(named.text, name);
+    }
+    assert_int_equal(named.fields, record->field_count);
+}
+
+static void the_document_of_jobs_states_every_field_of_a_job_and_a_plan(void **state)
+{
+    (void)state;
+    expect_fields("What a job shows", &job_record);
+    expect_fields("What a plan shows", &plan_record);
 }
 
 int main(void)
@@ -142,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_document_of_errors_is_the_table_of_problems),
         cmocka_unit_test(the_document_of_jobs_states_every_field_and_its_default),
+        cmocka_unit_test(the_document_of_jobs_states_every_field_of_a_job_and_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,8 @@ static void ids_sort_by_their_time(void **state)
     id_make(before, "dev_", 1769860800123, (struct rng_block){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 0}});
     id_make(after, "dev_", 1769860800124, (struct rng_block){{0, 0, 0, 0}});
     assert_true(strcmp(before, after) < 0);
+    assert_true(id_wall_ms(before) == 1769860800123);
+    assert_true(id_wall_ms(after) == 1769860800124);
 }
 
 static void every_bit_of_the_randomness_counts(void **state)

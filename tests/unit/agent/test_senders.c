@@ -1,0 +1,248 @@
+/* Senders: neighbours that are gone or say nothing; and two stages joined by their senders and servers, which allocate
+ * nothing once they run. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/peer/sender.h"
+#include "agent/runtime/stage_loop.h"
+#include "base/log.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/side.h"
+
+/* ---- counted allocations: every call of ours is linked to these, those inside shared libraries are not ---- */
+
+static atomic_ulong allocations;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    (void)atomic_fetch_add(&allocations, 1);
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    (void)atomic_fetch_add(&allocations, 1);
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    (void)atomic_fetch_add(&allocations, 1);
+    return __real_realloc(old, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    (void)atomic_fetch_add(&allocations, 1);
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* ---- neighbours in trouble ---- */
+
+static void sender_failed(void *arg, const struct err *why)
+{
+    (void)arg;
+    print_error("%s\n", why->text);
+}
+
+static struct sender *start_patient_sender(struct side *from, struct side *to, enum stage_direction direction,
+                                           int64_t peer_ms)
+{
+    struct sender_config config = {.stage = from->stage,
+                                   .direction = direction,
+                                   .peer_ms = peer_ms,
+                                   .troubles = from->troubles,
+                                   .failed = sender_failed};
+    struct sender *sender = NULL;
+    struct err err = {0};
+    (void)snprintf(config.peer.url, sizeof(config.peer.url), "%s", to->url);
+    (void)snprintf(config.peer.device.text, ID_SIZE, "dev_%s", direction == STAGE_TO_NEXT ? "next" : "previous");
+    (void)snprintf(config.peer.ticket, sizeof(config.peer.ticket), SIDE_TICKET);
+    assert_ok(sender_start(&config, &sender, &err), &err);
+    return sender;
+}
+
+static struct sender *start_sender(struct side *from, struct side *to, enum stage_direction direction)
+{
+    return start_patient_sender(from, to, direction, 20000);
+}
+
+static size_t wait_for_trouble(struct side *device, struct peer_report out[PEER_REPORTS_MAX], size_t count)
+{
+    struct cancel pause;
+    struct err err = {0};
+    assert_ok(cancel_init(&pause, &err), &err);
+    size_t found = troubles_list(device->troubles, out);
+    for (int i = 0; i < 2000 && found != count; i++) {
+        (void)cancel_wait(&pause, 5000000);
+        found = troubles_list(device->troubles, out);
+    }
+    cancel_done(&pause);
+    return found;
+}
+
+static void a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_back(void **state)
+{
+    (void)state;
+    struct side device[2];
+    struct peer_report report[PEER_REPORTS_MAX];
+    side_open(&device[0], 0, NULL);
+    side_open(&device[1], 1, NULL);
+    struct sender *sender = start_sender(&device[0], &device[1], STAGE_TO_NEXT);
+    const struct address listened = *peer_server_address(device[1].server);
+    peer_server_close(&device[1].server);
+    /* Nothing is to be sent: it asks. */
+    assert_int_equal(wait_for_trouble(&device[0], report, 1), 1);
+    assert_string_equal(report[0].device.text, "dev_next");
+    assert_int_equal(report[0].kind, PEER_REFUSED);
+    struct err err = {0};
+    assert_ok(peer_server_open(&listened, device[1].access, device[1].snapshots, &device[1].server, &err), &err);
+    assert_int_equal(wait_for_trouble(&device[0], report, 0), 0);
+    stage_cancel(device[0].stage);
+    sender_free(&sender);
+    side_close(&device[0]);
+    side_close(&device[1]);
+}
+
+static void a_neighbour_that_says_nothing_stalls(void **state)
+{
+    (void)state;
+    struct side device;
+    struct side silent = {.url = ""};
+    struct peer_report report[PEER_REPORTS_MAX];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    (void)snprintf(silent.url, sizeof(silent.url), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    side_open(&device, 0, NULL);
+    struct sender *sender = start_patient_sender(&device, &silent, STAGE_TO_NEXT, 300);
+    assert_int_equal(wait_for_trouble(&device, report, 1), 1);
+    assert_int_equal(report[0].kind, PEER_STALLED);
+    stage_cancel(device.stage);
+    sender_free(&sender);
+    (void)close(fd);
+    side_close(&device);
+}
+
+/* ---- two stages ---- */
+
+struct compute {
+    struct stage *stage;
+    struct tiny_result *result;
+    unsigned long warm, end; /* allocations at two of its steps */
+    int rc;
+    struct err err;
+    pthread_t thread;
+};
+
+static void take_metric(void *arg, const struct metric *metric)
+{
+    struct compute *compute = arg;
+    tiny_result_add(compute->result, metric);
+    if (metric->name == METRIC_LOSS && metric->step == 4) {
+        compute->warm = atomic_load(&allocations);
+    } else if (metric->name == METRIC_LOSS && metric->step == TINY_STEPS) {
+        compute->end = atomic_load(&allocations);
+    }
+}
+
+static void *compute(void *arg)
+{
+    struct compute *compute = arg;
+    const struct stage_listener listener = {.metric = take_metric, .arg = compute};
+    int64_t version = 0;
+    compute->rc = stage_loop(compute->stage, &listener, &version, &compute->err);
+    return NULL;
+}
+
+static void start_compute(struct compute *compute_, struct stage *stage, struct tiny_result *result)
+{
+    memset(compute_, 0, sizeof(*compute_));
+    compute_->stage = stage;
+    compute_->result = result;
+    stage_run(stage);
+    assert_int_equal(pthread_create(&compute_->thread, NULL, compute, compute_), 0);
+}
+
+static void a_slot_that_gets_free_lets_the_next_tensor_in(void **state)
+{
+    (void)state;
+    struct side device;
+    struct compute last;
+    struct tiny_result result;
+    tiny_result_init(&result);
+    side_open(&device, 1, NULL);
+    assert_int_equal(side_put_tensor(&device, "activation", 1, 0, 4), 204);
+    assert_int_equal(side_put_tensor(&device, "activation", 1, 1, 4), 204);
+    start_compute(&last, device.stage, &result);
+    /* Its gradients are never fetched: two buffers' worth of work is done, no more. */
+    assert_int_equal(side_put_tensor(&device, "activation", 1, 2, 4), 204);
+    stage_cancel(device.stage);
+    assert_int_equal(pthread_join(last.thread, NULL), 0);
+    assert_int_equal(last.rc, ERR_CANCELLED);
+    side_close(&device);
+}
+
+static void two_joined_stages_come_to_the_same_bits_and_allocate_nothing(void **state)
+{
+    (void)state;
+    struct side device[2];
+    struct compute stage[2];
+    struct tiny_result result;
+    tiny_result_init(&result);
+    side_open(&device[0], 0, NULL);
+    side_open(&device[1], 1, NULL);
+    struct sender *forward = start_sender(&device[0], &device[1], STAGE_TO_NEXT);
+    struct sender *backward = start_sender(&device[1], &device[0], STAGE_TO_PREVIOUS);
+    start_compute(&stage[0], device[0].stage, &result);
+    start_compute(&stage[1], device[1].stage, &result);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(stage[i].thread, NULL), 0);
+        assert_ok(stage[i].rc, &stage[i].err);
+    }
+    assert_int_equal(stage[1].end - stage[1].warm, 0);
+    for (int64_t step = 1; step <= TINY_STEPS; step++) {
+        assert_memory_equal(&result.loss[step], &tiny_job()->expected.loss[step], sizeof(double));
+    }
+    struct link_report link;
+    assert_true(sender_take_link(forward, &link));
+    assert_int_equal(link.count, TINY_STEPS * 4);
+    assert_true(link.seconds_sum > 0);
+    assert_false(sender_take_link(forward, &link));
+    for (int i = 0; i < 2; i++) {
+        stage_cancel(device[i].stage);
+    }
+    sender_free(&forward);
+    sender_free(&backward);
+    side_close(&device[0]);
+    side_close(&device[1]);
+}
+
+int main(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_back),
+        cmocka_unit_test(a_neighbour_that_says_nothing_stalls),
+        cmocka_unit_test(a_slot_that_gets_free_lets_the_next_tensor_in),
+        cmocka_unit_test(two_joined_stages_come_to_the_same_bits_and_allocate_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
