@@ -32,4 +32,15 @@ static inline size_t size_align(size_t size, size_t alignment)
     return (size + alignment - 1) & ~(alignment - 1);
 }
 
+static inline size_t size_divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* `value`, but at least `low` and at most `high`. */
+static inline size_t size_clamp(size_t value, size_t low, size_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
 #endif

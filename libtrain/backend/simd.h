@@ -25,7 +25,14 @@
 #define SIMD_IN_PLACE _Pragma("GCC ivdep")
 #endif
 
-/* The vector ISA of this machine that the loops use: "avx512", "avx2", "sse2", "neon". */
-const char *simd_isa(void);
+/* What most kernels over channels work on: one to four vector registers. */
+#define SIMD_FLOATS 16
+typedef float simd __attribute__((vector_size(SIMD_FLOATS * sizeof(float)), aligned(4), may_alias));
+
+/* The vector ISA of this machine that kernels use. */
+enum simd_isa { SIMD_BASELINE, SIMD_AVX2, SIMD_AVX512 };
+enum simd_isa simd_isa(void);
+/* "avx512", "avx2", "sse2", "neon". */
+const char *simd_isa_name(void);
 
 #endif

@@ -1,6 +1,7 @@
 #include "libtrain/model/workspace.h"
 
 #include "base/size.h"
+#include "libtrain/model/winograd_plan.h"
 
 #define SLAB_FLOATS 16384u
 #define COLUMN_FLOATS 65536u        /* of a slab: 256 KiB */
@@ -10,20 +11,10 @@
 #define POINTWISE_MULTIPLY_ADDS (1u << 20)
 #define WEIGHT_PARTIAL_FLOATS_MAX 65536u
 
-static size_t clamp(size_t value, size_t low, size_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 size_t slab_count(size_t items, size_t elements, size_t max)
 {
-    size_t count = clamp(items * elements / SLAB_FLOATS, 1, max);
-    return count < items ? count : clamp(items, 1, max);
+    size_t count = size_clamp(items * elements / SLAB_FLOATS, 1, max);
+    return count < items ? count : size_clamp(items, 1, max);
 }
 
 bool conv2d_is_depthwise(const struct conv2d_shape *shape)
@@ -43,25 +34,25 @@ size_t conv2d_row_floats(const struct conv2d_shape *shape)
 
 size_t conv2d_step_pixels(const struct conv2d_shape *shape)
 {
-    return clamp(COLUMN_FLOATS / conv2d_row_floats(shape), PIXELS_MIN, PIXELS_MAX);
+    return size_clamp(COLUMN_FLOATS / conv2d_row_floats(shape), PIXELS_MIN, PIXELS_MAX);
 }
 
 size_t conv2d_pixel_slabs(const struct conv2d_shape *shape)
 {
     size_t pixels = shape->N * shape->OH * shape->OW;
     if (conv2d_is_pointwise(shape)) {
-        size_t count = clamp(pixels * (shape->C * shape->O / PIXELS_MIN + 1) / (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN),
-                             1, SLABS_MAX);
-        size_t least = divide_up(pixels, POINTWISE_PIXELS_MAX);
-        return clamp(count > least ? count : least, 1, pixels);
+        size_t count = size_clamp(
+            pixels * (shape->C * shape->O / PIXELS_MIN + 1) / (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN), 1, SLABS_MAX);
+        size_t least = size_divide_up(pixels, POINTWISE_PIXELS_MAX);
+        return size_clamp(count > least ? count : least, 1, pixels);
     }
-    return divide_up(pixels, conv2d_step_pixels(shape));
+    return size_divide_up(pixels, conv2d_step_pixels(shape));
 }
 
 size_t conv2d_sample_slabs(const struct conv2d_shape *shape)
 {
-    size_t samples = divide_up(PIXELS_MIN, shape->OH * shape->OW);
-    return divide_up(shape->N, samples);
+    size_t samples = size_divide_up(PIXELS_MIN, shape->OH * shape->OW);
+    return size_divide_up(shape->N, samples);
 }
 
 struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape)
@@ -75,7 +66,7 @@ struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape)
         return (struct conv2d_weight_slabs){.partials = slab_count(pixels, row, SLAB_WEIGHT_PARTIALS_MAX), .ranges = 1};
     }
     size_t columns = shape->K > 1 ? shape->K * shape->K : shape->C;
-    return (struct conv2d_weight_slabs){.partials = 1, .ranges = clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
+    return (struct conv2d_weight_slabs){.partials = 1, .ranges = size_clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
 }
 
 static size_t largest(size_t a, size_t b)
@@ -94,6 +85,10 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
     size_t row = conv2d_row_floats(shape);
     if (conv2d_is_depthwise(shape)) {
         return aligned(SLAB_PARTIALS_MAX * row * shape->C * sizeof(double), 0);
+    }
+    if (conv2d_is_winograd(shape)) {
+        struct workspace_bytes bytes = winograd_workspace(shape);
+        return aligned(largest(bytes.shared, SLAB_PARTIALS_MAX * shape->O * sizeof(double)), bytes.worker);
     }
     struct conv2d_weight_slabs slabs = conv2d_weight_slabs(shape);
     size_t partials = slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;

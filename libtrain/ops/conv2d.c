@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "libtrain/backend/gemm.h"
+#include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/channel_sum.h"
 #include "libtrain/ops/columns.h"
 #include "libtrain/ops/depthwise.h"
+#include "libtrain/ops/partials.h"
+#include "libtrain/ops/winograd.h"
 
 struct conv2d_job {
     const struct compute *compute;
@@ -77,6 +80,10 @@ void conv2d_forward(const struct compute *compute, const struct conv2d_shape *sh
         depthwise_forward(compute, shape, x, weight, bias, y);
         return;
     }
+    if (conv2d_is_winograd(shape)) {
+        winograd_forward(compute, shape, x, weight, bias, y);
+        return;
+    }
     const struct conv2d_job job = {.compute = compute,
                                    .shape = shape,
                                    .x = x,
@@ -132,6 +139,10 @@ void conv2d_backward_data(const struct compute *compute, const struct conv2d_sha
 {
     if (conv2d_is_depthwise(shape)) {
         depthwise_backward_data(compute, shape, dy, weight, dx, accumulate);
+        return;
+    }
+    if (conv2d_is_winograd(shape)) {
+        winograd_backward_data(compute, shape, dy, weight, dx, accumulate);
         return;
     }
     bool pointwise = conv2d_is_pointwise(shape);
@@ -206,22 +217,13 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
                  slab_begin(pixels, partials, partial + 1), target + offset, partials == 1);
 }
 
-static void add_partials(float *dweight, const float *partial, size_t partials, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        float sum = partial[i];
-        for (size_t p = 1; p < partials; p++) {
-            sum += partial[p * count + i];
-        }
-        dweight[i] += sum;
-    }
-}
-
 void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
                              const float *dy, float *dweight, float *dbias)
 {
     if (conv2d_is_depthwise(shape)) {
         depthwise_backward_weights(compute, shape, x, dy, dweight);
+    } else if (conv2d_is_winograd(shape)) {
+        winograd_backward_weights(compute, shape, x, dy, dweight);
     } else {
         const struct conv2d_job job = {.compute = compute,
                                        .shape = shape,
@@ -232,7 +234,7 @@ void conv2d_backward_weights(const struct compute *compute, const struct conv2d_
         size_t partials = job.weight_slabs.partials;
         pool_run(compute->pool, shape->G > 1 ? shape->G : partials * job.weight_slabs.ranges, weights_slab, &job);
         if (partials > 1) {
-            add_partials(dweight, compute->shared, partials, shape->O * conv2d_row_floats(shape));
+            partials_add(compute, dweight, compute->shared, partials, shape->O * conv2d_row_floats(shape));
         }
     }
     if (dbias) {

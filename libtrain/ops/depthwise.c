@@ -3,8 +3,7 @@
 #include "libtrain/backend/simd.h"
 
 /* Channels are done in blocks that a few vector registers hold; the rest one by one. */
-#define BLOCK 16
-typedef float vector __attribute__((vector_size(BLOCK * sizeof(float)), aligned(4), may_alias));
+#define BLOCK SIMD_FLOATS
 
 struct depthwise_job {
     const struct conv2d_shape *shape;
@@ -39,18 +38,18 @@ SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span 
     size_t C = s->C;
     size_t c = 0;
     for (; c + BLOCK <= C; c += BLOCK) {
-        vector sum = {0};
+        simd sum = {0};
         if (bias) {
-            sum = *(const vector *)(bias + c);
+            sum = *(const simd *)(bias + c);
         }
         for (size_t kh = rows.low; kh < rows.high; kh++) {
             const float *restrict from = x + (kh - rows.low) * s->W * C + c;
             const float *restrict factor = weight + (kh * s->K + columns.low) * C + c;
             for (size_t kw = columns.low; kw < columns.high; kw++, from += C, factor += C) {
-                sum += *(const vector *)from * *(const vector *)factor;
+                sum += *(const simd *)from * *(const simd *)factor;
             }
         }
-        *(vector *)(y + c) = sum;
+        *(simd *)(y + c) = sum;
     }
     for (; c < C; c++) {
         float sum = bias ? bias[c] : 0.0f;
@@ -119,18 +118,18 @@ SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct read
     size_t C = s->C;
     size_t c = 0;
     for (; c + BLOCK <= C; c += BLOCK) {
-        vector sum = {0};
+        simd sum = {0};
         for (size_t oh = rows.first; oh < rows.end; oh++) {
             const float *restrict factor = weight + (top - oh * s->S) * s->K * C + c;
             const float *restrict from = dy + oh * s->OW * C + c;
             for (size_t ow = columns.first; ow < columns.end; ow++) {
-                sum += *(const vector *)(from + ow * C) * *(const vector *)(factor + (left - ow * s->S) * C);
+                sum += *(const simd *)(from + ow * C) * *(const simd *)(factor + (left - ow * s->S) * C);
             }
         }
         if (accumulate) {
-            sum = *(vector *)(dx + c) + sum;
+            sum = *(simd *)(dx + c) + sum;
         }
-        *(vector *)(dx + c) = sum;
+        *(simd *)(dx + c) = sum;
     }
     for (; c < C; c++) {
         float sum = 0.0f;
@@ -191,9 +190,9 @@ SIMD_CLONES static void weight_line(const float *restrict x, size_t x_step, cons
 {
     size_t c = 0;
     for (; c + BLOCK <= C; c += BLOCK) {
-        vector sum = {0};
+        simd sum = {0};
         for (size_t i = 0; i < count; i++) {
-            sum += *(const vector *)(x + i * x_step + c) * *(const vector *)(dy + i * C + c);
+            sum += *(const simd *)(x + i * x_step + c) * *(const simd *)(dy + i * C + c);
         }
         for (size_t i = 0; i < BLOCK; i++) {
             partial[c + i] += (double)sum[i];

@@ -9,6 +9,6 @@ void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX])
 {
     char gemm_name[TRAIN_NUMERIC_CLASS_MAX / 2];
     gemm_describe(gemm_name, sizeof(gemm_name));
-    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s/%s/%s/%s", PACELINE_VERSION, gemm_name, simd_isa(),
+    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s/%s/%s/%s", PACELINE_VERSION, gemm_name, simd_isa_name(),
                    DENORMAL_MODE);
 }

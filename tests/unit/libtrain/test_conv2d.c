@@ -1,10 +1,12 @@
 #include <stdlib.h>
 
+#include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/conv2d.h"
 #include "tests/unit/libtrain/kernel_support.h"
 #include "tests/unit/libtrain/naive.h"
 
 #define TOLERANCE 3e-6
+#define WINOGRAD_TOLERANCE 3e-5
 
 /* All tensors of one convolution; what a kernel writes starts with random numbers. */
 struct conv2d_case {
@@ -87,12 +89,13 @@ static void check_against_naive(const struct conv2d_case *c, const struct conv2d
     double *dx = zeros(c->inputs);
     double *dweight = zeros(c->weights);
     double *dbias = zeros(c->shape.O);
+    double tolerance = conv2d_is_winograd(&c->shape) ? WINOGRAD_TOLERANCE : TOLERANCE;
     naive_conv2d_forward(&c->shape, x, weight, c->bias ? bias : NULL, y);
     naive_conv2d_backward(&c->shape, x, weight, dy, dx, dweight, c->bias ? dbias : NULL);
-    assert_close_to_oracle(r->y, NULL, y, c->outputs, TOLERANCE);
-    assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, c->inputs, TOLERANCE);
-    assert_close_to_oracle(r->dweight, c->start_dweight, dweight, c->weights, TOLERANCE);
-    assert_close_to_oracle(r->dbias, c->start_dbias, dbias, c->shape.O, TOLERANCE);
+    assert_close_to_oracle(r->y, NULL, y, c->outputs, tolerance);
+    assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, c->inputs, tolerance);
+    assert_close_to_oracle(r->dweight, c->start_dweight, dweight, c->weights, tolerance);
+    assert_close_to_oracle(r->dbias, c->start_dbias, dbias, c->shape.O, tolerance);
     double *all[] = {x, weight, bias, dy, y, dx, dweight, dbias};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
@@ -175,6 +178,27 @@ static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(v
     }
 }
 
+/* Whole and cut tiles, one and several blocks of them, parts of channels, partial sums. */
+static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **state)
+{
+    static const struct conv2d_shape shapes[] = {
+        {.N = 1, .H = 4, .W = 4, .C = 16, .O = 16, .K = 3, .S = 1, .P = 1, .G = 1},
+        {.N = 3, .H = 7, .W = 9, .C = 16, .O = 48, .K = 3, .S = 1, .P = 1, .G = 1},
+        {.N = 2, .H = 14, .W = 13, .C = 48, .O = 16, .K = 3, .S = 1, .P = 0, .G = 1},
+        {.N = 2, .H = 6, .W = 6, .C = 32, .O = 80, .K = 3, .S = 1, .P = 2, .G = 1},
+        {.N = 3, .H = 16, .W = 16, .C = 64, .O = 64, .K = 3, .S = 1, .P = 1, .G = 1},
+        {.N = 3, .H = 4, .W = 4, .C = 144, .O = 160, .K = 3, .S = 1, .P = 1, .G = 1},
+    };
+    struct draws draws = draws_new(6);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct conv2d_shape shape = shapes[i];
+        shape.OH = shape.H + 2 * shape.P - 2;
+        shape.OW = shape.W + 2 * shape.P - 2;
+        assert_true(conv2d_is_winograd(&shape));
+        check_shape(*state, &draws, shape);
+    }
+}
+
 static void importing_and_exporting_weights_gives_them_back(void **state)
 {
     (void)state;
@@ -202,6 +226,7 @@ int main(void)
         cmocka_unit_test(grouped_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(convolutions_of_several_slabs_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(winograd_convolutions_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(importing_and_exporting_weights_gives_them_back),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -1,0 +1,116 @@
+"""A training step beside PyTorch's: milliseconds, peak memory, and how far the roofline is."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from paceline import BIN, ROOT
+from report import finish, median, say, skip, spread, table
+
+# name: (the least ratio that is good enough, steps of one run at batch 32)
+MODELS = {"mobilenetv2": (1.4, 8), "resnet18": (1.5, 4), "vgg11-bn": (1.5, 6), "alexnet-cifar": (1.5, 10), "lenet5": (1.2, 200),
+          "mlp": (1.2, 200)}
+MEMORY_GOALS = {"mobilenetv2": 1.6, "resnet18": 1.6}
+BATCHES = (32, 64)
+THREADS = (1, 2)
+WARMUP = 2
+ROUNDS = 3
+RECORD = 1 + 3 * 32 * 32
+RECORDS = 512
+RUN_SECONDS = 600
+PYTHON = "/usr/bin/python3"  # Debian's, which has python3-torch
+
+
+def run(command, **more):
+    """(what it printed, its peak memory in bytes)"""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(list(map(str, command)), stdout=output, stderr=subprocess.STDOUT, **more)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, text)
+    return text, usage.ru_maxrss * 1024
+
+
+class Bench:
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.data = self.directory / "data.bin"
+        with open(self.data, "wb") as file:
+            for index in range(RECORDS):
+                file.write(bytes([index % 10]) + os.urandom(RECORD - 1))
+
+    def ours(self, model, batch, threads, steps):
+        """(median seconds of a step, peak bytes)"""
+        job = self.directory / "job.json"
+        metrics = self.directory / "metrics"
+        job.write_text(json.dumps({
+            "name": "step", "model": {"name": model}, "dataset": {"train": "data"}, "batch": batch, "micro_batches": 1, "epochs": 10000,
+            "steps": WARMUP + steps, "evaluate": {"every_epochs": 0}, "optimizer": {"type": "sgd", "momentum": 0.9},
+            "learning_rate": {"type": "constant", "value": 0.01}}))
+        _, peak = run([BIN / "paceline-agent", "train", job, "--dataset", f"data={self.data}", "--threads", threads, "--metrics", metrics,
+                       "--output", self.directory / "model"])
+        values = [line["value"] for line in map(json.loads, metrics.read_text().splitlines()) if line["name"] == "step_seconds"]
+        return median(values[WARMUP:]), peak
+
+    def torch(self, model, layout, batch, threads, steps):
+        """The same of PyTorch, and the version and configuration it names."""
+        text, _ = run([PYTHON, ROOT / "bench/torch_step.py", ROOT / "libtrain/zoo" / f"{model}.json", layout, batch, threads, steps,
+                       WARMUP], env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+        result = json.loads(text.splitlines()[-1])
+        return result["seconds"], result["peak_bytes"], result
+
+
+def compare(bench, model, batch, threads, rounds):
+    goal, steps = MODELS[model]
+    steps = max(2, steps * 32 // batch)
+    sides = {"ours": [], "default": [], "channels_last": []}
+    for _ in range(rounds):
+        sides["ours"].append(bench.ours(model, batch, threads, steps))
+        for layout in ("default", "channels_last"):
+            sides[layout].append(bench.torch(model, layout, batch, threads, steps)[:2])
+    seconds = {side: median([value[0] for value in values]) for side, values in sides.items()}
+    peak = {side: max(value[1] for value in values) for side, values in sides.items()}
+    ratios = [min(default[0], last[0]) / ours[0]
+              for ours, default, last in zip(sides["ours"], sides["default"], sides["channels_last"])]
+    memory_ratio = min(peak["default"], peak["channels_last"]) / peak["ours"]
+    row = {"model": model, "batch": batch, "threads": threads, "ours_ms": seconds["ours"] * 1e3, "torch_ms": seconds["default"] * 1e3,
+           "torch_channels_last_ms": seconds["channels_last"] * 1e3, "ratio": median(ratios), "ratio_min": min(ratios),
+           "ratio_max": max(ratios), "ratio_spread": spread(ratios), "memory_ratio": memory_ratio, "ours_peak_bytes": peak["ours"],
+           "goal": goal, "met": median(ratios) >= goal,
+           "memory_met": memory_ratio >= MEMORY_GOALS[model] if model in MEMORY_GOALS else None}
+    say(f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, PyTorch {row['torch_ms']:.2f} and "
+        f"{row['torch_channels_last_ms']:.2f} ms, ratio {row['ratio']:.2f}, memory {memory_ratio:.2f}")
+    return row
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    arguments.add_argument("--batches", nargs="+", type=int, default=BATCHES)
+    arguments.add_argument("--threads", nargs="+", type=int, default=THREADS)
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    options = arguments.parse_args()
+    if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
+        skip(f"{PYTHON} has no torch (Debian package python3-torch)")
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
+        bench = Bench(directory)
+        rows = [compare(bench, model, batch, threads, options.rounds)
+                for model in options.models for batch in options.batches for threads in options.threads]
+        peer = bench.torch("mlp", "default", 32, 1, 1)[2]
+    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory", "goal", "met"],
+          [[row["model"], row["batch"], row["threads"], f"{row['ours_ms']:.2f}", f"{row['torch_ms']:.2f}",
+            f"{row['torch_channels_last_ms']:.2f}", f"{row['ratio']:.2f}", f"{row['ratio_min']:.2f}", f"{row['ratio_max']:.2f}",
+            f"{row['memory_ratio']:.2f}", f"{row['goal']:.1f}", "yes" if row["met"] else "no"] for row in rows])
+    say(f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
+        f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}")
+    finish("step", rows, torch=peer["version"])
+
+
+if __name__ == "__main__":
+    main()

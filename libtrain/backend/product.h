@@ -1,0 +1,28 @@
+/* product.h: matrix products whose operands already lie as a kernel reads them (a panel of columns after the other), on
+ * the calling thread: for the many small products of Winograd's convolutions, which pack their operands once instead of
+ * at every call. Large products are gemm.h's. Any thread, at the same time. An element's sum runs over k in order; its
+ * bits depend on the ISA (simd_isa) alone. */
+#ifndef LIBTRAIN_BACKEND_PRODUCT_H
+#define LIBTRAIN_BACKEND_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PRODUCT_PANEL 32   /* columns of a whole panel of B */
+#define PRODUCT_COLUMNS 16 /* N is a multiple of it */
+
+/* C [M][N] = A B, or += where `accumulate`. */
+struct product {
+    size_t M, N, K;
+    const float *A; /* element (m, k) at m * a_row + k * a_step */
+    size_t a_row, a_step;
+    const float *B; /* element (k, n) at n / PRODUCT_PANEL * b_panel + k * b_step + n % PRODUCT_PANEL */
+    size_t b_step, b_panel;
+    float *C; /* element (m, n) at m * c_row + n */
+    size_t c_row;
+    bool accumulate;
+};
+
+void product_run(const struct product *product);
+
+#endif
