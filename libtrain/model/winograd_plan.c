@@ -63,12 +63,13 @@ static size_t part_channels(size_t channels, size_t unit, size_t parts)
 static size_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = size_divide_up(plan->tiles, plan->blocks);
-    return WINOGRAD_POINTS * tiles * (plan->in + part_channels(plan->out, WINOGRAD_PANEL, plan->parts));
+    size_t outputs = part_channels(plan->out, WINOGRAD_PANEL, plan->parts);
+    return WINOGRAD_POINTS * (winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
 }
 
 static size_t panel_floats(const struct winograd_plan *plan)
 {
-    return WINOGRAD_POINTS * plan->panels * WINOGRAD_PANEL * plan->in;
+    return WINOGRAD_POINTS * winograd_plane(plan->panels * WINOGRAD_PANEL * plan->in);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -83,7 +84,9 @@ struct workspace_bytes winograd_workspace(const struct conv2d_shape *shape)
     struct winograd_weights_plan weights = winograd_weights_plan_of(shape);
     size_t filters = part_channels(shape->O, WINOGRAD_CHANNELS, weights.filter_parts);
     size_t channels = part_channels(shape->C, WINOGRAD_CHANNELS, weights.channel_parts);
-    size_t sums = WINOGRAD_POINTS * (filters * channels + weights.block_tiles * (filters + channels));
+    size_t sums =
+        WINOGRAD_POINTS * (winograd_plane(filters * channels) + winograd_plane(weights.block_tiles * filters) +
+                           winograd_plane(weights.block_tiles * channels));
     size_t partials = weights.partials > 1 ? weights.partials * shape->O * conv2d_row_floats(shape) : 0;
     return (struct workspace_bytes){
         .shared = larger(larger(panel_floats(&forward), panel_floats(&backward)), partials) * sizeof(float),

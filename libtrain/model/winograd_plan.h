@@ -13,6 +13,13 @@
 #define WINOGRAD_CHANNELS 16 /* channels are a multiple of it */
 #define WINOGRAD_PANEL 32    /* channels of a panel of transformed weights */
 
+/* Floats from one point to the next of something that takes `floats` a point: never a power of two, as the 36 points of
+ * a tile would meet in one set of a cache. */
+static inline size_t winograd_plane(size_t floats)
+{
+    return floats + WINOGRAD_CHANNELS;
+}
+
 /* 3 x 3, stride 1, one group, enough channels, and few enough outputs wasted at the border. */
 bool conv2d_is_winograd(const struct conv2d_shape *shape);
 

@@ -159,6 +159,7 @@ SIMD_CLONES static void transform_inputs(const struct winograd_plan *plan, const
                                          size_t t, size_t end, size_t c, size_t channels, float *points)
 {
     size_t tiles = end - t;
+    size_t plane = winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         const float *from = x + tile.n * field->H * field->W * field->C + c;
@@ -170,7 +171,7 @@ SIMD_CLONES static void transform_inputs(const struct winograd_plan *plan, const
             load_square(field, from + k, h, w, PATCH, in);
             transform(LINE_INPUT, PATCH, PATCH, in, out);
             for (size_t p = 0; p < POINTS; p++) {
-                *(simd *)(points + (p * tiles + i) * channels + k) = out[p];
+                *(simd *)(points + p * plane + i * channels + k) = out[p];
             }
         }
     }
@@ -182,6 +183,7 @@ SIMD_CLONES static void transform_gradients(const struct winograd_plan *plan, co
                                             float *points)
 {
     size_t tiles = end - t;
+    size_t plane = winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         const float *from = dy + tile.n * field->H * field->W * field->C + c;
@@ -191,7 +193,7 @@ SIMD_CLONES static void transform_gradients(const struct winograd_plan *plan, co
             load_square(field, from + k, (ptrdiff_t)(tile.row * TILE), (ptrdiff_t)(tile.column * TILE), TILE, in);
             transform(LINE_OUTPUT_GRADIENT, TILE, PATCH, in, out);
             for (size_t p = 0; p < POINTS; p++) {
-                *(simd *)(points + (p * tiles + i) * channels + k) = out[p];
+                *(simd *)(points + p * plane + i * channels + k) = out[p];
             }
         }
     }
@@ -203,6 +205,7 @@ SIMD_CLONES static void transform_outputs(const struct winograd_plan *plan, cons
                                           const float *bias, bool accumulate, float *y)
 {
     size_t tiles = end - t;
+    size_t plane = winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         size_t h = tile.row * TILE;
@@ -214,7 +217,7 @@ SIMD_CLONES static void transform_outputs(const struct winograd_plan *plan, cons
             simd in[POINTS];
             simd out[TILE * TILE];
             for (size_t p = 0; p < POINTS; p++) {
-                in[p] = *(const simd *)(points + (p * tiles + i) * channels + k);
+                in[p] = *(const simd *)(points + p * plane + i * channels + k);
             }
             transform(LINE_OUTPUT, PATCH, TILE, in, out);
             simd shift = {0};
@@ -235,25 +238,35 @@ SIMD_CLONES static void transform_outputs(const struct winograd_plan *plan, cons
     }
 }
 
-/* [CHANNELS][CHANNELS], in place. */
-INLINE void transpose(simd *square)
-{
-    float *element = (float *)square;
-    for (size_t i = 0; i < CHANNELS; i++) {
-        for (size_t j = 0; j < i; j++) {
-            float kept = element[i * CHANNELS + j];
-            element[i * CHANNELS + j] = element[j * CHANNELS + i];
-            element[j * CHANNELS + i] = kept;
-        }
+/* Exchange the off-diagonal parts of rows i and i + step, where lanes with that bit set (high) meet those without. */
+#define EXCHANGE(row, step, low, high)                                                                                 \
+    for (size_t i = 0; i < CHANNELS; i++) {                                                                            \
+        if ((i & (step)) == 0) {                                                                                       \
+            simd first = __builtin_shufflevector((row)[i], (row)[i + (step)], low);                                    \
+            (row)[i + (step)] = __builtin_shufflevector((row)[i], (row)[i + (step)], high);                            \
+            (row)[i] = first;                                                                                          \
+        }                                                                                                              \
     }
-}
+#define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define LOW_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define HIGH_2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define LOW_4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define HIGH_4 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define LOW_8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define HIGH_8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+
+/* [CHANNELS][CHANNELS], in place. */
+INLINE void transpose(simd *row){EXCHANGE(row, 1, LOW_1, HIGH_1) EXCHANGE(row, 2, LOW_2, HIGH_2)
+                                     EXCHANGE(row, 4, LOW_4, HIGH_4) EXCHANGE(row, 8, LOW_8, HIGH_8)}
 
 /* Where the weights of point p from channel `in` to channels [out, ...) of a panel lie in [POINTS][panels][in][panel].
  */
 INLINE float *panel_of(const struct winograd_plan *plan, float *points, size_t p, size_t in, size_t out)
 {
     size_t panel = out / PRODUCT_PANEL;
-    return points + ((p * plan->panels + panel) * plan->in + in) * PRODUCT_PANEL + out % PRODUCT_PANEL;
+    size_t plane = winograd_plane(plan->panels * PRODUCT_PANEL * plan->in);
+    return points + p * plane + (panel * plan->in + in) * PRODUCT_PANEL + out % PRODUCT_PANEL;
 }
 
 /* weight [O][3][3][C] for the forward pass: filters [o, o + CHANNELS) become the columns of panels. */
@@ -304,12 +317,13 @@ SIMD_CLONES static void transform_turned(const struct winograd_plan *plan, const
 SIMD_CLONES static void transform_weight_gradients(const float *points, size_t filters, size_t channels, size_t C,
                                                    bool accumulate, float *dweight)
 {
+    size_t plane = winograd_plane(filters * channels);
     for (size_t o = 0; o < filters; o++) {
         for (size_t c = 0; c < channels; c += CHANNELS) {
             simd in[POINTS];
             simd out[KERNEL * KERNEL];
             for (size_t p = 0; p < POINTS; p++) {
-                in[p] = *(const simd *)(points + (p * filters + o) * channels + c);
+                in[p] = *(const simd *)(points + p * plane + o * channels + c);
             }
             transform(LINE_WEIGHT_GRADIENT, PATCH, KERNEL, in, out);
             for (size_t position = 0; position < KERNEL * KERNEL; position++) {
@@ -359,19 +373,21 @@ static void filter_task(const void *arg, size_t task, size_t worker)
     size_t end = slab_begin(plan->panels, plan->parts, part + 1) * PRODUCT_PANEL;
     end = end > plan->out ? plan->out : end;
     float *inputs = compute_worker(job->compute, worker);
-    float *outputs = inputs + POINTS * tiles * plan->in;
+    size_t in_plane = winograd_plane(tiles * plan->in);
+    size_t out_plane = winograd_plane(tiles * (end - first));
+    float *outputs = inputs + POINTS * in_plane;
     transform_inputs(plan, &job->from, job->x, t, t + tiles, 0, plan->in, inputs);
     for (size_t p = 0; p < POINTS; p++) {
         const struct product product = {.M = tiles,
                                         .N = end - first,
                                         .K = plan->in,
-                                        .A = inputs + p * tiles * plan->in,
+                                        .A = inputs + p * in_plane,
                                         .a_row = plan->in,
                                         .a_step = 1,
                                         .B = panel_of(plan, job->points, p, 0, first),
                                         .b_step = PRODUCT_PANEL,
                                         .b_panel = plan->in * PRODUCT_PANEL,
-                                        .C = outputs + p * tiles * (end - first),
+                                        .C = outputs + p * out_plane,
                                         .c_row = end - first};
         product_run(&product);
     }
@@ -443,8 +459,9 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
     size_t t = slab_begin(plan->tiles, weights->partials, partial);
     size_t end = slab_begin(plan->tiles, weights->partials, partial + 1);
     float *sums = compute_worker(job->compute, worker);
-    float *gradients = sums + POINTS * filters * channels;
-    float *inputs = gradients + POINTS * weights->block_tiles * filters;
+    size_t sum_plane = winograd_plane(filters * channels);
+    float *gradients = sums + POINTS * sum_plane;
+    float *inputs = gradients + POINTS * winograd_plane(weights->block_tiles * filters);
     for (bool started = false; t < end; started = true) {
         size_t tiles = end - t < weights->block_tiles ? end - t : weights->block_tiles;
         transform_gradients(plan, &job->out, job->dy, t, t + tiles, o, filters, gradients);
@@ -453,13 +470,13 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
             const struct product product = {.M = filters,
                                             .N = channels,
                                             .K = tiles,
-                                            .A = gradients + p * tiles * filters,
+                                            .A = gradients + p * winograd_plane(tiles * filters),
                                             .a_row = 1,
                                             .a_step = filters,
-                                            .B = inputs + p * tiles * channels,
+                                            .B = inputs + p * winograd_plane(tiles * channels),
                                             .b_step = channels,
                                             .b_panel = PRODUCT_PANEL,
-                                            .C = sums + p * filters * channels,
+                                            .C = sums + p * sum_plane,
                                             .c_row = channels,
                                             .accumulate = started};
             product_run(&product);
