@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PRODUCT_PANEL 32   /* columns of a whole panel of B */
-#define PRODUCT_COLUMNS 16 /* N is a multiple of it */
+#define PRODUCT_PANEL 32 /* columns of a whole panel of B */
 
 /* C [M][N] = A B, or += where `accumulate`. */
 struct product {

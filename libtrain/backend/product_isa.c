@@ -18,62 +18,80 @@
 #endif
 #define VECTORS 2
 #define COLUMNS (VECTORS * LANES)
+#define INLINE static inline __attribute__((always_inline))
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef float half_lanes __attribute__((vector_size(LANES / 2 * sizeof(float)), aligned(4), may_alias));
 
-/* A block of `rows` x `vectors` of C, both constant where this is inlined. */
-static inline __attribute__((always_inline)) void block(const struct product *p, size_t m, size_t n, size_t rows,
-                                                        size_t vectors)
-{
-    lanes sum[ROWS][VECTORS];
-    float *C = p->C + m * p->c_row + n;
-    const float *A = p->A + m * p->a_row;
-    const float *B = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t v = 0; v < vectors; v++) {
-            sum[r][v] = p->accumulate ? *(const lanes *)(C + r * p->c_row + v * LANES) : (lanes){0};
-        }
+/* A block of `rows` x `vectors` vectors of C; both are constant where this is inlined. */
+#define DEFINE_BLOCK(name, vector, width)                                                                              \
+    INLINE void name(const struct product *p, size_t m, size_t n, size_t rows, size_t vectors)                         \
+    {                                                                                                                  \
+        vector sum[ROWS][VECTORS];                                                                                     \
+        float *C = p->C + m * p->c_row + n;                                                                            \
+        const float *A = p->A + m * p->a_row;                                                                          \
+        const float *B = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;                                    \
+        for (size_t r = 0; r < rows; r++) {                                                                            \
+            for (size_t v = 0; v < vectors; v++) {                                                                     \
+                sum[r][v] = (vector){0};                                                                               \
+                if (p->accumulate) {                                                                                   \
+                    sum[r][v] = *(const vector *)(C + r * p->c_row + v * (width));                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {                                            \
+            for (size_t r = 0; r < rows; r++) {                                                                        \
+                for (size_t v = 0; v < vectors; v++) {                                                                 \
+                    sum[r][v] += A[r * p->a_row] * *(const vector *)(B + v * (width));                                 \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (size_t r = 0; r < rows; r++) {                                                                            \
+            for (size_t v = 0; v < vectors; v++) {                                                                     \
+                *(vector *)(C + r * p->c_row + v * (width)) = sum[r][v];                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE void name##_column(const struct product *p, size_t n, size_t vectors)                                       \
+    {                                                                                                                  \
+        size_t m = 0;                                                                                                  \
+        for (; m + ROWS <= p->M; m += ROWS) {                                                                          \
+            name(p, m, n, ROWS, vectors);                                                                              \
+        }                                                                                                              \
+        if (ROWS > 4 && m + 4 <= p->M) {                                                                               \
+            name(p, m, n, 4, vectors);                                                                                 \
+            m += 4;                                                                                                    \
+        }                                                                                                              \
+        if (m + 2 <= p->M) {                                                                                           \
+            name(p, m, n, 2, vectors);                                                                                 \
+            m += 2;                                                                                                    \
+        }                                                                                                              \
+        if (m < p->M) {                                                                                                \
+            name(p, m, n, 1, vectors);                                                                                 \
+        }                                                                                                              \
     }
-    for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {
-        for (size_t r = 0; r < rows; r++) {
-            for (size_t v = 0; v < vectors; v++) {
-                sum[r][v] += A[r * p->a_row] * *(const lanes *)(B + v * LANES);
-            }
-        }
-    }
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t v = 0; v < vectors; v++) {
-            *(lanes *)(C + r * p->c_row + v * LANES) = sum[r][v];
-        }
-    }
-}
 
-static inline __attribute__((always_inline)) void columns_of(const struct product *p, size_t n, size_t vectors)
-{
-    size_t m = 0;
-    for (; m + ROWS <= p->M; m += ROWS) {
-        block(p, m, n, ROWS, vectors);
-    }
-    if (m + 4 <= p->M) {
-        block(p, m, n, 4, vectors);
-        m += 4;
-    }
-    if (m + 2 <= p->M) {
-        block(p, m, n, 2, vectors);
-        m += 2;
-    }
-    if (m < p->M) {
-        block(p, m, n, 1, vectors);
-    }
-}
+DEFINE_BLOCK(block, lanes, LANES)
+DEFINE_BLOCK(half_block, half_lanes, LANES / 2)
+DEFINE_BLOCK(single, float, 1)
 
+/* A panel's columns after the other: its rows of B stay in the first-level cache while A goes by. */
 void PRODUCT_NAME(const struct product *p)
 {
     size_t n = 0;
     for (; n + COLUMNS <= p->N; n += COLUMNS) {
-        columns_of(p, n, VECTORS);
+        block_column(p, n, VECTORS);
     }
-    for (; n < p->N; n += LANES) {
-        columns_of(p, n, 1);
+    if (n + LANES <= p->N) {
+        block_column(p, n, 1);
+        n += LANES;
+    }
+    if (n + LANES / 2 <= p->N) {
+        half_block_column(p, n, 1);
+        n += LANES / 2;
+    }
+    for (; n < p->N; n++) {
+        single_column(p, n, 1);
     }
 }

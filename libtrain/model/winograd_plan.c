@@ -33,7 +33,7 @@ struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool bac
         .tile_columns = size_divide_up(backward ? shape->W : shape->OW, WINOGRAD_TILE),
     };
     plan.tiles = shape->N * plan.tile_rows * plan.tile_columns;
-    plan.panels = size_divide_up(plan.out, WINOGRAD_PANEL);
+    plan.panels = size_divide_up(plan.out, WORKSPACE_PANEL);
     size_t tiles =
         size_clamp(BLOCK_FLOATS / (WINOGRAD_POINTS * (plan.in + plan.out)), BLOCK_TILES_MIN, BLOCK_TILES_MAX);
     plan.blocks = size_divide_up(plan.tiles, tiles);
@@ -63,13 +63,13 @@ static size_t part_channels(size_t channels, size_t unit, size_t parts)
 static size_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = size_divide_up(plan->tiles, plan->blocks);
-    size_t outputs = part_channels(plan->out, WINOGRAD_PANEL, plan->parts);
+    size_t outputs = part_channels(plan->out, WORKSPACE_PANEL, plan->parts);
     return WINOGRAD_POINTS * (winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
 }
 
 static size_t panel_floats(const struct winograd_plan *plan)
 {
-    return WINOGRAD_POINTS * winograd_plane(plan->panels * WINOGRAD_PANEL * plan->in);
+    return WINOGRAD_POINTS * winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);
 }
 
 static size_t larger(size_t a, size_t b)

@@ -11,7 +11,6 @@
 #define WINOGRAD_TILE 4      /* outputs of a tile, in either direction */
 #define WINOGRAD_POINTS 36   /* products of a tile for each pair of channels */
 #define WINOGRAD_CHANNELS 16 /* channels are a multiple of it */
-#define WINOGRAD_PANEL 32    /* channels of a panel of transformed weights */
 
 /* Floats from one point to the next of something that takes `floats` a point: never a power of two, as the 36 points of
  * a tile would meet in one set of a cache. */

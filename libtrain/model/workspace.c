@@ -93,8 +93,12 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
     struct conv2d_weight_slabs slabs = conv2d_weight_slabs(shape);
     size_t partials = slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
     size_t bias = SLAB_PARTIALS_MAX * shape->O * sizeof(double);
-    size_t columns = conv2d_is_pointwise(shape) ? 0 : conv2d_step_pixels(shape) * row * sizeof(float);
-    return aligned(largest(partials, bias), columns);
+    if (conv2d_is_pointwise(shape)) {
+        size_t forward = size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
+        size_t backward = size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
+        return aligned(largest(largest(partials, bias), largest(forward, backward)), 0);
+    }
+    return aligned(largest(partials, bias), conv2d_step_pixels(shape) * row * sizeof(float));
 }
 
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #define WORKSPACE_ALIGNMENT 64     /* bytes: a cache line and the widest vector */
+#define WORKSPACE_PANEL 32         /* columns of a panel of packed weights */
 #define SLABS_MAX 16               /* slabs of work without partial sums */
 #define SLAB_PARTIALS_MAX 8        /* partial sums per channel */
 #define SLAB_WEIGHT_PARTIALS_MAX 4 /* partial weight gradients of a convolution */

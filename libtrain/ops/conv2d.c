@@ -8,6 +8,7 @@
 #include "libtrain/ops/columns.h"
 #include "libtrain/ops/depthwise.h"
 #include "libtrain/ops/partials.h"
+#include "libtrain/ops/pointwise.h"
 #include "libtrain/ops/winograd.h"
 
 struct conv2d_job {
@@ -61,13 +62,9 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
         beta = 1.0f;
     }
     for (size_t g = 0; g < s->G; g++) {
-        const float *columns = job->x + m * s->C;
-        if (!conv2d_is_pointwise(s)) {
-            float *gathered = compute_worker(job->compute, worker);
-            struct columns_block block = group_block(s, g);
-            columns_gather(s, &block, m, pixels, job->x, gathered);
-            columns = gathered;
-        }
+        float *columns = compute_worker(job->compute, worker);
+        struct columns_block block = group_block(s, g);
+        columns_gather(s, &block, m, pixels, job->x, columns);
         gemm(false, true, pixels, filters, row, columns, row, job->weight + g * filters * row, row, beta,
              y + g * filters, s->O);
     }
@@ -78,6 +75,10 @@ void conv2d_forward(const struct compute *compute, const struct conv2d_shape *sh
 {
     if (conv2d_is_depthwise(shape)) {
         depthwise_forward(compute, shape, x, weight, bias, y);
+        return;
+    }
+    if (conv2d_is_pointwise(shape)) {
+        pointwise_forward(compute, shape, x, weight, bias, y);
         return;
     }
     if (conv2d_is_winograd(shape)) {
@@ -96,19 +97,8 @@ void conv2d_forward(const struct compute *compute, const struct conv2d_shape *sh
 
 /* ---- backward to the input ---- */
 
-static void backward_pointwise_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct conv2d_job *job = arg;
-    const struct conv2d_shape *s = job->shape;
-    (void)worker;
-    size_t m = slab_begin(pixels_of(s), job->slabs, task);
-    size_t pixels = slab_begin(pixels_of(s), job->slabs, task + 1) - m;
-    gemm(false, false, pixels, s->C, s->O, job->dy + m * s->O, s->O, job->weight, s->C, job->accumulate ? 1.0f : 0.0f,
-         job->dx + m * s->C, s->C);
-}
-
 /* Whole samples, because windows overlap within one. */
-static void backward_samples_slab(const void *arg, size_t task, size_t worker)
+static void backward_slab(const void *arg, size_t task, size_t worker)
 {
     const struct conv2d_job *job = arg;
     const struct conv2d_shape *s = job->shape;
@@ -141,19 +131,22 @@ void conv2d_backward_data(const struct compute *compute, const struct conv2d_sha
         depthwise_backward_data(compute, shape, dy, weight, dx, accumulate);
         return;
     }
+    if (conv2d_is_pointwise(shape)) {
+        pointwise_backward_data(compute, shape, dy, weight, dx, accumulate);
+        return;
+    }
     if (conv2d_is_winograd(shape)) {
         winograd_backward_data(compute, shape, dy, weight, dx, accumulate);
         return;
     }
-    bool pointwise = conv2d_is_pointwise(shape);
     const struct conv2d_job job = {.compute = compute,
                                    .shape = shape,
                                    .dy = dy,
                                    .weight = weight,
                                    .dx = dx,
                                    .accumulate = accumulate,
-                                   .slabs = pointwise ? conv2d_pixel_slabs(shape) : conv2d_sample_slabs(shape)};
-    pool_run(compute->pool, job.slabs, pointwise ? backward_pointwise_slab : backward_samples_slab, &job);
+                                   .slabs = conv2d_sample_slabs(shape)};
+    pool_run(compute->pool, job.slabs, backward_slab, &job);
 }
 
 /* ---- backward to the weights ---- */
@@ -180,11 +173,6 @@ static void weight_block(const struct conv2d_job *job, size_t worker, const stru
     size_t width = (block->position_end - block->position_first) * block->channels;
     size_t filters = s->O / s->G;
     size_t row = conv2d_row_floats(s);
-    if (conv2d_is_pointwise(s)) {
-        gemm(true, false, filters, width, end - m, job->dy + m * s->O, s->O, job->x + m * s->C + block->channel, s->C,
-             accumulate ? 1.0f : 0.0f, dweight, row);
-        return;
-    }
     float *columns = compute_worker(job->compute, worker);
     size_t step = conv2d_step_pixels(s);
     for (; m < end; m += step, accumulate = true) {
@@ -222,6 +210,8 @@ void conv2d_backward_weights(const struct compute *compute, const struct conv2d_
 {
     if (conv2d_is_depthwise(shape)) {
         depthwise_backward_weights(compute, shape, x, dy, dweight);
+    } else if (conv2d_is_pointwise(shape)) {
+        pointwise_backward_weights(compute, shape, x, dy, dweight);
     } else if (conv2d_is_winograd(shape)) {
         winograd_backward_weights(compute, shape, x, dy, dweight);
     } else {

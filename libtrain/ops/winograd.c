@@ -5,7 +5,7 @@
 #include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/partials.h"
 
-_Static_assert(WINOGRAD_CHANNELS == SIMD_FLOATS && WINOGRAD_PANEL == PRODUCT_PANEL, "plan and kernels agree");
+_Static_assert(WINOGRAD_CHANNELS == SIMD_FLOATS && WORKSPACE_PANEL == PRODUCT_PANEL, "plan and kernels agree");
 
 #define CHANNELS SIMD_FLOATS /* that are transformed at once */
 #define TILE WINOGRAD_TILE
