@@ -101,6 +101,26 @@ static void number_tensors(struct planner *planner)
     }
 }
 
+static bool is_relu(const struct op *op)
+{
+    return op->type == OP_RELU || op->type == OP_RELU6;
+}
+
+/* The two ops lie next to each other and nobody else reads what is between them. */
+static void find_fusions(struct planner *planner)
+{
+    struct arena *arena = planner->arena;
+    for (size_t g = 0; g + 1 < planner->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        struct arena_op *next = &arena->op[g + 1];
+        if (op->op->type == OP_BATCH_NORM && op->unit == next->unit && is_relu(next->op) &&
+            planner->base[g + 1] + next->op->input[0] == g + 1 && planner->consumers[g + 1] == 1) {
+            op->fusion = ARENA_WITH_NEXT;
+            next->fusion = ARENA_DONE_BEFORE;
+        }
+    }
+}
+
 /* ---- activations ---- */
 
 /* The storage that op g writes to: its input's where that is possible. */
@@ -112,7 +132,8 @@ static size_t output_storage(struct planner *planner, size_t g, bool training)
     size_t input = planner->activation[planner->base[g] + op->input[0]];
     const struct storage *storage = &planner->storage[input];
     bool may = training ? trait->in_place : trait->evaluate_in_place;
-    if (trait->pass || (may && !is_outside(storage) && !storage->shared && !storage->keep)) {
+    bool pass = trait->pass || planner->arena->op[g].fusion == ARENA_DONE_BEFORE;
+    if (pass || (may && !is_outside(storage) && !storage->shared && !storage->keep)) {
         return input;
     }
     return storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, g + 1), g + 1);
@@ -139,9 +160,9 @@ static void plan_activations(struct planner *planner, bool training)
             input->last = g + 1;
             input->keep = input->keep || (training && op_traits(op->type)->backward_input);
         }
+        bool reads_output = op_traits(op->type)->backward_output && arena->op[g].fusion == ARENA_ALONE;
         planner->storage[output].last = g + 1;
-        planner->storage[output].keep =
-            planner->storage[output].keep || (training && op_traits(op->type)->backward_output);
+        planner->storage[output].keep = planner->storage[output].keep || (training && reads_output);
     }
     planner->storage[planner->activation[planner->op_count]].last = planner->op_count + 1; /* output, or loss */
 }
@@ -162,7 +183,7 @@ static void place_slot(struct planner *planner)
         struct arena_op *op = &arena->op[g];
         uint64_t saved = 0;
         if (op->op->type == OP_BATCH_NORM) {
-            saved = (uint64_t)2 * op->op->out.c * sizeof(float);
+            saved = (uint64_t)BATCH_NORM_SAVED * op->op->out.c * sizeof(float);
         } else if (op->op->type == OP_MAX_POOL) {
             saved = (uint64_t)shape_elements(op->op->out) * arena->micro_batch * sizeof(uint16_t);
         }
@@ -192,10 +213,11 @@ static void plan_input_gradient(struct planner *planner, size_t g, size_t i, siz
     size_t from = planner->gradient[g + 1];
     const struct storage *storage = &planner->storage[from];
     bool alone = planner->consumers[input] == 1 && input != 0;
+    bool pass = trait->pass_gradient || op->fusion == ARENA_DONE_BEFORE;
     bool in_place = trait->gradient_in_place && !is_outside(storage) && storage->readers == 0;
     if (input == 0) {
         planner->gradient[input] = storage_add(planner, ARENA_INPUT_GRADIENT, 0, step);
-    } else if (alone && (in_place || trait->pass_gradient)) {
+    } else if (alone && (in_place || pass)) {
         planner->gradient[input] = from;
     } else {
         planner->gradient[input] = storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, input), step);
@@ -413,6 +435,7 @@ static int plan_ops(struct arena *arena, struct err *err)
     int rc = planner_init(&planner, arena, input_count, err);
     if (rc == 0) {
         number_tensors(&planner);
+        find_fusions(&planner);
         plan_training(&planner);
         plan_evaluation(&planner);
         plan_scratch(arena);

@@ -30,11 +30,15 @@ struct arena_place {
     uint64_t offset; /* bytes, in SLOT and WORKSPACE */
 };
 
+/* An op that another one does in its own passes: batch_norm does the relu or relu6 that is its only reader. */
+enum arena_fusion { ARENA_ALONE, ARENA_WITH_NEXT, ARENA_DONE_BEFORE };
+
 /* One op of the stage. Where two places are equal, the op works in place (flatten: does nothing). */
 struct arena_op {
     const struct op *op;
     uint16_t unit;  /* in the model */
     uint16_t index; /* of the op in the unit */
+    enum arena_fusion fusion;
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_place input[MODEL_OP_INPUTS_MAX], output;
     struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;

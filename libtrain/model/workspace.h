@@ -53,6 +53,7 @@ struct workspace_bytes {
     size_t shared, worker;
 };
 struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape);
+#define BATCH_NORM_SAVED 4 /* arrays of C floats that a batch-norm keeps from forward to backward */
 /* M rows of C channels. */
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C);
 /* N samples. */

@@ -4,12 +4,14 @@
 
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/workspace.h"
+#include "libtrain/ops/relu.h"
 
 struct batch_norm_job {
     const struct batch_norm_shape *shape;
     const float *x, *dy, *saved;
     float *y, *dx;
     bool accumulate;
+    float low, high; /* where the activation is flat: at most low, at least high */
     size_t partials;
     double *partial; /* [partials][2][C] */
     float *factor;   /* [3][C], behind the partial sums: what is done to each element */
@@ -18,7 +20,11 @@ struct batch_norm_job {
 /* Lay out the shared scratch (batch_norm_workspace). */
 static struct batch_norm_job job_of(const struct compute *compute, const struct batch_norm_shape *shape)
 {
-    struct batch_norm_job job = {.shape = shape, .partials = slab_count(shape->M, shape->C, SLAB_PARTIALS_MAX)};
+    const float infinity = __builtin_inff();
+    struct batch_norm_job job = {.shape = shape,
+                                 .low = shape->relu ? 0.0f : -infinity,
+                                 .high = shape->relu && shape->ceiling != RELU_NO_CEILING ? shape->ceiling : infinity,
+                                 .partials = slab_count(shape->M, shape->C, SLAB_PARTIALS_MAX)};
     job.partial = compute->shared;
     job.factor = (float *)(job.partial + job.partials * 2 * shape->C);
     return job;
@@ -60,30 +66,43 @@ SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t
     }
 }
 
-/* sum of dy, and of dy (x - mean). */
-SIMD_CLONES static void sum_products(const float *restrict x, const float *restrict mean, const float *restrict dy,
-                                     size_t rows, size_t C, double *restrict sum, double *restrict product)
+/* The gradient in front of the activation; y is what the batch-norm gave. */
+static inline __attribute__((always_inline)) float masked(float y, float low, float high, float dy)
 {
+    return y <= low || y >= high ? 0.0f : dy;
+}
+
+/* sum of dy, and of dy (x - mean), over rows [m, m + rows). */
+SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows, double *restrict sum,
+                                     double *restrict product)
+{
+    size_t C = job->shape->C;
+    float low = job->low;
+    float high = job->high;
+    const float *restrict mean = job->saved;
+    const float *restrict scale = job->saved + 2 * C;
+    const float *restrict shift = job->saved + 3 * C;
     for (size_t c = 0; c < C; c++) {
         sum[c] = 0.0;
         product[c] = 0.0;
     }
-    size_t m = 0;
-    for (; m + 2 <= rows; m += 2) {
-        const float *restrict row = x + m * C;
-        const float *restrict gradient = dy + m * C;
+    size_t end = m + rows;
+    for (; m + 2 <= end; m += 2) {
+        const float *restrict row = job->x + m * C;
+        const float *restrict gradient = job->dy + m * C;
         for (size_t c = 0; c < C; c++) {
-            double d0 = (double)gradient[c];
-            double d1 = (double)gradient[C + c];
+            double d0 = (double)masked(row[c] * scale[c] + shift[c], low, high, gradient[c]);
+            double d1 = (double)masked(row[C + c] * scale[c] + shift[c], low, high, gradient[C + c]);
             sum[c] += d0 + d1;
             product[c] += d0 * (double)(row[c] - mean[c]) + d1 * (double)(row[C + c] - mean[c]);
         }
     }
-    for (; m < rows; m++) {
+    for (; m < end; m++) {
+        const float *restrict row = job->x + m * C;
         for (size_t c = 0; c < C; c++) {
-            double gradient = (double)dy[m * C + c];
-            sum[c] += gradient;
-            product[c] += gradient * (double)(x[m * C + c] - mean[c]);
+            double d = (double)masked(row[c] * scale[c] + shift[c], low, high, job->dy[m * C + c]);
+            sum[c] += d;
+            product[c] += d * (double)(row[c] - mean[c]);
         }
     }
 }
@@ -97,7 +116,7 @@ static void sum_slab(const void *arg, size_t task, size_t worker)
     size_t rows = slab_begin(job->shape->M, job->partials, task + 1) - m;
     double *partial = job->partial + task * 2 * C;
     if (job->dy) {
-        sum_products(job->x + m * C, job->saved, job->dy + m * C, rows, C, partial, partial + C);
+        sum_products(job, m, rows, partial, partial + C);
     } else {
         sum_squares(job->x + m * C, rows, C, partial, partial + C);
     }
@@ -115,15 +134,21 @@ static double total(const struct batch_norm_job *job, size_t which, size_t c)
 
 /* ---- forward ---- */
 
-SIMD_CLONES static void scale_rows(const float *x, size_t rows, size_t C, const float *restrict scale,
-                                   const float *restrict shift, float *y)
+SIMD_CLONES static void scale_rows(const struct batch_norm_job *job, size_t m, size_t rows)
 {
-    for (size_t m = 0; m < rows; m++) {
-        const float *row = x + m * C;
-        float *out = y + m * C;
+    size_t C = job->shape->C;
+    float low = job->low;
+    float high = job->high;
+    const float *restrict scale = job->factor;
+    const float *restrict shift = job->factor + C;
+    for (size_t end = m + rows; m < end; m++) {
+        const float *row = job->x + m * C;
+        float *out = job->y + m * C;
         SIMD_IN_PLACE
         for (size_t c = 0; c < C; c++) {
-            out[c] = row[c] * scale[c] + shift[c];
+            float y = row[c] * scale[c] + shift[c];
+            y = y < low ? low : y;
+            out[c] = y > high ? high : y;
         }
     }
 }
@@ -131,12 +156,11 @@ SIMD_CLONES static void scale_rows(const float *x, size_t rows, size_t C, const 
 static void scale_slab(const void *arg, size_t task, size_t worker)
 {
     const struct batch_norm_job *job = arg;
-    size_t C = job->shape->C;
     (void)worker;
     size_t count = elementwise_slabs(job->shape);
     size_t m = slab_begin(job->shape->M, count, task);
     size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
-    scale_rows(job->x + m * C, rows, C, job->factor, job->factor + C, job->y + m * C);
+    scale_rows(job, m, rows);
 }
 
 void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
@@ -159,6 +183,8 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
         saved[C + c] = (float)inverse;
         job.factor[c] = (float)((double)weight[c] * inverse);
         job.factor[C + c] = (float)((double)bias[c] - mean * ((double)weight[c] * inverse));
+        saved[2 * C + c] = job.factor[c];
+        saved[3 * C + c] = job.factor[C + c];
         running_mean[c] = (float)((1.0 - shape->momentum) * (double)running_mean[c] + shape->momentum * mean);
         running_variance[c] =
             (float)((1.0 - shape->momentum) * (double)running_variance[c] + shape->momentum * (variance * unbiased));
@@ -185,16 +211,24 @@ void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_
 /* ---- backward ---- */
 
 /* dx = dy a + (x - mean) b + d, the factors being [a][b][d]. */
-SIMD_CLONES static void combine_rows(const float *restrict x, const float *restrict mean, const float *dy, size_t rows,
-                                     size_t C, const float *restrict factor, float *dx, bool accumulate)
+SIMD_CLONES static void combine_rows(const struct batch_norm_job *job, size_t m, size_t rows)
 {
-    for (size_t m = 0; m < rows; m++) {
-        const float *restrict row = x + m * C;
-        const float *gradient = dy + m * C;
-        float *out = dx + m * C;
+    size_t C = job->shape->C;
+    float low = job->low;
+    float high = job->high;
+    bool accumulate = job->accumulate;
+    const float *restrict mean = job->saved;
+    const float *restrict scale = job->saved + 2 * C;
+    const float *restrict shift = job->saved + 3 * C;
+    const float *restrict factor = job->factor;
+    for (size_t end = m + rows; m < end; m++) {
+        const float *restrict row = job->x + m * C;
+        const float *gradient = job->dy + m * C;
+        float *out = job->dx + m * C;
         SIMD_IN_PLACE
         for (size_t c = 0; c < C; c++) {
-            float value = gradient[c] * factor[c] + (row[c] - mean[c]) * factor[C + c] + factor[2 * C + c];
+            float dy = masked(row[c] * scale[c] + shift[c], low, high, gradient[c]);
+            float value = dy * factor[c] + (row[c] - mean[c]) * factor[C + c] + factor[2 * C + c];
             out[c] = accumulate ? out[c] + value : value;
         }
     }
@@ -203,12 +237,11 @@ SIMD_CLONES static void combine_rows(const float *restrict x, const float *restr
 static void combine_slab(const void *arg, size_t task, size_t worker)
 {
     const struct batch_norm_job *job = arg;
-    size_t C = job->shape->C;
     (void)worker;
     size_t count = elementwise_slabs(job->shape);
     size_t m = slab_begin(job->shape->M, count, task);
     size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
-    combine_rows(job->x + m * C, job->saved, job->dy + m * C, rows, C, job->factor, job->dx + m * C, job->accumulate);
+    combine_rows(job, m, rows);
 }
 
 void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,

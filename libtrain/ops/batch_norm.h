@@ -1,21 +1,26 @@
-/* batch_norm.h: batch normalisation over the rows of a matrix [M][C] (NHWC: M = N H W), as PyTorch's BatchNorm. Used by
- * libtrain/stage; one calling thread. Sums run in double, over slabs of rows in a fixed order. */
+/* batch_norm.h: batch normalisation over the rows of a matrix [M][C] (NHWC: M = N H W), as PyTorch's BatchNorm, with
+ * the relu or relu6 behind it in the same passes. Used by libtrain/stage; one calling thread. Sums run in double, over
+ * slabs of rows in a fixed order. */
 #ifndef LIBTRAIN_OPS_BATCH_NORM_H
 #define LIBTRAIN_OPS_BATCH_NORM_H
 
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
+#include "libtrain/model/workspace.h"
 
 struct batch_norm_shape {
     size_t M, C;
     double epsilon;
     double momentum; /* share of the new statistics in the running ones */
+    bool relu;       /* y = min(max(y, 0), ceiling), the same numbers as relu.h's; dy is then the gradient behind it */
+    float ceiling;   /* RELU_NO_CEILING, or where relu6 ends */
 };
 
 /* Training: mean and variance (biased) of this micro-batch; y = (x - mean) / sqrt(variance + epsilon) weight + bias.
  * running_mean and running_variance [C] move towards them (unbiased variance; of a single row, the biased one).
- * saved [2][C]: out, mean and 1 / sqrt(variance + epsilon), for backward. x, y [M][C]: y overwrites and may be x (then
+ * saved [BATCH_NORM_SAVED][C]: out, for backward: mean, 1 / sqrt(variance + epsilon), and the
+ * factor and the summand that made y of x. x, y [M][C]: y overwrites and may be x (then
  * there is no backward). */
 void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                         const float *weight, const float *bias, float *running_mean, float *running_variance,

@@ -59,14 +59,22 @@ static void backward_linear(const struct op_call *call)
     }
 }
 
+static float ceiling_of(const struct op *op)
+{
+    return op->type == OP_RELU6 ? RELU6_CEILING : RELU_NO_CEILING;
+}
+
 /* ---- batch_norm: tensors weight, bias, running_mean, running_var ---- */
 
 static struct batch_norm_shape batch_norm_shape_of(const struct op_call *call)
 {
+    bool relu = call->plan->fusion == ARENA_WITH_NEXT;
     return (struct batch_norm_shape){.M = call->N * call->op->out.h * call->op->out.w,
                                      .C = call->op->out.c,
                                      .epsilon = call->op->epsilon,
-                                     .momentum = call->op->momentum};
+                                     .momentum = call->op->momentum,
+                                     .relu = relu,
+                                     .ceiling = relu ? ceiling_of(call->plan[1].op) : RELU_NO_CEILING};
 }
 
 static void forward_batch_norm(const struct op_call *call)
@@ -92,20 +100,15 @@ static void backward_batch_norm(const struct op_call *call)
 
 /* ---- relu, relu6 ---- */
 
-static float ceiling_of(const struct op_call *call)
-{
-    return call->op->type == OP_RELU6 ? RELU6_CEILING : RELU_NO_CEILING;
-}
-
 static void forward_relu(const struct op_call *call)
 {
-    relu_forward(call->compute, output_count(call), ceiling_of(call), call->input[0], call->output);
+    relu_forward(call->compute, output_count(call), ceiling_of(call->op), call->input[0], call->output);
 }
 
 static void backward_relu(const struct op_call *call)
 {
     if (call->input_gradient[0]) {
-        relu_backward(call->compute, output_count(call), ceiling_of(call), call->output, call->output_gradient,
+        relu_backward(call->compute, output_count(call), ceiling_of(call->op), call->output, call->output_gradient,
                       call->input_gradient[0], call->plan->accumulate[0]);
     }
 }

@@ -126,6 +126,9 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     struct areas areas = {.slot = slot_memory(stage, slot), .workspace = stage->workspace};
     enter(stage, &areas, arena->input, config->micro_batch, input);
     for (size_t g = 0; g < arena->op_count; g++) {
+        if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
+            continue;
+        }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_FORWARD);
         call.position = stage->slot[slot].position;
         op_functions(call.op->type)->forward(&call);
@@ -177,7 +180,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
                           .input_gradient = input_gradient};
     uint64_t mode = denormal_flush();
     for (size_t g = arena->op_count; g-- > 0;) {
-        if (arena->op[g].output_gradient.area == ARENA_NOWHERE) {
+        if (arena->op[g].output_gradient.area == ARENA_NOWHERE || arena->op[g].fusion == ARENA_DONE_BEFORE) {
             continue;
         }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
@@ -209,6 +212,9 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
     struct areas areas = {.workspace = stage->workspace};
     enter(stage, &areas, arena->evaluate_input, count, input);
     for (size_t g = 0; g < arena->op_count; g++) {
+        if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
+            continue;
+        }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_EVALUATE);
         call.N = count;
         op_functions(call.op->type)->evaluate(&call);

@@ -174,7 +174,7 @@ static void batch_norm_case(const struct golden *golden)
     float *dbias = output(golden, "bias");
     float *mean = copy_floats(input(golden, "start_mean"), s.C);
     float *variance = copy_floats(input(golden, "start_variance"), s.C);
-    float *saved = calloc(2 * s.C, sizeof(float));
+    float *saved = calloc(BATCH_NORM_SAVED * s.C, sizeof(float));
     assert_non_null(saved);
     batch_norm_evaluate(&compute, &s, x, weight, bias, mean, variance, evaluated);
     batch_norm_forward(&compute, &s, x, weight, bias, mean, variance, saved, y);

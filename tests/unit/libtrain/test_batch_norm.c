@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "libtrain/ops/batch_norm.h"
+#include "libtrain/ops/relu.h"
 #include "tests/unit/libtrain/kernel_support.h"
 #include "tests/unit/libtrain/naive.h"
 
@@ -31,7 +32,7 @@ static struct batch_norm_result run(const struct batch_norm_case *c, struct trai
         .running_mean = copy_floats(c->running_mean, s->C),
         .running_variance = copy_floats(c->running_variance, s->C),
     };
-    float *saved = calloc(2 * s->C, sizeof(float));
+    float *saved = calloc(BATCH_NORM_SAVED * s->C, sizeof(float));
     assert_non_null(saved);
     batch_norm_evaluate(&compute, s, c->in_place ? r.evaluated : c->x, c->weight, c->bias, r.running_mean,
                         r.running_variance, r.evaluated);
@@ -171,7 +172,7 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
     float bias = 0.5f;
     float mean = 0.0f;
     float variance = 1.0f;
-    float saved[2];
+    float saved[BATCH_NORM_SAVED];
     batch_norm_forward(&compute, &shape, x, &weight, &bias, &mean, &variance, saved, y);
     assert_true(fabsf(variance - 0.9f) < 1e-6f);
     for (size_t i = 0; i < shape.M; i++) {
@@ -182,12 +183,78 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
     compute_done(&compute);
 }
 
+/* The same numbers, bit for bit, as the two ops one after the other. */
+static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    struct draws draws = draws_new(7);
+    for (int i = 0; i < 12; i++) {
+        struct batch_norm_shape shape = {
+            .M = draw_size(&draws, 2, 90), .C = draw_size(&draws, 1, 40), .epsilon = 1e-5, .momentum = 0.1};
+        float ceiling = i % 2 ? 1.5f : RELU_NO_CEILING;
+        size_t count = shape.M * shape.C;
+        struct compute compute = compute_init(pools->pool[0], batch_norm_workspace(shape.M, shape.C));
+        float *x = draw_floats(&draws, count);
+        float *weight = draw_floats(&draws, shape.C);
+        float *bias = draw_floats(&draws, shape.C);
+        float *dy = draw_floats(&draws, count);
+        float *statistics = draw_floats(&draws, 2 * shape.C);
+        struct {
+            float *y, *evaluated, *dx, *sums, *statistics, *saved;
+        } side[2];
+        for (size_t fused = 0; fused < 2; fused++) {
+            struct batch_norm_shape s = shape;
+            s.relu = fused == 1;
+            s.ceiling = ceiling;
+            float *running = copy_floats(statistics, 2 * s.C);
+            float *y = copy_floats(x, count);
+            float *evaluated = copy_floats(x, count);
+            float *dx = copy_floats(dy, count);
+            float *sums = copy_floats(statistics, 2 * s.C);
+            float *saved = copy_floats(x, 0);
+            saved = realloc(saved, BATCH_NORM_SAVED * s.C * sizeof(float));
+            assert_non_null(saved);
+            batch_norm_forward(&compute, &s, x, weight, bias, running, running + s.C, saved, y);
+            batch_norm_evaluate(&compute, &s, x, weight, bias, running, running + s.C, evaluated);
+            if (!fused) {
+                relu_forward(&compute, count, ceiling, y, y);
+                relu_forward(&compute, count, ceiling, evaluated, evaluated);
+                relu_backward(&compute, count, ceiling, y, dx, dx, false);
+            }
+            batch_norm_backward(&compute, &s, x, weight, saved, dx, dx, false, sums, sums + s.C);
+            side[fused].y = y;
+            side[fused].evaluated = evaluated;
+            side[fused].dx = dx;
+            side[fused].sums = sums;
+            side[fused].statistics = running;
+            side[fused].saved = saved;
+        }
+        assert_memory_equal(side[0].y, side[1].y, count * sizeof(float));
+        assert_memory_equal(side[0].evaluated, side[1].evaluated, count * sizeof(float));
+        assert_memory_equal(side[0].dx, side[1].dx, count * sizeof(float));
+        assert_memory_equal(side[0].sums, side[1].sums, 2 * shape.C * sizeof(float));
+        assert_memory_equal(side[0].statistics, side[1].statistics, 2 * shape.C * sizeof(float));
+        for (size_t k = 0; k < 2; k++) {
+            float *all[] = {side[k].y, side[k].evaluated, side[k].dx, side[k].sums, side[k].statistics, side[k].saved};
+            for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++) {
+                free(all[j]);
+            }
+        }
+        float *all[] = {x, weight, bias, dy, statistics};
+        for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++) {
+            free(all[j]);
+        }
+        compute_done(&compute);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(layers_of_several_slabs_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(a_constant_channel_has_variance_zero_and_stays_finite),
+        cmocka_unit_test(a_relu_behind_it_is_done_in_the_same_passes),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }
