@@ -6,6 +6,8 @@
 #include "libtrain/model/workspace.h"
 #include "libtrain/ops/relu.h"
 
+#define SUM_CHANNELS 128u /* masked at once */
+
 struct batch_norm_job {
     const struct batch_norm_shape *shape;
     const float *x, *dy, *saved;
@@ -72,37 +74,56 @@ static inline __attribute__((always_inline)) float masked(float y, float low, fl
     return y <= low || y >= high ? 0.0f : dy;
 }
 
-/* sum of dy, and of dy (x - mean), over rows [m, m + rows). */
-SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows, double *restrict sum,
-                                     double *restrict product)
+/* The gradients of one row in front of the activation, for channels [c, c + count). */
+static inline __attribute__((always_inline)) void mask_row(const struct batch_norm_job *job, size_t m, size_t c,
+                                                           size_t count, float *restrict out)
 {
     size_t C = job->shape->C;
     float low = job->low;
     float high = job->high;
-    const float *restrict mean = job->saved;
-    const float *restrict scale = job->saved + 2 * C;
-    const float *restrict shift = job->saved + 3 * C;
+    const float *restrict row = job->x + m * C + c;
+    const float *restrict dy = job->dy + m * C + c;
+    const float *restrict scale = job->saved + 2 * C + c;
+    const float *restrict shift = job->saved + 3 * C + c;
+    SIMD_IN_PLACE
+    for (size_t i = 0; i < count; i++) {
+        out[i] = masked(row[i] * scale[i] + shift[i], low, high, dy[i]);
+    }
+}
+
+/* sum of dy, and of dy (x - mean), over rows [m, m + rows); two rows at a time, and as many channels as a buffer holds:
+ * loops that mask and loops that sum in double are vectors only apart. */
+SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows, double *restrict sum,
+                                     double *restrict product)
+{
+    float d0[SUM_CHANNELS];
+    float d1[SUM_CHANNELS];
+    size_t C = job->shape->C;
     for (size_t c = 0; c < C; c++) {
         sum[c] = 0.0;
         product[c] = 0.0;
     }
-    size_t end = m + rows;
-    for (; m + 2 <= end; m += 2) {
-        const float *restrict row = job->x + m * C;
-        const float *restrict gradient = job->dy + m * C;
-        for (size_t c = 0; c < C; c++) {
-            double d0 = (double)masked(row[c] * scale[c] + shift[c], low, high, gradient[c]);
-            double d1 = (double)masked(row[C + c] * scale[c] + shift[c], low, high, gradient[C + c]);
-            sum[c] += d0 + d1;
-            product[c] += d0 * (double)(row[c] - mean[c]) + d1 * (double)(row[C + c] - mean[c]);
-        }
-    }
-    for (; m < end; m++) {
-        const float *restrict row = job->x + m * C;
-        for (size_t c = 0; c < C; c++) {
-            double d = (double)masked(row[c] * scale[c] + shift[c], low, high, job->dy[m * C + c]);
-            sum[c] += d;
-            product[c] += d * (double)(row[c] - mean[c]);
+    for (size_t end = m + rows; m < end; m += 2) {
+        for (size_t c = 0; c < C; c += SUM_CHANNELS) {
+            size_t count = C - c < SUM_CHANNELS ? C - c : SUM_CHANNELS;
+            const float *restrict mean = job->saved + c;
+            const float *restrict row = job->x + m * C + c;
+            double *restrict sums = sum + c;
+            double *restrict products = product + c;
+            mask_row(job, m, c, count, d0);
+            if (m + 1 == end) {
+                for (size_t i = 0; i < count; i++) {
+                    sums[i] += (double)d0[i];
+                    products[i] += (double)d0[i] * (double)(row[i] - mean[i]);
+                }
+                continue;
+            }
+            mask_row(job, m + 1, c, count, d1);
+            const float *restrict next = row + C;
+            for (size_t i = 0; i < count; i++) {
+                sums[i] += (double)d0[i] + (double)d1[i];
+                products[i] += (double)d0[i] * (double)(row[i] - mean[i]) + (double)d1[i] * (double)(next[i] - mean[i]);
+            }
         }
     }
 }
