@@ -69,12 +69,33 @@ static bool read_name(const char *name, struct holding *out)
 
 /* ---- at the start ---- */
 
+/* ERR_FORMAT: a link, a pipe, a device, or larger than any snapshot: reading it might never end. */
+static int open_snapshot(const char *path, int *out, struct err *err)
+{
+    struct stat status;
+    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* not waiting for a pipe's writer */
+    if (fd < 0) {
+        const int code = errno == ELOOP || errno == ENXIO ? ERR_FORMAT : err_from_errno(errno);
+        return err_set(err, code, "open '%s': %s", path, strerror(errno));
+    }
+    if (fstat(fd, &status) != 0) {
+        return err_set(err, err_from_errno(errno), "look at '%s': %s", path, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > BLOB_BYTES_MAX) {
+        return err_set(err, ERR_FORMAT, "'%s' is no file, or larger than any snapshot", path);
+    }
+    *out = fd;
+    fd = -1;
+    return 0;
+}
+
 /* The hash and size of a file. */
 static int hash_file(const char *path, struct holding *out, struct err *err)
 {
-    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    FD_AUTO int fd = -1;
+    int opened = open_snapshot(path, &fd, err);
+    if (opened != 0) {
+        return opened;
     }
     struct sha256 *hash AUTO(sha256_free) = NULL;
     int rc = sha256_new(&hash, err);
@@ -398,9 +419,7 @@ int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size
 {
     char path[PATH_MAX];
     name_file(kept->store, &kept->snapshot.holding, path);
-    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-    }
-    return file_read_at(fd, out, size, offset, err);
+    FD_AUTO int fd = -1;
+    int rc = open_snapshot(path, &fd, err);
+    return rc ? rc : file_read_at(fd, out, size, offset, err);
 }

@@ -434,6 +434,32 @@ static void one_that_cannot_be_read_is_held_no_longer(void **state)
     expect(store, 3, 1, "there");
 }
 
+static void what_could_be_read_forever_is_removed_unread(void **state)
+{
+    const char *directory = *state;
+    struct snapshot_store *store = make(directory);
+    char name[256];
+    char path[3][TEST_PATH_MAX];
+    keep_of(store, &job, 6, 3, 3, "whole");
+    snapshot_store_free(&store);
+    for (int i = 0; i < 3; i++) {
+        const struct holding holding = describe(&job, 6, 3, i, "away");
+        name_of(&holding, name);
+        (void)snprintf(path[i], sizeof(path[i]), "%s/%s/%s", directory, JOB, name);
+    }
+    assert_int_equal(mkfifo(path[0], 0600), 0);
+    assert_int_equal(symlink("/dev/zero", path[1]), 0);
+    FILE *file = fopen(path[2], "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(truncate(path[2], (off_t)BLOB_BYTES_MAX + 1), 0); /* a hole: no room on the disk */
+    store = make(directory);
+    assert_int_equal(snapshot_list(store, list), 1);
+    expect(store, 3, 3, "whole");
+    assert_int_equal(count_files(directory), 1);
+    snapshot_store_free(&store);
+}
+
 static void two_agents_cannot_share_a_directory(void **state)
 {
     struct snapshot_store *store = make(*state);
@@ -494,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_block_comes_back_while_blocks_are_retained),
         test_with_directory(files_survive_the_store_and_damaged_ones_do_not),
         test_with_directory(one_that_cannot_be_read_is_held_no_longer),
+        test_with_directory(what_could_be_read_forever_is_removed_unread),
         test_with_directory(two_agents_cannot_share_a_directory),
         test_with_directory(a_full_disk_keeps_the_blob_in_memory),
     };
