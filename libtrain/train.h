@@ -4,7 +4,7 @@
  * Numbers (docs: the law). Everything is float32, NHWC, plain; sums run in a fixed order; work is cut into slabs whose
  * borders depend on shape alone and threads only pick slabs, so results do not depend on the number of threads, nor on
  * which stage a unit is in. Gradients are divided by the batch size (micro_batch * micro_batches). Loss: softmax
- * cross-entropy.
+ * cross-entropy; of a model with labels at several positions, the loss of a sample is the mean over its positions.
  *
  * Running statistics of batch-norm move with each forward of a step and become the state with its update.
  *
@@ -72,7 +72,8 @@ void train_stage_free(struct train_stage **stage);
 
 /* Set a unit's state to version 0 and forget its gradients. Weights of convolutions and linear layers are uniform in
  * [-b, b), b = sqrt(6 / fan_in) (He), each element a function of (seed, unit, parameter of the unit, element in
- * PyTorch's order); biases 0; batch-norm weight 1, bias 0, running mean 0, running variance 1; momentum 0. */
+ * PyTorch's order); biases 0; batch-norm and layer-norm weight 1, bias 0, running mean 0, running variance 1; momentum
+ * 0. Weights of embeddings and positions are uniform in [-sqrt(3), sqrt(3)): variance 1, as PyTorch's nn.Embedding. */
 void train_unit_initialise(struct train_stage *stage, size_t unit);
 /* Read a snapshot blob (state.h, at any address) and forget the unit's gradients. ERR_FORMAT when its size or header is
  * not exactly that of this unit's layout; the old state is kept then. */
@@ -91,7 +92,8 @@ struct train_position {
 /* Forward of one micro-batch in slot `slot` (< in_flight).
  * input    stage 0: micro_batch stored samples (model's input dtype); else float32 [micro_batch, in]. Must stay valid
  * and unchanged until this slot's backward returns. output   float32 [micro_batch, out]; NULL on the last stage. labels
- * [micro_batch], last stage only, else NULL. A label >= classes is ERR_INVALID. loss_sum last stage: sum of the losses
+ * [micro_batch][positions], last stage only, else NULL. A label >= classes is ERR_INVALID, as is a token that an
+ * embedding has no row for. loss_sum last stage: sum of the losses
  * of the micro-batch in sample order (not divided); else NULL. ERR_DIVERGED when it is not finite. */
 NODISCARD int train_forward(struct train_stage *stage, size_t slot, struct train_position position, const void *input,
                             float *output, const int32_t *labels, double *loss_sum, struct err *err);
@@ -108,7 +110,8 @@ NODISCARD int train_update(struct train_stage *stage, double learning_rate, stru
 void train_discard(struct train_stage *stage);
 
 /* Forward of `count` <= micro_batch samples with running statistics and without dropout; reads the state, never writes
- * it; needs no slot. Last stage: labels in; adds to *loss_sum (in sample order) and *correct. */
+ * it; needs no slot. Last stage: labels in; adds to *loss_sum (in sample order) and to *correct, which
+ * counts labels: micro_batch * positions of them at most. */
 NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
                              const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err);
 

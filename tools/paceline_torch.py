@@ -5,7 +5,8 @@
     model.load_state_dict(read_safetensors("model.safetensors"), strict=True)
 
 The module is built from a model description and has the tensor names and layouts of an exported file. It takes samples
-as PyTorch does, [N, C, H, W], already multiplied by the description's input scale, and gives class scores [N, classes].
+as PyTorch does, [N, C, H, W], already multiplied by the description's input scale, and gives class scores [N, classes];
+of a sequence [N, classes, T], as cross_entropy takes them.
 """
 import json
 import struct
@@ -68,11 +69,59 @@ def write_safetensors(path, tensors):
             file.write(body)
 
 
+def at_positions(function, x):
+    """A function of the last dimension, done on the channels of each position."""
+    return function(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 class Linear(nn.Linear):
-    """A vector is [N, F, 1, 1] here, so that every op takes and gives four dimensions."""
+    """A vector is [N, F, 1, 1] here and a sequence [N, C, T, 1], so that every op takes and gives four dimensions."""
 
     def forward(self, x):
-        return super().forward(x.flatten(1))[:, :, None, None]
+        if x.shape[2:] == (1, 1):
+            return super().forward(x.flatten(1))[:, :, None, None]
+        return at_positions(super().forward, x)
+
+
+class LayerNorm(nn.LayerNorm):
+    def forward(self, x):
+        return at_positions(super().forward, x)
+
+
+class Embedding(nn.Embedding):
+    """Token numbers [N, 1, T, 1], as the floats that samples are."""
+
+    def forward(self, x):
+        return super().forward(x[:, 0, :, 0].long()).transpose(1, 2)[:, :, :, None]
+
+
+class Positions(nn.Module):
+    def __init__(self, positions, channels):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(positions, channels))
+
+    def forward(self, x):
+        return x + self.weight.t()[None, :, :, None]
+
+
+class Attention(nn.Module):
+    """q, k and v side by side in the channels, the heads side by side in each of them."""
+
+    def __init__(self, heads, causal):
+        super().__init__()
+        self.heads = heads
+        self.causal = causal
+
+    def forward(self, x):
+        batch, channels, length, _ = x.shape
+        parts = x.reshape(batch, 3, self.heads, channels // 3 // self.heads, length)
+        q, k, v = (part.transpose(2, 3) for part in parts.unbind(1))
+        scores = q @ k.transpose(2, 3) / q.shape[3] ** 0.5
+        if self.causal:
+            hidden = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+            scores = scores.masked_fill(hidden, float("-inf"))
+        y = scores.softmax(dim=3) @ v
+        return y.transpose(2, 3).reshape(batch, channels // 3, length, 1)
 
 
 class Flatten(nn.Module):
@@ -150,11 +199,11 @@ class Builder:
         return nn.Conv2d(channels, op["filters"], groups=op.get("groups", 1), bias=op.get("bias", True), **window)
 
     def linear(self, op):
-        features = self.shape[0] * self.shape[1] * self.shape[2]
+        features = self.shape[0]
         units = self.classes if op["units"] == "classes" else op["units"]
         if units is None:
             raise ValueError("the description does not say how many classes there are: classes is needed")
-        self.shape = (units, 1, 1)
+        self.shape = (units,) + self.shape[1:]
         return Linear(features, units, bias=op.get("bias", True))
 
     def batch_norm(self, op):
@@ -182,6 +231,26 @@ class Builder:
 
     def dropout(self, op):
         return nn.Dropout(op.get("rate", 0.5))
+
+    def layer_norm(self, op):
+        return LayerNorm(self.shape[0], eps=op.get("epsilon", 1e-5))
+
+    def gelu(self, op):
+        return nn.GELU()
+
+    def silu(self, op):
+        return nn.SiLU()
+
+    def embedding(self, op):
+        self.shape = (op["units"],) + self.shape[1:]
+        return Embedding(op["rows"], op["units"])
+
+    def positions(self, op):
+        return Positions(self.shape[1], self.shape[0])
+
+    def attention(self, op):
+        self.shape = (self.shape[0] // 3,) + self.shape[1:]
+        return Attention(op["heads"], op.get("causal", True))
 
     def __call__(self, op):
         return getattr(self, op["type"])(op)
@@ -213,7 +282,7 @@ class Model(nn.Module):
     def forward(self, x):
         for unit in self._modules.values():
             x = unit(x)
-        return x.flatten(1)
+        return x[:, :, 0, 0] if x.shape[2] == 1 else x[:, :, :, 0]
 
     def loss(self, x, labels):
         return functional.cross_entropy(self(x), labels)

@@ -109,7 +109,7 @@ static int make_buffers(struct stage *stage, struct err *err)
     stage->gradient_slot = calloc(most, sizeof(*stage->gradient_slot));
     stage->activation = calloc(most, sizeof(*stage->activation));
     stage->gradient = calloc(most, sizeof(*stage->gradient));
-    stage->labels = calloc(stage->micro_batch, sizeof(*stage->labels));
+    stage->labels = calloc(stage->micro_batch * stage->label_count, sizeof(*stage->labels));
     stage->share = calloc(stage->config.end - stage->config.first, sizeof(*stage->share));
     if (!stage->input_slot || !stage->gradient_slot || !stage->activation || !stage->gradient || !stage->labels ||
         !stage->share) {
@@ -214,6 +214,7 @@ static int fill_stage(struct stage *stage, struct err *err)
 {
     const struct stage_config *config = &stage->config;
     stage->micro_batch = (size_t)(stage->spec.batch / stage->spec.micro_batches);
+    stage->label_count = stage->model->positions;
     stage->sample_bytes = shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
     stage->input = stage->model->unit[config->first].in;
     stage->output = stage->model->unit[config->end - 1].out;

@@ -23,8 +23,9 @@ static void gather(const struct stage *stage, const uint32_t *sample, size_t cou
 
 static void gather_labels(const struct stage *stage, const uint32_t *sample, size_t count)
 {
+    const size_t bytes = stage->label_count * sizeof(int32_t);
     for (size_t i = 0; i < count; i++) {
-        memcpy(&stage->labels[i], stage->config.data.train_labels + sample[i] * sizeof(int32_t), sizeof(int32_t));
+        memcpy(stage->labels + i * stage->label_count, stage->config.data.train_labels + sample[i] * bytes, bytes);
     }
 }
 
@@ -83,7 +84,8 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
         input = stage->input_slot[task->input];
     }
     if (last) {
-        memcpy(stage->labels, stage->config.data.test_labels + first_sample * sizeof(int32_t), count * sizeof(int32_t));
+        const size_t bytes = stage->label_count * sizeof(int32_t);
+        memcpy(stage->labels, stage->config.data.test_labels + first_sample * bytes, count * bytes);
     }
     float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
     stage->step_began_seconds = 0; /* the step behind an evaluation is timed from its own beginning */
@@ -155,7 +157,7 @@ static void report_evaluation(const struct stage *stage, const struct stage_list
 {
     const double samples = (double)stage->config.samples.test_samples;
     report(listener, version, METRIC_TEST_LOSS, stage->test_loss_sum / samples);
-    report(listener, version, METRIC_TEST_ACCURACY, (double)stage->test_correct / samples);
+    report(listener, version, METRIC_TEST_ACCURACY, (double)stage->test_correct / samples / (double)stage->label_count);
 }
 
 static void enqueue(struct stage *stage, enum stage_direction direction, const struct stage_parcel *parcel)

@@ -27,6 +27,7 @@ struct stage {
     struct cancel cancel;
     size_t micro_batch;         /* samples */
     size_t sample_bytes;        /* as stored */
+    size_t label_count;         /* of a sample: the model's positions */
     size_t evaluation_batches;  /* micro-batches of the test set */
     struct shape input, output; /* of the stage */
 
@@ -46,7 +47,7 @@ struct stage {
     unsigned char **gradient_slot; /* [in_flight] */
     unsigned char **activation;    /* [in_flight] send buffers to the next stage */
     unsigned char **gradient;      /* [previous_in_flight] send buffers to the previous stage */
-    int32_t *labels;               /* [micro_batch] of the last stage */
+    int32_t *labels;               /* [micro_batch][label_count] of the last stage */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* something changed for the compute thread */

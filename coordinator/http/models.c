@@ -100,7 +100,9 @@ static int resolve_view(const json_t *description, const struct dataset *dataset
         return 0;
     }
     *assumed = true;
-    return model_parse(description, &model_view_fit, out, faults, err);
+    struct record_faults text = {0};
+    int code = model_parse(description, &model_view_fit, out, faults, err);
+    return code && model_parse(description, &model_view_text_fit, out, &text, NULL) == 0 ? 0 : code;
 }
 
 static void show_model(struct http_exchange *exchange, const json_t *description, const struct model_row *row,
@@ -166,14 +168,16 @@ void serve_model(void *context, struct http_exchange *exchange)
     }
 }
 
-/* A description that leaves its input open is checked with shapes that images usually have. */
+/* A description that leaves its input's shape open is checked with those that images and text usually have. */
 static int check_posted(const json_t *description, struct record_faults *faults, struct err *err)
 {
-    static const struct model_fit usual[] = {
-        {{28, 28, 1}, DTYPE_U8, 10}, {{32, 32, 3}, DTYPE_U8, 10}, {{224, 224, 3}, DTYPE_U8, 1000}};
+    static const struct model_fit usual[] = {{{28, 28, 1}, DTYPE_U8, 10, 1},
+                                             {{32, 32, 3}, DTYPE_U8, 10, 1},
+                                             {{224, 224, 3}, DTYPE_U8, 1000, 1},
+                                             {{64, 1, 1}, DTYPE_U8, 256, 64}};
     struct model *model = NULL;
     int code = model_parse(description, NULL, &model, faults, err);
-    if (code && !json_object_get(description, "input")) {
+    if (code && !json_object_get(json_object_get(description, "input"), "shape")) {
         for (size_t index = 0; code && index < sizeof usual / sizeof usual[0]; index++) {
             *faults = (struct record_faults){0};
             code = model_parse(description, &usual[index], &model, faults, err);

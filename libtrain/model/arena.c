@@ -184,6 +184,8 @@ static void place_slot(struct planner *planner)
         uint64_t saved = 0;
         if (op->op->type == OP_BATCH_NORM) {
             saved = (uint64_t)BATCH_NORM_SAVED * op->op->out.c * sizeof(float);
+        } else if (op->op->type == OP_LAYER_NORM) {
+            saved = (uint64_t)2 * op->op->out.h * op->op->out.w * arena->micro_batch * sizeof(float);
         } else if (op->op->type == OP_MAX_POOL) {
             saved = (uint64_t)shape_elements(op->op->out) * arena->micro_batch * sizeof(uint16_t);
         }
@@ -305,6 +307,15 @@ static struct workspace_bytes op_workspace(const struct arena_op *op, size_t N)
         return conv2d_workspace(&shape);
     }
     case OP_BATCH_NORM: return batch_norm_workspace(N * description->out.h * description->out.w, description->out.c);
+    case OP_LAYER_NORM: return layer_norm_workspace(N * description->out.h * description->out.w, description->out.c);
+    case OP_ATTENTION: {
+        struct attention_shape shape = arena_attention_shape(description, N);
+        return attention_workspace(&shape);
+    }
+    case OP_GELU:
+    case OP_SILU:
+    case OP_EMBEDDING:
+    case OP_POSITIONS:
     case OP_LINEAR:
     case OP_RELU:
     case OP_RELU6:
@@ -321,7 +332,7 @@ static struct workspace_bytes op_workspace(const struct arena_op *op, size_t N)
 
 static void plan_scratch(struct arena *arena)
 {
-    struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch);
+    struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
     for (size_t g = 0; g < arena->op_count; g++) {
         struct workspace_bytes bytes = op_workspace(&arena->op[g], arena->micro_batch);
         most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
@@ -491,4 +502,9 @@ struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N)
                                  .G = op->groups,
                                  .OH = op->out.h,
                                  .OW = op->out.w};
+}
+
+struct attention_shape arena_attention_shape(const struct op *op, size_t N)
+{
+    return (struct attention_shape){.N = N, .T = op->in.h, .C = op->out.c, .heads = op->heads, .causal = op->causal};
 }

@@ -42,7 +42,7 @@ struct arena_op {
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_place input[MODEL_OP_INPUTS_MAX], output;
     struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;
-    struct arena_place saved;           /* SLOT: batch-norm's statistics, max-pool's winners */
+    struct arena_place saved;           /* SLOT: statistics of batch-norm and layer-norm, max-pool's winners */
     struct arena_place output_gradient; /* NOWHERE: backward has nothing to do here */
     struct arena_place input_gradient[MODEL_OP_INPUTS_MAX];
     bool accumulate[MODEL_OP_INPUTS_MAX];  /* the gradient is added to what an earlier op wrote there */
@@ -75,5 +75,7 @@ void arena_free(struct arena **arena);
 
 /* The convolution that a CONV2D op is on N samples. */
 struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N);
+/* The attention that an ATTENTION op is on N samples. */
+struct attention_shape arena_attention_shape(const struct op *op, size_t N);
 
 #endif

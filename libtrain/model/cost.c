@@ -4,11 +4,15 @@
 
 #include "libtrain/model/op_traits.h"
 
+#define SOFTMAX_FLOPS 13 /* of a score: scale, maximum, exponential, sum, share */
+
 /* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean 1, variance 3, scale
- * and shift 2; backward: the two sums 5, the gradient 5. Dropout: mask and scale. */
+ * and shift 2; backward: the two sums 5, the gradient 5. Layer-norm: the same, and the weight's gradient. Dropout: mask
+ * and scale. The exponential of gelu, silu and softmax counts 10. */
 static const struct {
     double forward, backward; /* per output element */
     uint32_t keeps_bytes;     /* per output element, besides: which position of the window was the maximum */
+    uint32_t row_bytes;       /* per position, besides: its mean and deviation */
 } ops[] = {
     [OP_CONV2D] = {0},
     [OP_LINEAR] = {0},
@@ -20,6 +24,12 @@ static const struct {
     [OP_GLOBAL_AVG_POOL] = {0},
     [OP_FLATTEN] = {0},
     [OP_DROPOUT] = {.forward = 2, .backward = 1},
+    [OP_LAYER_NORM] = {.forward = 6, .backward = 14, .row_bytes = 2 * sizeof(float)},
+    [OP_GELU] = {.forward = 30, .backward = 35},
+    [OP_SILU] = {.forward = 12, .backward = 15},
+    [OP_EMBEDDING] = {.backward = 1},
+    [OP_POSITIONS] = {.forward = 1, .backward = 1},
+    [OP_ATTENTION] = {0},
     [OP_ADD] = {.forward = 1, .backward = 1},
     [OP_CONCAT] = {0},
 };
@@ -29,9 +39,20 @@ static double elements(struct shape shape)
     return (double)shape_elements(shape);
 }
 
-/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them reads. */
+/* Scores of an attention per sample: pairs of positions that see each other, for each head. */
+static double scores(const struct op *op)
+{
+    double T = op->in.h;
+    return op->heads * (op->causal ? T * (T + 1) / 2 : T * T);
+}
+
+/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them reads. Of an
+ * attention: the products of queries and keys, as many as those of shares and values. */
 static double multiply_adds(const struct op *op)
 {
+    if (op->type == OP_ATTENTION) {
+        return scores(op) * (op->out.c / op->heads);
+    }
     double weights = (double)op->tensor[0].elements / op->out.c;
     return elements(op->out) * weights;
 }
@@ -46,11 +67,17 @@ static double forward_flops(const struct op *op)
     case OP_MAX_POOL:
     case OP_AVG_POOL: return out * window;
     case OP_GLOBAL_AVG_POOL: return elements(op->in);
+    case OP_ATTENTION: return 4 * multiply_adds(op) + SOFTMAX_FLOPS * scores(op);
     case OP_BATCH_NORM:
     case OP_RELU:
     case OP_RELU6:
     case OP_FLATTEN:
     case OP_DROPOUT:
+    case OP_LAYER_NORM:
+    case OP_GELU:
+    case OP_SILU:
+    case OP_EMBEDDING:
+    case OP_POSITIONS:
     case OP_ADD:
     case OP_CONCAT: return out * ops[op->type].forward;
     }
@@ -67,12 +94,19 @@ static double backward_flops(const struct op *op, bool input_gradient)
     case OP_LINEAR: return 2 * multiply_adds(op) * (input_gradient ? 2 : 1) + (op->bias ? out : 0);
     case OP_AVG_POOL: return input_gradient ? out * window : 0;
     case OP_GLOBAL_AVG_POOL: return input_gradient ? elements(op->in) : 0;
-    case OP_BATCH_NORM: return out * (input_gradient ? ops[op->type].backward : 5);
+    case OP_BATCH_NORM:
+    case OP_LAYER_NORM: return out * (input_gradient ? ops[op->type].backward : 5);
+    case OP_EMBEDDING:
+    case OP_POSITIONS: return out * ops[op->type].backward;
+    /* The scores once more, and the gradients of the values, shares, queries and keys. */
+    case OP_ATTENTION: return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
     case OP_MAX_POOL:
     case OP_RELU:
     case OP_RELU6:
     case OP_FLATTEN:
     case OP_DROPOUT:
+    case OP_GELU:
+    case OP_SILU:
     case OP_ADD:
     case OP_CONCAT: return input_gradient ? out * ops[op->type].backward : 0;
     }
@@ -113,7 +147,7 @@ static uint64_t kept_bytes(const struct unit *unit)
         } else if (kept[i]) {
             bytes += size * 4;
         }
-        bytes += size * ops[op->type].keeps_bytes;
+        bytes += size * ops[op->type].keeps_bytes + (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
     }
     return bytes;
 }

@@ -6,8 +6,9 @@ foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME_WE)
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(APPEND arrays "static const char ${name}[] = {${bytes}0};\n")
-  string(APPEND entries "    {\"${name}\", ${name}},\n")
+  string(MAKE_C_IDENTIFIER ${name} array)
+  string(APPEND arrays "static const char ${array}[] = {${bytes}0};\n")
+  string(APPEND entries "    {\"${name}\", ${array}},\n")
 endforeach()
 file(WRITE ${OUTPUT} "/* Made from libtrain/zoo by embed_zoo.cmake. */
 #include \"libtrain/model/zoo.h\"

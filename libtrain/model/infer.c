@@ -79,23 +79,48 @@ static int infer_conv2d(struct op *op, const struct tensor_form *input, struct e
     return add_weight_and_bias(op, dim, 4, err);
 }
 
+/* A sequence is T x 1 x C: T positions of C channels. A vector is one of a single position. */
+static int check_positions(const struct op *op, struct err *err)
+{
+    if (op->in.w != 1) {
+        return err_set(err, ERR_INVALID, "takes a sequence of T x 1 x C, not " SHAPE_FORMAT, SHAPE_ARGUMENTS(op->in));
+    }
+    if (op->in.h > MODEL_POSITIONS_MAX) {
+        return err_set(err, ERR_INVALID, "%" PRIu32 " positions; at most %d", op->in.h, MODEL_POSITIONS_MAX);
+    }
+    return 0;
+}
+
 static int infer_linear(struct op *op, const struct tensor_form *input, struct err *err)
 {
-    if (!is_vector(op->in)) {
+    if (op->in.w != 1) {
         return err_set(err, ERR_INVALID,
-                       "takes a vector, not " SHAPE_FORMAT "; put a flatten or global_avg_pool before it",
+                       "takes a vector or a sequence, not " SHAPE_FORMAT "; put a flatten or global_avg_pool before it",
                        SHAPE_ARGUMENTS(op->in));
     }
-    op->flat_from = input->flat;
-    op->out.h = op->out.w = 1;
+    int rc = check_positions(op, err);
+    if (rc) {
+        return rc;
+    }
+    op->flat_from = is_vector(op->in) ? input->flat : (struct shape){1, 1, op->in.c};
+    op->out.h = op->in.h;
+    op->out.w = 1;
     const uint32_t dim[] = {op->out.c, op->in.c};
     return add_weight_and_bias(op, dim, 2, err);
 }
 
+static int refuse_flattened(const struct tensor_form *input, struct err *err)
+{
+    return tensor_form_reordered(*input)
+               ? err_set(err, ERR_INVALID, "takes no flattened input; put it before the flatten or behind the linear")
+               : 0;
+}
+
 static int infer_batch_norm(struct op *op, const struct tensor_form *input, struct err *err)
 {
-    if (tensor_form_reordered(*input)) {
-        return err_set(err, ERR_INVALID, "takes no flattened input; put it before the flatten or behind the linear");
+    int refused = refuse_flattened(input, err);
+    if (refused) {
+        return refused;
     }
     static const char *const suffix[] = {"weight", "bias", "running_mean", "running_var"};
     op->out = op->in;
@@ -104,6 +129,52 @@ static int infer_batch_norm(struct op *op, const struct tensor_form *input, stru
         if (rc) {
             return rc;
         }
+    }
+    return 0;
+}
+
+static int infer_layer_norm(struct op *op, const struct tensor_form *input, struct err *err)
+{
+    op->out = op->in;
+    op->bias = true;
+    int rc = refuse_flattened(input, err);
+    return rc ? rc : add_weight_and_bias(op, &op->in.c, 1, err);
+}
+
+static int infer_embedding(struct op *op, const struct tensor_form *input, struct err *err)
+{
+    if (!input->stored || op->in.c != 1) {
+        return err_set(err, ERR_INVALID, "takes the model's input of T x 1 x 1 token numbers and nothing else");
+    }
+    int rc = check_positions(op, err);
+    op->out.h = op->in.h;
+    op->out.w = 1;
+    const uint32_t dim[] = {op->rows, op->out.c};
+    return rc ? rc : add_tensor(op, "weight", TENSOR_PARAMETER, dim, 2, err);
+}
+
+static int infer_positions(struct op *op, const struct tensor_form *input, struct err *err)
+{
+    op->out = op->in;
+    int rc = refuse_flattened(input, err);
+    rc = rc ? rc : check_positions(op, err);
+    const uint32_t dim[] = {op->in.h, op->in.c};
+    return rc ? rc : add_tensor(op, "weight", TENSOR_PARAMETER, dim, 2, err);
+}
+
+static int infer_attention(struct op *op, const struct tensor_form *input, struct err *err)
+{
+    int rc = refuse_flattened(input, err);
+    rc = rc ? rc : check_positions(op, err);
+    if (rc) {
+        return rc;
+    }
+    op->out = (struct shape){op->in.h, 1, op->in.c / 3};
+    if (op->in.c % 3 != 0 || op->out.c % op->heads != 0) {
+        return err_set(err, ERR_INVALID,
+                       "takes 3 x C channels, C for each of q, k and v and a multiple of its %" PRIu32
+                       " heads, not %" PRIu32,
+                       op->heads, op->in.c);
     }
     return 0;
 }
@@ -165,7 +236,13 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
     case OP_FLATTEN: op->out = (struct shape){1, 1, (uint32_t)shape_elements(op->in)}; return 0;
     case OP_RELU:
     case OP_RELU6:
-    case OP_DROPOUT: op->out = op->in; return 0;
+    case OP_DROPOUT:
+    case OP_GELU:
+    case OP_SILU: op->out = op->in; return 0;
+    case OP_LAYER_NORM: return infer_layer_norm(op, input, err);
+    case OP_EMBEDDING: return infer_embedding(op, input, err);
+    case OP_POSITIONS: return infer_positions(op, input, err);
+    case OP_ATTENTION: return infer_attention(op, input, err);
     case OP_ADD: return infer_add(op, input, err);
     case OP_CONCAT: return infer_concat(op, input, err);
     }
@@ -175,7 +252,8 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
 /* Ops that keep each element of a vector in its place hand the order on. */
 static struct shape flat_of_output(const struct op *op, const struct tensor_form *input)
 {
-    bool mixes = op->type == OP_CONV2D || op->type == OP_LINEAR || op->type == OP_CONCAT;
+    bool mixes = op->type == OP_CONV2D || op->type == OP_LINEAR || op->type == OP_CONCAT || op->type == OP_EMBEDDING ||
+                 op->type == OP_ATTENTION;
     if (op->type == OP_FLATTEN && !is_vector(op->in)) {
         return op->in;
     }
@@ -194,6 +272,6 @@ int infer_op(struct op *op, const struct tensor_form *input, struct tensor_form 
         return err_set(err, ERR_INVALID, "gives " SHAPE_FORMAT ", more than %u elements", SHAPE_ARGUMENTS(op->out),
                        MODEL_ELEMENTS_MAX);
     }
-    *output = (struct tensor_form){op->out, flat_of_output(op, input)};
+    *output = (struct tensor_form){.shape = op->out, .flat = flat_of_output(op, input)};
     return 0;
 }

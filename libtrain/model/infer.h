@@ -12,12 +12,13 @@
 struct tensor_form {
     struct shape shape;
     struct shape flat; /* of a vector: the H x W x C it was flattened from; 1 x 1 x C when nothing was */
+    bool stored;       /* the model's input: numbers as the data set has them, times the input's scale */
 };
 
 /* The form of a tensor that no flatten has touched. */
 static inline struct tensor_form tensor_form_plain(struct shape shape)
 {
-    return (struct tensor_form){shape, {1, 1, shape.c}};
+    return (struct tensor_form){.shape = shape, .flat = {1, 1, shape.c}};
 }
 
 /* True when the elements of the vector stand in another order than PyTorch's, which flattens C, H, W. */

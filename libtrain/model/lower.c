@@ -84,6 +84,10 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         unit_fault(state, pointer, "%s: %s", op_type_names[op->type], err.text);
         return;
     }
+    if (op->type == OP_EMBEDDING && lowering->model->input_scale != 1.0) {
+        unit_fault(state, pointer, "embedding: takes the stored numbers as they are: the input's scale must be 1");
+        return;
+    }
     lowering->activations += shape_elements(added->out);
     lowering->tensors += added->tensor_count;
     for (size_t i = 0; i < added->tensor_count; i++) {

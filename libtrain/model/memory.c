@@ -44,7 +44,7 @@ static bool border_bytes(const struct model *model, const struct memory_request 
         uint64_t output = shape_elements(model->unit[request->end - 1].out);
         fits = fits && multiply_add(output * sizeof(float) * samples, buffers, bytes, &bytes);
     } else {
-        fits = fits && multiply_add(sizeof(int32_t) * samples, request->in_flight, bytes, &bytes);
+        fits = fits && multiply_add(sizeof(int32_t) * model->positions * samples, request->in_flight, bytes, &bytes);
     }
     *out = bytes;
     return fits;

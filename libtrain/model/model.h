@@ -27,6 +27,7 @@
 #define MODEL_PARAMETERS_MAX (1u << 30)  /* elements of all parameters and buffers */
 #define MODEL_TENSORS_MAX (1u << 13)     /* parameters and buffers: the exported file's header has to hold them */
 #define MODEL_WINDOW_MAX 64              /* kernel, stride and padding */
+#define MODEL_POSITIONS_MAX 32767        /* of a sequence: those of the largest micro-batch fit an int */
 #define MODEL_DESCRIPTION_BYTES_MAX (1u << 20)
 
 enum op_type {
@@ -40,6 +41,12 @@ enum op_type {
     OP_GLOBAL_AVG_POOL,
     OP_FLATTEN,
     OP_DROPOUT,
+    OP_LAYER_NORM, /* over the channels of each position */
+    OP_GELU,       /* exact: x times the normal distribution's share below x */
+    OP_SILU,       /* x sigmoid(x) */
+    OP_EMBEDDING,  /* token numbers to rows of its weight; takes the model's input alone */
+    OP_POSITIONS,  /* adds a learned vector to each position */
+    OP_ATTENTION,  /* of q, k and v, which lie side by side in the channels */
     OP_ADD,
     OP_CONCAT, /* along channels */
 };
@@ -62,7 +69,7 @@ struct op_tensor {
     const char *suffix; /* static: "weight", "bias", "running_mean", "running_var" */
     enum tensor_role role;
     size_t rank;
-    uint32_t dim[4]; /* convolution O, I/groups, KH, KW; linear O, I; others C */
+    uint32_t dim[4]; /* convolution O, I/groups, KH, KW; linear O, I; embedding rows, C; positions T, C; others C */
     size_t elements;
 };
 
@@ -83,8 +90,11 @@ struct op {
     uint32_t kernel, stride, padding,
         groups; /* CONV2D, pools: square windows; zero padding (max: ignored, avg: counted as PyTorch's default) */
     bool bias;  /* CONV2D, LINEAR */
-    double epsilon, momentum; /* BATCH_NORM: 1e-5, 0.1 */
+    double epsilon, momentum; /* BATCH_NORM: 1e-5, 0.1; LAYER_NORM: 1e-5, none */
     double rate;              /* DROPOUT: probability of a zero, [0, 1) */
+    uint32_t rows;            /* EMBEDDING: token numbers are below it */
+    uint32_t heads;           /* ATTENTION: they share its channels equally */
+    bool causal;              /* ATTENTION: a position sees itself and what lies before it */
     struct op_tensor tensor[MODEL_OP_TENSORS_MAX];
     size_t tensor_count;
 };
@@ -102,7 +112,8 @@ struct model {
     struct shape input;
     enum dtype input_dtype; /* DTYPE_U8 or DTYPE_F32 */
     double input_scale;     /* x = scale * stored value, applied before the first unit */
-    uint32_t classes;       /* outputs of the last unit (softmax cross-entropy over them) */
+    uint32_t classes;       /* channels of the last unit's output (softmax cross-entropy over them) */
+    uint32_t positions;     /* of the last unit's output, each with a label: 1, or those of a sequence */
     struct unit *unit;
     size_t unit_count;
 };
@@ -112,13 +123,14 @@ struct model_fit {
     struct shape input;
     enum dtype dtype;
     uint32_t classes;
+    uint32_t positions; /* labels of a sample; 0 is taken for 1 */
 };
 
 /* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units": "classes", `fit`
- * fills them in (NULL: then all must be stated). A stated input that differs from fit is a fault, as are fewer outputs
- * than classes (more are fine: the classes of a data set are counted from the labels that occur) and a shape an op
- * cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID with faults, broken limits included;
- * ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
+ * fills them in (NULL: then all must be stated). A stated input that differs from fit is a fault, as are another number
+ * of positions than labels, fewer outputs than classes (more are fine: the classes of a data set are counted from the
+ * labels that occur) and a shape an op cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID
+ * with faults, broken limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
 NODISCARD int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
                           struct record_faults *faults, struct err *err);
 void model_free(struct model **model);

@@ -19,6 +19,12 @@ const char *const op_type_names[] = {
     [OP_GLOBAL_AVG_POOL] = "global_avg_pool",
     [OP_FLATTEN] = "flatten",
     [OP_DROPOUT] = "dropout",
+    [OP_LAYER_NORM] = "layer_norm",
+    [OP_GELU] = "gelu",
+    [OP_SILU] = "silu",
+    [OP_EMBEDDING] = "embedding",
+    [OP_POSITIONS] = "positions",
+    [OP_ATTENTION] = "attention",
     [OP_ADD] = "add",
     [OP_CONCAT] = "concat",
     NULL,
@@ -28,7 +34,8 @@ struct op_fields {
     int type;
     int64_t filters, kernel, stride, padding, groups;
     json_t *units; /* an integer or "classes" */
-    bool bias;
+    int64_t rows, heads;
+    bool bias, causal;
     double epsilon, momentum, rate;
 };
 
@@ -61,6 +68,20 @@ static const struct field dropout_fields[] = {
     FIELD_TYPE,
     MEMBER_DOUBLE(struct op_fields, rate, "rate", 0, 0, 0.999),
 };
+static const struct field layer_norm_fields[] = {
+    FIELD_TYPE,
+    MEMBER_DOUBLE(struct op_fields, epsilon, "epsilon", 0, 1e-12, 1),
+};
+static const struct field embedding_fields[] = {
+    FIELD_TYPE,
+    MEMBER_INT(struct op_fields, rows, "rows", FIELD_REQUIRED, 1, MODEL_ROWS_MAX),
+    MEMBER_JSON(struct op_fields, units, "units", FIELD_REQUIRED),
+};
+static const struct field attention_fields[] = {
+    FIELD_TYPE,
+    MEMBER_INT(struct op_fields, heads, "heads", FIELD_REQUIRED, 1, MODEL_CHANNELS_MAX),
+    MEMBER_BOOL(struct op_fields, causal, "causal", 0),
+};
 static const struct field plain_fields[] = {FIELD_TYPE};
 
 /* ADD and CONCAT have none: residual and branches stand for them. */
@@ -75,6 +96,12 @@ static const struct record records[] = {
     [OP_GLOBAL_AVG_POOL] = RECORD(struct op_fields, "global_avg_pool", plain_fields),
     [OP_FLATTEN] = RECORD(struct op_fields, "flatten", plain_fields),
     [OP_DROPOUT] = RECORD(struct op_fields, "dropout", dropout_fields),
+    [OP_LAYER_NORM] = RECORD(struct op_fields, "layer_norm", layer_norm_fields),
+    [OP_GELU] = RECORD(struct op_fields, "gelu", plain_fields),
+    [OP_SILU] = RECORD(struct op_fields, "silu", plain_fields),
+    [OP_EMBEDDING] = RECORD(struct op_fields, "embedding", embedding_fields),
+    [OP_POSITIONS] = RECORD(struct op_fields, "positions", plain_fields),
+    [OP_ATTENTION] = RECORD(struct op_fields, "attention", attention_fields),
 };
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
 
@@ -86,6 +113,7 @@ static struct op_fields defaults(enum op_type type)
         .stride = type == OP_CONV2D ? 1 : 0,
         .groups = 1,
         .bias = true,
+        .causal = true,
         .epsilon = 1e-5,
         .momentum = 0.1,
         .rate = 0.5,
@@ -143,6 +171,11 @@ static bool read_units(const json_t *value, const char *pointer, uint32_t classe
     return true;
 }
 
+static bool has_units(enum op_type type)
+{
+    return type == OP_LINEAR || type == OP_EMBEDDING;
+}
+
 bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, struct op *op,
                     struct record_faults *faults)
 {
@@ -153,7 +186,7 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
     struct op_fields fields = defaults(type);
     uint32_t channels = 0;
     bool good = record_read(&records[type], value, pointer, &fields, faults, NULL) == 0;
-    if (good && type == OP_LINEAR) {
+    if (good && has_units(type)) {
         good = read_units(fields.units, pointer, classes, &channels, faults);
     }
     record_done(&records[type], &fields);
@@ -169,9 +202,12 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
         .padding = (uint32_t)fields.padding,
         .groups = type == OP_CONV2D ? (uint32_t)fields.groups : 0,
         .bias = (type == OP_CONV2D || type == OP_LINEAR) && fields.bias,
-        .epsilon = type == OP_BATCH_NORM ? fields.epsilon : 0,
+        .epsilon = type == OP_BATCH_NORM || type == OP_LAYER_NORM ? fields.epsilon : 0,
         .momentum = type == OP_BATCH_NORM ? fields.momentum : 0,
         .rate = type == OP_DROPOUT ? fields.rate : 0,
+        .rows = (uint32_t)fields.rows,
+        .heads = (uint32_t)fields.heads,
+        .causal = type == OP_ATTENTION && fields.causal,
     };
     return true;
 }
@@ -186,13 +222,16 @@ json_t *op_fields_write(const struct op *op)
         .stride = op->stride,
         .padding = op->padding,
         .groups = op->groups,
-        .units = op->type == OP_LINEAR ? json_integer(op->out.c) : NULL,
+        .units = has_units(op->type) ? json_integer(op->out.c) : NULL,
+        .rows = op->rows,
+        .heads = op->heads,
         .bias = op->bias,
+        .causal = op->causal,
         .epsilon = op->epsilon,
         .momentum = op->momentum,
         .rate = op->rate,
     };
-    if (op->type == OP_LINEAR && !fields.units) {
+    if (has_units(op->type) && !fields.units) {
         return NULL;
     }
     json_t *value = record_write(&records[op->type], &fields);

@@ -7,7 +7,8 @@
 #include "base/record.h"
 #include "libtrain/model/model.h"
 
-#define MODEL_CHANNELS_MAX (1 << 20) /* filters of a convolution, units of a linear */
+#define MODEL_CHANNELS_MAX (1 << 20) /* filters of a convolution, units of a linear or embedding */
+#define MODEL_ROWS_MAX (1 << 24)     /* of an embedding: a float holds every token number */
 
 /* Read one op and set type, window, bias, numbers and the asked channels (op->out.c); the rest of *op is zero.
  * `classes` stands for the word "classes" (0: unknown). False: faults were added. */

@@ -13,6 +13,12 @@ const struct op_traits *op_traits(enum op_type type)
         [OP_GLOBAL_AVG_POOL] = {0},
         [OP_FLATTEN] = {.pass = true, .pass_gradient = true},
         [OP_DROPOUT] = {.in_place = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_LAYER_NORM] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_GELU] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_SILU] = {.backward_input = true, .evaluate_in_place = true, .gradient_in_place = true},
+        [OP_EMBEDDING] = {.backward_input = true},
+        [OP_POSITIONS] = {.in_place = true, .evaluate_in_place = true, .pass_gradient = true},
+        [OP_ATTENTION] = {.backward_input = true},
         [OP_ADD] = {.in_place = true, .evaluate_in_place = true, .pass_gradient = true},
         [OP_CONCAT] = {0},
     };

@@ -115,6 +115,7 @@ static void resolve_shape(struct lowering *lowering, const struct input_fields *
     }
     lowering->model->input = shape;
     lowering->form = tensor_form_plain(shape);
+    lowering->form.stored = true;
 }
 
 static void resolve_dtype(struct lowering *lowering, const struct input_fields *input, const struct model_fit *fit)
@@ -137,18 +138,24 @@ static void resolve_dtype(struct lowering *lowering, const struct input_fields *
 
 /* ---- the whole ---- */
 
-/* The last unit's output is one score per class, in PyTorch's order. */
+/* The last unit's output is one score per class, in PyTorch's order, at each position that has a label. */
 static void check_output(struct lowering *lowering, const struct model_fit *fit)
 {
     struct model *model = lowering->model;
     const struct unit *last = &model->unit[model->unit_count - 1];
     char pointer[32];
     (void)snprintf(pointer, sizeof(pointer), "/units/%zu", model->unit_count - 1);
-    if (last->out.h != 1 || last->out.w != 1 || tensor_form_reordered(lowering->form)) {
+    uint32_t labels = fit && fit->positions > 0 ? fit->positions : 1;
+    if (last->out.w != 1 || (fit && last->out.h != labels) || last->out.h > MODEL_POSITIONS_MAX ||
+        tensor_form_reordered(lowering->form)) {
+        char each[48] = "";
+        if (labels > 1) {
+            (void)snprintf(each, sizeof(each), " at each of %" PRIu32 " positions", labels);
+        }
         record_fault(lowering->faults, pointer,
-                     "unit '%s': the last unit must end with one number per class, not %" PRIu32 " x %" PRIu32
+                     "unit '%s': the last unit must end with one number per class%s, not %" PRIu32 " x %" PRIu32
                      " x %" PRIu32 "%s",
-                     last->name, last->out.h, last->out.w, last->out.c,
+                     last->name, each, last->out.h, last->out.w, last->out.c,
                      last->out.h == 1 && last->out.w == 1 ? " of a flatten" : "");
         lowering->broken = true;
     } else if (fit && last->out.c < fit->classes) {
@@ -158,6 +165,7 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
         lowering->broken = true;
     }
     model->classes = last->out.c;
+    model->positions = last->out.h;
 }
 
 /* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of tensors. */

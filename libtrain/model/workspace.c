@@ -10,6 +10,9 @@
 #define POINTWISE_PIXELS_MAX 65536u /* keeps the products' dimensions within an int */
 #define POINTWISE_MULTIPLY_ADDS (1u << 20)
 #define WEIGHT_PARTIAL_FLOATS_MAX 65536u
+#define SCORE_FLOATS 16384u /* of a block of queries: 64 KiB */
+#define BLOCK_ROWS_MIN 16u
+#define BLOCK_ROWS_MAX 64u
 
 size_t slab_count(size_t items, size_t elements, size_t max)
 {
@@ -105,6 +108,23 @@ struct workspace_bytes batch_norm_workspace(size_t M, size_t C)
 {
     size_t partials = slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double);
     return aligned(partials + 3 * C * sizeof(float), 0);
+}
+
+struct workspace_bytes layer_norm_workspace(size_t M, size_t C)
+{
+    return aligned(slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double), 0);
+}
+
+size_t attention_block_rows(const struct attention_shape *shape)
+{
+    size_t rows = size_clamp(SCORE_FLOATS / shape->T, BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+    return rows < shape->T ? rows : shape->T;
+}
+
+/* Scores of a block and their gradients. */
+struct workspace_bytes attention_workspace(const struct attention_shape *shape)
+{
+    return aligned(0, 2 * attention_block_rows(shape) * shape->T * sizeof(float));
 }
 
 struct workspace_bytes softmax_cross_entropy_workspace(size_t N)

@@ -56,7 +56,19 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape);
 #define BATCH_NORM_SAVED 4 /* arrays of C floats that a batch-norm keeps from forward to backward */
 /* M rows of C channels. */
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C);
-/* N samples. */
+/* M rows of C channels. */
+struct workspace_bytes layer_norm_workspace(size_t M, size_t C);
+
+/* N sequences of T positions; q, k and v of C channels each, cut into equal heads. */
+struct attention_shape {
+    size_t N, T, C, heads;
+    bool causal;
+};
+/* Queries that are done at once: their scores fit a second-level cache where that is possible. */
+size_t attention_block_rows(const struct attention_shape *shape);
+struct workspace_bytes attention_workspace(const struct attention_shape *shape);
+
+/* N rows of scores, each with a label. */
 struct workspace_bytes softmax_cross_entropy_workspace(size_t N);
 
 #endif

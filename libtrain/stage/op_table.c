@@ -1,9 +1,13 @@
 #include "libtrain/stage/op_table.h"
 
+#include "libtrain/ops/activation.h"
+#include "libtrain/ops/attention.h"
 #include "libtrain/ops/batch_norm.h"
 #include "libtrain/ops/conv2d.h"
 #include "libtrain/ops/dropout.h"
+#include "libtrain/ops/embedding.h"
 #include "libtrain/ops/join.h"
+#include "libtrain/ops/layer_norm.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/ops/pool2d.h"
 #include "libtrain/ops/relu.h"
@@ -35,11 +39,12 @@ static void backward_conv2d(const struct op_call *call)
     }
 }
 
-/* ---- linear ---- */
+/* ---- linear: on each position of a sequence ---- */
 
 static struct linear_shape linear_shape_of(const struct op_call *call)
 {
-    return (struct linear_shape){.N = call->N, .F = shape_elements(call->op->in), .O = shape_elements(call->op->out)};
+    const struct op *op = call->op;
+    return (struct linear_shape){.N = call->N * op->in.h, .F = op->in.c, .O = op->out.c};
 }
 
 static void forward_linear(const struct op_call *call)
@@ -202,6 +207,93 @@ static void backward_dropout(const struct op_call *call)
     }
 }
 
+/* ---- layer_norm ---- */
+
+static struct layer_norm_shape layer_norm_shape_of(const struct op_call *call)
+{
+    return (struct layer_norm_shape){
+        .M = call->N * call->op->out.h * call->op->out.w, .C = call->op->out.c, .epsilon = call->op->epsilon};
+}
+
+static void forward_layer_norm(const struct op_call *call)
+{
+    struct layer_norm_shape shape = layer_norm_shape_of(call);
+    layer_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->saved,
+                       call->output);
+}
+
+static void backward_layer_norm(const struct op_call *call)
+{
+    struct layer_norm_shape shape = layer_norm_shape_of(call);
+    layer_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved, call->output_gradient,
+                        call->input_gradient[0], call->plan->accumulate[0], call->gradient[0], call->gradient[1]);
+}
+
+/* ---- gelu, silu ---- */
+
+static enum activation activation_of(const struct op_call *call)
+{
+    return call->op->type == OP_GELU ? ACTIVATION_GELU : ACTIVATION_SILU;
+}
+
+static void forward_activation(const struct op_call *call)
+{
+    activation_forward(call->compute, activation_of(call), output_count(call), call->input[0], call->output);
+}
+
+static void backward_activation(const struct op_call *call)
+{
+    if (call->input_gradient[0]) {
+        activation_backward(call->compute, activation_of(call), output_count(call), call->input[0],
+                            call->output_gradient, call->input_gradient[0], call->plan->accumulate[0]);
+    }
+}
+
+/* ---- embedding, whose input wants no gradient; positions ---- */
+
+static void forward_embedding(const struct op_call *call)
+{
+    embedding_forward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0], call->tensor[0],
+                      call->output);
+}
+
+static void backward_embedding(const struct op_call *call)
+{
+    embedding_backward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0], call->output_gradient,
+                       call->gradient[0]);
+}
+
+static void forward_positions(const struct op_call *call)
+{
+    positions_forward(call->compute, call->N, shape_elements(call->op->out), call->input[0], call->tensor[0],
+                      call->output);
+}
+
+static void backward_same(const struct op_call *call);
+
+static void backward_positions(const struct op_call *call)
+{
+    positions_backward(call->compute, call->N, shape_elements(call->op->out), call->output_gradient, call->gradient[0]);
+    backward_same(call);
+}
+
+/* ---- attention ---- */
+
+static void forward_attention(const struct op_call *call)
+{
+    struct attention_shape shape = arena_attention_shape(call->op, call->N);
+    attention_forward(call->compute, &shape, call->input[0], call->output);
+}
+
+static void backward_attention(const struct op_call *call)
+{
+    struct attention_shape shape = arena_attention_shape(call->op, call->N);
+    if (call->input_gradient[0]) {
+        attention_backward(call->compute, &shape, call->input[0], call->output_gradient, call->input_gradient[0],
+                           call->plan->accumulate[0]);
+    }
+}
+
 /* ---- flatten, add, concat ---- */
 
 /* The output is the input (flatten, dropout in evaluation): nothing to do where the plan put both in one place. */
@@ -266,6 +358,12 @@ const struct op_functions *op_functions(enum op_type type)
         [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, backward_global_avg_pool},
         [OP_FLATTEN] = {forward_same, forward_same, backward_same},
         [OP_DROPOUT] = {forward_dropout, forward_same, backward_dropout},
+        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, backward_layer_norm},
+        [OP_GELU] = {forward_activation, forward_activation, backward_activation},
+        [OP_SILU] = {forward_activation, forward_activation, backward_activation},
+        [OP_EMBEDDING] = {forward_embedding, forward_embedding, backward_embedding},
+        [OP_POSITIONS] = {forward_positions, forward_positions, backward_positions},
+        [OP_ATTENTION] = {forward_attention, forward_attention, backward_attention},
         [OP_ADD] = {forward_add, forward_add, backward_same},
         [OP_CONCAT] = {forward_concat, forward_concat, backward_concat},
     };

@@ -99,13 +99,47 @@ static void enter(const struct train_stage *stage, struct areas *areas, struct a
 static int check_labels(const struct train_stage *stage, size_t count, const int32_t *labels, struct err *err)
 {
     uint32_t classes = stage_model(stage)->classes;
-    for (size_t n = 0; n < count; n++) {
+    size_t positions = stage_model(stage)->positions;
+    for (size_t n = 0; n < count * positions; n++) {
         if (labels[n] < 0 || (uint32_t)labels[n] >= classes) {
-            return err_set(err, ERR_INVALID, "sample %zu of the micro-batch has label %" PRId32 ": expected 0 to %u", n,
-                           labels[n], classes - 1);
+            return err_set(err, ERR_INVALID, "sample %zu of the micro-batch has label %" PRId32 ": expected 0 to %u",
+                           n / positions, labels[n], classes - 1);
         }
     }
     return 0;
+}
+
+/* Stored numbers that an embedding reads: whole and below its rows. */
+static int check_tokens(const struct train_stage *stage, const struct op *op, size_t count, const void *input,
+                        struct err *err)
+{
+    const struct model *model = stage_model(stage);
+    size_t elements = shape_elements(model->input);
+    float rows = (float)op->rows;
+    if (model->input_dtype == DTYPE_U8 && op->rows > UINT8_MAX) {
+        return 0;
+    }
+    for (size_t i = 0; i < count * elements; i++) {
+        float token = model->input_dtype == DTYPE_U8 ? (float)((const uint8_t *)input)[i] : ((const float *)input)[i];
+        if (!(token >= 0.0f && token < rows && token == (float)(uint32_t)token)) {
+            return err_set(err, ERR_INVALID,
+                           "sample %zu of the micro-batch has token %g: '%s' takes whole numbers from 0 to %u",
+                           i / elements, (double)token, op->name, op->rows - 1);
+        }
+    }
+    return 0;
+}
+
+/* What comes from outside: token numbers of the first stage, labels of the last. */
+static int check_samples(const struct train_stage *stage, size_t count, const void *input, const int32_t *labels,
+                         struct err *err)
+{
+    int rc = 0;
+    for (size_t g = 0; g < stage->arena->op_count && rc == 0; g++) {
+        const struct op *op = stage->arena->op[g].op;
+        rc = op->type == OP_EMBEDDING ? check_tokens(stage, op, count, input, err) : 0;
+    }
+    return rc || !stage_is_last(stage) ? rc : check_labels(stage, count, labels, err);
 }
 
 static size_t output_bytes(const struct train_stage *stage, size_t count)
@@ -138,14 +172,16 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
         memcpy(output, result, output_bytes(stage, config->micro_batch));
         return 0;
     }
-    double batch = (double)config->micro_batch * (double)config->micro_batches;
-    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch, stage_model(stage)->classes, result,
+    const struct model *model = stage_model(stage);
+    double labels_per_sample = (double)model->positions;
+    double batch = (double)config->micro_batch * (double)config->micro_batches * labels_per_sample;
+    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions, model->classes, result,
                                         labels, 1.0 / batch, writable(&areas, arena->output_gradient));
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
                        stage->slot[slot].position.step);
     }
-    *loss_sum = loss;
+    *loss_sum = loss / labels_per_sample;
     return 0;
 }
 
@@ -154,11 +190,9 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
 {
     ASSERT(slot < stage->config.in_flight && position.step >= 1 && position.micro_batch < stage->config.micro_batches);
     ASSERT(stage_is_last(stage) ? labels && loss_sum : output != NULL);
-    if (stage_is_last(stage)) {
-        int rc = check_labels(stage, stage->config.micro_batch, labels, err);
-        if (rc) {
-            return rc;
-        }
+    int refused = check_samples(stage, stage->config.micro_batch, input, labels, err);
+    if (refused) {
+        return refused;
     }
     stage->slot[slot] = (struct stage_slot){.position = position, .input = input};
     uint64_t mode = denormal_flush();
@@ -190,7 +224,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     denormal_restore(mode);
 }
 
-/* Count the samples whose label has the (first) highest score. */
+/* Count the labels that have the (first) highest score of their sample or position. */
 static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores, const int32_t *labels)
 {
     size_t classes = stage_model(stage)->classes;
@@ -224,12 +258,14 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
         memcpy(output, result, output_bytes(stage, count));
         return 0;
     }
-    double loss = softmax_cross_entropy(&stage->compute, count, stage_model(stage)->classes, result, labels, 0.0, NULL);
+    const struct model *model = stage_model(stage);
+    size_t rows = count * model->positions;
+    double loss = softmax_cross_entropy(&stage->compute, rows, model->classes, result, labels, 0.0, NULL);
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of an evaluation is not finite");
     }
-    *loss_sum += loss;
-    *correct += count_correct(stage, count, result, labels);
+    *loss_sum += loss / (double)model->positions;
+    *correct += count_correct(stage, rows, result, labels);
     return 0;
 }
 
@@ -238,11 +274,9 @@ int train_evaluate(struct train_stage *stage, size_t count, const void *input, f
 {
     ASSERT(count >= 1 && count <= stage->config.micro_batch);
     ASSERT(stage_is_last(stage) ? labels && loss_sum && correct : output != NULL);
-    if (stage_is_last(stage)) {
-        int rc = check_labels(stage, count, labels, err);
-        if (rc) {
-            return rc;
-        }
+    int refused = check_samples(stage, count, input, labels, err);
+    if (refused) {
+        return refused;
     }
     uint64_t mode = denormal_flush();
     int rc = evaluate(stage, count, input, output, labels, loss_sum, correct, err);

@@ -53,10 +53,20 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
 
 /* ---- initial state ---- */
 
+/* Weights that are drawn; the others start as one number. */
+static bool is_drawn(const struct op *op, size_t tensor)
+{
+    return is_matrix(op, tensor) || op->type == OP_EMBEDDING || op->type == OP_POSITIONS;
+}
+
 /* He's uniform rule for every weight of a convolution or a linear layer: the last one has no rule of its own, so that a
- * unit's state does not depend on what follows it. Source: He et al., "Delving deep into rectifiers", 2015. */
+ * unit's state does not depend on what follows it. Tables of embeddings and positions get variance 1. Source: He et
+ * al., "Delving deep into rectifiers", 2015. */
 static float initial_bound(const struct op *op)
 {
+    if (op->type == OP_EMBEDDING || op->type == OP_POSITIONS) {
+        return (float)sqrt(3.0);
+    }
     size_t fan_in = op->in.c;
     if (op->type == OP_CONV2D) {
         fan_in = (size_t)op->in.c / op->groups * op->kernel * op->kernel;
@@ -79,7 +89,7 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
     size_t elements = op->tensor[tensor].elements;
     float *to = stage->parameter + plan->tensor[tensor];
     float *draws = stage->gradient + plan->tensor[tensor];
-    if (is_matrix(op, tensor)) {
+    if (is_drawn(op, tensor)) {
         struct rng_stream stream = rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
         float bound = initial_bound(op);
         for (size_t i = 0; i < elements; i++) {
@@ -87,7 +97,8 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
         }
         import_tensor(op, tensor, draws, to);
     } else {
-        fill(to, elements, op->type == OP_BATCH_NORM && tensor == 0 ? 1.0f : 0.0f);
+        bool norm = op->type == OP_BATCH_NORM || op->type == OP_LAYER_NORM;
+        fill(to, elements, norm && tensor == 0 ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
     if (stage->momentum) {

@@ -60,7 +60,7 @@ static void check_model(const struct model *model)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10};
+    static const struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10, 1};
     json_t *value = NULL;
     if (size > MODEL_DESCRIPTION_BYTES_MAX || json_parse((const char *)data, size, &value, NULL)) {
         return 0;

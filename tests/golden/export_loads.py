@@ -17,7 +17,8 @@ except ImportError:
 from make_fixtures import ROOT, SEED, initialise
 from paceline_torch import Model, read_safetensors
 
-SHAPES = {"mlp": [28, 28, 1], "lenet5": [28, 28, 1], "resnet8": [32, 32, 3], "mobilenetv2": [32, 32, 3]}
+SHAPES = {"mlp": [28, 28, 1], "lenet5": [28, 28, 1], "resnet8": [32, 32, 3], "mobilenetv2": [32, 32, 3],
+          "gpt-mini": [64, 1, 1]}
 
 
 def main():

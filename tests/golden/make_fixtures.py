@@ -3,7 +3,8 @@
 
     /usr/bin/python3 tests/golden/make_fixtures.py        (Debian: python3-torch, python3-numpy)
 
-ops.safetensors   every op, forward and backward: whole tensors in float32. Activations are N, H, W, C; weights are in
+ops.safetensors and sequence.safetensors
+                  every op, forward and backward: whole tensors in float32. Activations are N, H, W, C; weights are in
                   PyTorch's layout. Tensors are called "<op>.<case>.<tensor>"; "shape" holds the case's sizes.
 NAME.safetensors  one step of SGD with momentum of a model of libtrain/zoo on a few random samples, computed in
                   float64: "<kind>/<name>" holds evenly spaced elements of a tensor and "limits/<kind>/<name>" its
@@ -27,7 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 
-from paceline_torch import Model, write_safetensors  # noqa: E402
+from paceline_torch import Embedding, Model, Positions, write_safetensors  # noqa: E402
 
 SEED = 7
 RATE = 0.05
@@ -68,13 +69,13 @@ def initial_uniform(seed, unit, parameter, count):
 
 
 def initialise(model):
-    """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers."""
+    """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers, variance 1 for tables."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, (Embedding, Positions))}
     for number, unit in enumerate(model._modules.values()):
         for index, (_, parameter) in enumerate(unit.named_parameters()):
             if parameter.dim() < 2:
                 continue
-            fan_in = parameter[0].numel()
-            bound = np.float32(np.sqrt(6.0 / fan_in))
+            bound = np.float32(np.sqrt(3.0 if id(parameter) in tables else 6.0 / parameter[0].numel()))
             uniform = initial_uniform(SEED, number, index, parameter.numel())
             values = (np.float32(2) * uniform - np.float32(1)) * bound
             parameter.data.copy_(torch.from_numpy(values).reshape(parameter.shape))
@@ -106,7 +107,7 @@ def one_step(description, shape, inputs, labels, dtype, memory_format):
         x = unit(x)
         x.retain_grad()
         borders[name] = x
-    scores = units[-1][1](x).flatten(1)
+    scores = units[-1][1](x)[:, :, :, 0].reshape(labels.shape[:1] + (-1,) + labels.shape[1:])
     loss = functional.cross_entropy(scores, labels)
     loss.backward()
     result = {"loss/sum": loss.detach() * len(labels)}
@@ -137,8 +138,11 @@ def net_fixture(name, shape, batch, seed, samples):
         description = json.load(file)
     random = np.random.RandomState(seed)
     stored = random.randint(0, 256, size=[batch] + shape).astype(np.uint8)
-    labels = torch.from_numpy(random.randint(0, 10, size=batch).astype(np.int64))
-    inputs = torch.from_numpy(stored.astype(np.float32) * SCALE).permute(0, 3, 1, 2)
+    text = shape[1:] == [1, 1]
+    drawn = random.randint(0, 256, size=[batch, shape[0]]) if text else random.randint(0, 10, size=batch)
+    labels = torch.from_numpy(drawn.astype(np.int64))
+    scale = np.float32(description.get("input", {}).get("scale", SCALE))
+    inputs = torch.from_numpy(stored.astype(np.float32) * scale).permute(0, 3, 1, 2)
 
     def run(dtype, memory_format):
         return one_step(description, shape, inputs, labels, dtype, memory_format)
@@ -290,13 +294,59 @@ def ops_fixture():
     print(f"ops: {sum(ops.counts.values())} cases, {save('ops', ops.tensors)} bytes")
 
 
+def sequence_cases(ops):
+    for op, function in [("gelu", functional.gelu), ("silu", functional.silu)]:
+        x = (ops.draw(2, 30) * 6).requires_grad_()
+        y = function(x)
+        dy = ops.draw(*y.shape)
+        ops.add(op, [60], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+    for M, C in [(6, 20), (3, 4), (1, 33)]:
+        x, weight, bias = ops.draw(M, C).requires_grad_(), ops.draw(C).requires_grad_(), ops.draw(C).requires_grad_()
+        y = functional.layer_norm(x, [C], weight, bias)
+        dy = ops.draw(*y.shape)
+        dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
+        ops.add("layer_norm", [M, C], x=x, weight=weight, bias=bias, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    for N, T, C, O in [(2, 5, 6, 9), (3, 1, 4, 2)]:
+        x, weight, bias = ops.draw(N, T, C).requires_grad_(), ops.draw(O, C).requires_grad_(), ops.draw(O).requires_grad_()
+        y = functional.linear(x, weight, bias)
+        dy = ops.draw(*y.shape)
+        dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
+        ops.add("linear", [N, T, C, O], x=x, weight=weight, bias=bias, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    for M, C, rows in [(12, 5, 7), (4, 8, 256)]:
+        token = torch.from_numpy(ops.random.randint(0, rows, size=M).astype(np.int64))
+        weight = ops.draw(rows, C).requires_grad_()
+        y = functional.embedding(token, weight)
+        dy = ops.draw(*y.shape)
+        (dweight,) = run_backward(y, dy, weight)
+        ops.add("embedding", [M, C, rows], token=token.to(torch.float32), weight=weight, y=y, dy=dy, dweight=dweight)
+    for N, T, C, heads, causal in [(2, 7, 12, 3, 1), (1, 9, 4, 1, 0), (2, 1, 6, 2, 1), (1, 70, 8, 2, 1)]:
+        # nn.MultiheadAttention with projections that change nothing: q, k and v are what goes in.
+        x = ops.draw(N, T, 3 * C).requires_grad_()
+        q, k, v = x.transpose(0, 1).split(C, dim=2)
+        eye, zero = torch.eye(C), torch.zeros(C)
+        mask = torch.ones(T, T, dtype=torch.bool).triu(1) if causal else None
+        y, _ = functional.multi_head_attention_forward(
+            q, k, v, C, heads, eye.repeat(3, 1), zero.repeat(3), None, None, False, 0.0, eye, zero, attn_mask=mask)
+        y = y.transpose(0, 1)
+        dy = ops.draw(*y.shape)
+        ops.add("attention", [N, T, C, heads, causal], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+
+
+def sequence_fixture():
+    ops = Ops()
+    sequence_cases(ops)
+    print(f"sequence: {sum(ops.counts.values())} cases, {save('sequence', ops.tensors)} bytes")
+
+
 def main():
     torch.set_num_threads(1)
     ops_fixture()
+    sequence_fixture()
     net_fixture("mlp", [28, 28, 1], 8, 1, 512)
     net_fixture("lenet5", [28, 28, 1], 8, 1, 512)
     net_fixture("resnet8", [32, 32, 3], 4, 1, 256)
     net_fixture("mobilenetv2", [16, 16, 3], 3, 15, 128)
+    net_fixture("gpt-mini", [16, 1, 1], 3, 1, 128)
 
 
 if __name__ == "__main__":

@@ -85,13 +85,14 @@ static void check_net(void **state, const char *name, uint32_t h, uint32_t w, ui
     struct fixture fixture;
     struct draws draws = draws_new(1);
     fixture_open(&fixture, name);
-    size_t batch = 0;
     size_t bytes = 0;
     const unsigned char *inputs = fixture_data(&fixture, "inputs", DTYPE_U8, &bytes);
-    const int32_t *labels = fixture_data(&fixture, "labels", DTYPE_I32, &batch);
+    size_t label_count = 0;
+    const int32_t *labels = fixture_data(&fixture, "labels", DTYPE_I32, &label_count);
     assert_non_null(inputs);
     assert_non_null(labels);
     struct model *model = zoo_model(name, h, w, c);
+    const size_t batch = label_count / model->positions;
     assert_int_equal(bytes, batch * shape_elements(model->input));
     const struct pipeline_recipe recipe = {.model = model,
                                            .batch = batch,
@@ -140,6 +141,11 @@ static void a_step_of_mobilenetv2_is_the_one_pytorch_takes(void **state)
     check_net(state, "mobilenetv2", 16, 16, 3);
 }
 
+static void a_step_of_gpt_mini_is_the_one_pytorch_takes(void **state)
+{
+    check_net(state, "gpt-mini", 16, 1, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_step_of_lenet5_is_the_one_pytorch_takes),
         cmocka_unit_test(a_step_of_resnet8_is_the_one_pytorch_takes),
         cmocka_unit_test(a_step_of_mobilenetv2_is_the_one_pytorch_takes),
+        cmocka_unit_test(a_step_of_gpt_mini_is_the_one_pytorch_takes),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -13,10 +13,15 @@
 
 static int parse(const char *name, char **size, struct model **out, struct err *err)
 {
-    const struct model_fit fit = {{(uint32_t)strtoul(size[0], NULL, 10), (uint32_t)strtoul(size[1], NULL, 10),
-                                   (uint32_t)strtoul(size[2], NULL, 10)},
-                                  DTYPE_U8,
-                                  10};
+    struct model_fit fit = {{(uint32_t)strtoul(size[0], NULL, 10), (uint32_t)strtoul(size[1], NULL, 10),
+                             (uint32_t)strtoul(size[2], NULL, 10)},
+                            DTYPE_U8,
+                            10,
+                            1};
+    if (fit.input.w == 1 && fit.input.c == 1) { /* text: the label of a byte is the next one */
+        fit.classes = 256;
+        fit.positions = fit.input.h;
+    }
     const char *text = model_zoo_text(name);
     json_t *description = NULL;
     if (!text) {

@@ -33,7 +33,7 @@ static const struct catalog_entry *resolve(struct room *room, int units, uint32_
                           "{\"type\": \"linear\", \"units\": %d}]}, {\"name\": \"b\", \"ops\": [{\"type\": \"linear\", "
                           "\"units\": \"classes\"}]}]}",
                           units);
-    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, classes};
+    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, classes, 1};
     json_auto_t *description = NULL;
     const struct catalog_entry *entry = NULL;
     struct record_faults faults = {0};
@@ -119,7 +119,7 @@ static void a_description_that_does_not_fit_is_refused_at_its_place(void **state
     struct err err = {0};
     struct record_faults faults = {0};
     const struct catalog_entry *entry = NULL;
-    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10};
+    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
     json_auto_t *description = NULL;
     static const char text[] =
         "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"linear\", \"units\": 4}]}]}";

@@ -238,6 +238,163 @@ void naive_avg_pool_backward(const struct pool2d_shape *s, const double *dy, dou
     }
 }
 
+/* ---- gelu, silu ---- */
+
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+void naive_activation_forward(enum activation kind, size_t count, const double *x, double *y)
+{
+    for (size_t i = 0; i < count; i++) {
+        y[i] = kind == ACTIVATION_GELU ? x[i] * 0.5 * erfc(-x[i] / sqrt(2.0)) : x[i] * sigmoid(x[i]);
+    }
+}
+
+void naive_activation_backward(enum activation kind, size_t count, const double *x, const double *dy, double *dx)
+{
+    for (size_t i = 0; i < count; i++) {
+        double s = sigmoid(x[i]);
+        double slope = kind == ACTIVATION_GELU
+                           ? 0.5 * erfc(-x[i] / sqrt(2.0)) + x[i] * exp(-x[i] * x[i] / 2.0) / sqrt(2.0 * acos(-1.0))
+                           : s * (1.0 + x[i] * (1.0 - s));
+        dx[i] += slope * dy[i];
+    }
+}
+
+/* ---- layer_norm: a batch_norm of the transposed matrix, but for weight and bias ---- */
+
+static void row_statistics(const struct layer_norm_shape *s, const double *row, double *mean, double *inverse)
+{
+    double variance = 0.0;
+    *mean = 0.0;
+    for (size_t c = 0; c < s->C; c++) {
+        *mean += row[c] / (double)s->C;
+    }
+    for (size_t c = 0; c < s->C; c++) {
+        variance += (row[c] - *mean) * (row[c] - *mean) / (double)s->C;
+    }
+    *inverse = 1.0 / sqrt(variance + s->epsilon);
+}
+
+void naive_layer_norm_forward(const struct layer_norm_shape *s, const double *x, const double *weight,
+                              const double *bias, double *y)
+{
+    for (size_t m = 0; m < s->M; m++) {
+        double mean;
+        double inverse;
+        row_statistics(s, x + m * s->C, &mean, &inverse);
+        for (size_t c = 0; c < s->C; c++) {
+            y[m * s->C + c] = (x[m * s->C + c] - mean) * inverse * weight[c] + bias[c];
+        }
+    }
+}
+
+void naive_layer_norm_backward(const struct layer_norm_shape *s, const double *x, const double *weight,
+                               const double *dy, double *dx, double *dweight, double *dbias)
+{
+    for (size_t m = 0; m < s->M; m++) {
+        const double *row = x + m * s->C;
+        const double *gradient = dy + m * s->C;
+        double mean;
+        double inverse;
+        double sum = 0.0;
+        double product = 0.0;
+        row_statistics(s, row, &mean, &inverse);
+        for (size_t c = 0; c < s->C; c++) {
+            double normalised = (row[c] - mean) * inverse;
+            dweight[c] += gradient[c] * normalised;
+            dbias[c] += gradient[c];
+            sum += weight[c] * gradient[c] / (double)s->C;
+            product += weight[c] * gradient[c] * normalised / (double)s->C;
+        }
+        for (size_t c = 0; c < s->C; c++) {
+            double normalised = (row[c] - mean) * inverse;
+            dx[m * s->C + c] += (weight[c] * gradient[c] - sum - normalised * product) * inverse;
+        }
+    }
+}
+
+/* ---- attention ---- */
+
+/* Index of channel d of head j at position t: which of q, k, v is 0, 1, 2. */
+static size_t part_at(const struct attention_shape *s, size_t n, size_t t, size_t which, size_t j, size_t d)
+{
+    return ((n * s->T + t) * 3 + which) * s->C + j * (s->C / s->heads) + d;
+}
+
+/* How much query t of head j looks at position p. */
+static double share_of(const struct attention_shape *s, const double *x, size_t n, size_t j, size_t t, size_t p)
+{
+    size_t D = s->C / s->heads;
+    double sum = 0.0;
+    double own = 0.0;
+    for (size_t i = 0; i < (s->causal ? t + 1 : s->T); i++) {
+        double score = 0.0;
+        for (size_t d = 0; d < D; d++) {
+            score += x[part_at(s, n, t, 0, j, d)] * x[part_at(s, n, i, 1, j, d)];
+        }
+        sum += exp(score / sqrt((double)D));
+        own = i == p ? exp(score / sqrt((double)D)) : own;
+    }
+    return own / sum;
+}
+
+void naive_attention_forward(const struct attention_shape *s, const double *x, double *y)
+{
+    size_t D = s->C / s->heads;
+    for (size_t i = 0; i < s->N * s->heads * s->T; i++) {
+        size_t t = i % s->T;
+        size_t j = i / s->T % s->heads;
+        size_t n = i / s->T / s->heads;
+        for (size_t d = 0; d < D; d++) {
+            y[(n * s->T + t) * s->C + j * D + d] = 0.0;
+        }
+        for (size_t p = 0; p < s->T; p++) {
+            double share = share_of(s, x, n, j, t, p);
+            for (size_t d = 0; d < D; d++) {
+                y[(n * s->T + t) * s->C + j * D + d] += share * x[part_at(s, n, p, 2, j, d)];
+            }
+        }
+    }
+}
+
+/* The gradient of query t's share of position p. */
+static double share_gradient(const struct attention_shape *s, const double *x, const double *dy, size_t n, size_t j,
+                             size_t t, size_t p)
+{
+    size_t D = s->C / s->heads;
+    double sum = 0.0;
+    for (size_t d = 0; d < D; d++) {
+        sum += dy[(n * s->T + t) * s->C + j * D + d] * x[part_at(s, n, p, 2, j, d)];
+    }
+    return sum;
+}
+
+void naive_attention_backward(const struct attention_shape *s, const double *x, const double *dy, double *dx)
+{
+    size_t D = s->C / s->heads;
+    for (size_t i = 0; i < s->N * s->heads * s->T; i++) {
+        size_t t = i % s->T;
+        size_t j = i / s->T % s->heads;
+        size_t n = i / s->T / s->heads;
+        double mean = 0.0;
+        for (size_t p = 0; p < s->T; p++) {
+            mean += share_of(s, x, n, j, t, p) * share_gradient(s, x, dy, n, j, t, p);
+        }
+        for (size_t p = 0; p < s->T; p++) {
+            double share = share_of(s, x, n, j, t, p);
+            double score = share * (share_gradient(s, x, dy, n, j, t, p) - mean) / sqrt((double)D);
+            for (size_t d = 0; d < D; d++) {
+                dx[part_at(s, n, p, 2, j, d)] += share * dy[(n * s->T + t) * s->C + j * D + d];
+                dx[part_at(s, n, t, 0, j, d)] += score * x[part_at(s, n, p, 1, j, d)];
+                dx[part_at(s, n, p, 1, j, d)] += score * x[part_at(s, n, t, 0, j, d)];
+            }
+        }
+    }
+}
+
 /* ---- loss ---- */
 
 double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double scale, double *dx)

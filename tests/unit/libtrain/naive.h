@@ -7,7 +7,9 @@
 
 #include "libtrain/model/shape.h"
 #include "libtrain/model/workspace.h"
+#include "libtrain/ops/activation.h"
 #include "libtrain/ops/batch_norm.h"
+#include "libtrain/ops/layer_norm.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/ops/pool2d.h"
 
@@ -34,6 +36,19 @@ void naive_max_pool_forward(const struct pool2d_shape *s, const double *x, doubl
 void naive_max_pool_backward(const struct pool2d_shape *s, const double *x, const double *dy, double *dx);
 void naive_avg_pool_forward(const struct pool2d_shape *s, const double *x, double *y);
 void naive_avg_pool_backward(const struct pool2d_shape *s, const double *dy, double *dx);
+
+/* P(x): the standard normal distribution's share below x, by libm's erf. */
+void naive_activation_forward(enum activation kind, size_t count, const double *x, double *y);
+void naive_activation_backward(enum activation kind, size_t count, const double *x, const double *dy, double *dx);
+
+void naive_layer_norm_forward(const struct layer_norm_shape *s, const double *x, const double *weight,
+                              const double *bias, double *y);
+void naive_layer_norm_backward(const struct layer_norm_shape *s, const double *x, const double *weight,
+                               const double *dy, double *dx, double *dweight, double *dbias);
+
+/* x, dx [N][T][3 C], y, dy [N][T][C]. */
+void naive_attention_forward(const struct attention_shape *s, const double *x, double *y);
+void naive_attention_backward(const struct attention_shape *s, const double *x, const double *dy, double *dx);
 
 /* The sum of the losses; dx NULL: not wanted. With libm's exp and log. */
 double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double scale, double *dx);

@@ -102,6 +102,7 @@ static void forward(struct step_state *state, size_t i)
     struct schedule_progress *progress = &state->progress[i];
     size_t m = progress->forwards++;
     size_t samples = micro_batch_of(pipeline);
+    size_t positions = model->positions;
     bool last = i + 1 == pipeline->count;
     const void *input = state->inputs + m * samples * shape_elements(model->input) * dtype_size(model->input_dtype);
     if (i > 0) {
@@ -112,7 +113,7 @@ static void forward(struct step_state *state, size_t i)
     poison(pipeline, i);
     assert_ok(train_forward(pipeline->stage[i], m % progress->in_flight, (struct train_position){state->step, m}, input,
                             last ? NULL : pipeline->activation[i] + m * border_floats(pipeline, i),
-                            last ? state->labels + m * samples : NULL, last ? &loss : NULL, &err),
+                            last ? state->labels + m * samples * positions : NULL, last ? &loss : NULL, &err),
               &err);
     if (last) {
         pipeline->last_loss += loss;

@@ -46,7 +46,7 @@ static const unsigned char *inputs_of(const struct law *law, int64_t step)
 
 static const int32_t *labels_of(const struct law *law, int64_t step)
 {
-    return law->labels + (size_t)(step - 1) * BATCH;
+    return law->labels + (size_t)(step - 1) * BATCH * law->model->positions;
 }
 
 static void run_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_t last)
@@ -69,7 +69,7 @@ static struct law law_new(void **state, struct model *model, size_t micro_batche
     };
     law.batch_bytes = BATCH * shape_elements(model->input) * dtype_size(model->input_dtype);
     law.inputs = draw_bytes(&law.draws, STEPS * law.batch_bytes);
-    law.labels = draw_labels(&law.draws, STEPS * BATCH, model->classes);
+    law.labels = draw_labels(&law.draws, STEPS * BATCH * model->positions, model->classes);
     struct pipeline *pipeline = pipeline_new(&law.recipe, &model->unit_count, 1, law.pools->pool[0]);
     pipeline_initialise(pipeline);
     run_steps(&law, pipeline, 1, STEPS);
@@ -204,10 +204,48 @@ static const char everything[] =
 static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
 {
     struct law law =
-        law_new(state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7}), MICRO_BATCHES);
+        law_new(state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}), MICRO_BATCHES);
     check_random_partitions(&law, PARTITIONS(40));
     size_t every[PIPELINE_STAGES_MAX];
     check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
+    law_done(&law);
+}
+
+/* Token numbers, every op of a sequence, attention that sees everything, a label at each position. */
+static const char sequence[] =
+    "{\"name\": \"sequence\", \"input\": {\"scale\": 1},"
+    " \"units\": ["
+    "  {\"name\": \"embed\", \"ops\": [{\"type\": \"embedding\", \"rows\": 256, \"units\": 12},"
+    "    {\"type\": \"positions\"}, {\"type\": \"dropout\", \"rate\": 0.1}]},"
+    "  {\"name\": \"past\", \"residual\": {\"body\": [{\"type\": \"layer_norm\"}, {\"type\": \"linear\", \"units\": "
+    "36},"
+    "    {\"type\": \"attention\", \"heads\": 3}, {\"type\": \"linear\", \"units\": 12}]}},"
+    "  {\"name\": \"more\", \"residual\": {\"body\": [{\"type\": \"layer_norm\"}, {\"type\": \"linear\", \"units\": "
+    "20},"
+    "    {\"type\": \"gelu\"}, {\"type\": \"linear\", \"units\": 12}]}, \"then\": [{\"type\": \"positions\"}]},"
+    "  {\"name\": \"all\", \"residual\": {\"body\": [{\"type\": \"linear\", \"units\": 36},"
+    "    {\"type\": \"attention\", \"heads\": 1, \"causal\": false}], \"shortcut\": [{\"type\": \"silu\"},"
+    "    {\"type\": \"layer_norm\", \"epsilon\": 0.001}]}},"
+    "  {\"name\": \"gate\", \"ops\": [{\"type\": \"silu\"}]},"
+    "  {\"name\": \"mean\", \"branches\": [[{\"type\": \"gelu\"}], [{\"type\": \"layer_norm\"}], []]},"
+    "  {\"name\": \"norm\", \"ops\": [{\"type\": \"layer_norm\"}]},"
+    "  {\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}],"
+    " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
+
+static void partitions_of_a_sequence_model_give_the_same_bits(void **state)
+{
+    struct law law =
+        law_new(state, good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), MICRO_BATCHES);
+    check_random_partitions(&law, PARTITIONS(30));
+    size_t every[PIPELINE_STAGES_MAX];
+    check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
+    law_done(&law);
+}
+
+static void partitions_of_gpt_mini_give_the_same_bits(void **state)
+{
+    struct law law = law_new(state, zoo_model("gpt-mini", 16, 1, 1), MICRO_BATCHES);
+    check_random_partitions(&law, PARTITIONS(6));
     law_done(&law);
 }
 
@@ -335,6 +373,8 @@ int main(void)
         cmocka_unit_test(partitions_of_resnet8_give_the_same_bits),
         cmocka_unit_test(partitions_of_mobilenetv2_give_the_same_bits),
         cmocka_unit_test(partitions_of_a_model_with_every_op_give_the_same_bits),
+        cmocka_unit_test(partitions_of_a_sequence_model_give_the_same_bits),
+        cmocka_unit_test(partitions_of_gpt_mini_give_the_same_bits),
         cmocka_unit_test(the_state_moves_between_partitions_and_threads_on_the_way),
         cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),

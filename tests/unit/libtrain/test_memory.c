@@ -225,7 +225,7 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
         " {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 1, \"bias\": false},"
         " {\"type\": \"batch_norm\"}, {\"type\": \"relu6\"}, {\"type\": \"global_avg_pool\"},"
         " {\"type\": \"linear\", \"units\": 10}]}], \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
-    struct model *model = good_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10});
+    struct model *model = good_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1});
     struct arena *arena = NULL;
     struct err err = {0};
     assert_ok(arena_new(model, 0, 1, 4, &arena, &err), &err);

@@ -222,6 +222,106 @@ static void the_losss_oracle_agrees_with_finite_differences(void **state)
     free(dx);
 }
 
+struct activation_problem {
+    enum activation kind;
+    double *x, *y, *dy;
+};
+
+static double activation_objective(void *arg)
+{
+    struct activation_problem *p = arg;
+    naive_activation_forward(p->kind, 50, p->x, p->y);
+    return weighted(p->y, p->dy, 50);
+}
+
+static void the_activations_oracles_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(86);
+    for (int kind = ACTIVATION_GELU; kind <= ACTIVATION_SILU; kind++) {
+        struct activation_problem p = {.kind = (enum activation)kind,
+                                       .x = draw_doubles(&draws, 50),
+                                       .y = zeros(50),
+                                       .dy = draw_doubles(&draws, 50)};
+        double *dx = zeros(50);
+        for (size_t i = 0; i < 50; i++) {
+            p.x[i] *= 5.0;
+        }
+        naive_activation_backward(p.kind, 50, p.x, p.dy, dx);
+        check_gradient(activation_objective, &p, p.x, dx, 50);
+        free(p.x);
+        free(p.y);
+        free(p.dy);
+        free(dx);
+    }
+}
+
+struct layer_norm_problem {
+    struct layer_norm_shape shape;
+    double *x, *weight, *bias, *y, *dy;
+};
+
+static double layer_norm_objective(void *arg)
+{
+    struct layer_norm_problem *p = arg;
+    naive_layer_norm_forward(&p->shape, p->x, p->weight, p->bias, p->y);
+    return weighted(p->y, p->dy, p->shape.M * p->shape.C);
+}
+
+static void the_layer_norm_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(87);
+    struct layer_norm_problem p = {.shape = {.M = 5, .C = 7, .epsilon = 1e-5},
+                                   .x = draw_doubles(&draws, 35),
+                                   .weight = draw_doubles(&draws, 7),
+                                   .bias = draw_doubles(&draws, 7),
+                                   .y = zeros(35),
+                                   .dy = draw_doubles(&draws, 35)};
+    double *dx = zeros(35);
+    double *dweight = zeros(7);
+    double *dbias = zeros(7);
+    naive_layer_norm_backward(&p.shape, p.x, p.weight, p.dy, dx, dweight, dbias);
+    check_gradient(layer_norm_objective, &p, p.x, dx, 35);
+    check_gradient(layer_norm_objective, &p, p.weight, dweight, 7);
+    check_gradient(layer_norm_objective, &p, p.bias, dbias, 7);
+    double *all[] = {p.x, p.weight, p.bias, p.y, p.dy, dx, dweight, dbias};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]);
+    }
+}
+
+struct attention_problem {
+    struct attention_shape shape;
+    double *x, *y, *dy;
+};
+
+static double attention_objective(void *arg)
+{
+    struct attention_problem *p = arg;
+    naive_attention_forward(&p->shape, p->x, p->y);
+    return weighted(p->y, p->dy, p->shape.N * p->shape.T * p->shape.C);
+}
+
+static void the_attentions_oracle_agrees_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(88);
+    for (int causal = 0; causal < 2; causal++) {
+        struct attention_problem p = {.shape = {.N = 2, .T = 4, .C = 6, .heads = 2, .causal = causal},
+                                      .x = draw_doubles(&draws, 144),
+                                      .y = zeros(48),
+                                      .dy = draw_doubles(&draws, 48)};
+        double *dx = zeros(144);
+        naive_attention_backward(&p.shape, p.x, p.dy, dx);
+        check_gradient(attention_objective, &p, p.x, dx, 144);
+        free(p.x);
+        free(p.y);
+        free(p.dy);
+        free(dx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +329,9 @@ int main(void)
         cmocka_unit_test(the_linear_oracle_agrees_with_finite_differences),
         cmocka_unit_test(the_batch_norm_oracle_agrees_with_finite_differences),
         cmocka_unit_test(the_pools_oracles_agree_with_finite_differences),
+        cmocka_unit_test(the_activations_oracles_agree_with_finite_differences),
+        cmocka_unit_test(the_layer_norm_oracle_agrees_with_finite_differences),
+        cmocka_unit_test(the_attentions_oracle_agrees_with_finite_differences),
         cmocka_unit_test(the_losss_oracle_agrees_with_finite_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,10 @@ struct whole {
     struct train_stage *stage;
 };
 
-static struct whole whole_new(void **state, const char *name, size_t micro_batch)
+static struct whole whole_of(void **state, struct model *model, size_t micro_batch)
 {
     const struct kernel_pools *pools = *state;
-    struct whole whole = {.model = zoo_model(name, 28, 28, 1)};
+    struct whole whole = {.model = model};
     struct err err = {0};
     const struct train_stage_config config = {.model = whole.model,
                                               .end = whole.model->unit_count,
@@ -29,6 +29,11 @@ static struct whole whole_new(void **state, const char *name, size_t micro_batch
         train_unit_initialise(whole.stage, unit);
     }
     return whole;
+}
+
+static struct whole whole_new(void **state, const char *name, size_t micro_batch)
+{
+    return whole_of(state, zoo_model(name, 28, 28, 1), micro_batch);
 }
 
 static void whole_done(struct whole *whole)
@@ -190,6 +195,51 @@ static void a_label_outside_the_classes_is_refused(void **state)
     whole_done(&whole);
 }
 
+#define FEW_ROWS                                                                                                       \
+    "{\"name\": \"m\", \"input\": {\"scale\": 1}, \"units\": [{\"name\": \"a\", \"ops\": ["                            \
+    "{\"type\": \"embedding\", \"rows\": 100, \"units\": 8}, {\"type\": \"linear\", \"units\": 100}]}]}"
+
+static void a_token_without_a_row_is_refused(void **state)
+{
+    static const int32_t labels[6] = {0, 1, 2, 3, 4, 99};
+    static const uint8_t bytes[6] = {0, 1, 99, 5, 100, 2};
+    static const float broken[] = {-1.0f, 100.0f, 2.5f, 1e20f, NAN, INFINITY};
+    for (size_t i = 0; i < 7; i++) {
+        const enum dtype dtype = i < 6 ? DTYPE_F32 : DTYPE_U8;
+        struct whole whole = whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, dtype, 100, 3}), 2);
+        struct err err = {0};
+        double loss = -1.0;
+        uint64_t correct = 0;
+        float floats[6] = {99.0f, 1.0f, 2.0f, 3.0f, i < 6 ? broken[i] : 0.0f, 5.0f};
+        const void *input = i < 6 ? (const void *)floats : bytes;
+        assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), ERR_INVALID);
+        assert_holds(err.text, "sample 1 of the micro-batch has token");
+        assert_holds(err.text, "'a.0' takes whole numbers from 0 to 99");
+        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err), ERR_INVALID);
+        assert_ok(train_evaluate(whole.stage, 1, input, NULL, labels, &loss, &correct, &err), &err);
+        whole_done(&whole);
+    }
+}
+
+/* Scores that do not depend on the input: the loss of every label is log(classes), and so is a sample's mean. */
+static void the_loss_of_a_sequence_is_the_mean_over_its_positions(void **state)
+{
+    struct whole whole = whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, DTYPE_U8, 100, 3}), 2);
+    static const int32_t labels[6] = {0, 0, 7, 0, 5, 0};
+    static const uint8_t bytes[6] = {1, 2, 3, 4, 5, 6};
+    struct err err = {0};
+    double loss = 0.0;
+    double evaluated = 0.0;
+    uint64_t correct = 0;
+    memset(whole.stage->parameter, 0, whole.stage->arena->parameter_floats * sizeof(float));
+    assert_ok(train_forward(whole.stage, 0, first_position, bytes, NULL, labels, &loss, &err), &err);
+    assert_ok(train_evaluate(whole.stage, 2, bytes, NULL, labels, &evaluated, &correct, &err), &err);
+    assert_true(fabs(loss - 2.0 * log(100.0)) < 1e-6);
+    assert_true(loss == evaluated);
+    assert_int_equal(correct, 4); /* the first of equal scores counts */
+    whole_done(&whole);
+}
+
 static void a_loss_that_is_not_finite_is_reported(void **state)
 {
     struct whole whole = whole_new(state, "mlp", 2);
@@ -302,6 +352,8 @@ int main(void)
         cmocka_unit_test(a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept),
         cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
         cmocka_unit_test(a_label_outside_the_classes_is_refused),
+        cmocka_unit_test(a_token_without_a_row_is_refused),
+        cmocka_unit_test(the_loss_of_a_sequence_is_the_mean_over_its_positions),
         cmocka_unit_test(a_loss_that_is_not_finite_is_reported),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_no_parameter),
         cmocka_unit_test(a_stage_that_cannot_be_is_refused),

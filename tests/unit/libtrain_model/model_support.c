@@ -32,9 +32,12 @@ struct model *good_model(const char *text, const struct model_fit *fit)
 
 struct model *zoo_model(const char *name, uint32_t h, uint32_t w, uint32_t c)
 {
-    struct model_fit fit = {{h, w, c}, DTYPE_U8, 10};
     const char *text = model_zoo_text(name);
     assert_non_null(text);
+    struct model_fit fit = {{h, w, c}, DTYPE_U8, 10, 1};
+    if (strstr(text, "embedding")) {
+        fit = (struct model_fit){{h, 1, 1}, DTYPE_U8, 256, h};
+    }
     return good_model(text, &fit);
 }
 

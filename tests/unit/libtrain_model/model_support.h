@@ -11,7 +11,8 @@ int parse_model(const char *text, const struct model_fit *fit, struct model **ou
                 struct err *err);
 /* A description that must be good; the caller frees it. */
 struct model *good_model(const char *text, const struct model_fit *fit);
-/* A model of the zoo for samples of h x w x c bytes in 10 classes; the caller frees it. */
+/* A model of the zoo for samples of h x w x c bytes in 10 classes; one of text takes h bytes, each with the next one as
+ * its label. The caller frees it. */
 struct model *zoo_model(const char *name, uint32_t h, uint32_t w, uint32_t c);
 /* Fail unless the description has a fault at `pointer` whose message holds `part`. */
 void assert_fault(const char *text, const struct model_fit *fit, const char *pointer, const char *part);

@@ -56,6 +56,29 @@ static void an_inverted_residual_block_matches_a_count_by_hand(void **state)
     model_free(&model);
 }
 
+static void a_layer_of_attention_matches_a_count_by_hand(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("gpt-mini", 64, 1, 1);
+    struct unit_cost cost[10];
+    cost_count(model, cost);
+    /* attend1: 64 x 128, normed, made 64 x 384, attended by 4 heads, made 64 x 128, added to its input. */
+    const double width = 64 * 128;
+    const double weights = 128 * 384 + 128 * 128;
+    const double pairs = 64 * 65 / 2.0;
+    assert_count(cost[1].forward_flops,
+                 2 * 64 * weights + 64 * (384 + 128) + 4 * pairs * 128 + 13 * 4 * pairs + 6 * width + width);
+    assert_count(cost[1].backward_flops,
+                 4 * 64 * weights + 64 * (384 + 128) + 10 * pairs * 128 + 18 * 4 * pairs + 14 * width + width);
+    assert_count(cost[1].parameter_bytes, 4 * (weights + 384 + 128 + 2 * 128));
+    /* Kept: the norm's output and statistics, q, k and v, the heads' outputs, the sum. */
+    assert_count(cost[1].activation_bytes, 4 * (width + 2 * 64 + 3 * width + width + width));
+    assert_count(cost[0].forward_flops, width);
+    assert_count(cost[0].backward_flops, 2 * width);
+    assert_count(cost[0].input_bytes, 64);
+    model_free(&model);
+}
+
 static void a_flatten_moves_nothing(void **state)
 {
     (void)state;
@@ -73,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lenet5_matches_a_count_by_hand),
         cmocka_unit_test(an_inverted_residual_block_matches_a_count_by_hand),
+        cmocka_unit_test(a_layer_of_attention_matches_a_count_by_hand),
         cmocka_unit_test(a_flatten_moves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static void an_example_survives_describe_and_parse(void **state)
         (void)snprintf(path, sizeof(path), "examples/models/%s.json", examples[i]);
         buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
         assert_ok(file_read(test_data_path(path).text, &text, &err), &err);
-        struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10};
+        struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10, 1};
         struct model *model = good_model(text.data, &fit);
         assert_string_equal(model->name, examples[i]);
         assert_round_trip(model);
@@ -81,7 +81,7 @@ static void an_example_survives_describe_and_parse(void **state)
 static void defaults_are_written_out(void **state)
 {
     (void)state;
-    struct model_fit fit = {{4, 4, 1}, DTYPE_U8, 3};
+    struct model_fit fit = {{4, 4, 1}, DTYPE_U8, 3, 1};
     struct model *model =
         good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4},"
                    "{\"type\":\"linear\",\"units\":\"classes\"}]}]}",

@@ -11,7 +11,7 @@
 #define WIDE "{\"type\":\"linear\",\"units\":8000}"
 #define CONV "{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":1}"
 
-static const struct model_fit mnist = {{28, 28, 1}, DTYPE_U8, 10};
+static const struct model_fit mnist = {{28, 28, 1}, DTYPE_U8, 10, 1};
 
 static void a_chain_gets_shapes_names_and_tensors(void **state)
 {
@@ -120,7 +120,7 @@ static void a_linear_knows_what_its_input_was_flattened_from(void **state)
 static void what_is_left_open_comes_from_the_data_set(void **state)
 {
     (void)state;
-    struct model_fit fit = {{1, 1, 20}, DTYPE_F32, 3};
+    struct model_fit fit = {{1, 1, 20}, DTYPE_F32, 3, 1};
     struct model *model = good_model(
         "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":\"classes\"}]}]}", &fit);
     assert_int_equal(model->input.c, 20);
@@ -133,7 +133,7 @@ static void what_is_left_open_comes_from_the_data_set(void **state)
 static void more_outputs_than_classes_are_fine(void **state)
 {
     (void)state;
-    struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 7};
+    struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 7, 1};
     struct model *model = good_model(MODEL(OPS(CONV) "," HEAD), &fit);
     assert_int_equal(model->classes, 10);
     model_free(&model);
@@ -201,7 +201,8 @@ static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
         {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":3,\"padding\":2}")), "/units/0/ops/0", "at most 1"},
         {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"groups\":2}")), "/units/0/ops/0",
          "groups 2 must divide its 1 channels and 4 filters"},
-        {MODEL(OPS("{\"type\":\"linear\",\"units\":4}")), "/units/0/ops/0", "takes a vector, not 28 x 28 x 1"},
+        {MODEL(OPS("{\"type\":\"linear\",\"units\":4}")), "/units/0/ops/0",
+         "takes a vector or a sequence, not 28 x 28 x 1"},
         {MODEL(OPS(CONV ",{\"type\":\"flatten\"},{\"type\":\"batch_norm\"}")), "/units/0/ops/2", "flattened"},
         {MODEL(OPS(CONV ",{\"type\":\"flatten\"},{\"type\":\"conv2d\",\"filters\":4,\"kernel\":1}")), "/units/0/ops/2",
          "flattened"},
@@ -225,12 +226,75 @@ static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
     check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
 }
 
+#define TEXT(units) "{\"name\":\"m\",\"input\":{\"scale\":1},\"units\":[" units "]}"
+#define EMBED "{\"type\":\"embedding\",\"rows\":256,\"units\":12}"
+#define SCORES "{\"name\":\"head\",\"ops\":[{\"type\":\"linear\",\"units\":\"classes\"}]}"
+
+static void sequences_keep_their_positions_to_the_end(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{9, 1, 1}, DTYPE_U8, 50, 9};
+    struct model *model =
+        good_model(TEXT(OPS(EMBED ",{\"type\":\"positions\"},{\"type\":\"layer_norm\"},{\"type\":\"linear\","
+                                  "\"units\":24},{\"type\":\"attention\",\"heads\":4},{\"type\":\"gelu\"}") "," SCORES),
+                   &fit);
+    assert_int_equal(model->positions, 9);
+    assert_int_equal(model->classes, 50);
+    assert_true(shape_equal(model->unit[0].out, (struct shape){9, 1, 8}));
+    assert_true(shape_equal(model->unit[1].out, (struct shape){9, 1, 50}));
+    const struct op *attention = find_op(model, "a.4");
+    assert_int_equal(attention->heads, 4);
+    assert_true(attention->causal);
+    assert_int_equal(attention->tensor_count, 0);
+    const struct op *embedding = find_op(model, "a.0");
+    assert_int_equal(embedding->tensor[0].dim[0], 256);
+    assert_int_equal(embedding->tensor[0].dim[1], 12);
+    const struct op *positions = find_op(model, "a.1");
+    assert_int_equal(positions->tensor[0].dim[0], 9);
+    model_free(&model);
+    /* The mean of all positions has one label. */
+    fit.positions = 1;
+    model = good_model(TEXT(OPS(EMBED ",{\"type\":\"global_avg_pool\"}") "," SCORES), &fit);
+    assert_int_equal(model->positions, 1);
+    model_free(&model);
+}
+
+static void faults_of_sequences_say_what_was_given_and_what_is_needed(void **state)
+{
+    (void)state;
+    static const struct model_fit fit = {{9, 1, 1}, DTYPE_U8, 50, 9};
+    static const struct fault_case cases[] = {
+        {TEXT(OPS("{\"type\":\"embedding\",\"units\":12}") "," SCORES), "/units/0/ops/0/rows", "is required"},
+        {TEXT(OPS("{\"type\":\"embedding\",\"rows\":0,\"units\":12}") "," SCORES), "/units/0/ops/0/rows", "at least 1"},
+        {TEXT(OPS("{\"type\":\"embedding\",\"rows\":16777216,\"units\":12}") "," SCORES), "/units/0/ops/0",
+         "its weight has more than"},
+        {TEXT(OPS(EMBED "," EMBED) "," SCORES), "/units/0/ops/1", "takes the model's input of T x 1 x 1"},
+        {"{\"name\":\"m\",\"units\":[" OPS(EMBED) "," SCORES "]}", "/units/0/ops/0", "the input's scale must be 1"},
+        {TEXT(OPS(EMBED ",{\"type\":\"attention\",\"heads\":0}") "," SCORES), "/units/0/ops/1/heads", "at least 1"},
+        {TEXT(OPS(EMBED ",{\"type\":\"attention\",\"heads\":3}") "," SCORES), "/units/0/ops/1",
+         "a multiple of its 3 heads, not 12"},
+        {TEXT(OPS("{\"type\":\"attention\",\"heads\":1}") "," SCORES), "/units/0/ops/0", "takes 3 x C channels"},
+        {TEXT(OPS(EMBED ",{\"type\":\"flatten\"},{\"type\":\"layer_norm\"}") "," SCORES), "/units/0/ops/2",
+         "flattened"},
+        {TEXT(OPS(EMBED ",{\"type\":\"flatten\"},{\"type\":\"positions\"}") "," SCORES), "/units/0/ops/2", "flattened"},
+        {TEXT(OPS(EMBED ",{\"type\":\"global_avg_pool\"}") "," SCORES), "/units/1",
+         "one number per class at each of 9 positions, not 1 x 1 x 50"},
+    };
+    check_cases(cases, sizeof(cases) / sizeof(cases[0]), &fit);
+    struct model_fit one = {{9, 1, 1}, DTYPE_U8, 50, 1};
+    assert_fault(TEXT(OPS(EMBED) "," SCORES), &one, "/units/1", "one number per class, not 9 x 1 x 50");
+    struct model_fit longest = {{32768, 1, 1}, DTYPE_U8, 50, 32768};
+    assert_fault(TEXT(OPS(EMBED) "," SCORES), &longest, "/units/0/ops/0", "32768 positions; at most 32767");
+    struct model_fit wide = {{9, 2, 1}, DTYPE_U8, 50, 1};
+    assert_fault(TEXT(OPS(EMBED) "," SCORES), &wide, "/units/0/ops/0", "takes a sequence of T x 1 x C, not 9 x 2 x 1");
+}
+
 static void faults_against_the_data_set_name_both_sides(void **state)
 {
     (void)state;
-    struct model_fit rgb = {{32, 32, 3}, DTYPE_U8, 10};
-    struct model_fit floats = {{28, 28, 1}, DTYPE_F32, 10};
-    struct model_fit many = {{28, 28, 1}, DTYPE_U8, 12};
+    struct model_fit rgb = {{32, 32, 3}, DTYPE_U8, 10, 1};
+    struct model_fit floats = {{28, 28, 1}, DTYPE_F32, 10, 1};
+    struct model_fit many = {{28, 28, 1}, DTYPE_U8, 12, 1};
     assert_fault(MODEL(OPS(CONV) "," HEAD), &rgb, "/input/shape", "is 28 x 28 x 1, but the data set's samples are 32");
     assert_fault(MODEL(OPS(CONV) "," HEAD), &floats, "/input/dtype", "is uint8, but the data set's is float32");
     assert_fault(MODEL(OPS(CONV) "," HEAD), &many, "/units/1", "10 outputs are too few for the data set's 12 classes");
@@ -307,6 +371,8 @@ int main(void)
         cmocka_unit_test(more_outputs_than_classes_are_fine),
         cmocka_unit_test(faults_of_form_name_the_field_and_the_unit),
         cmocka_unit_test(faults_of_shape_say_what_was_given_and_what_is_needed),
+        cmocka_unit_test(sequences_keep_their_positions_to_the_end),
+        cmocka_unit_test(faults_of_sequences_say_what_was_given_and_what_is_needed),
         cmocka_unit_test(faults_against_the_data_set_name_both_sides),
         cmocka_unit_test(all_faults_of_a_description_are_collected),
         cmocka_unit_test(limits_on_units_ops_and_elements_hold),

@@ -23,7 +23,7 @@ static void names_and_texts_belong_together(void **state)
         assert_string_equal(model->name, model_zoo_name(count));
         model_free(&model);
     }
-    assert_int_equal(count, 4);
+    assert_int_equal(count, 5);
     assert_null(model_zoo_name(count));
     assert_null(model_zoo_name(count + 5));
     assert_null(model_zoo_text("lenet"));
@@ -45,7 +45,7 @@ static void lenet5_has_its_known_size(void **state)
 static void eight_by_eight_digits_fit_the_mlp_but_not_lenet5(void **state)
 {
     (void)state;
-    struct model_fit digits = {{8, 8, 1}, DTYPE_U8, 10};
+    struct model_fit digits = {{8, 8, 1}, DTYPE_U8, 10, 1};
     struct model *model = good_model(model_zoo_text("mlp"), &digits);
     assert_int_equal(find_op(model, "hidden1.1")->in.c, 64);
     model_free(&model);
@@ -83,6 +83,23 @@ static void mobilenetv2_has_seventeen_blocks_and_its_known_size(void **state)
     model_free(&model);
 }
 
+static void gpt_mini_has_four_layers_and_its_known_size(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("gpt-mini", 64, 1, 1);
+    assert_int_equal(model->unit_count, 10);
+    assert_int_equal(model->classes, 256);
+    assert_int_equal(model->positions, 64);
+    /* Tables (256 + 64) x 128, layers of 12 x 128^2 + 13 x 128, the last norm and the head of 256. */
+    assert_int_equal((long)parameters(model), 40960 + 4 * 198272 + 256 + 33024);
+    assert_true(shape_equal(find_op(model, "attend1.body.2")->out, (struct shape){64, 1, 128}));
+    model_free(&model);
+    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{28, 28, 1}, DTYPE_U8, 10, 1}, "/units/0/ops/0",
+                 "takes a sequence of T x 1 x C, not 28 x 28 x 1");
+    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{64, 1, 1}, DTYPE_U8, 10, 1}, "/units/9",
+                 "not 64 x 1 x 256");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +107,7 @@ int main(void)
         cmocka_unit_test(lenet5_has_its_known_size),
         cmocka_unit_test(eight_by_eight_digits_fit_the_mlp_but_not_lenet5),
         cmocka_unit_test(resnet8_halves_twice),
+        cmocka_unit_test(gpt_mini_has_four_layers_and_its_known_size),
         cmocka_unit_test(mobilenetv2_has_seventeen_blocks_and_its_known_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

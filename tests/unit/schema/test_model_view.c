@@ -13,7 +13,8 @@ static struct model_view *view_of(const char *text, bool assumed)
     json_auto_t *description = NULL;
     assert_ok(json_parse(text, strlen(text), &description, &err), &err);
     struct model *model = NULL;
-    assert_ok(model_parse(description, assumed ? &model_view_fit : NULL, &model, NULL, &err), &err);
+    const struct model_fit *fit = strstr(text, "embedding") ? &model_view_text_fit : &model_view_fit;
+    assert_ok(model_parse(description, assumed ? fit : NULL, &model, NULL, &err), &err);
     struct model_view *view = calloc(1, sizeof(*view));
     assert_non_null(view);
     struct model_row row = {.revision = 3};
