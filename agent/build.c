@@ -102,12 +102,13 @@ static int check_samples(const struct build *build, const struct data *data, int
     const struct dataset_info *info = data_info(data);
     const struct model *model = build->model;
     if ((int64_t)info->count != samples || info->h != model->input.h || info->w != model->input.w ||
-        info->c != model->input.c || info->dtype != model->input_dtype) {
+        info->c != model->input.c || info->dtype != model->input_dtype || info->positions != model->positions) {
         return err_set(err, ERR_FORMAT,
-                       "the data set has %" PRIu64 " samples of %u x %u x %u %s, the job expects %" PRId64
-                       " of %u x %u x %u %s",
-                       info->count, info->h, info->w, info->c, dtype_name(info->dtype), samples, model->input.h,
-                       model->input.w, model->input.c, dtype_name(model->input_dtype));
+                       "the data set has %" PRIu64 " samples of %u x %u x %u %s with %u labels each, the job expects"
+                       " %" PRId64 " of %u x %u x %u %s with %u",
+                       info->count, info->h, info->w, info->c, dtype_name(info->dtype), info->positions, samples,
+                       model->input.h, model->input.w, model->input.c, dtype_name(model->input_dtype),
+                       model->positions);
     }
     return 0;
 }

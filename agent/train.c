@@ -32,6 +32,7 @@ struct options {
     char output[4096];
     char metrics[4096];
     int64_t threads;
+    int64_t text;
 };
 
 static const struct conf_option option_table[] = {
@@ -59,6 +60,15 @@ static const struct conf_option option_table[] = {
      .max = 256,
      .value_name = "N",
      .help = "Compute threads. Default: 1. The result does not depend on it."},
+    {.name = "text",
+     .type = CONF_INT,
+     .offset = offsetof(struct options, text),
+     .min = 1,
+     .max = DATASET_POSITIONS_MAX,
+     .value_name = "T",
+     .help =
+         "The data sets are plain text, cut into samples of T bytes; the label of a byte is the next one. Default: no "
+         "text."},
 };
 
 static const struct conf_program program = {
@@ -136,7 +146,8 @@ static int open_temporary(int *out, struct err *err)
     return 0;
 }
 
-static int convert(const char *paths, struct data **out, struct dataset_info *info, struct err *err)
+/* text: bytes of a sample of plain text, or 0. */
+static int convert(const char *paths, int64_t text_bytes, struct data **out, struct dataset_info *info, struct err *err)
 {
     char text[4096];
     int fd[DATASET_FILES_MAX] = {-1, -1};
@@ -161,7 +172,13 @@ static int convert(const char *paths, struct data **out, struct dataset_info *in
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX};
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
-    rc = rc ? rc : dataset_convert(fd, count, &limits, write_piece, &temporary, info, err);
+    if (rc == 0 && text_bytes > 0 && count > 1) {
+        rc = err_set(err, ERR_INVALID, "a text is one file");
+    } else if (rc == 0 && text_bytes > 0) {
+        rc = dataset_convert_text(fd[0], (uint32_t)text_bytes, &limits, write_piece, &temporary, info, err);
+    } else if (rc == 0) {
+        rc = dataset_convert(fd, count, &limits, write_piece, &temporary, info, err);
+    }
     rc = rc ? rc : data_open_file(result, out, err);
     for (size_t i = 0; i < DATASET_FILES_MAX; i++) {
         file_close(&fd[i]);
@@ -169,14 +186,15 @@ static int convert(const char *paths, struct data **out, struct dataset_info *in
     return rc;
 }
 
-static int open_dataset(const struct conf_list *list, const char *name, struct data **out, struct dataset_info *info,
+static int open_dataset(const struct options *options, const char *name, struct data **out, struct dataset_info *info,
                         struct err *err)
 {
+    const struct conf_list *list = &options->dataset;
     const size_t length = strlen(name);
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->item[i];
         if (strncmp(item, name, length) == 0 && item[length] == '=') {
-            int rc = convert(item + length + 1, out, info, err);
+            int rc = convert(item + length + 1, options->text, out, info, err);
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }
@@ -187,8 +205,8 @@ static int open_dataset(const struct conf_list *list, const char *name, struct d
 static int open_data(struct training *training, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
-    const struct conf_list *list = &training->options.dataset;
-    int rc = open_dataset(list, spec->dataset_train, &training->train, &training->train_info, err);
+    const struct options *options = &training->options;
+    int rc = open_dataset(options, spec->dataset_train, &training->train, &training->train_info, err);
     if (rc != 0 || spec->dataset_test[0] == '\0') {
         return rc;
     }
@@ -197,9 +215,10 @@ static int open_data(struct training *training, struct err *err)
         return 0;
     }
     struct dataset_info info;
-    rc = open_dataset(list, spec->dataset_test, &training->test, &info, err);
+    rc = open_dataset(options, spec->dataset_test, &training->test, &info, err);
     const struct dataset_info *train = &training->train_info;
-    if (rc == 0 && (info.h != train->h || info.w != train->w || info.c != train->c || info.dtype != train->dtype)) {
+    if (rc == 0 && (info.h != train->h || info.w != train->w || info.c != train->c || info.dtype != train->dtype ||
+                    info.positions != train->positions)) {
         rc = err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'", spec->dataset_test,
                      spec->dataset_train);
     }
@@ -214,8 +233,10 @@ static int resolve_model(struct training *training, struct err *err)
 {
     const struct job_model *wanted = &training->spec.model;
     const struct dataset_info *info = &training->train_info;
-    const struct model_fit fit = {
-        .input = {.h = info->h, .w = info->w, .c = info->c}, .dtype = info->dtype, .classes = info->classes};
+    const struct model_fit fit = {.input = {.h = info->h, .w = info->w, .c = info->c},
+                                  .dtype = info->dtype,
+                                  .classes = info->classes,
+                                  .positions = info->positions};
     if (wanted->description) {
         return model_parse(wanted->description, &fit, &training->model, NULL, err);
     }

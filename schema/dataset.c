@@ -11,6 +11,7 @@ static const struct field dataset_fields[] = {
     MEMBER_INT(struct dataset, channels, "channels", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_FORM(struct dataset, dtype, "dtype", FIELD_REQUIRED, &word_form),
     MEMBER_INT(struct dataset, classes, "classes", FIELD_REQUIRED, 0, UINT32_MAX),
+    MEMBER_INT(struct dataset, positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX),
     MEMBER_TIME(struct dataset, created_ms, "created_at", FIELD_NULLABLE),
 };
 const struct record dataset_record = RECORD(struct dataset, "dataset", dataset_fields);

@@ -18,6 +18,7 @@ struct dataset {
     int64_t height, width, channels;
     char dtype[8]; /* "U8", "F32" */
     int64_t classes;
+    int64_t positions; /* labels of a sample; 0: one */
     int64_t created_ms;
 };
 

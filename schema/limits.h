@@ -24,7 +24,8 @@
 #define JOBS_LIVE_MAX 1024 /* not yet ended */
 #define STAGES_MAX 32      /* devices of one job */
 #define LABELS_MAX 16
-#define UNITS_MAX 256 /* = MODEL_UNITS_MAX */
+#define UNITS_MAX 256       /* = MODEL_UNITS_MAX */
+#define POSITIONS_MAX 32767 /* = DATASET_POSITIONS_MAX */
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024

@@ -24,7 +24,8 @@ struct dataset_upload {
     struct blob_upload *blob;
     struct dataset_info info;
     struct dataset dataset;
-    bool refused; /* the data are to blame, not the coordinator */
+    int64_t text_bytes; /* of a sample of plain text; 0: the format is recognised */
+    bool refused;       /* the data are to blame, not the coordinator */
     int code;
     struct err err;
 };
@@ -72,7 +73,10 @@ static void convert_run(struct work_job *job)
     if (upload->code) {
         return;
     }
-    upload->code = dataset_convert(&fd, 1, &limits, convert_sink, upload, &upload->info, &upload->err);
+    upload->code = upload->text_bytes > 0
+                       ? dataset_convert_text(fd, (uint32_t)upload->text_bytes, &limits, convert_sink, upload,
+                                              &upload->info, &upload->err)
+                       : dataset_convert(&fd, 1, &limits, convert_sink, upload, &upload->info, &upload->err);
     if (upload->code) {
         /* What is larger inside than allowed is a fault of the data as well. */
         upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||
@@ -133,6 +137,7 @@ static void on_durable(void *arg, int code, const char *sha256, uint64_t size, c
         dataset->width = info->w;
         dataset->channels = info->c;
         dataset->classes = info->classes;
+        dataset->positions = info->positions > 1 ? info->positions : 0;
     }
     upload->job.done = stored_done;
     work_post(upload->coordinator->work, &upload->job);
@@ -179,14 +184,15 @@ static void on_client_gone(void *arg)
 }
 
 /* What can be said with the headers alone. */
-static bool admit(struct coordinator *coordinator, struct http_exchange *exchange)
+static bool admit(struct coordinator *coordinator, struct http_exchange *exchange, int64_t *text_bytes)
 {
-    static const char *const allowed[] = {NULL};
+    static const char *const allowed[] = {"text", NULL};
     const struct coordinator_config *config = coordinator->config;
     const char *name = http_param(exchange, "name");
     uint64_t free_bytes = 0;
     struct err err = {0};
-    if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
+    if (!answer_check_query(exchange, allowed) ||
+        !answer_query_int(exchange, "text", 1, POSITIONS_MAX, 0, text_bytes) || !answer_check_upload_type(exchange)) {
         return false;
     }
     if (!name_valid(name)) {
@@ -218,7 +224,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     struct coordinator *coordinator = context;
     struct dataset_upload *upload = NULL;
     struct err err = {0};
-    if (!admit(coordinator, exchange)) {
+    int64_t text_bytes = 0;
+    if (!admit(coordinator, exchange, &text_bytes)) {
         return false;
     }
     if (coordinator->dataset_uploads == UPLOADS_MAX) {
@@ -241,6 +248,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     }
     upload->coordinator = coordinator;
     upload->exchange = exchange;
+    upload->text_bytes = text_bytes;
     snprintf(upload->dataset.name, sizeof upload->dataset.name, "%s", http_param(exchange, "name"));
     coordinator->dataset_uploads++;
     *state = upload;

@@ -52,7 +52,7 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
     memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
     submission->data.test_samples = test->samples;
     if (test->height != train->height || test->width != train->width || test->channels != train->channels ||
-        strcmp(test->dtype, train->dtype) != 0) {
+        strcmp(test->dtype, train->dtype) != 0 || test->positions != train->positions) {
         record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'", train->name);
     }
     if (test->classes > train->classes) {

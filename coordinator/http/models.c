@@ -47,7 +47,8 @@ struct model_fit describe_fit(const struct dataset *dataset)
     return (struct model_fit){
         .input = {(uint32_t)dataset->height, (uint32_t)dataset->width, (uint32_t)dataset->channels},
         .dtype = strcmp(dataset->dtype, dtype_name(DTYPE_F32)) == 0 ? DTYPE_F32 : DTYPE_U8,
-        .classes = (uint32_t)dataset->classes};
+        .classes = (uint32_t)dataset->classes,
+        .positions = dataset->positions > 0 ? (uint32_t)dataset->positions : 1};
 }
 
 /* A model of the zoo as a row of the list: its hash is that of its text. */

@@ -176,7 +176,8 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
                                   .w = first->w,
                                   .c = first->c,
                                   .dtype = first->dtype,
-                                  .classes = (uint32_t)conversion->labels.largest + 1};
+                                  .classes = (uint32_t)conversion->labels.largest + 1,
+                                  .positions = first->positions ? first->positions : 1};
     for (size_t i = 0; i < conversion->image_part_count; i++) {
         info->count += conversion->image_part[i]->count;
     }
@@ -274,7 +275,7 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
         const struct part *part = conversion->label_part[i];
         if (part->count > 0) {
             rc = conversion->sink(conversion->sink_arg, conversion->labels.value + part->label_first,
-                                  part->count * sizeof(int32_t), err);
+                                  part_label_count(part) * sizeof(int32_t), err);
         }
     }
     return rc;

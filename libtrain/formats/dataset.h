@@ -2,7 +2,7 @@
  * project's one form, and that form opened for reading. The one form is a safetensors file with two tensors:
  *
  *     "inputs"  U8 or F32 [count, H, W, C]
- *     "labels"  I32       [count]
+ *     "labels"  I32       [count], or [count, positions] where a sample has a label at each of several positions
  *
  * For the coordinator (uploads) and `paceline-agent train` (local files). Any thread; reads files, never the network.
  */
@@ -18,12 +18,14 @@
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
 #define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
 #define DATASET_CLASSES_MAX 65536
+#define DATASET_POSITIONS_MAX 32767 /* labels of a sample */
 
 struct dataset_info {
     uint64_t count;         /* samples */
     uint32_t h, w, c;       /* shape of one sample */
     enum dtype dtype;       /* of inputs: DTYPE_U8 or DTYPE_F32 */
-    uint32_t classes;       /* largest label + 1 */
+    uint32_t classes;       /* largest label + 1; of a text 256 */
+    uint32_t positions;     /* labels of a sample */
     uint64_t inputs_offset; /* bytes from the start of the file */
     uint64_t inputs_bytes;
     uint64_t labels_offset;
@@ -47,6 +49,13 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * images". ERR_FORMAT, ERR_LIMIT, ERR_IO, or what sink returned. */
 NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
                               void *arg, struct dataset_info *out, struct err *err);
+
+/* Convert plain text, a file or what gzip made of it: sample i is the bytes [i T, i T + T) as T x 1 x 1, T = positions,
+ * and the label of each byte the one behind it; a rest that fills no sample is dropped. Nothing is recognised: any file
+ * is a text. ERR_FORMAT for fewer than T + 1 bytes; ERR_INVALID for T outside [1, DATASET_POSITIONS_MAX]; else as
+ * above. */
+NODISCARD int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits *limits,
+                                   dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
 
 /* Read the header of a file in the one form and check it against the file's size. `classes` is 0: it is not in the
  * header. */

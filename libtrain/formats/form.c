@@ -18,11 +18,16 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
     if (inputs->rank != 4 || (inputs->dtype != DTYPE_U8 && inputs->dtype != DTYPE_F32)) {
         return err_set(err, ERR_FORMAT, "'" INPUTS "' must be U8 or F32 of [count, H, W, C]");
     }
-    if (labels->rank != 1 || labels->dtype != DTYPE_I32) {
-        return err_set(err, ERR_FORMAT, "'" LABELS "' must be I32 of [count]");
+    if (labels->rank < 1 || labels->rank > 2 || labels->dtype != DTYPE_I32) {
+        return err_set(err, ERR_FORMAT, "'" LABELS "' must be I32 of [count] or [count, positions]");
     }
     if (labels->dim[0] != inputs->dim[0]) {
         return err_set(err, ERR_FORMAT, "%" PRIu64 " labels for %" PRIu64 " images", labels->dim[0], inputs->dim[0]);
+    }
+    const uint64_t positions = labels->rank == 2 ? labels->dim[1] : 1;
+    if (positions == 0 || positions > DATASET_POSITIONS_MAX) {
+        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels a sample; from 1 to %d are possible", positions,
+                       DATASET_POSITIONS_MAX);
     }
     if (inputs->dim[0] == 0 || inputs->dim[0] > DATASET_SAMPLES_MAX) {
         return err_set(err, ERR_FORMAT, "%" PRIu64 " samples; from 1 to %d are possible", inputs->dim[0],
@@ -39,6 +44,7 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
         .w = shape.w,
         .c = shape.c,
         .dtype = inputs->dtype,
+        .positions = (uint32_t)positions,
         .inputs_offset = header->data_offset + inputs->begin,
         .inputs_bytes = inputs->end - inputs->begin,
         .labels_offset = header->data_offset + labels->begin,
@@ -52,7 +58,10 @@ int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out
 {
     struct safetensors_tensor tensor[FORM_TENSORS] = {
         {.name = INPUTS, .dtype = info->dtype, .rank = 4, .dim = {info->count, info->h, info->w, info->c}},
-        {.name = LABELS, .dtype = DTYPE_I32, .rank = 1, .dim = {info->count}},
+        {.name = LABELS,
+         .dtype = DTYPE_I32,
+         .rank = info->positions > 1 ? 2 : 1,
+         .dim = {info->count, info->positions}},
     };
     struct safetensors_header header = {
         .tensor = tensor, .tensor_capacity = FORM_TENSORS, .tensor_count = FORM_TENSORS};
@@ -111,6 +120,7 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
     part->h = info.h;
     part->w = info.w;
     part->c = info.c;
+    part->positions = info.positions;
     bool images_first = info.inputs_offset < info.labels_offset;
     if (images_first) {
         rc = part_pass_images(part, stream, err);

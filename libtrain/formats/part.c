@@ -57,6 +57,11 @@ uint64_t part_image_bytes(const struct part *part)
     return (uint64_t)part->h * part->w * part->c * dtype_size(part->dtype);
 }
 
+uint64_t part_label_count(const struct part *part)
+{
+    return part->count * (part->positions ? part->positions : 1);
+}
+
 int part_pass_images(struct part *part, struct stream *stream, struct err *err)
 {
     if (part->count > DATASET_SAMPLES_MAX) {
@@ -79,11 +84,11 @@ static int64_t label_at(const uint8_t *bytes, size_t size)
 int part_read_labels(struct part *part, struct stream *stream, size_t size, struct labels *labels, struct err *err)
 {
     uint8_t buffer[8192];
-    if (part->count > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " labels; at most %d", part->name, part->count,
-                       DATASET_SAMPLES_MAX);
+    const uint64_t count = part->count > DATASET_SAMPLES_MAX ? part->count : part_label_count(part);
+    if (count > DATASET_SAMPLES_MAX) {
+        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " labels; at most %d", part->name, count, DATASET_SAMPLES_MAX);
     }
-    uint64_t left = part->count * size;
+    uint64_t left = count * size;
     part->label_first = labels->count;
     while (left > 0) {
         size_t wanted = left < sizeof(buffer) ? (size_t)left : sizeof(buffer);

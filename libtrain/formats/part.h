@@ -19,8 +19,10 @@ struct part {
     uint64_t count;       /* images or labels */
     uint32_t h, w, c;     /* of an image */
     enum dtype dtype;     /* of images */
+    uint32_t positions;   /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
     uint64_t skip;        /* bytes in front of the images; they are contiguous but in PART_CIFAR */
-    size_t label_first;   /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first, + count) */
+    size_t label_first;   /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
+                             + part_label_count()) */
 };
 
 struct labels {
@@ -42,6 +44,7 @@ NODISCARD int part_pass_images(struct part *part, struct stream *stream, struct 
 NODISCARD int part_read_labels(struct part *part, struct stream *stream, size_t size, struct labels *labels,
                                struct err *err);
 uint64_t part_image_bytes(const struct part *part);
+uint64_t part_label_count(const struct part *part);
 
 /* By its first bytes; size is the whole stream's, or STREAM_SIZE_UNKNOWN. */
 bool idx_recognise(const uint8_t *bytes, size_t available, uint64_t size);

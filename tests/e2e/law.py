@@ -2,7 +2,7 @@
 
 import random
 
-from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, ROOT, Fleet, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 
@@ -107,6 +107,39 @@ def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():
         for job, sha256 in zip(submitted, expected):
             fleet.wait(job, "succeeded")
             check_weights(fleet, job, sha256, "beside another job")
+
+
+def tiny_gpt():
+    """gpt-mini with one layer of 24 channels."""
+    return {"name": "gpt-tiny", "input": {"scale": 1}, "units": [
+        {"name": "embed", "ops": [{"type": "embedding", "rows": 256, "units": 24}, {"type": "positions"}]},
+        {"name": "attend", "residual": {"body": [
+            {"type": "layer_norm"}, {"type": "linear", "units": 72}, {"type": "attention", "heads": 3},
+            {"type": "linear", "units": 24}]}},
+        {"name": "feed", "residual": {"body": [
+            {"type": "layer_norm"}, {"type": "linear", "units": 96}, {"type": "gelu"}, {"type": "linear", "units": 24}]}},
+        {"name": "head", "ops": [{"type": "layer_norm"}, {"type": "linear", "units": "classes"}]}]}
+
+
+def test_a_transformer_on_text_over_three_agents_gives_the_weights_of_one_process():
+    text = ROOT / "docs" / "protocol.md"
+    job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
+           "micro_batches": 4, "epochs": 100000, "steps": 40, "evaluate": {"every_epochs": 1},
+           "learning_rate": {"type": "constant", "value": 0.02}}
+    expected, output = train(job, {"text": [text]}, 2, ["--text", "32"])
+    with Fleet() as fleet:
+        fleet.start_coordinator("--heartbeat-ms", 100)
+        fleet.request("PUT", "/v1/datasets/text?text=32", text.read_bytes(), {"Content-Type": "application/octet-stream"},
+                      expect=201)
+        fleet.start_agents(3)
+        submitted = fleet.submit(with_cuts(job, [1, 2]))
+        done = fleet.wait(submitted, "succeeded")
+        check_weights(fleet, submitted, expected, "text over three agents")
+        loss = {item["step"]: item["value"] for item in fleet.get(f"/v1/jobs/{done['id']}/metrics?name=loss")["items"]}
+        must(4 < loss[1] < 8 and loss[40] < loss[1] - 1, f"the loss of a text is the mean over its positions: {loss}")
+        accuracy = fleet.get(f"/v1/jobs/{done['id']}/metrics?name=test_accuracy")["items"]
+        must(accuracy and all(0 < item["value"] < 1 for item in accuracy), f"{accuracy}")
+        must("accuracy" in output, output)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,9 @@ static void check_result(const struct buf *result, const struct dataset_info *in
     int fd = memory_file("", 0, (const uint8_t *)result->data, result->size);
     ASSERT(dataset_read_info(fd, &again, &err) == 0);
     ASSERT(again.count == info->count && again.h == info->h && again.w == info->w && again.c == info->c);
-    ASSERT(again.labels_offset == info->labels_offset && again.labels_bytes == 4 * info->count);
-    for (uint64_t i = 0; i < info->count; i++) {
+    ASSERT(again.labels_offset == info->labels_offset && again.positions == info->positions &&
+           again.labels_bytes == 4 * info->count * info->positions);
+    for (uint64_t i = 0; i < info->count * info->positions; i++) {
         int32_t label;
         memcpy(&label, result->data + info->labels_offset + 4 * i, sizeof(label));
         ASSERT(label >= 0 && (uint32_t)label < info->classes);

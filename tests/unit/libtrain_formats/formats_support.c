@@ -177,7 +177,7 @@ void convert_fails(const struct bytes *first, const struct bytes *second, int co
 int32_t label_of(const struct converted *converted, size_t index)
 {
     int32_t label;
-    assert_true(index < converted->info.count);
+    assert_true(index < converted->info.count * converted->info.positions);
     memcpy(&label, converted->file.data + converted->info.labels_offset + index * sizeof(label), sizeof(label));
     return label;
 }

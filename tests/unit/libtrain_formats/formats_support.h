@@ -51,7 +51,7 @@ void convert_ok(const struct bytes *first, const struct bytes *second, struct co
 /* It must fail with this code and a text that holds `part`. */
 void convert_fails(const struct bytes *first, const struct bytes *second, int code, const char *part);
 
-/* Label number `index` of a result. */
+/* Label number `index` of a result, of all samples and positions. */
 int32_t label_of(const struct converted *converted, size_t index);
 const uint8_t *inputs_of(const struct converted *converted);
 

@@ -1,0 +1,141 @@
+/* Plain text as a data set: samples of T bytes one behind the other, the label of each byte the one that follows it.
+ * The bytes are read three times: to count them, as inputs and as labels, so nothing of them is held. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "libtrain/formats/dataset.h"
+#include "libtrain/formats/form.h"
+#include "libtrain/formats/source.h"
+
+#define BYTE_VALUES 256
+#define LABELS_AT_ONCE 16384
+
+struct text {
+    int fd;
+    const struct dataset_limits *limits;
+    struct source source;
+    dataset_sink_fn sink;
+    void *sink_arg;
+    uint8_t bytes[LABELS_AT_ONCE];
+    int32_t labels[LABELS_AT_ONCE];
+};
+
+static void text_free(struct text **text)
+{
+    if (*text) {
+        source_close(&(*text)->source);
+        free(*text);
+    }
+}
+
+/* The text from its first byte on. */
+static int reopen(struct text *text, struct stream **out, struct err *err)
+{
+    int rc = source_open(&text->source, text->fd, "file 1", text->limits, err);
+    rc = rc ? rc : source_next(&text->source, out, err);
+    if (rc == 0 && !*out) {
+        return err_set(err, ERR_FORMAT, "file 1: the archive has no files");
+    }
+    return rc;
+}
+
+/* Read the whole of it: one file and nothing behind it. */
+static int count_bytes(struct text *text, uint64_t *out, struct err *err)
+{
+    struct stream *stream = NULL;
+    struct stream *another = NULL;
+    size_t got = 1;
+    int rc = reopen(text, &stream, err);
+    while (rc == 0 && got > 0) {
+        rc = stream_read(stream, text->bytes, sizeof(text->bytes), &got, err);
+    }
+    if (rc || (rc = stream_finish(stream, err))) {
+        return rc;
+    }
+    *out = stream->position;
+    rc = source_next(&text->source, &another, err);
+    if (rc == 0 && another) {
+        return err_set(err, ERR_FORMAT, "%s: a second file; a text is one", another->name);
+    }
+    return rc;
+}
+
+/* Give on the `count` bytes behind the first `skip`, as they are or each as an int32. */
+static int send(struct text *text, uint64_t skip, uint64_t count, bool labels, struct err *err)
+{
+    struct stream *stream = NULL;
+    int rc = reopen(text, &stream, err);
+    rc = rc ? rc : stream_skip(stream, skip, "the text ends", err);
+    while (rc == 0 && count > 0) {
+        const size_t size = count < LABELS_AT_ONCE ? (size_t)count : LABELS_AT_ONCE;
+        rc = stream_read_all(stream, text->bytes, size, "the text ends", err);
+        for (size_t i = 0; labels && i < size; i++) {
+            text->labels[i] = text->bytes[i];
+        }
+        if (rc == 0) {
+            rc = labels ? text->sink(text->sink_arg, text->labels, size * sizeof(text->labels[0]), err)
+                        : text->sink(text->sink_arg, text->bytes, size, err);
+        }
+        count -= size;
+    }
+    return rc;
+}
+
+static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *info, struct err *err)
+{
+    if (bytes <= positions) {
+        return err_set(err, ERR_FORMAT,
+                       "file 1: %" PRIu64 " bytes of text; a sample of %" PRIu32
+                       " and the byte behind it need %" PRIu32,
+                       bytes, positions, positions + 1);
+    }
+    *info = (struct dataset_info){.count = (bytes - 1) / positions,
+                                  .h = positions,
+                                  .w = 1,
+                                  .c = 1,
+                                  .dtype = DTYPE_U8,
+                                  .classes = BYTE_VALUES,
+                                  .positions = positions};
+    if (info->count > DATASET_SAMPLES_MAX) {
+        return err_set(err, ERR_LIMIT, "file 1: %" PRIu64 " samples of %" PRIu32 " bytes; at most %d", info->count,
+                       positions, DATASET_SAMPLES_MAX);
+    }
+    return 0;
+}
+
+int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits *limits, dataset_sink_fn sink,
+                         void *arg, struct dataset_info *out, struct err *err)
+{
+    if (positions < 1 || positions > DATASET_POSITIONS_MAX) {
+        return err_set(err, ERR_INVALID, "samples of %" PRIu32 " bytes of text; expected 1 to %d", positions,
+                       DATASET_POSITIONS_MAX);
+    }
+    struct text *text AUTO(text_free) = calloc(1, sizeof(*text));
+    if (!text) {
+        return err_set(err, ERR_MEMORY, "no memory to read a text");
+    }
+    text->fd = fd;
+    text->limits = limits;
+    text->sink = sink;
+    text->sink_arg = arg;
+    uint64_t bytes = 0;
+    char header[FORM_HEADER_MAX];
+    size_t header_size = 0;
+    struct dataset_info info;
+    int rc = count_bytes(text, &bytes, err);
+    rc = rc ? rc : describe(bytes, positions, &info, err);
+    rc = rc ? rc : form_write(&info, header, &header_size, err);
+    if (rc) {
+        return rc;
+    }
+    if (info.total_bytes > limits->total_bytes) {
+        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
+                       info.total_bytes, limits->total_bytes);
+    }
+    if ((rc = sink(arg, header, header_size, err)) || (rc = send(text, 0, info.inputs_bytes, false, err)) ||
+        (rc = send(text, 1, info.inputs_bytes, true, err))) {
+        return rc;
+    }
+    *out = info;
+    return 0;
+}
