@@ -114,6 +114,11 @@ def corpora():
             "residual": model([{"name": "a", "residual": {"body": [conv], "shortcut": [conv]}, "then": [{"type": "relu6"}]}, head]),
             "branches": model([{"name": "a", "branches": [[conv], [], [{"type": "avg_pool", "kernel": 3, "stride": 1, "padding": 1}]]}, head]),
             "groups": model([{"name": "a", "ops": [conv, {**conv, "groups": 4, "stride": 2}]}, head]),
+            "sequence": model([{"name": "a", "ops": [{"type": "embedding", "rows": 256, "units": 12}, {"type": "positions"}]},
+                               {"name": "b", "residual": {"body": [{"type": "layer_norm"}, {"type": "linear", "units": 36},
+                                                                   {"type": "attention", "heads": 3}, {"type": "gelu"}]}},
+                               {"name": "c", "ops": [{"type": "silu"}, {"type": "linear", "units": 256}]}],
+                              input={"shape": [9, 1, 1], "dtype": "uint8", "scale": 1}),
             "faults": model([{"name": "a", "ops": [{"type": "conv2d"}, {"type": "rel"}], "then": 1}, 7], inputs=1),
         },
     }
