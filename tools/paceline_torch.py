@@ -174,6 +174,19 @@ class Branches(nn.Module):
         return self.then(torch.cat([branch(x) for branch in self.branches], dim=1))
 
 
+def pair(value):
+    """A window's size, step or padding as (height, width)."""
+    return tuple(value) if isinstance(value, list) else (value, value)
+
+
+def positions(size, kernel, stride, padding, ceil_mode):
+    """How many positions a window has in one dimension."""
+    way = size + 2 * padding - kernel
+    count = way // stride + 1
+    rest = ceil_mode and way % stride != 0 and count * stride < size + padding
+    return count + rest
+
+
 class Builder:
     """Turns op descriptions into modules and follows the shape (C, H, W), which PyTorch wants to be told."""
 
@@ -183,13 +196,10 @@ class Builder:
         self.classes = classes
 
     def window(self, op, stride):
-        channels, height, width = self.shape
-        kernel, padding = op["kernel"], op.get("padding", 0)
-        self.shape = (
-            channels,
-            (height + 2 * padding - kernel) // stride + 1,
-            (width + 2 * padding - kernel) // stride + 1,
-        )
+        kernel, stride, padding = pair(op["kernel"]), pair(stride), pair(op.get("padding", 0))
+        ceil_mode = op.get("ceil_mode", False)
+        sizes = [positions(*line, ceil_mode) for line in zip(self.shape[1:], kernel, stride, padding)]
+        self.shape = (self.shape[0], *sizes)
         return {"kernel_size": kernel, "stride": stride, "padding": padding}
 
     def conv2d(self, op):
@@ -216,10 +226,12 @@ class Builder:
         return nn.ReLU6()
 
     def max_pool(self, op):
-        return nn.MaxPool2d(**self.window(op, op.get("stride", op["kernel"])))
+        window = self.window(op, op.get("stride", op["kernel"]))
+        return nn.MaxPool2d(**window, ceil_mode=op.get("ceil_mode", False))
 
     def avg_pool(self, op):
-        return nn.AvgPool2d(**self.window(op, op.get("stride", op["kernel"])))
+        window = self.window(op, op.get("stride", op["kernel"]))
+        return nn.AvgPool2d(**window, ceil_mode=op.get("ceil_mode", False))
 
     def global_avg_pool(self, op):
         self.shape = (self.shape[0], 1, 1)

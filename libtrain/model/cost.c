@@ -60,7 +60,7 @@ static double multiply_adds(const struct op *op)
 static double forward_flops(const struct op *op)
 {
     double out = elements(op->out);
-    double window = (double)op->kernel * op->kernel;
+    double window = (double)op->kernel.h * op->kernel.w;
     switch (op->type) {
     case OP_CONV2D:
     case OP_LINEAR: return 2 * multiply_adds(op) + (op->bias ? out : 0);
@@ -88,7 +88,7 @@ static double forward_flops(const struct op *op)
 static double backward_flops(const struct op *op, bool input_gradient)
 {
     double out = elements(op->out);
-    double window = (double)op->kernel * op->kernel;
+    double window = (double)op->kernel.h * op->kernel.w;
     switch (op->type) {
     case OP_CONV2D:
     case OP_LINEAR: return 2 * multiply_adds(op) * (input_gradient ? 2 : 1) + (op->bias ? out : 0);

@@ -1,6 +1,7 @@
 #include "libtrain/model/infer.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/assert.h"
 
@@ -41,23 +42,58 @@ static int add_weight_and_bias(struct op *op, const uint32_t *dim, size_t rank, 
     return rc || !op->bias ? rc : add_tensor(op, "bias", TENSOR_PARAMETER, dim, 1, err);
 }
 
-/* Set out.h and out.w of an op with a window. */
-static int slide_window(struct op *op, uint32_t padding_max, struct err *err)
+/* One dimension of a window's way over its input. */
+struct slide {
+    uint32_t size, kernel, stride, padding;
+    bool ceil_mode;
+};
+
+static bool slide_fits(const struct slide *s)
 {
-    if (op->padding > padding_max) {
-        return err_set(err, ERR_INVALID, "padding %" PRIu32 " is too large for kernel %" PRIu32 "; at most %" PRIu32,
-                       op->padding, op->kernel, padding_max);
+    return s->size + 2 * s->padding >= s->kernel;
+}
+
+/* Positions of the window. A part of a window left over at the end counts in ceil mode, where it does not start behind
+ * the input: PyTorch's rule. */
+static uint32_t slide_count(const struct slide *s)
+{
+    uint32_t way = s->size + 2 * s->padding - s->kernel;
+    uint32_t count = way / s->stride + 1;
+    bool rest = way % s->stride != 0 && (uint64_t)count * s->stride < (uint64_t)s->size + s->padding;
+    return count + (s->ceil_mode && rest);
+}
+
+static int check_padding(const struct slide *s, uint32_t padding_max, struct err *err)
+{
+    if (s->padding <= padding_max) {
+        return 0;
     }
-    uint32_t h = op->in.h + 2 * op->padding;
-    uint32_t w = op->in.w + 2 * op->padding;
-    if (h < op->kernel || w < op->kernel) {
+    return err_set(err, ERR_INVALID, "padding %" PRIu32 " is too large for kernel %" PRIu32 "; at most %" PRIu32,
+                   s->padding, s->kernel, padding_max);
+}
+
+/* Set out.h and out.w of an op with a window; padding_max for its height and width. */
+static int slide_window(struct op *op, struct extent padding_max, struct err *err)
+{
+    const struct slide h = {op->in.h, op->kernel.h, op->stride.h, op->padding.h, op->ceil_mode};
+    const struct slide w = {op->in.w, op->kernel.w, op->stride.w, op->padding.w, op->ceil_mode};
+    int rc = check_padding(&h, padding_max.h, err);
+    rc = rc ? rc : check_padding(&w, padding_max.w, err);
+    if (rc) {
+        return rc;
+    }
+    if (!slide_fits(&h) || !slide_fits(&w)) {
+        char across[16] = "";
+        if (op->padding.w != op->padding.h) {
+            (void)snprintf(across, sizeof(across), " x %" PRIu32, op->padding.w);
+        }
         return err_set(err, ERR_INVALID,
                        "a window of %" PRIu32 " x %" PRIu32 " does not fit its input of " SHAPE_FORMAT
-                       " with padding %" PRIu32,
-                       op->kernel, op->kernel, SHAPE_ARGUMENTS(op->in), op->padding);
+                       " with padding %" PRIu32 "%s",
+                       op->kernel.h, op->kernel.w, SHAPE_ARGUMENTS(op->in), op->padding.h, across);
     }
-    op->out.h = (h - op->kernel) / op->stride + 1;
-    op->out.w = (w - op->kernel) / op->stride + 1;
+    op->out.h = slide_count(&h);
+    op->out.w = slide_count(&w);
     return 0;
 }
 
@@ -71,11 +107,11 @@ static int infer_conv2d(struct op *op, const struct tensor_form *input, struct e
     if (tensor_form_reordered(*input)) {
         return err_set(err, ERR_INVALID, "takes no flattened input; put it before the flatten");
     }
-    int rc = slide_window(op, op->kernel - 1, err);
+    int rc = slide_window(op, (struct extent){op->kernel.h - 1, op->kernel.w - 1}, err);
     if (rc) {
         return rc;
     }
-    const uint32_t dim[] = {op->out.c, op->in.c / op->groups, op->kernel, op->kernel};
+    const uint32_t dim[] = {op->out.c, op->in.c / op->groups, op->kernel.h, op->kernel.w};
     return add_weight_and_bias(op, dim, 4, err);
 }
 
@@ -182,7 +218,7 @@ static int infer_attention(struct op *op, const struct tensor_form *input, struc
 static int infer_pool(struct op *op, struct err *err)
 {
     op->out.c = op->in.c;
-    return slide_window(op, op->kernel / 2, err);
+    return slide_window(op, (struct extent){op->kernel.h / 2, op->kernel.w / 2}, err);
 }
 
 /* Vectors may be added or concatenated only where both have one order of elements: PyTorch's would differ. */

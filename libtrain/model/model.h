@@ -87,9 +87,12 @@ struct op {
     struct shape flat_from; /* LINEAR: the H x W x C whose flattening is its input (1 x 1 x F where nothing was
                                flattened): PyTorch flattens C, H, W, we H, W, C, so import and export permute its
                                columns. May stem from an earlier unit. */
-    uint32_t kernel, stride, padding,
-        groups; /* CONV2D, pools: square windows; zero padding (max: ignored, avg: counted as PyTorch's default) */
-    bool bias;  /* CONV2D, LINEAR */
+    struct extent kernel, stride, padding; /* CONV2D, pools: the window; zero padding on both sides (max: ignored, avg:
+                                              counted as PyTorch's default) */
+    uint32_t groups;                       /* CONV2D */
+    bool ceil_mode; /* pools: a last window may reach beyond the padding, where it starts within the input or the
+                       padding before it */
+    bool bias;      /* CONV2D, LINEAR */
     double epsilon, momentum; /* BATCH_NORM: 1e-5, 0.1; LAYER_NORM: 1e-5, none */
     double rate;              /* DROPOUT: probability of a zero, [0, 1) */
     uint32_t rows;            /* EMBEDDING: token numbers are below it */

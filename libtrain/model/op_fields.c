@@ -32,17 +32,18 @@ const char *const op_type_names[] = {
 
 struct op_fields {
     int type;
-    int64_t filters, kernel, stride, padding, groups;
-    json_t *units; /* an integer or "classes" */
+    int64_t filters, groups;
+    json_t *kernel, *stride, *padding; /* an integer or [height, width] */
+    json_t *units;                     /* an integer or "classes" */
     int64_t rows, heads;
-    bool bias, causal;
+    bool bias, causal, ceil_mode;
     double epsilon, momentum, rate;
 };
 
 #define FIELD_TYPE MEMBER_ENUM(struct op_fields, type, "type", FIELD_REQUIRED, op_type_names)
-#define FIELD_KERNEL MEMBER_INT(struct op_fields, kernel, "kernel", FIELD_REQUIRED, 1, MODEL_WINDOW_MAX)
-#define FIELD_STRIDE MEMBER_INT(struct op_fields, stride, "stride", 0, 1, MODEL_WINDOW_MAX)
-#define FIELD_PADDING MEMBER_INT(struct op_fields, padding, "padding", 0, 0, MODEL_WINDOW_MAX)
+#define FIELD_KERNEL MEMBER_JSON(struct op_fields, kernel, "kernel", FIELD_REQUIRED)
+#define FIELD_STRIDE MEMBER_JSON(struct op_fields, stride, "stride", 0)
+#define FIELD_PADDING MEMBER_JSON(struct op_fields, padding, "padding", 0)
 
 static const struct field conv2d_fields[] = {
     FIELD_TYPE,
@@ -63,7 +64,13 @@ static const struct field batch_norm_fields[] = {
     MEMBER_DOUBLE(struct op_fields, epsilon, "epsilon", 0, 1e-12, 1),
     MEMBER_DOUBLE(struct op_fields, momentum, "momentum", 0, 0, 1),
 };
-static const struct field pool_fields[] = {FIELD_TYPE, FIELD_KERNEL, FIELD_STRIDE, FIELD_PADDING};
+static const struct field pool_fields[] = {
+    FIELD_TYPE,
+    FIELD_KERNEL,
+    FIELD_STRIDE,
+    FIELD_PADDING,
+    MEMBER_BOOL(struct op_fields, ceil_mode, "ceil_mode", FIELD_SKIP_EMPTY),
+};
 static const struct field dropout_fields[] = {
     FIELD_TYPE,
     MEMBER_DOUBLE(struct op_fields, rate, "rate", 0, 0, 0.999),
@@ -105,12 +112,11 @@ static const struct record records[] = {
 };
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
 
-/* The defaults; a pool's stride is its kernel unless it is given, said by 0. */
+/* The defaults; those of a window's members: read_window. */
 static struct op_fields defaults(enum op_type type)
 {
     return (struct op_fields){
         .type = (int)type,
-        .stride = type == OP_CONV2D ? 1 : 0,
         .groups = 1,
         .bias = true,
         .causal = true,
@@ -176,6 +182,50 @@ static bool has_units(enum op_type type)
     return type == OP_LINEAR || type == OP_EMBEDDING;
 }
 
+static bool is_window(enum op_type type)
+{
+    return type == OP_CONV2D || type == OP_MAX_POOL || type == OP_AVG_POOL;
+}
+
+static bool read_size(const json_t *value, int least, uint32_t *out)
+{
+    json_int_t size = json_integer_value(value);
+    if (!json_is_integer(value) || size < least || size > MODEL_WINDOW_MAX) {
+        return false;
+    }
+    *out = (uint32_t)size;
+    return true;
+}
+
+/* Absent: *out is kept. */
+static bool read_extent(const json_t *value, const char *pointer, const char *name, int least, struct extent *out,
+                        struct record_faults *faults)
+{
+    char member[RECORD_POINTER_MAX];
+    struct extent extent = *out;
+    bool pair = json_is_array(value) && json_array_size(value) == 2;
+    bool good = !value || (read_size(pair ? json_array_get(value, 0) : value, least, &extent.h) &&
+                           read_size(pair ? json_array_get(value, 1) : value, least, &extent.w));
+    if (good) {
+        *out = extent;
+    } else {
+        (void)snprintf(member, sizeof(member), "%s/%s", pointer, name);
+        record_fault(faults, member, "expected an integer from %d to %d, or two of them: [height, width]", least,
+                     MODEL_WINDOW_MAX);
+    }
+    return good;
+}
+
+/* A pool's stride is its kernel unless it is given. */
+static bool read_window(const struct op_fields *fields, const char *pointer, struct op *op,
+                        struct record_faults *faults)
+{
+    bool good = read_extent(fields->kernel, pointer, "kernel", 1, &op->kernel, faults);
+    op->stride = op->type == OP_CONV2D ? (struct extent){1, 1} : op->kernel;
+    good = read_extent(fields->stride, pointer, "stride", 1, &op->stride, faults) && good;
+    return read_extent(fields->padding, pointer, "padding", 0, &op->padding, faults) && good;
+}
+
 bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, struct op *op,
                     struct record_faults *faults)
 {
@@ -189,17 +239,21 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
     if (good && has_units(type)) {
         good = read_units(fields.units, pointer, classes, &channels, faults);
     }
+    struct op read = {.type = type};
+    if (good && is_window(type)) {
+        good = read_window(&fields, pointer, &read, faults);
+    }
     record_done(&records[type], &fields);
     if (!good) {
         return false;
     }
-    bool window = type == OP_CONV2D || type == OP_MAX_POOL || type == OP_AVG_POOL;
     *op = (struct op){
         .type = type,
         .out.c = type == OP_CONV2D ? (uint32_t)fields.filters : channels,
-        .kernel = (uint32_t)fields.kernel,
-        .stride = !window ? 0 : (uint32_t)(fields.stride ? fields.stride : fields.kernel),
-        .padding = (uint32_t)fields.padding,
+        .kernel = read.kernel,
+        .stride = read.stride,
+        .padding = read.padding,
+        .ceil_mode = fields.ceil_mode,
         .groups = type == OP_CONV2D ? (uint32_t)fields.groups : 0,
         .bias = (type == OP_CONV2D || type == OP_LINEAR) && fields.bias,
         .epsilon = type == OP_BATCH_NORM || type == OP_LAYER_NORM ? fields.epsilon : 0,
@@ -212,29 +266,43 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
     return true;
 }
 
+/* NULL when out of memory. */
+static json_t *write_extent(struct extent extent)
+{
+    if (extent.h == extent.w) {
+        return json_integer(extent.h);
+    }
+    json_t *pair = json_array();
+    if (json_array_append_new(pair, json_integer(extent.h)) || json_array_append_new(pair, json_integer(extent.w))) {
+        json_decref(pair);
+        return NULL;
+    }
+    return pair;
+}
+
 json_t *op_fields_write(const struct op *op)
 {
     ASSERT(op->type < WRITABLE_TYPES);
     struct op_fields fields = {
         .type = (int)op->type,
         .filters = op->out.c,
-        .kernel = op->kernel,
-        .stride = op->stride,
-        .padding = op->padding,
+        .kernel = is_window(op->type) ? write_extent(op->kernel) : NULL,
+        .stride = is_window(op->type) ? write_extent(op->stride) : NULL,
+        .padding = is_window(op->type) ? write_extent(op->padding) : NULL,
         .groups = op->groups,
         .units = has_units(op->type) ? json_integer(op->out.c) : NULL,
         .rows = op->rows,
         .heads = op->heads,
         .bias = op->bias,
         .causal = op->causal,
+        .ceil_mode = op->ceil_mode,
         .epsilon = op->epsilon,
         .momentum = op->momentum,
         .rate = op->rate,
     };
-    if (has_units(op->type) && !fields.units) {
-        return NULL;
-    }
-    json_t *value = record_write(&records[op->type], &fields);
+    bool complete = (!has_units(op->type) || fields.units) &&
+                    (!is_window(op->type) || (fields.kernel && fields.stride && fields.padding));
+    json_t *value = complete ? record_write(&records[op->type], &fields) : NULL;
     record_done(&records[op->type], &fields);
     return value;
 }

@@ -11,6 +11,11 @@ struct shape {
     uint32_t h, w, c;
 };
 
+/* Height and width of a window, of its step, or of a padding. */
+struct extent {
+    uint32_t h, w;
+};
+
 /* Elements; shapes in a model are bounded (MODEL_ELEMENTS_MAX), so the product fits. */
 static inline size_t shape_elements(struct shape shape)
 {

@@ -15,8 +15,9 @@
 
 bool conv2d_is_winograd(const struct conv2d_shape *shape)
 {
-    if (shape->K != KERNEL || shape->S != 1 || shape->G != 1 || shape->P > PADDING_MAX ||
-        shape->C % WINOGRAD_CHANNELS != 0 || shape->O % WINOGRAD_CHANNELS != 0) {
+    if (shape->KH != KERNEL || shape->KW != KERNEL || shape->SH != 1 || shape->SW != 1 || shape->G != 1 ||
+        shape->PH != shape->PW || shape->PH > PADDING_MAX || shape->C % WINOGRAD_CHANNELS != 0 ||
+        shape->O % WINOGRAD_CHANNELS != 0) {
         return false;
     }
     size_t tiles = size_divide_up(shape->OH, WINOGRAD_TILE) * size_divide_up(shape->OW, WINOGRAD_TILE);
@@ -28,7 +29,7 @@ struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool bac
     struct winograd_plan plan = {
         .in = backward ? shape->O : shape->C,
         .out = backward ? shape->C : shape->O,
-        .padding = backward ? PADDING_MAX - shape->P : shape->P,
+        .padding = backward ? PADDING_MAX - shape->PH : shape->PH,
         .tile_rows = size_divide_up(backward ? shape->H : shape->OH, WINOGRAD_TILE),
         .tile_columns = size_divide_up(backward ? shape->W : shape->OW, WINOGRAD_TILE),
     };

@@ -27,12 +27,12 @@ bool conv2d_is_depthwise(const struct conv2d_shape *shape)
 
 bool conv2d_is_pointwise(const struct conv2d_shape *shape)
 {
-    return shape->K == 1 && shape->S == 1 && shape->P == 0 && shape->G == 1;
+    return shape->KH * shape->KW == 1 && shape->SH * shape->SW == 1 && shape->PH + shape->PW == 0 && shape->G == 1;
 }
 
 size_t conv2d_row_floats(const struct conv2d_shape *shape)
 {
-    return shape->K * shape->K * (shape->C / shape->G);
+    return shape->KH * shape->KW * (shape->C / shape->G);
 }
 
 size_t conv2d_step_pixels(const struct conv2d_shape *shape)
@@ -68,7 +68,7 @@ struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape)
     if (shape->O * row <= WEIGHT_PARTIAL_FLOATS_MAX) {
         return (struct conv2d_weight_slabs){.partials = slab_count(pixels, row, SLAB_WEIGHT_PARTIALS_MAX), .ranges = 1};
     }
-    size_t columns = shape->K > 1 ? shape->K * shape->K : shape->C;
+    size_t columns = shape->KH * shape->KW > 1 ? shape->KH * shape->KW : shape->C;
     return (struct conv2d_weight_slabs){.partials = 1, .ranges = size_clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
 }
 

@@ -23,9 +23,10 @@ static inline size_t slab_begin(size_t items, size_t count, size_t slab)
     return items / count * slab + items % count * slab / count;
 }
 
-/* A convolution of N samples [H][W][C] with O filters of K x K, stride S, zero padding P and G groups. */
+/* A convolution of N samples [H][W][C] with O filters of KH x KW, strides SH and SW, zero padding PH above and below,
+ * PW on the left and right, and G groups. */
 struct conv2d_shape {
-    size_t N, H, W, C, O, K, S, P, G;
+    size_t N, H, W, C, O, KH, KW, SH, SW, PH, PW, G;
     size_t OH, OW;
 };
 
@@ -33,7 +34,7 @@ struct conv2d_shape {
 bool conv2d_is_depthwise(const struct conv2d_shape *shape);
 /* 1 x 1, stride 1, no padding: the input is the matrix of columns. */
 bool conv2d_is_pointwise(const struct conv2d_shape *shape);
-/* Floats of one output pixel's row in the matrix of columns: K * K * C / G. */
+/* Floats of one output pixel's row in the matrix of columns: KH * KW * C / G. */
 size_t conv2d_row_floats(const struct conv2d_shape *shape);
 /* Slabs of output pixels of the forward pass; a slab's columns fit a second-level cache where that is possible. */
 size_t conv2d_pixel_slabs(const struct conv2d_shape *shape);

@@ -12,16 +12,27 @@ struct avg_pool_job {
     size_t slabs;
 };
 
-static inline size_t window_first(size_t out, const struct pool2d_shape *s)
+/* A window in one dimension: the input's rows or columns [first, end), and how many it counts, padding included. */
+struct span {
+    size_t first, end, counted;
+};
+
+static inline struct span span_of(size_t out, size_t S, size_t P, size_t K, size_t size)
 {
-    return out * s->S > s->P ? out * s->S - s->P : 0;
+    size_t start = out * S; /* in the padded input */
+    size_t stop = start + K < size + 2 * P ? start + K : size + 2 * P;
+    size_t end = stop > P ? stop - P : 0;
+    return (struct span){start > P ? start - P : 0, end < size ? end : size, stop - start};
 }
 
-static inline size_t window_end(size_t out, const struct pool2d_shape *s, size_t size)
+static inline struct span rows_of(const struct pool2d_shape *s, size_t pixel)
 {
-    size_t end = out * s->S + s->K; /* in the padded input */
-    end = end > s->P ? end - s->P : 0;
-    return end < size ? end : size;
+    return span_of(pixel / s->OW % s->OH, s->SH, s->PH, s->KH, s->H);
+}
+
+static inline struct span columns_of(const struct pool2d_shape *s, size_t pixel)
+{
+    return span_of(pixel % s->OW, s->SW, s->PW, s->KW, s->W);
 }
 
 SIMD_CLONES static void add_scaled(size_t C, float scale, const float *restrict from, float *restrict to)
@@ -36,16 +47,16 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     const struct avg_pool_job *job = arg;
     const struct pool2d_shape *s = job->shape;
     (void)worker;
-    float scale = 1.0f / (float)(s->K * s->K);
     size_t end = slab_begin(s->N * s->OH * s->OW, job->slabs, task + 1);
     for (size_t pixel = slab_begin(s->N * s->OH * s->OW, job->slabs, task); pixel < end; pixel++) {
         size_t n = pixel / (s->OH * s->OW);
-        size_t oh = pixel / s->OW % s->OH;
-        size_t ow = pixel % s->OW;
+        struct span rows = rows_of(s, pixel);
+        struct span columns = columns_of(s, pixel);
+        float scale = 1.0f / (float)(rows.counted * columns.counted);
         float *y = job->y + pixel * s->C;
         memset(y, 0, s->C * sizeof(float));
-        for (size_t h = window_first(oh, s); h < window_end(oh, s, s->H); h++) {
-            for (size_t w = window_first(ow, s); w < window_end(ow, s, s->W); w++) {
+        for (size_t h = rows.first; h < rows.end; h++) {
+            for (size_t w = columns.first; w < columns.end; w++) {
                 add_scaled(s->C, scale, job->x + ((n * s->H + h) * s->W + w) * s->C, y);
             }
         }
@@ -58,7 +69,7 @@ void avg_pool_forward(const struct compute *compute, const struct pool2d_shape *
         .shape = shape,
         .x = x,
         .y = y,
-        .slabs = slab_count(shape->N * shape->OH * shape->OW, shape->C * shape->K * shape->K, SLABS_MAX)};
+        .slabs = slab_count(shape->N * shape->OH * shape->OW, shape->C * shape->KH * shape->KW, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
@@ -68,7 +79,6 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     const struct avg_pool_job *job = arg;
     const struct pool2d_shape *s = job->shape;
     (void)worker;
-    float scale = 1.0f / (float)(s->K * s->K);
     size_t first = slab_begin(s->N, job->slabs, task);
     size_t end = slab_begin(s->N, job->slabs, task + 1);
     size_t plane = s->H * s->W * s->C;
@@ -77,10 +87,11 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     }
     for (size_t pixel = first * s->OH * s->OW; pixel < end * s->OH * s->OW; pixel++) {
         size_t n = pixel / (s->OH * s->OW);
-        size_t oh = pixel / s->OW % s->OH;
-        size_t ow = pixel % s->OW;
-        for (size_t h = window_first(oh, s); h < window_end(oh, s, s->H); h++) {
-            for (size_t w = window_first(ow, s); w < window_end(ow, s, s->W); w++) {
+        struct span rows = rows_of(s, pixel);
+        struct span columns = columns_of(s, pixel);
+        float scale = 1.0f / (float)(rows.counted * columns.counted);
+        for (size_t h = rows.first; h < rows.end; h++) {
+            for (size_t w = columns.first; w < columns.end; w++) {
                 add_scaled(s->C, scale, job->dy + pixel * s->C, job->dx + ((n * s->H + h) * s->W + w) * s->C);
             }
         }

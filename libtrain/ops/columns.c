@@ -19,24 +19,24 @@ static struct window window_of(const struct conv2d_shape *shape, size_t m)
                            .n = m / shape->OW / shape->OH,
                            .oh = oh,
                            .ow = ow,
-                           .top = (ptrdiff_t)(oh * shape->S) - (ptrdiff_t)shape->P,
-                           .left = (ptrdiff_t)(ow * shape->S) - (ptrdiff_t)shape->P};
+                           .top = (ptrdiff_t)(oh * shape->SH) - (ptrdiff_t)shape->PH,
+                           .left = (ptrdiff_t)(ow * shape->SW) - (ptrdiff_t)shape->PW};
 }
 
 /* On to the next pixel, without a division. */
 static inline void window_move(struct window *window)
 {
     const struct conv2d_shape *shape = window->shape;
-    window->left += (ptrdiff_t)shape->S;
+    window->left += (ptrdiff_t)shape->SW;
     if (++window->ow < shape->OW) {
         return;
     }
     window->ow = 0;
-    window->left = -(ptrdiff_t)shape->P;
-    window->top += (ptrdiff_t)shape->S;
+    window->left = -(ptrdiff_t)shape->PW;
+    window->top += (ptrdiff_t)shape->SH;
     if (++window->oh == shape->OH) {
         window->oh = 0;
-        window->top = -(ptrdiff_t)shape->P;
+        window->top = -(ptrdiff_t)shape->PH;
         window->n++;
     }
 }
@@ -112,13 +112,13 @@ static void gather_row(const struct window *window, const struct columns_block *
 void columns_gather(const struct conv2d_shape *shape, const struct columns_block *block, size_t m, size_t pixels,
                     const float *x, float *columns)
 {
-    size_t K = shape->K;
+    size_t KW = shape->KW;
     struct window window = window_of(shape, m);
     for (size_t pixel = 0; pixel < pixels; pixel++, window_move(&window)) {
         for (size_t position = block->position_first; position < block->position_end;) {
-            size_t kh = position / K;
-            size_t end = (kh + 1) * K < block->position_end ? (kh + 1) * K : block->position_end;
-            gather_row(&window, block, kh, position - kh * K, end - kh * K, x, columns);
+            size_t kh = position / KW;
+            size_t end = (kh + 1) * KW < block->position_end ? (kh + 1) * KW : block->position_end;
+            gather_row(&window, block, kh, position - kh * KW, end - kh * KW, x, columns);
             columns += (end - position) * block->channels;
             position = end;
         }
@@ -135,12 +135,12 @@ SIMD_CLONES static void add_floats(float *restrict to, const float *restrict fro
 void columns_scatter(const struct conv2d_shape *shape, const struct columns_block *block, size_t m, size_t pixels,
                      const float *columns, float *dx)
 {
-    size_t K = shape->K;
+    size_t KW = shape->KW;
     size_t channels = block->channels;
     struct window window = window_of(shape, m);
     for (size_t pixel = 0; pixel < pixels; pixel++, window_move(&window)) {
-        struct span span = inside(&window, 0, K);
-        for (size_t kh = 0; kh < K; kh++, columns += K * channels) {
+        struct span span = inside(&window, 0, KW);
+        for (size_t kh = 0; kh < shape->KH; kh++, columns += KW * channels) {
             ptrdiff_t h = window.top + (ptrdiff_t)kh;
             if (h < 0 || h >= (ptrdiff_t)shape->H || span.low == span.high) {
                 continue;

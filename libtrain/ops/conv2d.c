@@ -35,7 +35,7 @@ static size_t smaller(size_t a, size_t b)
 static struct columns_block group_block(const struct conv2d_shape *shape, size_t g)
 {
     size_t channels = shape->C / shape->G;
-    return (struct columns_block){.position_end = shape->K * shape->K, .channel = g * channels, .channels = channels};
+    return (struct columns_block){.position_end = shape->KH * shape->KW, .channel = g * channels, .channels = channels};
 }
 
 /* ---- forward ---- */
@@ -155,9 +155,10 @@ void conv2d_backward_data(const struct compute *compute, const struct conv2d_sha
 static struct columns_block range_block(const struct conv2d_shape *s, size_t range, size_t ranges)
 {
     struct columns_block block = group_block(s, 0);
-    if (s->K > 1) {
-        block.position_first = slab_begin(s->K * s->K, ranges, range);
-        block.position_end = slab_begin(s->K * s->K, ranges, range + 1);
+    size_t positions = s->KH * s->KW;
+    if (positions > 1) {
+        block.position_first = slab_begin(positions, ranges, range);
+        block.position_end = slab_begin(positions, ranges, range + 1);
     } else {
         block.channel = slab_begin(s->C, ranges, range);
         block.channels = slab_begin(s->C, ranges, range + 1) - block.channel;
@@ -200,7 +201,7 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
     size_t partial = task / ranges;
     struct columns_block block = range_block(s, task % ranges, ranges);
     float *target = partials > 1 ? (float *)job->compute->shared + partial * s->O * row : job->dweight;
-    size_t offset = s->K > 1 ? block.position_first * s->C : block.channel;
+    size_t offset = s->KH * s->KW > 1 ? block.position_first * s->C : block.channel;
     weight_block(job, worker, &block, 0, slab_begin(pixels, partials, partial),
                  slab_begin(pixels, partials, partial + 1), target + offset, partials == 1);
 }
@@ -237,7 +238,7 @@ void conv2d_backward_weights(const struct compute *compute, const struct conv2d_
 static void permute(const struct conv2d_shape *shape, const float *from, float *to, bool import)
 {
     size_t channels = shape->C / shape->G;
-    size_t positions = shape->K * shape->K;
+    size_t positions = shape->KH * shape->KW;
     for (size_t o = 0; o < shape->O; o++) {
         for (size_t c = 0; c < channels; c++) {
             for (size_t k = 0; k < positions; k++) {

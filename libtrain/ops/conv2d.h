@@ -1,8 +1,8 @@
 /* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes, groups and scratch:
  * libtrain/model/workspace.h. Used by libtrain/stage; one calling thread.
  *
- * Weights inside libtrain: [O][K][K][C / G]; depthwise (G == C == O): [K][K][C]. PyTorch's [O][C / G][K][K] comes in
- * and goes out through conv2d_import and conv2d_export. */
+ * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. PyTorch's [O][C / G][KH][KW] comes
+ * in and goes out through conv2d_import and conv2d_export. */
 #ifndef LIBTRAIN_OPS_CONV2D_H
 #define LIBTRAIN_OPS_CONV2D_H
 
@@ -11,8 +11,8 @@
 #include "libtrain/backend/pool.h"
 #include "libtrain/model/workspace.h"
 
-/* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh S - P + kh, ow S - P + kw, c] weight[o,kh,kw,c], zero outside.
- * x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites. No overlap. */
+/* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh SH - PH + kh, ow SW - PW + kw, c] weight[o,kh,kw,c], zero
+ * outside. x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites. No overlap. */
 void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
                     const float *weight, const float *bias, float *y);
 
@@ -25,7 +25,7 @@ void conv2d_backward_data(const struct compute *compute, const struct conv2d_sha
 void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
                              const float *dy, float *dweight, float *dbias);
 
-/* Between PyTorch's layout and ours; O * K * K * C / G floats. Overwrites `to`; no overlap. */
+/* Between PyTorch's layout and ours; O * KH * KW * C / G floats. Overwrites `to`; no overlap. */
 void conv2d_import(const struct conv2d_shape *shape, const float *from, float *to);
 void conv2d_export(const struct conv2d_shape *shape, const float *from, float *to);
 

@@ -11,7 +11,7 @@ struct depthwise_job {
     float *y, *dx;
     bool accumulate;
     size_t slabs;
-    double *partial; /* [slabs][K][K][C] */
+    double *partial; /* [slabs][KH][KW][C] */
 };
 
 /* Kernel positions [low, high) that meet the input, for a window that starts at `start`. */
@@ -44,7 +44,7 @@ SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span 
         }
         for (size_t kh = rows.low; kh < rows.high; kh++) {
             const float *restrict from = x + (kh - rows.low) * s->W * C + c;
-            const float *restrict factor = weight + (kh * s->K + columns.low) * C + c;
+            const float *restrict factor = weight + (kh * s->KW + columns.low) * C + c;
             for (size_t kw = columns.low; kw < columns.high; kw++, from += C, factor += C) {
                 sum += *(const simd *)from * *(const simd *)factor;
             }
@@ -55,7 +55,7 @@ SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span 
         float sum = bias ? bias[c] : 0.0f;
         for (size_t kh = rows.low; kh < rows.high; kh++) {
             for (size_t kw = columns.low; kw < columns.high; kw++) {
-                sum += x[((kh - rows.low) * s->W + (kw - columns.low)) * C + c] * weight[(kh * s->K + kw) * C + c];
+                sum += x[((kh - rows.low) * s->W + (kw - columns.low)) * C + c] * weight[(kh * s->KW + kw) * C + c];
             }
         }
         y[c] = sum;
@@ -71,12 +71,12 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     for (size_t line = slab_begin(s->N * s->OH, job->slabs, task); line < end; line++) {
         size_t n = line / s->OH;
         size_t oh = line % s->OH;
-        struct span rows = inside(oh, s->S, s->P, s->K, s->H);
-        size_t h = rows.low < rows.high ? oh * s->S + rows.low - s->P : 0;
+        struct span rows = inside(oh, s->SH, s->PH, s->KH, s->H);
+        size_t h = rows.low < rows.high ? oh * s->SH + rows.low - s->PH : 0;
         const float *x = job->x + (n * s->H + h) * s->W * s->C;
         for (size_t ow = 0; ow < s->OW; ow++) {
-            struct span columns = inside(ow, s->S, s->P, s->K, s->W);
-            size_t w = columns.low < columns.high ? ow * s->S + columns.low - s->P : 0;
+            struct span columns = inside(ow, s->SW, s->PW, s->KW, s->W);
+            size_t w = columns.low < columns.high ? ow * s->SW + columns.low - s->PW : 0;
             forward_pixel(s, rows, columns, x + w * s->C, job->weight, job->bias, job->y + (line * s->OW + ow) * s->C);
         }
     }
@@ -120,10 +120,10 @@ SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct read
     for (; c + BLOCK <= C; c += BLOCK) {
         simd sum = {0};
         for (size_t oh = rows.first; oh < rows.end; oh++) {
-            const float *restrict factor = weight + (top - oh * s->S) * s->K * C + c;
+            const float *restrict factor = weight + (top - oh * s->SH) * s->KW * C + c;
             const float *restrict from = dy + oh * s->OW * C + c;
             for (size_t ow = columns.first; ow < columns.end; ow++) {
-                sum += *(const simd *)(from + ow * C) * *(const simd *)(factor + (left - ow * s->S) * C);
+                sum += *(const simd *)(from + ow * C) * *(const simd *)(factor + (left - ow * s->SW) * C);
             }
         }
         if (accumulate) {
@@ -135,7 +135,8 @@ SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct read
         float sum = 0.0f;
         for (size_t oh = rows.first; oh < rows.end; oh++) {
             for (size_t ow = columns.first; ow < columns.end; ow++) {
-                sum += dy[(oh * s->OW + ow) * C + c] * weight[((top - oh * s->S) * s->K + (left - ow * s->S)) * C + c];
+                sum +=
+                    dy[(oh * s->OW + ow) * C + c] * weight[((top - oh * s->SH) * s->KW + (left - ow * s->SW)) * C + c];
             }
         }
         dx[c] = accumulate ? dx[c] + sum : sum;
@@ -151,10 +152,10 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     for (size_t line = slab_begin(s->N * s->H, job->slabs, task); line < end; line++) {
         size_t n = line / s->H;
         size_t h = line % s->H;
-        struct readers rows = readers_of(h, s->S, s->P, s->K, s->OH);
+        struct readers rows = readers_of(h, s->SH, s->PH, s->KH, s->OH);
         for (size_t w = 0; w < s->W; w++) {
-            struct readers columns = readers_of(w, s->S, s->P, s->K, s->OW);
-            backward_pixel(s, rows, columns, h + s->P, w + s->P, job->dy + n * s->OH * s->OW * s->C, job->weight,
+            struct readers columns = readers_of(w, s->SW, s->PW, s->KW, s->OW);
+            backward_pixel(s, rows, columns, h + s->PH, w + s->PW, job->dy + n * s->OH * s->OW * s->C, job->weight,
                            job->dx + (line * s->W + w) * s->C, job->accumulate);
         }
     }
@@ -212,23 +213,23 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
     const struct depthwise_job *job = arg;
     const struct conv2d_shape *s = job->shape;
     (void)worker;
-    double *partial = job->partial + task * s->K * s->K * s->C;
-    for (size_t i = 0; i < s->K * s->K * s->C; i++) {
+    double *partial = job->partial + task * s->KH * s->KW * s->C;
+    for (size_t i = 0; i < s->KH * s->KW * s->C; i++) {
         partial[i] = 0.0;
     }
     size_t end = slab_begin(s->N * s->OH, job->slabs, task + 1);
     for (size_t line = slab_begin(s->N * s->OH, job->slabs, task); line < end; line++) {
         size_t n = line / s->OH;
         size_t oh = line % s->OH;
-        struct span rows = inside(oh, s->S, s->P, s->K, s->H);
+        struct span rows = inside(oh, s->SH, s->PH, s->KH, s->H);
         for (size_t kh = rows.low; kh < rows.high; kh++) {
-            const float *x = job->x + (n * s->H + oh * s->S + kh - s->P) * s->W * s->C;
-            for (size_t kw = 0; kw < s->K; kw++) {
-                struct readers out = outputs_inside(kw, s->S, s->P, s->W, s->OW);
+            const float *x = job->x + (n * s->H + oh * s->SH + kh - s->PH) * s->W * s->C;
+            for (size_t kw = 0; kw < s->KW; kw++) {
+                struct readers out = outputs_inside(kw, s->SW, s->PW, s->W, s->OW);
                 if (out.first < out.end) {
-                    weight_line(x + (out.first * s->S + kw - s->P) * s->C, s->S * s->C,
+                    weight_line(x + (out.first * s->SW + kw - s->PW) * s->C, s->SW * s->C,
                                 job->dy + (line * s->OW + out.first) * s->C, s->C, out.end - out.first,
-                                partial + (kh * s->K + kw) * s->C);
+                                partial + (kh * s->KW + kw) * s->C);
                 }
             }
         }
@@ -245,7 +246,7 @@ void depthwise_backward_weights(const struct compute *compute, const struct conv
                                       .slabs =
                                           slab_count(shape->N * shape->OH, shape->OW * shape->C, SLAB_PARTIALS_MAX)};
     pool_run(compute->pool, job.slabs, weights_slab, &job);
-    size_t count = shape->K * shape->K * shape->C;
+    size_t count = shape->KH * shape->KW * shape->C;
     for (size_t i = 0; i < count; i++) {
         double sum = 0.0;
         for (size_t slab = 0; slab < job.slabs; slab++) {

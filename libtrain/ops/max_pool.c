@@ -15,11 +15,11 @@ struct max_pool_job {
 };
 
 /* Input rows (or columns) [first, end) of the window of output `out`. */
-static inline void window(size_t out, const struct pool2d_shape *s, size_t size, size_t *first, size_t *end)
+static inline void window(size_t out, size_t S, size_t P, size_t K, size_t size, size_t *first, size_t *end)
 {
-    size_t start = out * s->S;
-    *first = start > s->P ? start - s->P : 0;
-    *end = start + s->K - s->P < size ? start + s->K - s->P : size;
+    size_t start = out * S;
+    *first = start > P ? start - P : 0;
+    *end = start + K - P < size ? start + K - P : size;
 }
 
 SIMD_CLONES static void take_larger(size_t C, const float *restrict x, uint16_t index, float *restrict best,
@@ -47,13 +47,13 @@ static void forward_pixel(const struct max_pool_job *job, size_t n, size_t oh, s
     size_t h_end;
     size_t w_first;
     size_t w_end;
-    window(oh, s, s->H, &h_first, &h_end);
-    window(ow, s, s->W, &w_first, &w_end);
+    window(oh, s->SH, s->PH, s->KH, s->H, &h_first, &h_end);
+    window(ow, s->SW, s->PW, s->KW, s->W, &w_first, &w_end);
     bool first = true;
     for (size_t h = h_first; h < h_end; h++) {
         for (size_t w = w_first; w < w_end; w++, first = false) {
             const float *x = job->x + ((n * s->H + h) * s->W + w) * s->C;
-            uint16_t index = (uint16_t)((h + s->P - oh * s->S) * s->K + (w + s->P - ow * s->S));
+            uint16_t index = (uint16_t)((h + s->PH - oh * s->SH) * s->KW + (w + s->PW - ow * s->SW));
             if (first) {
                 memcpy(job->y + out, x, s->C * sizeof(float));
                 for (size_t c = 0; job->position && c < s->C; c++) {
@@ -106,12 +106,12 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     }
     for (; n < end; n++) {
         for (size_t pixel = 0; pixel < s->OH * s->OW; pixel++) {
-            size_t h = pixel / s->OW * s->S - s->P; /* plus kh: never below zero */
-            size_t w = pixel % s->OW * s->S - s->P;
+            size_t h = pixel / s->OW * s->SH - s->PH; /* plus kh: never below zero */
+            size_t w = pixel % s->OW * s->SW - s->PW;
             size_t out = (n * s->OH * s->OW + pixel) * s->C;
             for (size_t c = 0; c < s->C; c++) {
-                size_t kh = job->winner[out + c] / s->K;
-                size_t kw = job->winner[out + c] % s->K;
+                size_t kh = job->winner[out + c] / s->KW;
+                size_t kw = job->winner[out + c] % s->KW;
                 job->dx[n * plane + ((h + kh) * s->W + (w + kw)) * s->C + c] += job->dy[out + c];
             }
         }

@@ -1,5 +1,6 @@
-/* pool2d.h: maximum and average over square windows, and over the whole plane. NHWC. Used by libtrain/stage; one
- * calling thread. Windows start at oh S - P and lie within the padded input. */
+/* pool2d.h: maximum and average over windows, and over the whole plane. NHWC. Used by libtrain/stage; one calling
+ * thread. Windows start at oh SH - PH and lie within the padded input, but for the last ones of ceil mode, which may
+ * reach beyond it: the part beyond does not exist. */
 #ifndef LIBTRAIN_OPS_POOL2D_H
 #define LIBTRAIN_OPS_POOL2D_H
 
@@ -9,21 +10,22 @@
 #include "libtrain/backend/pool.h"
 
 struct pool2d_shape {
-    size_t N, H, W, C, K, S, P;
+    size_t N, H, W, C, KH, KW, SH, SW, PH, PW;
     size_t OH, OW;
 };
 
-/* y = the largest x of the window; padding never wins. position [N][OH][OW][C]: which one it was, kh K + kw, the first
- * of equals; NULL: not wanted. x [N][H][W][C], y [N][OH][OW][C]: overwrites. Every window meets the input (P < K). */
+/* y = the largest x of the window; padding never wins. position [N][OH][OW][C]: which one it was, kh KW + kw, the
+ * first of equals; NULL: not wanted. x [N][H][W][C], y [N][OH][OW][C]: overwrites. Every window meets the input (P < K
+ * in both directions). */
 void max_pool_forward(const struct compute *compute, const struct pool2d_shape *shape, const float *x, float *y,
                       uint16_t *position);
 /* dx = dy at the winner of each window, else 0: overwrites, or accumulates. */
 void max_pool_backward(const struct compute *compute, const struct pool2d_shape *shape, const uint16_t *position,
                        const float *dy, float *dx, bool accumulate);
 
-/* y = sum over the window / K^2: padding counts as zeros, PyTorch's default. Overwrites. */
+/* y = sum over the window / its elements: padding counts as zeros, PyTorch's default. Overwrites. */
 void avg_pool_forward(const struct compute *compute, const struct pool2d_shape *shape, const float *x, float *y);
-/* dx = sum over the windows that hold x of dy / K^2: overwrites, or accumulates. */
+/* dx = sum over the windows that hold x of dy / the window's elements: overwrites, or accumulates. */
 void avg_pool_backward(const struct compute *compute, const struct pool2d_shape *shape, const float *dy, float *dx,
                        bool accumulate);
 

@@ -127,9 +127,12 @@ static struct pool2d_shape pool2d_shape_of(const struct op_call *call)
                                  .H = op->in.h,
                                  .W = op->in.w,
                                  .C = op->in.c,
-                                 .K = op->kernel,
-                                 .S = op->stride,
-                                 .P = op->padding,
+                                 .KH = op->kernel.h,
+                                 .KW = op->kernel.w,
+                                 .SH = op->stride.h,
+                                 .SW = op->stride.w,
+                                 .PH = op->padding.h,
+                                 .PW = op->padding.w,
                                  .OH = op->out.h,
                                  .OW = op->out.w};
 }

@@ -69,7 +69,7 @@ static float initial_bound(const struct op *op)
     }
     size_t fan_in = op->in.c;
     if (op->type == OP_CONV2D) {
-        fan_in = (size_t)op->in.c / op->groups * op->kernel * op->kernel;
+        fan_in = (size_t)op->in.c / op->groups * op->kernel.h * op->kernel.w;
     }
     return (float)sqrt(6.0 / (double)fan_in);
 }

@@ -191,6 +191,18 @@ def run_backward(y, dy, *leaves):
     return torch.autograd.grad(y, leaves, dy)
 
 
+def conv2d_case(ops, N, H, W, C, O, K, S, P, G, bias):
+    """K, S and P: pairs."""
+    x, weight = ops.draw(N, C, H, W).requires_grad_(), ops.draw(O, C // G, *K).requires_grad_()
+    b = ops.draw(O).requires_grad_()
+    y = functional.conv2d(x, weight, b if bias else None, S, P, 1, G)
+    dy = ops.draw(*y.shape)
+    dx, dweight = run_backward(y, dy, x, weight)
+    dbias = dy.sum((0, 2, 3))
+    ops.add("conv2d", [N, H, W, C, O, *K, *S, *P, G, *y.shape[2:], bias], ("weight", "dweight"), x=x, weight=weight,
+            bias=b, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+
+
 def conv2d_cases(ops):
     for N, H, W, C, O, K, S, P, G, bias in [
         (2, 8, 7, 3, 5, 3, 1, 1, 1, True),
@@ -203,14 +215,7 @@ def conv2d_cases(ops):
         (2, 8, 7, 5, 5, 3, 2, 1, 5, True),
         (1, 9, 8, 17, 17, 5, 2, 2, 17, False),
     ]:
-        x, weight = ops.draw(N, C, H, W).requires_grad_(), ops.draw(O, C // G, K, K).requires_grad_()
-        b = ops.draw(O).requires_grad_()
-        y = functional.conv2d(x, weight, b if bias else None, S, P, 1, G)
-        dy = ops.draw(*y.shape)
-        dx, dweight = run_backward(y, dy, x, weight)
-        dbias = dy.sum((0, 2, 3))
-        ops.add("conv2d", [N, H, W, C, O, K, S, P, G, bias], ("weight", "dweight"), x=x, weight=weight, bias=b, y=y,
-                dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+        conv2d_case(ops, N, H, W, C, O, (K, K), (S, S), (P, P), G, bias)
 
 
 def linear_cases(ops):
@@ -254,13 +259,21 @@ def elementwise_cases(ops):
     ops.add("concat", [2, 4, 3, 5, 3], a=a, b=c, y=y, dy=dy, da=da, db=dc)
 
 
+POOLS = {"max_pool": functional.max_pool2d, "avg_pool": functional.avg_pool2d}
+
+
+def pool_case(ops, op, N, H, W, C, K, S, P, ceil_mode):
+    """K, S and P: pairs."""
+    x = ops.draw(N, C, H, W).requires_grad_()
+    y = POOLS[op](x, K, S, P, ceil_mode=ceil_mode)
+    dy = ops.draw(*y.shape)
+    ops.add(op, [N, H, W, C, *K, *S, *P, *y.shape[2:]], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+
+
 def pool_cases(ops):
-    for op, function in [("max_pool", functional.max_pool2d), ("avg_pool", functional.avg_pool2d)]:
+    for op in POOLS:
         for N, H, W, C, K, S, P in [(2, 8, 6, 5, 2, 2, 0), (2, 7, 9, 3, 3, 2, 1), (1, 6, 6, 18, 3, 1, 1)]:
-            x = ops.draw(N, C, H, W).requires_grad_()
-            y = function(x, K, S, P)
-            dy = ops.draw(*y.shape)
-            ops.add(op, [N, H, W, C, K, S, P], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+            pool_case(ops, op, N, H, W, C, (K, K), (S, S), (P, P), False)
     x = ops.draw(3, 7, 5, 4).requires_grad_()
     y = functional.adaptive_avg_pool2d(x, 1)
     dy = ops.draw(*y.shape)
@@ -287,9 +300,29 @@ def sgd_cases(ops):
         ops.add("sgd", [5, 100], start=start, gradients=gradients, parameter=parameter, settings=settings)
 
 
+def window_cases(ops):
+    """Windows that are not square, and pools in ceil mode."""
+    for N, H, W, C, O, K, S, P, G, bias in [
+        (2, 21, 10, 1, 8, (10, 4), (2, 2), (5, 1), 1, False),
+        (2, 6, 9, 4, 3, (1, 7), (1, 1), (0, 3), 1, True),
+        (1, 9, 7, 6, 4, (4, 2), (3, 1), (2, 0), 2, True),
+        (2, 8, 7, 18, 18, (2, 5), (1, 2), (1, 4), 18, True),
+    ]:
+        conv2d_case(ops, N, H, W, C, O, K, S, P, G, bias)
+    for op in POOLS:
+        for N, H, W, C, K, S, P, ceil_mode in [
+            (2, 7, 9, 3, (4, 2), (1, 2), (2, 0), False),
+            (1, 8, 8, 18, (3, 3), (2, 2), (0, 0), True),
+            (2, 10, 7, 4, (3, 5), (4, 3), (1, 2), True),
+            (1, 6, 5, 3, (1, 1), (3, 4), (0, 0), True),
+        ]:
+            pool_case(ops, op, N, H, W, C, K, S, P, ceil_mode)
+
+
 def ops_fixture():
     ops = Ops()
-    for cases in (conv2d_cases, linear_cases, batch_norm_cases, elementwise_cases, pool_cases, loss_cases, sgd_cases):
+    for cases in (conv2d_cases, linear_cases, batch_norm_cases, elementwise_cases, pool_cases, loss_cases, sgd_cases,
+                  window_cases):
         cases(ops)
     print(f"ops: {sum(ops.counts.values())} cases, {save('ops', ops.tensors)} bytes")
 

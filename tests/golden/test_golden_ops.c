@@ -109,18 +109,21 @@ static void weighted_expect(const struct golden *golden, struct weighted *w)
 
 static void conv2d_case(const struct golden *golden)
 {
-    struct conv2d_shape s = {.N = size_at(golden, 0),
-                             .H = size_at(golden, 1),
-                             .W = size_at(golden, 2),
-                             .C = size_at(golden, 3),
-                             .O = size_at(golden, 4),
-                             .K = size_at(golden, 5),
-                             .S = size_at(golden, 6),
-                             .P = size_at(golden, 7),
-                             .G = size_at(golden, 8)};
-    s.OH = (s.H + 2 * s.P - s.K) / s.S + 1;
-    s.OW = (s.W + 2 * s.P - s.K) / s.S + 1;
-    bool bias = size_at(golden, 9);
+    const struct conv2d_shape s = {.N = size_at(golden, 0),
+                                   .H = size_at(golden, 1),
+                                   .W = size_at(golden, 2),
+                                   .C = size_at(golden, 3),
+                                   .O = size_at(golden, 4),
+                                   .KH = size_at(golden, 5),
+                                   .KW = size_at(golden, 6),
+                                   .SH = size_at(golden, 7),
+                                   .SW = size_at(golden, 8),
+                                   .PH = size_at(golden, 9),
+                                   .PW = size_at(golden, 10),
+                                   .G = size_at(golden, 11),
+                                   .OH = size_at(golden, 12),
+                                   .OW = size_at(golden, 13)};
+    bool bias = size_at(golden, 14);
     struct compute compute = compute_init(golden->pool, conv2d_workspace(&s));
     struct weighted w = weighted_new(golden);
     conv2d_import(&s, input(golden, "weight"), w.weight);
@@ -260,15 +263,18 @@ static void joins_compute_what_pytorch_computes(void **state)
 static void pool_case(const struct golden *golden)
 {
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
-    struct pool2d_shape s = {.N = size_at(golden, 0),
-                             .H = size_at(golden, 1),
-                             .W = size_at(golden, 2),
-                             .C = size_at(golden, 3),
-                             .K = size_at(golden, 4),
-                             .S = size_at(golden, 5),
-                             .P = size_at(golden, 6)};
-    s.OH = (s.H + 2 * s.P - s.K) / s.S + 1;
-    s.OW = (s.W + 2 * s.P - s.K) / s.S + 1;
+    const struct pool2d_shape s = {.N = size_at(golden, 0),
+                                   .H = size_at(golden, 1),
+                                   .W = size_at(golden, 2),
+                                   .C = size_at(golden, 3),
+                                   .KH = size_at(golden, 4),
+                                   .KW = size_at(golden, 5),
+                                   .SH = size_at(golden, 6),
+                                   .SW = size_at(golden, 7),
+                                   .PH = size_at(golden, 8),
+                                   .PW = size_at(golden, 9),
+                                   .OH = size_at(golden, 10),
+                                   .OW = size_at(golden, 11)};
     float *y = output(golden, "y");
     float *dx = output(golden, "dx");
     if (strcmp(golden->op, "max_pool") == 0) {

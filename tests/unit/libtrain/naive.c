@@ -16,23 +16,23 @@ static void conv2d_each(const struct conv2d_shape *s, conv2d_term_fn term_fn, vo
 {
     size_t inputs = s->C / s->G;
     size_t outputs = s->O / s->G;
-    for (size_t i = 0; i < s->N * s->OH * s->OW * s->O * inputs * s->K * s->K; i++) {
+    for (size_t i = 0; i < s->N * s->OH * s->OW * s->O * inputs * s->KH * s->KW; i++) {
         size_t rest = i;
-        size_t kw = rest % s->K;
-        size_t kh = (rest /= s->K) % s->K;
-        size_t c = (rest /= s->K) % inputs;
+        size_t kw = rest % s->KW;
+        size_t kh = (rest /= s->KW) % s->KH;
+        size_t c = (rest /= s->KH) % inputs;
         size_t o = (rest /= inputs) % s->O;
         size_t ow = (rest /= s->O) % s->OW;
         size_t oh = (rest /= s->OW) % s->OH;
         size_t n = rest / s->OH;
-        size_t h = oh * s->S + kh;
-        size_t w = ow * s->S + kw;
-        if (h < s->P || h >= s->H + s->P || w < s->P || w >= s->W + s->P) {
+        size_t h = oh * s->SH + kh;
+        size_t w = ow * s->SW + kw;
+        if (h < s->PH || h >= s->H + s->PH || w < s->PW || w >= s->W + s->PW) {
             continue;
         }
         size_t channel = o / outputs * inputs + c;
-        term_fn(arg, &(struct conv2d_term){.x = ((n * s->H + h - s->P) * s->W + w - s->P) * s->C + channel,
-                                           .weight = ((o * inputs + c) * s->K + kh) * s->K + kw,
+        term_fn(arg, &(struct conv2d_term){.x = ((n * s->H + h - s->PH) * s->W + w - s->PW) * s->C + channel,
+                                           .weight = ((o * inputs + c) * s->KH + kh) * s->KW + kw,
                                            .y = ((n * s->OH + oh) * s->OW + ow) * s->O + o,
                                            .o = o});
     }
@@ -178,21 +178,21 @@ static bool under_window(const struct pool2d_shape *s, size_t i, size_t kh, size
     size_t ow = i / s->C % s->OW;
     size_t oh = i / s->C / s->OW % s->OH;
     size_t n = i / s->C / s->OW / s->OH;
-    size_t h = oh * s->S + kh;
-    size_t w = ow * s->S + kw;
-    if (h < s->P || h >= s->H + s->P || w < s->P || w >= s->W + s->P) {
+    size_t h = oh * s->SH + kh;
+    size_t w = ow * s->SW + kw;
+    if (h < s->PH || h >= s->H + s->PH || w < s->PW || w >= s->W + s->PW) {
         return false;
     }
-    *out = ((n * s->H + h - s->P) * s->W + w - s->P) * s->C + c;
+    *out = ((n * s->H + h - s->PH) * s->W + w - s->PW) * s->C + c;
     return true;
 }
 
 static size_t winner(const struct pool2d_shape *s, const double *x, size_t i)
 {
     size_t best = SIZE_MAX;
-    for (size_t k = 0; k < s->K * s->K; k++) {
+    for (size_t k = 0; k < s->KH * s->KW; k++) {
         size_t at;
-        if (under_window(s, i, k / s->K, k % s->K, &at) && (best == SIZE_MAX || x[at] > x[best])) {
+        if (under_window(s, i, k / s->KW, k % s->KW, &at) && (best == SIZE_MAX || x[at] > x[best])) {
             best = at;
         }
     }
@@ -213,14 +213,26 @@ void naive_max_pool_backward(const struct pool2d_shape *s, const double *x, cons
     }
 }
 
+/* Positions of output i's window within the padded input. */
+static double window_elements(const struct pool2d_shape *s, size_t i)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < s->KH * s->KW; k++) {
+        size_t h = i / s->C / s->OW % s->OH * s->SH + k / s->KW;
+        size_t w = i / s->C % s->OW * s->SW + k % s->KW;
+        count += h < s->H + 2 * s->PH && w < s->W + 2 * s->PW;
+    }
+    return (double)count;
+}
+
 void naive_avg_pool_forward(const struct pool2d_shape *s, const double *x, double *y)
 {
     for (size_t i = 0; i < s->N * s->OH * s->OW * s->C; i++) {
         y[i] = 0.0;
-        for (size_t k = 0; k < s->K * s->K; k++) {
+        for (size_t k = 0; k < s->KH * s->KW; k++) {
             size_t at;
-            if (under_window(s, i, k / s->K, k % s->K, &at)) {
-                y[i] += x[at] / (double)(s->K * s->K);
+            if (under_window(s, i, k / s->KW, k % s->KW, &at)) {
+                y[i] += x[at] / window_elements(s, i);
             }
         }
     }
@@ -229,10 +241,10 @@ void naive_avg_pool_forward(const struct pool2d_shape *s, const double *x, doubl
 void naive_avg_pool_backward(const struct pool2d_shape *s, const double *dy, double *dx)
 {
     for (size_t i = 0; i < s->N * s->OH * s->OW * s->C; i++) {
-        for (size_t k = 0; k < s->K * s->K; k++) {
+        for (size_t k = 0; k < s->KH * s->KW; k++) {
             size_t at;
-            if (under_window(s, i, k / s->K, k % s->K, &at)) {
-                dx[at] += dy[i] / (double)(s->K * s->K);
+            if (under_window(s, i, k / s->KW, k % s->KW, &at)) {
+                dx[at] += dy[i] / window_elements(s, i);
             }
         }
     }

@@ -13,7 +13,7 @@
 #include "libtrain/ops/linear.h"
 #include "libtrain/ops/pool2d.h"
 
-/* weight [O][C / G][K][K]; bias may be NULL. */
+/* weight [O][C / G][KH][KW]; bias may be NULL. */
 void naive_conv2d_forward(const struct conv2d_shape *s, const double *x, const double *weight, const double *bias,
                           double *y);
 /* dx, dweight, dbias: each may be NULL. */

@@ -25,12 +25,12 @@ struct conv2d_result {
 static struct conv2d_case case_new(struct draws *draws, struct conv2d_shape shape)
 {
     struct conv2d_case c = {.shape = shape};
-    c.shape.OH = (shape.H + 2 * shape.P - shape.K) / shape.S + 1;
-    c.shape.OW = (shape.W + 2 * shape.P - shape.K) / shape.S + 1;
+    c.shape.OH = (shape.H + 2 * shape.PH - shape.KH) / shape.SH + 1;
+    c.shape.OW = (shape.W + 2 * shape.PW - shape.KW) / shape.SW + 1;
     c.bias = draw_size(draws, 0, 1);
     c.accumulate = draw_size(draws, 0, 1);
     c.inputs = shape.N * shape.H * shape.W * shape.C;
-    c.weights = shape.O * shape.K * shape.K * shape.C / shape.G;
+    c.weights = shape.O * shape.KH * shape.KW * shape.C / shape.G;
     c.outputs = shape.N * c.shape.OH * c.shape.OW * shape.O;
     c.x = draw_floats(draws, c.inputs);
     c.weight = draw_floats(draws, c.weights);
@@ -119,19 +119,40 @@ static void check_shape(const struct kernel_pools *pools, struct draws *draws, s
     case_done(&c);
 }
 
+/* One dimension of a window and what it slides over. */
+struct line {
+    size_t K, S, P, size;
+};
+
+static struct line draw_line(struct draws *draws)
+{
+    struct line line = {.K = draw_size(draws, 1, 5)};
+    line.P = draw_size(draws, 0, line.K - 1);
+    size_t least = line.K > 2 * line.P ? line.K - 2 * line.P : 1;
+    line.size = draw_size(draws, least, least + 9);
+    line.S = draw_size(draws, 1, 3);
+    return line;
+}
+
+/* Half of them with square windows, the kernels' usual way. */
 static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels, size_t filters)
 {
-    size_t K = draw_size(draws, 1, 5);
-    size_t P = draw_size(draws, 0, K - 1);
-    size_t least = K > 2 * P ? K - 2 * P : 1;
+    struct line h = draw_line(draws);
+    struct line w = draw_line(draws);
+    if (draw_size(draws, 0, 1)) {
+        w = (struct line){h.K, h.S, h.P, h.size + draw_size(draws, 0, 9)};
+    }
     return (struct conv2d_shape){.N = draw_size(draws, 1, 5),
-                                 .H = draw_size(draws, least, least + 9),
-                                 .W = draw_size(draws, least, least + 9),
+                                 .H = h.size,
+                                 .W = w.size,
                                  .C = G * channels,
                                  .O = G * filters,
-                                 .K = K,
-                                 .S = draw_size(draws, 1, 3),
-                                 .P = P,
+                                 .KH = h.K,
+                                 .KW = w.K,
+                                 .SH = h.S,
+                                 .SW = w.S,
+                                 .PH = h.P,
+                                 .PW = w.P,
                                  .G = G};
 }
 
@@ -164,13 +185,19 @@ static void depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_c
 static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {
-        {.N = 3, .H = 28, .W = 27, .C = 1, .O = 6, .K = 5, .S = 1, .P = 0, .G = 1},     /* partial sums of weights */
-        {.N = 2, .H = 9, .W = 9, .C = 96, .O = 80, .K = 3, .S = 1, .P = 1, .G = 1},     /* ranges of positions */
-        {.N = 2, .H = 8, .W = 8, .C = 300, .O = 260, .K = 1, .S = 1, .P = 0, .G = 1},   /* ranges of channels */
-        {.N = 2, .H = 16, .W = 15, .C = 300, .O = 260, .K = 1, .S = 2, .P = 0, .G = 1}, /* the same, with columns */
-        {.N = 4, .H = 17, .W = 16, .C = 64, .O = 64, .K = 3, .S = 2, .P = 1, .G = 64},  /* depthwise */
-        {.N = 9, .H = 4, .W = 4, .C = 24, .O = 40, .K = 3, .S = 1, .P = 1, .G = 1},     /* several samples a slab */
-        {.N = 2, .H = 24, .W = 24, .C = 16, .O = 96, .K = 1, .S = 1, .P = 0, .G = 1},
+        /* N, H, W, C, O, KH, KW, SH, SW, PH, PW, G */
+        {3, 28, 27, 1, 6, 5, 5, 1, 1, 0, 0, 1, 0, 0},     /* partial sums of weights */
+        {2, 9, 9, 96, 80, 3, 3, 1, 1, 1, 1, 1, 0, 0},     /* ranges of positions */
+        {2, 8, 8, 300, 260, 1, 1, 1, 1, 0, 0, 1, 0, 0},   /* ranges of channels */
+        {2, 16, 15, 300, 260, 1, 1, 2, 2, 0, 0, 1, 0, 0}, /* the same, with columns */
+        {4, 17, 16, 64, 64, 3, 3, 2, 2, 1, 1, 64, 0, 0},  /* depthwise */
+        {9, 4, 4, 24, 40, 3, 3, 1, 1, 1, 1, 1, 0, 0},     /* several samples a slab */
+        {2, 24, 24, 16, 96, 1, 1, 1, 1, 0, 0, 1, 0, 0},
+        {4, 49, 10, 1, 64, 10, 4, 2, 2, 5, 1, 1, 0, 0}, /* the first layer of dscnn-kws */
+        {2, 5, 7, 100, 96, 1, 7, 1, 1, 0, 3, 1, 0, 0},  /* one row */
+        {2, 7, 5, 100, 96, 7, 1, 1, 1, 3, 0, 1, 0, 0},  /* one column */
+        {4, 17, 30, 64, 64, 5, 2, 1, 2, 2, 0, 64, 0, 0},
+        {2, 9, 9, 16, 32, 3, 3, 1, 1, 1, 0, 1, 0, 0}, /* Winograd but for its padding */
     };
     struct draws draws = draws_new(4);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -182,18 +209,15 @@ static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(v
 static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {
-        {.N = 1, .H = 4, .W = 4, .C = 16, .O = 16, .K = 3, .S = 1, .P = 1, .G = 1},
-        {.N = 3, .H = 7, .W = 9, .C = 16, .O = 48, .K = 3, .S = 1, .P = 1, .G = 1},
-        {.N = 2, .H = 14, .W = 13, .C = 48, .O = 16, .K = 3, .S = 1, .P = 0, .G = 1},
-        {.N = 2, .H = 6, .W = 6, .C = 32, .O = 80, .K = 3, .S = 1, .P = 2, .G = 1},
-        {.N = 3, .H = 16, .W = 16, .C = 64, .O = 64, .K = 3, .S = 1, .P = 1, .G = 1},
-        {.N = 3, .H = 4, .W = 4, .C = 144, .O = 160, .K = 3, .S = 1, .P = 1, .G = 1},
+        {1, 4, 4, 16, 16, 3, 3, 1, 1, 1, 1, 1, 0, 0},   {3, 7, 9, 16, 48, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {2, 14, 13, 48, 16, 3, 3, 1, 1, 0, 0, 1, 0, 0}, {2, 6, 6, 32, 80, 3, 3, 1, 1, 2, 2, 1, 0, 0},
+        {3, 16, 16, 64, 64, 3, 3, 1, 1, 1, 1, 1, 0, 0}, {3, 4, 4, 144, 160, 3, 3, 1, 1, 1, 1, 1, 0, 0},
     };
     struct draws draws = draws_new(6);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct conv2d_shape shape = shapes[i];
-        shape.OH = shape.H + 2 * shape.P - 2;
-        shape.OW = shape.W + 2 * shape.P - 2;
+        shape.OH = shape.H + 2 * shape.PH - 2;
+        shape.OW = shape.W + 2 * shape.PW - 2;
         assert_true(conv2d_is_winograd(&shape));
         check_shape(*state, &draws, shape);
     }
@@ -203,9 +227,12 @@ static void importing_and_exporting_weights_gives_them_back(void **state)
 {
     (void)state;
     struct draws draws = draws_new(5);
-    static const struct conv2d_shape shapes[] = {{.C = 6, .O = 4, .K = 3, .G = 2}, {.C = 5, .O = 5, .K = 3, .G = 5}};
-    for (size_t i = 0; i < 2; i++) {
-        size_t count = shapes[i].O * shapes[i].K * shapes[i].K * shapes[i].C / shapes[i].G;
+    static const struct conv2d_shape shapes[] = {{.C = 6, .O = 4, .KH = 3, .KW = 3, .G = 2},
+                                                 {.C = 5, .O = 5, .KH = 3, .KW = 3, .G = 5},
+                                                 {.C = 6, .O = 4, .KH = 2, .KW = 5, .G = 2},
+                                                 {.C = 5, .O = 5, .KH = 4, .KW = 3, .G = 5}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        size_t count = shapes[i].O * shapes[i].KH * shapes[i].KW * shapes[i].C / shapes[i].G;
         float *weight = draw_floats(&draws, count);
         float *ours = draw_floats(&draws, count);
         float *back = draw_floats(&draws, count);

@@ -60,7 +60,7 @@ static double conv2d_objective(void *arg)
 static void check_conv2d(struct draws *draws, struct conv2d_shape s)
 {
     size_t inputs = s.N * s.H * s.W * s.C;
-    size_t weights = s.O * s.K * s.K * s.C / s.G;
+    size_t weights = s.O * s.KH * s.KW * s.C / s.G;
     size_t outputs = s.N * s.OH * s.OW * s.O;
     struct conv2d_problem p = {.shape = s,
                                .x = draw_doubles(draws, inputs),
@@ -85,9 +85,11 @@ static void the_convolutions_oracle_agrees_with_finite_differences(void **state)
 {
     (void)state;
     struct draws draws = draws_new(81);
-    check_conv2d(&draws, (struct conv2d_shape){2, 5, 4, 3, 2, 3, 1, 1, 1, 5, 4});
-    check_conv2d(&draws, (struct conv2d_shape){1, 6, 5, 4, 6, 3, 2, 0, 2, 2, 2});
-    check_conv2d(&draws, (struct conv2d_shape){2, 5, 5, 3, 3, 3, 2, 1, 3, 3, 3});
+    check_conv2d(&draws, (struct conv2d_shape){2, 5, 4, 3, 2, 3, 3, 1, 1, 1, 1, 1, 5, 4});
+    check_conv2d(&draws, (struct conv2d_shape){1, 6, 5, 4, 6, 3, 3, 2, 2, 0, 0, 2, 2, 2});
+    check_conv2d(&draws, (struct conv2d_shape){2, 5, 5, 3, 3, 3, 3, 2, 2, 1, 1, 3, 3, 3});
+    check_conv2d(&draws, (struct conv2d_shape){1, 7, 5, 2, 4, 4, 2, 3, 1, 2, 0, 1, 3, 4});
+    check_conv2d(&draws, (struct conv2d_shape){2, 4, 6, 3, 3, 1, 3, 1, 2, 0, 1, 3, 4, 3});
 }
 
 struct linear_problem {
@@ -177,25 +179,33 @@ static double pool2d_objective(void *arg)
     return weighted(p->y, p->dy, p->shape.N * p->shape.OH * p->shape.OW * p->shape.C);
 }
 
-static void the_pools_oracles_agree_with_finite_differences(void **state)
+static void check_pools(struct draws *draws, struct pool2d_shape s)
 {
-    (void)state;
-    struct draws draws = draws_new(84);
-    const struct pool2d_shape s = {.N = 2, .H = 5, .W = 6, .C = 2, .K = 3, .S = 2, .P = 1, .OH = 3, .OW = 3};
+    size_t inputs = s.N * s.H * s.W * s.C;
+    size_t outputs = s.N * s.OH * s.OW * s.C;
     struct pool2d_problem p = {
-        .shape = s, .x = draw_doubles(&draws, 120), .y = zeros(36), .dy = draw_doubles(&draws, 36)};
-    double *dx = zeros(120);
+        .shape = s, .x = draw_doubles(draws, inputs), .y = zeros(outputs), .dy = draw_doubles(draws, outputs)};
+    double *dx = zeros(inputs);
     naive_max_pool_backward(&s, p.x, p.dy, dx);
     p.forward = naive_max_pool_forward;
-    check_gradient(pool2d_objective, &p, p.x, dx, 120);
-    memset(dx, 0, 120 * sizeof(double));
+    check_gradient(pool2d_objective, &p, p.x, dx, inputs);
+    memset(dx, 0, inputs * sizeof(double));
     naive_avg_pool_backward(&s, p.dy, dx);
     p.forward = naive_avg_pool_forward;
-    check_gradient(pool2d_objective, &p, p.x, dx, 120);
+    check_gradient(pool2d_objective, &p, p.x, dx, inputs);
     free(p.x);
     free(p.y);
     free(p.dy);
     free(dx);
+}
+
+static void the_pools_oracles_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    struct draws draws = draws_new(84);
+    check_pools(&draws, (struct pool2d_shape){2, 5, 6, 2, 3, 3, 2, 2, 1, 1, 3, 3});
+    check_pools(&draws, (struct pool2d_shape){1, 7, 5, 2, 4, 2, 2, 3, 2, 0, 4, 2});
+    check_pools(&draws, (struct pool2d_shape){2, 6, 6, 1, 3, 3, 2, 2, 0, 0, 3, 3}); /* ceil mode */
 }
 
 struct loss_problem {

@@ -63,8 +63,6 @@ static void check_against_naive(const struct pool2d_case *c, const struct pool2d
 
 static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct pool2d_shape shape, bool maximum)
 {
-    shape.OH = (shape.H + 2 * shape.P - shape.K) / shape.S + 1;
-    shape.OW = (shape.W + 2 * shape.P - shape.K) / shape.S + 1;
     struct pool2d_case c = {.shape = shape,
                             .maximum = maximum,
                             .accumulate = draw_size(draws, 0, 1),
@@ -92,22 +90,45 @@ static void check_shape(const struct kernel_pools *pools, struct draws *draws, s
     free(c.start_dx);
 }
 
+/* One dimension of a window and what it slides over. */
+struct line {
+    size_t K, S, P, size, outputs;
+};
+
+/* Every other one with a rest of a window at the end, where the sizes leave one: ceil mode. */
+static struct line draw_line(struct draws *draws)
+{
+    struct line line = {.K = draw_size(draws, 1, 5), .S = draw_size(draws, 1, 3)};
+    line.size = draw_size(draws, line.K, line.K + 9);
+    line.P = draw_size(draws, 0, line.K / 2);
+    size_t way = line.size + 2 * line.P - line.K;
+    line.outputs = way / line.S + 1;
+    bool rest = way % line.S > 0 && line.outputs * line.S < line.size + line.P;
+    line.outputs += rest && draw_size(draws, 0, 1);
+    return line;
+}
+
 static void check_many(void **state, uint64_t seed, bool maximum)
 {
     struct draws draws = draws_new(seed);
     for (int i = 0; i < 60; i++) {
-        size_t K = draw_size(&draws, 1, 5);
-        check_shape(*state, &draws,
-                    (struct pool2d_shape){.N = draw_size(&draws, 1, 5),
-                                          .H = draw_size(&draws, K, K + 9),
-                                          .W = draw_size(&draws, K, K + 9),
-                                          .C = draw_size(&draws, 1, 20),
-                                          .K = K,
-                                          .S = draw_size(&draws, 1, 3),
-                                          .P = draw_size(&draws, 0, K / 2)},
-                    maximum);
+        struct line h = draw_line(&draws);
+        struct line w = draw_size(&draws, 0, 1) ? h : draw_line(&draws);
+        struct pool2d_shape shape = {.N = draw_size(&draws, 1, 5),
+                                     .H = h.size,
+                                     .W = w.size,
+                                     .C = draw_size(&draws, 1, 20),
+                                     .KH = h.K,
+                                     .KW = w.K,
+                                     .SH = h.S,
+                                     .SW = w.S,
+                                     .PH = h.P,
+                                     .PW = w.P,
+                                     .OH = h.outputs,
+                                     .OW = w.outputs};
+        check_shape(*state, &draws, shape, maximum);
     }
-    check_shape(*state, &draws, (struct pool2d_shape){.N = 8, .H = 24, .W = 24, .C = 32, .K = 2, .S = 2}, maximum);
+    check_shape(*state, &draws, (struct pool2d_shape){8, 24, 24, 32, 2, 2, 2, 2, 0, 0, 12, 12}, maximum);
 }
 
 static void maximum_pools_of_any_shape_match_the_oracle_at_any_thread_count(void **state)
@@ -126,8 +147,8 @@ static void the_global_average_is_the_average_over_the_whole_plane(void **state)
     struct draws draws = draws_new(33);
     for (int i = 0; i < 20; i++) {
         struct pool2d_shape shape = {
-            .N = draw_size(&draws, 1, 9), .C = draw_size(&draws, 1, 200), .S = 1, .OH = 1, .OW = 1};
-        shape.H = shape.W = shape.K = draw_size(&draws, 1, 9);
+            .N = draw_size(&draws, 1, 9), .C = draw_size(&draws, 1, 200), .SH = 1, .SW = 1, .OH = 1, .OW = 1};
+        shape.H = shape.W = shape.KH = shape.KW = draw_size(&draws, 1, 9);
         size_t inputs = shape.N * shape.H * shape.W * shape.C;
         size_t outputs = shape.N * shape.C;
         float *x = draw_floats(&draws, inputs);
@@ -166,7 +187,7 @@ static void a_value_that_is_not_a_number_survives_the_maximum(void **state)
 {
     struct kernel_pools *pools = *state;
     struct compute compute = compute_init(pools->pool[0], (struct workspace_bytes){0});
-    const struct pool2d_shape shape = {.N = 1, .H = 2, .W = 2, .C = 1, .K = 2, .S = 2, .OH = 1, .OW = 1};
+    const struct pool2d_shape shape = {1, 2, 2, 1, 2, 2, 2, 2, 0, 0, 1, 1};
     for (size_t at = 0; at < 4; at++) {
         float x[4] = {1.0f, 2.0f, 3.0f, 4.0f};
         float y = 0.0f;

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -78,6 +79,27 @@ static void an_example_survives_describe_and_parse(void **state)
     }
 }
 
+static void windows_are_written_as_short_as_they_are_read(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{9, 9, 1}, DTYPE_U8, 3};
+    struct model *model = good_model(
+        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":2,\"kernel\":[3,2],"
+        "\"stride\":[2,2],\"padding\":[1,0]},{\"type\":\"max_pool\",\"kernel\":[3,3],\"stride\":[1,2],"
+        "\"ceil_mode\":true},{\"type\":\"global_avg_pool\"},{\"type\":\"linear\",\"units\":3}]}]}",
+        &fit);
+    BUF_AUTO struct buf text;
+    struct err err = {0};
+    buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
+    json_t *described = model_describe(model);
+    assert_ok(json_write(described, &text, &err), &err);
+    json_decref(described);
+    assert_non_null(strstr(text.data, "\"kernel\":[3,2],\"stride\":2,\"padding\":[1,0],\"groups\":1"));
+    assert_non_null(strstr(text.data, "\"kernel\":3,\"stride\":[1,2],\"padding\":0,\"ceil_mode\":true}"));
+    assert_round_trip(model);
+    model_free(&model);
+}
+
 static void defaults_are_written_out(void **state)
 {
     (void)state;
@@ -105,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_zoo_model_survives_describe_and_parse),
         cmocka_unit_test(an_example_survives_describe_and_parse),
+        cmocka_unit_test(windows_are_written_as_short_as_they_are_read),
         cmocka_unit_test(defaults_are_written_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,9 +48,60 @@ static void a_pool_strides_by_its_kernel_unless_told_otherwise(void **state)
 {
     (void)state;
     struct model *model = good_model(MODEL(OPS("{\"type\":\"avg_pool\",\"kernel\":4}") "," HEAD), NULL);
-    assert_int_equal(find_op(model, "a.0")->stride, 4);
+    assert_int_equal(find_op(model, "a.0")->stride.h, 4);
     assert_int_equal(model->unit[0].out.w, 7);
     model_free(&model);
+    model = good_model(MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":[4,7]}") "," HEAD), NULL);
+    assert_int_equal(find_op(model, "a.0")->stride.w, 7);
+    assert_true(shape_equal(model->unit[0].out, (struct shape){7, 4, 1}));
+    model_free(&model);
+}
+
+static void a_window_is_square_or_a_pair_of_height_and_width(void **state)
+{
+    (void)state;
+    struct model *model =
+        good_model("{\"name\":\"m\",\"input\":{\"shape\":[49,10,1],\"dtype\":\"float32\"},\"units\":[" OPS(
+                       "{\"type\":\"conv2d\",\"filters\":4,\"kernel\":[10,4],\"stride\":[2,2],\"padding\":[5,1]},"
+                       "{\"type\":\"avg_pool\",\"kernel\":[1,5],\"stride\":1}") "," HEAD "]}",
+                   NULL);
+    const struct op *conv = find_op(model, "a.0");
+    assert_true(shape_equal(conv->out, (struct shape){25, 5, 4}));
+    assert_int_equal(conv->kernel.h, 10);
+    assert_int_equal(conv->kernel.w, 4);
+    assert_int_equal(conv->padding.h, 5);
+    assert_int_equal(conv->padding.w, 1);
+    assert_int_equal(conv->tensor[0].dim[2], 10);
+    assert_int_equal(conv->tensor[0].dim[3], 4);
+    assert_true(shape_equal(model->unit[0].out, (struct shape){25, 1, 4}));
+    model_free(&model);
+}
+
+/* Of one dimension: how many positions PyTorch's rule gives. */
+static void a_pool_in_ceil_mode_takes_the_rest_at_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pool;
+        uint32_t floor, ceil;
+    } cases[] = {
+        {"\"kernel\":3,\"stride\":2", 13, 14},               /* 2 of 3 are left */
+        {"\"kernel\":2,\"stride\":2", 14, 14},               /* nothing is left */
+        {"\"kernel\":3,\"stride\":2,\"padding\":1", 14, 15}, /* one is left */
+        {"\"kernel\":2,\"stride\":3,\"padding\":1", 10, 10}, /* what is left starts in the padding */
+        {"\"kernel\":1,\"stride\":5", 6, 6},                 /* what is left starts behind the input */
+        {"\"kernel\":[1,3],\"stride\":[5,2]", 6, 6},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int ceil = 0; ceil < 2; ceil++) {
+            char text[512];
+            (void)snprintf(text, sizeof(text), MODEL(OPS("{\"type\":\"max_pool\",%s,\"ceil_mode\":%s}") "," HEAD),
+                           cases[i].pool, ceil ? "true" : "false");
+            struct model *model = good_model(text, NULL);
+            assert_int_equal(model->unit[0].out.h, ceil ? cases[i].ceil : cases[i].floor);
+            model_free(&model);
+        }
+    }
 }
 
 static void a_residual_is_lowered_to_one_list_that_ends_with_add_and_then(void **state)
@@ -175,7 +226,20 @@ static void faults_of_form_name_the_field_and_the_unit(void **state)
         {MODEL(OPS("{\"type\":\"add\"}")), "/units/0/ops/0/type", "unknown op 'add'"},
         {MODEL(OPS("{\"type\":\"relu\",\"rate\":1}")), "/units/0/ops/0/rate", "unit 'a': unknown field"},
         {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":0,\"kernel\":3}")), "/units/0/ops/0/filters", "at least 1"},
-        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3,\"kernel\":99}")), "/units/0/ops/0/kernel", "at most 64"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3,\"kernel\":99}")), "/units/0/ops/0/kernel",
+         "unit 'a': expected an integer from 1 to 64, or two of them: [height, width]"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3}")), "/units/0/ops/0/kernel", "is required"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3,\"kernel\":null}")), "/units/0/ops/0/kernel", "expected"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":[2]}")), "/units/0/ops/0/kernel", "two of them"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":[2,2,2]}")), "/units/0/ops/0/kernel", "two of them"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":[2,0]}")), "/units/0/ops/0/kernel", "from 1 to 64"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":2,\"stride\":0}")), "/units/0/ops/0/stride", "from 1 to 64"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":2,\"padding\":[0,-1]}")), "/units/0/ops/0/padding",
+         "from 0 to 64"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":2,\"padding\":2.5}")), "/units/0/ops/0/padding", "integer"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":2,\"ceil_mode\":1}")), "/units/0/ops/0/ceil_mode", "expected"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":3,\"kernel\":2,\"ceil_mode\":true}")), "/units/0/ops/0/ceil_mode",
+         "unknown field"},
         {MODEL(OPS("{\"type\":\"linear\",\"units\":\"class\"}")), "/units/0/ops/0/units", "\"classes\""},
         {MODEL(OPS("{\"type\":\"linear\",\"units\":\"classes\"}")), "/units/0/ops/0/units", "needs a data set"},
         {MODEL(OPS("{\"type\":\"dropout\",\"rate\":1}")), "/units/0/ops/0/rate", "at most"},
@@ -199,6 +263,10 @@ static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
          "unit 'a': conv2d: a window of 30 x 30 does not fit its input of 28 x 28 x 1"},
         {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":3}")), "/units/0/ops/0", "padding 3"},
         {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":3,\"padding\":2}")), "/units/0/ops/0", "at most 1"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":[8,3],\"padding\":[4,2]}")), "/units/0/ops/0",
+         "padding 2 is too large for kernel 3; at most 1"},
+        {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":[3,40],\"padding\":[1,2]}")), "/units/0/ops/0",
+         "a window of 3 x 40 does not fit its input of 28 x 28 x 1 with padding 1 x 2"},
         {MODEL(OPS("{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"groups\":2}")), "/units/0/ops/0",
          "groups 2 must divide its 1 channels and 4 filters"},
         {MODEL(OPS("{\"type\":\"linear\",\"units\":4}")), "/units/0/ops/0",
@@ -363,6 +431,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_gets_shapes_names_and_tensors),
         cmocka_unit_test(a_pool_strides_by_its_kernel_unless_told_otherwise),
+        cmocka_unit_test(a_window_is_square_or_a_pair_of_height_and_width),
+        cmocka_unit_test(a_pool_in_ceil_mode_takes_the_rest_at_the_end),
         cmocka_unit_test(a_residual_is_lowered_to_one_list_that_ends_with_add_and_then),
         cmocka_unit_test(a_shortcut_left_out_is_the_identity),
         cmocka_unit_test(branches_are_concatenated_along_channels),
