@@ -87,10 +87,12 @@ void serve_models(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
-/* Resolve for the view: with the named data set, else as it stands, else with the usual guess. */
-static int resolve_view(const json_t *description, const struct dataset *dataset, struct model **out, bool *assumed,
-                        struct record_faults *faults, struct err *err)
+/* Resolve for the view: with the named data set, else as it stands, else with the usual guess. `name`: of a model of
+ * the zoo, or of none. */
+static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset, struct model **out,
+                        bool *assumed, struct record_faults *faults, struct err *err)
 {
+    const struct model_fit *usual = model_zoo_fit(name);
     *assumed = false;
     if (dataset) {
         struct model_fit fit = describe_fit(dataset);
@@ -101,6 +103,9 @@ static int resolve_view(const json_t *description, const struct dataset *dataset
         return 0;
     }
     *assumed = true;
+    if (usual) {
+        return model_parse(description, usual, out, faults, err);
+    }
     struct record_faults text = {0};
     int code = model_parse(description, &model_view_fit, out, faults, err);
     return code && model_parse(description, &model_view_text_fit, out, &text, NULL) == 0 ? 0 : code;
@@ -113,7 +118,7 @@ static void show_model(struct http_exchange *exchange, const json_t *description
     struct err err = {0};
     struct model *model = NULL;
     bool assumed = false;
-    if (resolve_view(description, dataset, &model, &assumed, &faults, &err)) {
+    if (resolve_view(description, row->name, dataset, &model, &assumed, &faults, &err)) {
         if (faults.count > 0) {
             answer_faults(exchange, &faults);
         } else {

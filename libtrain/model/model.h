@@ -146,5 +146,8 @@ json_t *model_describe(const struct model *model);
 const char *model_zoo_text(const char *name);
 /* The name at `index`, or NULL behind the last. */
 const char *model_zoo_name(size_t index);
+/* The samples that a model of the zoo is usually trained on, for answers where no data set is named: static, or NULL
+ * where the zoo has no such model. */
+const struct model_fit *model_zoo_fit(const char *name);
 
 #endif

@@ -86,7 +86,7 @@ def test_a_device_is_waited_for():
 def test_models_are_listed_the_zoo_first_and_stored_once():
     with Api(data=False) as api:
         zoo = [item["name"] for item in api.get("/v1/models")["items"]]
-        must({"mlp", "lenet5", "resnet8", "mobilenetv2"} <= set(zoo), f"zoo: {zoo}")
+        must({"mlp", "lenet5", "resnet50", "mobilenetv2-224", "dscnn-kws"} <= set(zoo), f"zoo: {zoo}")
         stored = [api.request("POST", "/v1/models", {**TINY, "name": name}, expect=201) for name in ("b" * 63, "b" * 62 + "a", "a")]
         must(all(answer.headers["ETag"] == '"1"' for answer in stored), "ETag")
         items, pages = api.pages("/v1/models", 2)
@@ -136,7 +136,11 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
         shown = api.get("/v1/models/tiny?dataset=digits-train")
         must(not shown["assumed"] and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"}, f"{shown}")
         must([unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10] and shown["parameters"] == 310, f"{shown}")
-        must(api.get("/v1/models/tiny")["assumed"] and api.get("/v1/models/resnet8")["assumed"], "assumed")
+        must(api.get("/v1/models/tiny")["assumed"], "assumed")
+        for name in (item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None):
+            must(api.get(f"/v1/models/{name}")["assumed"], f"{name}: assumed")
+        large = api.get("/v1/models/resnet50")
+        must(large["input"]["height"] == 224 and large["classes"] == 1000 and large["parameters"] == 25557032, f"{large['input']}")
         api.problem("GET", "/v1/models/lenet6", code="unknown_model", words=("lenet6", "lenet5", "tiny"))
         api.problem("GET", "/v1/models/tiny?dataset=nothing", code="unknown_dataset", words=("nothing",))
         api.problem("GET", "/v1/models/lenet5?dataset=digits-train", code="invalid_fields", words=("conv",))

@@ -41,6 +41,13 @@ struct model *zoo_model(const char *name, uint32_t h, uint32_t w, uint32_t c)
     return good_model(text, &fit);
 }
 
+struct model *usual_model(const char *name)
+{
+    const struct model_fit *fit = model_zoo_fit(name);
+    assert_non_null(fit);
+    return good_model(model_zoo_text(name), fit);
+}
+
 void assert_fault(const char *text, const struct model_fit *fit, const char *pointer, const char *part)
 {
     struct model *model = NULL;

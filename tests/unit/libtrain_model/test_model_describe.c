@@ -54,7 +54,7 @@ static void a_zoo_model_survives_describe_and_parse(void **state)
 {
     (void)state;
     for (size_t i = 0; model_zoo_name(i); i++) {
-        struct model *model = zoo_model(model_zoo_name(i), 28, 28, 1);
+        struct model *model = usual_model(model_zoo_name(i));
         assert_round_trip(model);
         model_free(&model);
     }

@@ -19,14 +19,15 @@ static void names_and_texts_belong_together(void **state)
     (void)state;
     size_t count = 0;
     for (; model_zoo_name(count); count++) {
-        struct model *model = zoo_model(model_zoo_name(count), 32, 32, 3);
+        struct model *model = usual_model(model_zoo_name(count));
         assert_string_equal(model->name, model_zoo_name(count));
         model_free(&model);
     }
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 13);
     assert_null(model_zoo_name(count));
     assert_null(model_zoo_name(count + 5));
     assert_null(model_zoo_text("lenet"));
+    assert_null(model_zoo_fit("lenet"));
 }
 
 static void lenet5_has_its_known_size(void **state)
@@ -100,6 +101,43 @@ static void gpt_mini_has_four_layers_and_its_known_size(void **state)
                  "not 64 x 1 x 256");
 }
 
+/* The figures of the models' own sources, for the samples they are usually trained on. alexnet-cifar and dscnn-kws: by
+ * hand; torchvision: what its weights' documentation says; the others: kuangliu/pytorch-cifar. */
+static void the_convolutional_models_have_their_known_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t units;
+        long parameters;
+        struct shape last; /* in front of the head's average or flatten */
+    } cases[] = {
+        {"alexnet-cifar", 6, 2261834, {2, 2, 256}},
+        {"vgg11-bn", 9, 9231114, {1, 1, 512}},
+        {"vgg16-bn", 14, 14728266, {1, 1, 512}},
+        {"resnet18", 10, 11173962, {4, 4, 512}},
+        {"resnet50", 18, 25557032, {7, 7, 2048}},
+        {"googlenet", 13, 6624904, {7, 7, 1024}},
+        {"mobilenetv2-224", 19, 3504872, {7, 7, 320}},
+        {"dscnn-kws", 6, 640 * 4 + 128 + 4 * (576 + 4096 + 256) + 65 * 12, {25, 5, 64}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model *model = usual_model(cases[i].name);
+        assert_int_equal(model->unit_count, cases[i].units);
+        assert_int_equal((long)parameters(model), cases[i].parameters);
+        assert_true(shape_equal(model->unit[cases[i].units - 2].out, cases[i].last));
+        model_free(&model);
+    }
+}
+
+static void a_vgg_needs_images_that_can_be_halved_five_times(void **state)
+{
+    (void)state;
+    struct model_fit fashion = {{28, 28, 1}, DTYPE_U8, 10, 1};
+    assert_fault(model_zoo_text("vgg11-bn"), &fashion, "/units/7/ops/3",
+                 "a window of 2 x 2 does not fit its input of 1 x 1 x 512");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +147,8 @@ int main(void)
         cmocka_unit_test(resnet8_halves_twice),
         cmocka_unit_test(gpt_mini_has_four_layers_and_its_known_size),
         cmocka_unit_test(mobilenetv2_has_seventeen_blocks_and_its_known_size),
+        cmocka_unit_test(the_convolutional_models_have_their_known_sizes),
+        cmocka_unit_test(a_vgg_needs_images_that_can_be_halved_five_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,20 @@
 #include "base/json.h"
 #include "schema/model_view.h"
 
-static struct model_view *view_of(const char *text, bool assumed)
+/* fit NULL: the description says it all. */
+static struct model_view *view_of(const char *text, const struct model_fit *fit)
 {
     struct err err = {0};
     json_auto_t *description = NULL;
     assert_ok(json_parse(text, strlen(text), &description, &err), &err);
     struct model *model = NULL;
-    const struct model_fit *fit = strstr(text, "embedding") ? &model_view_text_fit : &model_view_fit;
-    assert_ok(model_parse(description, assumed ? fit : NULL, &model, NULL, &err), &err);
+    assert_ok(model_parse(description, fit, &model, NULL, &err), &err);
     struct model_view *view = calloc(1, sizeof(*view));
     assert_non_null(view);
     struct model_row row = {.revision = 3};
     (void)snprintf(row.name, sizeof(row.name), "%s", model->name);
     memset(row.sha256, 'a', sizeof(row.sha256) - 1);
-    assert_ok(model_view_make(model, &row, assumed, view, &err), &err);
+    assert_ok(model_view_make(model, &row, fit != NULL, view, &err), &err);
     model_free(&model);
     return view;
 }
@@ -33,7 +33,7 @@ static void a_chain_of_linear_units_is_counted_by_hand(void **state)
         "{\"name\": \"hidden\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", \"units\": 5}]},"
         "{\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": 2, \"bias\": false}]}],"
         "\"loss\": {\"type\": \"softmax_cross_entropy\"}}",
-        false);
+        NULL);
     assert_string_equal(view->row.name, "tiny");
     assert_int_equal(view->unit_count, 2);
     assert_int_equal(view->height * view->width * view->channels, 48);
@@ -55,7 +55,7 @@ static void every_model_of_the_zoo_can_be_shown(void **state)
     (void)state;
     const char *name;
     for (size_t i = 0; (name = model_zoo_name(i)) != NULL; i++) {
-        struct model_view *view = view_of(model_zoo_text(name), true);
+        struct model_view *view = view_of(model_zoo_text(name), model_zoo_fit(name));
         assert_string_equal(view->row.name, name);
         assert_true(view->assumed);
         assert_true(view->unit_count > 1 && view->parameters > 0 && view->backward_flops > 0);
