@@ -5,11 +5,13 @@
 
 #include "libtrain/backend/simd.h"
 #include "libtrain/train.h"
-#include "tests/unit/libtrain/pipeline.h"
+#include "tests/unit/libtrain/law.h"
 
 #define BATCH 8
 #define MICRO_BATCHES 4
 #define STEPS 3
+static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
+
 /* How many random partitions are tried; under a sanitizer, where a step takes ten times as long, fewer. */
 #if defined(SIMD_BASELINE_ONLY)
 #define PARTITIONS(count) ((count) / 4 + 1)
@@ -25,124 +27,12 @@
 #define THREAD_SANITIZER 0
 #endif
 
-/* A model with its data, and what one stage on one thread makes of it. */
-struct law {
-    const struct kernel_pools *pools;
-    struct model *model;
-    struct pipeline_recipe recipe;
-    unsigned char *inputs; /* [STEPS][BATCH] samples */
-    int32_t *labels;
-    size_t batch_bytes;
-    unsigned char *expected; /* snapshots after the last step */
-    size_t expected_size;
-    double expected_loss; /* of the last step */
-    struct draws draws;
-};
-
-static const unsigned char *inputs_of(const struct law *law, int64_t step)
-{
-    return law->inputs + (size_t)(step - 1) * law->batch_bytes;
-}
-
-static const int32_t *labels_of(const struct law *law, int64_t step)
-{
-    return law->labels + (size_t)(step - 1) * BATCH * law->model->positions;
-}
-
-static void run_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_t last)
-{
-    for (int64_t step = first; step <= last; step++) {
-        pipeline_step(pipeline, step, inputs_of(law, step), labels_of(law, step), &law->draws);
-    }
-}
-
-static struct law law_new(void **state, struct model *model, size_t micro_batches)
-{
-    struct law law = {.pools = *state, .model = model, .draws = draws_new(5)};
-    law.recipe = (struct pipeline_recipe){
-        .model = model,
-        .batch = BATCH,
-        .micro_batches = micro_batches,
-        .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4},
-        .learning_rate = 0.02,
-        .seed = 11,
-    };
-    law.batch_bytes = BATCH * shape_elements(model->input) * dtype_size(model->input_dtype);
-    law.inputs = draw_bytes(&law.draws, STEPS * law.batch_bytes);
-    law.labels = draw_labels(&law.draws, STEPS * BATCH * model->positions, model->classes);
-    struct pipeline *pipeline = pipeline_new(&law.recipe, &model->unit_count, 1, law.pools->pool[0]);
-    pipeline_initialise(pipeline);
-    run_steps(&law, pipeline, 1, STEPS);
-    law.expected = pipeline_save(pipeline, &law.expected_size);
-    law.expected_loss = pipeline->last_loss;
-    pipeline_free(pipeline);
-    return law;
-}
-
-static void law_done(struct law *law)
-{
-    free(law->inputs);
-    free(law->labels);
-    free(law->expected);
-    model_free(&law->model);
-}
-
-static void check_state(const struct law *law, const struct pipeline *pipeline)
-{
-    size_t size;
-    unsigned char *blobs = pipeline_save(pipeline, &size);
-    assert_int_equal(size, law->expected_size);
-    assert_memory_equal(blobs, law->expected, size);
-    assert_true(pipeline->last_loss == law->expected_loss);
-    free(blobs);
-}
-
-static void check_partition(struct law *law, const size_t *end, size_t count)
-{
-    for (size_t threads = 0; threads < 2; threads++) {
-        struct pipeline *pipeline = pipeline_new(&law->recipe, end, count, law->pools->pool[threads]);
-        pipeline->poison = true;
-        pipeline_initialise(pipeline);
-        run_steps(law, pipeline, 1, STEPS);
-        check_state(law, pipeline);
-        pipeline_free(pipeline);
-    }
-}
-
-/* Bit u of `cuts` puts a border behind unit u. Returns the number of stages. */
-static size_t partition_of(uint64_t cuts, size_t units, size_t *end)
-{
-    size_t count = 0;
-    for (size_t unit = 0; unit + 1 < units; unit++) {
-        if (cuts >> unit & 1) {
-            end[count++] = unit + 1;
-        }
-    }
-    end[count++] = units;
-    return count;
-}
-
-static size_t draw_partition(struct law *law, size_t *end)
-{
-    uint64_t cuts = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
-    uint64_t fewer = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
-    return partition_of(draw_size(&law->draws, 0, 1) ? cuts : cuts & fewer, law->model->unit_count, end);
-}
-
-static void check_random_partitions(struct law *law, int times)
-{
-    size_t end[PIPELINE_STAGES_MAX];
-    for (int i = 0; i < times; i++) {
-        check_partition(law, end, draw_partition(law, end));
-    }
-}
-
 static void check_every_partition(void **state, const char *name)
 {
-    struct law law = law_new(state, zoo_model(name, 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model(name, 28, 28, 1), usual_run);
     size_t end[PIPELINE_STAGES_MAX];
     for (uint64_t cuts = 0; cuts < UINT64_C(1) << (law.model->unit_count - 1); cuts++) {
-        check_partition(&law, end, partition_of(cuts, law.model->unit_count, end));
+        law_check_partition(&law, end, law_partition(cuts, law.model->unit_count, end));
     }
     law_done(&law);
 }
@@ -159,8 +49,8 @@ static void every_partition_of_mlp_gives_the_same_bits(void **state)
 
 static void partitions_of_resnet8_give_the_same_bits(void **state)
 {
-    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
-    check_random_partitions(&law, PARTITIONS(10));
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
+    law_check_random_partitions(&law, PARTITIONS(10));
     law_done(&law);
 }
 
@@ -169,8 +59,8 @@ static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
     if (THREAD_SANITIZER) {
         test_skip("too slow under the thread sanitizer; resnet8 takes the same paths");
     }
-    struct law law = law_new(state, zoo_model("mobilenetv2", 32, 32, 3), MICRO_BATCHES);
-    check_random_partitions(&law, PARTITIONS(3));
+    struct law law = law_new(state, zoo_model("mobilenetv2", 32, 32, 3), usual_run);
+    law_check_random_partitions(&law, PARTITIONS(3));
     law_done(&law);
 }
 
@@ -190,6 +80,9 @@ static const char everything[] =
     "    \"padding\": 1, \"groups\": 46, \"bias\": false}, {\"type\": \"batch_norm\"}, {\"type\": \"relu\"}]},"
     "    \"then\": [{\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.5}]},"
     "  {\"name\": \"twice\", \"residual\": {\"body\": [{\"type\": \"relu\"}]}},"
+    "  {\"name\": \"wide\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 12, \"kernel\": [2, 5],"
+    "    \"stride\": [1, 2], \"padding\": [1, 2]}, {\"type\": \"max_pool\", \"kernel\": [3, 2], \"stride\": 2,"
+    "    \"ceil_mode\": true}]},"
     "  {\"name\": \"down\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 8, \"kernel\": 3, "
     "\"stride\": 2,"
     "    \"padding\": 1}, {\"type\": \"batch_norm\"}], \"shortcut\": [{\"type\": \"conv2d\", \"filters\": 8,"
@@ -203,11 +96,10 @@ static const char everything[] =
 
 static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
 {
-    struct law law =
-        law_new(state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}), MICRO_BATCHES);
-    check_random_partitions(&law, PARTITIONS(40));
+    struct law law = law_new(state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}), usual_run);
+    law_check_random_partitions(&law, PARTITIONS(40));
     size_t every[PIPELINE_STAGES_MAX];
-    check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
+    law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
     law_done(&law);
 }
 
@@ -235,17 +127,17 @@ static const char sequence[] =
 static void partitions_of_a_sequence_model_give_the_same_bits(void **state)
 {
     struct law law =
-        law_new(state, good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), MICRO_BATCHES);
-    check_random_partitions(&law, PARTITIONS(30));
+        law_new(state, good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), usual_run);
+    law_check_random_partitions(&law, PARTITIONS(30));
     size_t every[PIPELINE_STAGES_MAX];
-    check_partition(&law, every, partition_of(UINT64_MAX, law.model->unit_count, every));
+    law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
     law_done(&law);
 }
 
 static void partitions_of_gpt_mini_give_the_same_bits(void **state)
 {
-    struct law law = law_new(state, zoo_model("gpt-mini", 16, 1, 1), MICRO_BATCHES);
-    check_random_partitions(&law, PARTITIONS(6));
+    struct law law = law_new(state, zoo_model("gpt-mini", 16, 1, 1), usual_run);
+    law_check_random_partitions(&law, PARTITIONS(6));
     law_done(&law);
 }
 
@@ -253,13 +145,13 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
 {
     static const char *const names[] = {"lenet5", "resnet8"};
     for (size_t n = 0; n < 2; n++) {
-        struct law law = law_new(state, zoo_model(names[n], 28, 28, 1), MICRO_BATCHES);
+        struct law law = law_new(state, zoo_model(names[n], 28, 28, 1), usual_run);
         for (int times = 0; times < PARTITIONS(6); times++) {
             unsigned char *blobs = NULL;
             for (int64_t step = 1; step <= STEPS; step++) {
                 size_t end[PIPELINE_STAGES_MAX];
                 size_t size;
-                size_t count = draw_partition(&law, end);
+                size_t count = law_draw_partition(&law, end);
                 size_t threads = draw_size(&law.draws, 0, KERNEL_POOLS - 1);
                 struct pipeline *pipeline = pipeline_new(&law.recipe, end, count, law.pools->pool[threads]);
                 if (blobs) {
@@ -268,10 +160,10 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
                     pipeline_initialise(pipeline);
                 }
                 free(blobs);
-                run_steps(&law, pipeline, step, step);
+                law_steps(&law, pipeline, step, step);
                 blobs = pipeline_save(pipeline, &size);
                 if (step == STEPS) {
-                    check_state(&law, pipeline);
+                    law_check_state(&law, pipeline);
                 }
                 pipeline_free(pipeline);
             }
@@ -283,17 +175,17 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
 
 static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
 {
-    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
     size_t end[PIPELINE_STAGES_MAX];
     for (int times = 0; times < 3; times++) {
-        struct pipeline *pipeline = pipeline_new(&law.recipe, end, draw_partition(&law, end), law.pools->pool[1]);
+        struct pipeline *pipeline = pipeline_new(&law.recipe, end, law_draw_partition(&law, end), law.pools->pool[1]);
         pipeline_initialise(pipeline);
         for (int64_t step = 1; step <= STEPS; step++) {
             size_t size;
             double loss = 0.0;
             uint64_t correct = 0;
             unsigned char *before = pipeline_save(pipeline, &size);
-            pipeline_half_step(pipeline, step, inputs_of(&law, STEPS + 1 - step), labels_of(&law, 1), &law.draws);
+            pipeline_half_step(pipeline, step, law_inputs(&law, STEPS + 1 - step), law_labels(&law, 1), &law.draws);
             pipeline_evaluate(pipeline, 2, law.inputs, law.labels, &loss, &correct);
             unsigned char *after = pipeline_save(pipeline, &size);
             assert_memory_equal(before, after, size);
@@ -302,9 +194,9 @@ static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
             for (size_t i = 0; i < pipeline->count; i++) {
                 train_discard(pipeline->stage[i]);
             }
-            run_steps(&law, pipeline, step, step);
+            law_steps(&law, pipeline, step, step);
         }
-        check_state(&law, pipeline);
+        law_check_state(&law, pipeline);
         pipeline_free(pipeline);
     }
     law_done(&law);
@@ -312,12 +204,12 @@ static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
 
 static void evaluation_gives_the_same_bits_for_every_partition_and_thread_count(void **state)
 {
-    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), MICRO_BATCHES);
+    struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
     double first_loss = 0.0;
     uint64_t first_correct = 0;
     for (int times = 0; times < 8; times++) {
         size_t end[PIPELINE_STAGES_MAX];
-        size_t count = times == 0 ? partition_of(0, law.model->unit_count, end) : draw_partition(&law, end);
+        size_t count = times == 0 ? law_partition(0, law.model->unit_count, end) : law_draw_partition(&law, end);
         struct pipeline *pipeline = pipeline_new(&law.recipe, end, count, law.pools->pool[times % KERNEL_POOLS]);
         pipeline->poison = true;
         pipeline_load(pipeline, law.expected);
@@ -344,8 +236,8 @@ static void micro_batches_change_the_result_within_rounding(void **state)
 {
     static const char *const names[] = {"lenet5", "mlp"};
     for (size_t n = 0; n < 2; n++) {
-        struct law whole = law_new(state, zoo_model(names[n], 28, 28, 1), 1);
-        struct law parts = law_new(state, zoo_model(names[n], 28, 28, 1), MICRO_BATCHES);
+        struct law whole = law_new(state, zoo_model(names[n], 28, 28, 1), (struct law_run){BATCH, 1, STEPS});
+        struct law parts = law_new(state, zoo_model(names[n], 28, 28, 1), usual_run);
         size_t first = 0;
         assert_int_equal(whole.expected_size, parts.expected_size);
         struct pipeline *pipeline = pipeline_new(&whole.recipe, &whole.model->unit_count, 1, whole.pools->pool[0]);

@@ -82,7 +82,7 @@ static void an_example_survives_describe_and_parse(void **state)
 static void windows_are_written_as_short_as_they_are_read(void **state)
 {
     (void)state;
-    struct model_fit fit = {{9, 9, 1}, DTYPE_U8, 3};
+    struct model_fit fit = {{9, 9, 1}, DTYPE_U8, 3, 1};
     struct model *model = good_model(
         "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":2,\"kernel\":[3,2],"
         "\"stride\":[2,2],\"padding\":[1,0]},{\"type\":\"max_pool\",\"kernel\":[3,3],\"stride\":[1,2],"
