@@ -82,15 +82,18 @@ struct zoo_case {
 };
 
 static const struct zoo_case zoo[] = {
-    {"mlp", 28, 28, 1}, {"lenet5", 28, 28, 1}, {"resnet8", 32, 32, 3}, {"mobilenetv2", 32, 32, 3}};
+    {"mlp", 28, 28, 1},         {"lenet5", 28, 28, 1},    {"resnet8", 32, 32, 3},
+    {"mobilenetv2", 32, 32, 3}, {"googlenet", 33, 40, 3}, {"dscnn-kws", 49, 10, 1},
+};
+#define ZOO_COUNT (sizeof(zoo) / sizeof(zoo[0]))
 
 static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
 {
     SKIP_WITHOUT_COUNTING();
     const struct kernel_pools *pools = *state;
     struct draws draws = draws_new(1);
-    for (int i = 0; i < 24; i++) {
-        const struct zoo_case *z = &zoo[i % 4];
+    for (size_t i = 0; i < 6 * ZOO_COUNT; i++) {
+        const struct zoo_case *z = &zoo[i % ZOO_COUNT];
         struct model *model = zoo_model(z->name, z->h, z->w, z->c);
         struct err err = {0};
         struct train_stage *stage = NULL;
@@ -130,8 +133,8 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
 {
     SKIP_WITHOUT_COUNTING();
     const struct kernel_pools *pools = *state;
-    for (size_t i = 0; i < 8; i++) {
-        const struct zoo_case *z = &zoo[i % 4];
+    for (size_t i = 0; i < 2 * ZOO_COUNT; i++) {
+        const struct zoo_case *z = &zoo[i % ZOO_COUNT];
         struct draws draws = draws_new(i);
         struct model *model = zoo_model(z->name, z->h, z->w, z->c);
         const struct pipeline_recipe recipe = {.model = model,
@@ -140,7 +143,7 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
                                                .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
                                                .learning_rate = 0.01};
         const size_t end[] = {1, model->unit_count};
-        struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / 4]);
+        struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / ZOO_COUNT]);
         unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));
         int32_t *labels = draw_labels(&draws, 8, 10);
         double loss = 0.0;
@@ -202,8 +205,8 @@ static void check_activations(const struct arena *arena, bool evaluation)
 static void no_tensor_of_the_workspace_is_overwritten_while_it_is_needed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+    for (size_t i = 0; model_zoo_name(i); i++) {
+        struct model *model = usual_model(model_zoo_name(i));
         for (size_t first = 0; first < model->unit_count; first++) {
             struct arena *arena = NULL;
             struct err err = {0};
