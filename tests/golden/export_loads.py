@@ -17,8 +17,21 @@ except ImportError:
 from make_fixtures import ROOT, SEED, initialise
 from paceline_torch import Model, read_safetensors
 
-SHAPES = {"mlp": [28, 28, 1], "lenet5": [28, 28, 1], "resnet8": [32, 32, 3], "mobilenetv2": [32, 32, 3],
-          "gpt-mini": [64, 1, 1]}
+SHAPES = {
+    "mlp": [28, 28, 1],
+    "lenet5": [28, 28, 1],
+    "resnet8": [32, 32, 3],
+    "mobilenetv2": [32, 32, 3],
+    "alexnet-cifar": [32, 32, 3],
+    "vgg11-bn": [32, 32, 3],
+    "vgg16-bn": [32, 32, 3],
+    "resnet18": [32, 32, 3],
+    "resnet50": [64, 64, 3],
+    "googlenet": [64, 64, 3],
+    "mobilenetv2-224": [64, 64, 3],
+    "dscnn-kws": [49, 10, 1],
+    "gpt-mini": [64, 1, 1],
+}
 
 
 def main():
