@@ -23,7 +23,7 @@ struct plan {
 
 static int parse(const struct plan *plan, struct model **out, struct err *err)
 {
-    const struct model_fit fit = {plan->input, DTYPE_U8, CLASSES};
+    const struct model_fit fit = {plan->input, DTYPE_U8, CLASSES, 1};
     BUF_AUTO struct buf text;
     json_t *description = NULL;
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
