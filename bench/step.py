@@ -7,8 +7,8 @@ import pathlib
 import subprocess
 import tempfile
 
-from paceline import BIN, ROOT
-from report import finish, median, say, skip, spread, table
+from paceline import BIN, ROOT, Fleet
+from report import finish, median, percent, say, skip, spread, table
 
 # name: (the least ratio that is good enough, steps of one run at batch 32)
 MODELS = {"mobilenetv2": (1.4, 8), "resnet18": (1.5, 4), "vgg11-bn": (1.5, 6), "alexnet-cifar": (1.5, 10), "lenet5": (1.2, 200),
@@ -35,6 +35,29 @@ def run(command, **more):
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, text)
     return text, usage.ru_maxrss * 1024
+
+
+def least_bytes(view, batch):
+    """What a step moves through memory at least: kept activations out and in again; parameters are read twice, gradients written and
+    read, parameters and momenta read and written by the update."""
+    activations = sum(unit["activation_bytes"] for unit in view["units"])
+    parameters = sum(unit["parameter_bytes"] for unit in view["units"])
+    return 2 * batch * activations + 8 * parameters
+
+
+def ceilings(data, thread_counts):
+    """{threads: (FLOP/s, bytes/s)} as agents measure themselves, and {model: its costs as the coordinator counts them}."""
+    peaks = {}
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        fleet.request("PUT", "/v1/datasets/data", data.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
+        for threads in thread_counts:
+            agent = fleet.start_agent(f"threads{threads}", "--threads", threads)
+            fleet.wait_for_agents()
+            probe = next(item["probe"] for item in fleet.get("/v1/devices?limit=500")["items"] if item["name"] == f"threads{threads}")
+            peaks[threads] = (probe["gemm_gflops"] * 1e9, probe["memory_bytes_per_second"])
+            agent.stop()
+        return peaks, {model: fleet.get(f"/v1/models/{model}?dataset=data") for model in MODELS}
 
 
 class Bench:
@@ -66,7 +89,7 @@ class Bench:
         return result["seconds"], result["peak_bytes"], result
 
 
-def compare(bench, model, batch, threads, rounds):
+def compare(bench, model, batch, threads, rounds, ceiling, view):
     goal, steps = MODELS[model]
     steps = max(2, steps * 32 // batch)
     sides = {"ours": [], "default": [], "channels_last": []}
@@ -78,10 +101,13 @@ def compare(bench, model, batch, threads, rounds):
     peak = {side: max(value[1] for value in values) for side, values in sides.items()}
     ratios = [min(default[0], last[0]) / ours[0]
               for ours, default, last in zip(sides["ours"], sides["default"], sides["channels_last"])]
+    arithmetic = batch * (view["forward_flops"] + view["backward_flops"]) / ceiling[0]
+    traffic = least_bytes(view, batch) / ceiling[1]
     memory_ratio = min(peak["default"], peak["channels_last"]) / peak["ours"]
     row = {"model": model, "batch": batch, "threads": threads, "ours_ms": seconds["ours"] * 1e3, "torch_ms": seconds["default"] * 1e3,
            "torch_channels_last_ms": seconds["channels_last"] * 1e3, "ratio": median(ratios), "ratio_min": min(ratios),
            "ratio_max": max(ratios), "ratio_spread": spread(ratios), "memory_ratio": memory_ratio, "ours_peak_bytes": peak["ours"],
+           "arithmetic_ms": arithmetic * 1e3, "traffic_ms": traffic * 1e3, "roofline": max(arithmetic, traffic) / seconds["ours"],
            "goal": goal, "met": median(ratios) >= goal,
            "memory_met": memory_ratio >= MEMORY_GOALS[model] if model in MEMORY_GOALS else None}
     say(f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, PyTorch {row['torch_ms']:.2f} and "
@@ -100,13 +126,19 @@ def main():
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
         bench = Bench(directory)
-        rows = [compare(bench, model, batch, threads, options.rounds)
+        peaks, views = ceilings(bench.data, options.threads)
+        rows = [compare(bench, model, batch, threads, options.rounds, peaks[threads], views[model])
                 for model in options.models for batch in options.batches for threads in options.threads]
         peer = bench.torch("mlp", "default", 32, 1, 1)[2]
-    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory", "goal", "met"],
+    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory",
+           "arithmetic ms", "traffic ms", "roofline", "goal", "met"],
           [[row["model"], row["batch"], row["threads"], f"{row['ours_ms']:.2f}", f"{row['torch_ms']:.2f}",
             f"{row['torch_channels_last_ms']:.2f}", f"{row['ratio']:.2f}", f"{row['ratio_min']:.2f}", f"{row['ratio_max']:.2f}",
-            f"{row['memory_ratio']:.2f}", f"{row['goal']:.1f}", "yes" if row["met"] else "no"] for row in rows])
+            f"{row['memory_ratio']:.2f}", f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]), f"{row['goal']:.1f}", "yes" if row["met"] else "no"] for row in rows])
+    for threads, (flops, rate) in peaks.items():
+        say(f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them")
+    say("arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "
+        "memory at least; roofline: the longer of the two over our step")
     say(f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
         f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}")
     finish("step", rows, torch=peer["version"])
