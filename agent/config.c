@@ -32,7 +32,8 @@ static const struct conf_option option_table[] = {
     {.name = "replica-dir",
      TEXT(replica_directory),
      .value_name = "DIR",
-     .help = "Keep snapshots, own ones and copies for others, as files that survive a restart. Default: in memory."},
+     .help = "Keep snapshots, own ones and copies for others, as files that survive a restart or a power cut. "
+             "Default: in memory."},
     {.name = "name", TEXT(name), .value_name = "NAME", .help = "What people call this device. Default: its host name."},
     {.name = "label",
      .type = CONF_LIST,
@@ -124,21 +125,22 @@ static void default_name(char out[NAME_SIZE])
 }
 
 /* Paths are put behind it: a slash at its end is taken away. */
-static int check_url(const char *option, char *url, struct err *err)
+static int check_url(const char *option, const char *example, char *url, struct err *err)
 {
     const size_t length = strlen(url);
     if (length > 0 && url[length - 1] == '/') {
         url[length - 1] = '\0';
     }
-    return url_form.valid(url) ? 0
-                               : err_set(err, ERR_INVALID, "--%s '%s': expected %s", option, url, url_form.expected);
+    return url_form.valid(url)
+               ? 0
+               : err_set(err, ERR_INVALID, "--%s '%s': expected an address such as %s", option, url, example);
 }
 
 static int check(struct config *config, struct err *err)
 {
-    int rc = check_url("coordinator", config->coordinator, err);
+    int rc = check_url("coordinator", "http://10.0.0.5:7410", config->coordinator, err);
     if (rc == 0 && config->advertise[0] != '\0') {
-        rc = check_url("advertise", config->advertise, err);
+        rc = check_url("advertise", "http://10.0.0.5:7411", config->advertise, err);
     }
     rc = rc ? rc : address_parse(config->listen_text, &config->listen, err);
     rc = rc ? rc : address_check(&config->listen, config->insecure, err);

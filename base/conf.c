@@ -60,7 +60,7 @@ static int find_option(const struct conf_program *program, const char *name, con
     if (nearest) {
         return err_set(err, ERR_INVALID, "unknown option '%s'; did you mean '%s'?", name, nearest);
     }
-    return err_set(err, ERR_INVALID, "unknown option '%s'", name);
+    return err_set(err, ERR_INVALID, "unknown option '%s' (see --help)", name);
 }
 
 static int append_item(struct conf_list *list, const char *value, bool copy, struct err *err)
@@ -240,7 +240,7 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
     char name[64];
     int size = snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - text) - 2 : (int)sizeof(name), text + 2);
     if (size < 0 || (size_t)size >= sizeof(name)) {
-        return err_set(err, ERR_INVALID, "unknown option '%s'", text);
+        return err_set(err, ERR_INVALID, "unknown option '%s' (see --help)", text);
     }
     struct word word;
     int rc = find_option(program, name, &word.option, err);
@@ -331,8 +331,10 @@ int conf_parse(const struct conf_program *program, int argc, char **argv, void *
         return rc;
     }
     if (positional->count < program->positional_min || positional->count > program->positional_max) {
-        return err_set(err, ERR_INVALID, "%zu argument%s given; usage: %s [OPTION...]%s%s", positional->count,
-                       positional->count == 1 ? "" : "s", program->name, program->usage[0] ? " " : "", program->usage);
+        const char *other = program->other_usage;
+        return err_set(err, ERR_INVALID, "%zu argument%s given; usage: %s [OPTION...]%s%s%s%s%s%s", positional->count,
+                       positional->count == 1 ? "" : "s", program->name, program->usage[0] ? " " : "", program->usage,
+                       other ? " or " : "", other ? program->name : "", other ? " " : "", other ? other : "");
     }
     return 0;
 }

@@ -171,7 +171,7 @@ static void mistakes_name_the_option_and_what_is_expected(void **state)
                   "unknown option 'sate-dir'; did you mean 'state-dir'?");
     check_refused((const char *const[]){"--verson", NULL}, ERR_INVALID,
                   "unknown option 'verson'; did you mean 'version'?");
-    check_refused((const char *const[]){"--zzz", NULL}, ERR_INVALID, "unknown option 'zzz'");
+    check_refused((const char *const[]){"--zzz", NULL}, ERR_INVALID, "unknown option 'zzz' (see --help)");
     check_refused((const char *const[]){"-p", NULL}, ERR_INVALID, "unknown option '-p'; options are written --name");
     check_refused((const char *const[]){"--port", NULL}, ERR_INVALID, "option '--port' needs a value (N)");
     check_refused((const char *const[]){"--state-dir", "--insecure", NULL}, ERR_INVALID,
@@ -183,7 +183,7 @@ static void mistakes_name_the_option_and_what_is_expected(void **state)
     check_refused((const char *const[]){"--state-dir=1234567890123456", NULL}, ERR_LIMIT,
                   "--state-dir: longer than 15 bytes");
     check_refused((const char *const[]){"a", "b", "c", "d", NULL}, ERR_INVALID,
-                  "4 arguments given; usage: paceline-test [OPTION...] [FILE...]");
+                  "4 arguments given; usage: paceline-test [OPTION...] [FILE...] or paceline-test again FILE");
 }
 
 static void a_list_is_bounded(void **state)
