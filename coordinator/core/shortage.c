@@ -76,7 +76,8 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
 }
 
-static void some_are_free(const struct fleet *fleet, size_t wanted, size_t there, char *out, size_t size)
+/* Those that are there, and why there are no more. */
+static void some_are_free(const struct fleet *fleet, const char *there, char *out, size_t size)
 {
     const struct {
         size_t count;
@@ -95,25 +96,48 @@ static void some_are_free(const struct fleet *fleet, size_t wanted, size_t there
             length += strlen(list + length);
         }
     }
-    text_set(out, size, "%zu of %zu are there and free%s%.150s%s", there, wanted, length > 0 ? " (" : "", list,
-             length > 0 ? ")" : "");
+    text_set(out, size, "%s%s%.150s%s", there, length > 0 ? " (" : "", list, length > 0 ? ")" : "");
+}
+
+static void describe(const struct core *core, const struct placement_request *request, const char *there, char *out,
+                     size_t size)
+{
+    const struct fleet fleet = count_fleet(core, request);
+    if (fleet.online == 0) {
+        text_set(out, size, "no %sdevice is online", request->without.count > 0 ? "other " : "");
+    } else if (fleet.fit == 0) {
+        nobody_fits(core, request, fleet.online, out, size);
+    } else if (fleet.busy == fleet.fit) {
+        text_set(out, size, fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy", fleet.fit);
+    } else {
+        some_are_free(&fleet, there, out, size);
+    }
+}
+
+/* The answer to "what if these were gone": it is about the others. */
+static int shortage_without(const struct core *core, const struct placement_request *request, size_t wanted,
+                            size_t there, struct err *err)
+{
+    char who[32] = "this device", why[MESSAGE_SIZE], free[64];
+    size_t left_out = request->without.count;
+    if (left_out > 1) {
+        text_set(who, sizeof(who), "these %zu devices", left_out);
+    }
+    text_set(free, sizeof(free), "%zu %s free", there, there == 1 ? "is" : "are");
+    describe(core, request, free, why, sizeof(why));
+    return err_set(err, ERR_STATE, "without %s the job would wait for %zu more: it needs %zu (%s), %.180s", who,
+                   wanted - there, wanted, (int64_t)wanted == request->spec->devices_min ? "devices.min" : "cuts", why);
 }
 
 int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
              struct err *err)
 {
-    char why[MESSAGE_SIZE];
-    const struct fleet fleet = count_fleet(core, request);
+    char why[MESSAGE_SIZE], free[64];
     size_t missing = wanted - there;
-    if (fleet.online == 0) {
-        text_set(why, sizeof(why), "no device is online");
-    } else if (fleet.fit == 0) {
-        nobody_fits(core, request, fleet.online, why, sizeof(why));
-    } else if (fleet.busy == fleet.fit) {
-        text_set(why, sizeof(why), fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy",
-                 fleet.fit);
-    } else {
-        some_are_free(&fleet, wanted, there, why, sizeof(why));
+    if (request->without.count > 0) {
+        return shortage_without(core, request, wanted, there, err);
     }
+    text_set(free, sizeof(free), "%zu of %zu are there and free", there, wanted);
+    describe(core, request, free, why, sizeof(why));
     return err_set(err, ERR_STATE, "waits for %zu more device%s: %.210s", missing, missing == 1 ? "" : "s", why);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "base/parse.h"
 #include "coordinator/objects.h"
 #include "schema/wire.h"
@@ -85,6 +86,26 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
     send_problem(exchange, code, detail, NULL);
+}
+
+/* What people try first is often a name, or an id of something else: say where the ids are. */
+void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id)
+{
+    static const struct {
+        enum problem_code code;
+        const char *what, *where;
+    } table[] = {
+        {PROBLEM_UNKNOWN_DEVICE, "device", "/v1/devices"},
+        {PROBLEM_UNKNOWN_JOB, "job", "/v1/jobs"},
+        {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint", "/v1/jobs/{id}/checkpoints"},
+        {PROBLEM_UNKNOWN_INCIDENT, "incident", "/v1/incidents"},
+    };
+    size_t at = 0;
+    while (table[at].code != code) {
+        at++;
+        ASSERT(at < sizeof table / sizeof table[0]);
+    }
+    answer_problem(exchange, code, "no %s '%.40s'; ids are in GET %s", table[at].what, id, table[at].where);
 }
 
 void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text)

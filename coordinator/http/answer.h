@@ -19,7 +19,9 @@ void answer_kind(struct http_exchange *exchange, enum object_kind kind, const vo
 void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value);
 
 void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
-/* The same with a text as the core makes it: one about a field begins with its JSON pointer ("/cuts: ..."). */
+/* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed. */
+void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
+/* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer ("/cuts: ..."). */
 void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text);
 /* invalid_fields with every fault. */
 void answer_faults(struct http_exchange *exchange, const struct record_faults *faults);

@@ -23,18 +23,12 @@ void serve_devices(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
-/* A device's name is no id: say where those are. */
-static void answer_unknown(struct http_exchange *exchange, const char *id)
-{
-    answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; ids are in GET /v1/devices", id);
-}
-
 static bool look_at_device(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     const struct device *device = core_device(coordinator->core, id);
     if (!device) {
-        answer_unknown(exchange, id);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_DEVICE, id);
         return true;
     }
     if (device->revision <= after && !last) {
@@ -63,7 +57,7 @@ static void device_verb(struct coordinator *coordinator, struct http_exchange *e
         return;
     }
     if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {
-        answer_unknown(exchange, text);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_DEVICE, text);
         return;
     }
     memcpy(id->text, text, strlen(text) + 1);

@@ -61,24 +61,24 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
     }
 }
 
-/* Turn the model's name or description into a catalog entry and check what depends on it. */
-static int resolve_model(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
-                         struct err *err)
+/* The description of a model that is given by name; gives ownership. */
+static int find_model(struct coordinator *coordinator, const char *name, struct record_faults *faults, json_t **out,
+                      struct err *err)
+{
+    int code = describe_named(coordinator, name, out, err);
+    if (code == ERR_NOT_FOUND) {
+        record_fault(faults, "/model/name", "%s", err->text);
+        return ERR_INVALID;
+    }
+    return code;
+}
+
+/* Turn the model's description, its own or that of its name, into a catalog entry and check what depends on it. */
+static int resolve_model(struct coordinator *coordinator, struct submission *submission, const json_t *named,
+                         struct record_faults *faults, struct err *err)
 {
     struct job_spec *spec = &submission->spec;
-    json_auto_t *named = NULL;
-    const json_t *description = spec->model.description;
-    if (!description) {
-        int code = describe_named(coordinator, spec->model.name, &named, err);
-        if (code == ERR_NOT_FOUND) {
-            record_fault(faults, "/model/name", "%s", err->text);
-            return ERR_INVALID;
-        }
-        if (code) {
-            return code;
-        }
-        description = named;
-    }
+    const json_t *description = named ? named : spec->model.description;
     struct record_faults inner = {0};
     int code = catalog_resolve(coordinator->catalog, description, &submission->fit, &submission->model, &inner, err);
     for (size_t index = 0; index < inner.count; index++) {
@@ -102,11 +102,15 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
     int code = job_spec_check(&submission->spec, faults, err);
     resolve_data(coordinator, submission, faults);
     const struct job_model *model = &submission->spec.model;
-    bool no_model = !model->name[0] && !model->description; /* a fault already */
-    if (no_model || !submission->data.train_sha256[0]) {
-        return code ? code : ERR_INVALID; /* a model cannot be fitted to an unknown data set */
+    json_auto_t *named = NULL;
+    if (!model->name[0] && !model->description) {
+        return code ? code : ERR_INVALID; /* a fault already */
     }
-    int model_code = resolve_model(coordinator, submission, faults, err);
+    int model_code = model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
+    if (!model_code && !submission->data.train_sha256[0]) {
+        model_code = ERR_INVALID; /* a model cannot be fitted to an unknown data set */
+    }
+    model_code = model_code ? model_code : resolve_model(coordinator, submission, named, faults, err);
     code = code ? code : model_code;
     return code || faults->count == 0 ? code : ERR_INVALID;
 }
@@ -206,7 +210,7 @@ void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
     int code = state_get(coordinator->state, table, id, copy_row, &copy, &copy.err);
     code = code ? code : copy.code;
     if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, unknown, "%s: '%.40s'", problem_kinds[unknown].title, id);
+        answer_unknown(exchange, unknown, id);
     } else if (code) {
         answer_err(exchange, &copy.err);
     } else {
@@ -250,7 +254,7 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
     int code =
         core_job(coordinator->core, id) ? 0 : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
     if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
     } else if (code) {
         answer_err(exchange, &err);
     }
@@ -287,7 +291,7 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     struct err err = {0};
     int code = state_get(coordinator->state, STATE_JOBS, id, read_ending, &ending, &err);
     if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
     } else if (code) {
         answer_err(exchange, &err);
     } else {
@@ -309,7 +313,7 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
         return;
     }
     if (!id_valid(id, "job_")) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB, "no job '%.40s'", id);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
         return;
     }
     memcpy(event.job_verb.job.text, id, strlen(id) + 1);

@@ -89,7 +89,7 @@ void serve_plan(void *context, struct http_exchange *exchange)
         return;
     }
     if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation, &search.err)) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "generation %s", search.err.text);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "generation: %s", search.err.text);
         return;
     }
     const struct plan *live = core_job_plan(coordinator->core, id);
@@ -134,7 +134,7 @@ static bool find_checkpoint(struct coordinator *coordinator, struct http_exchang
     int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, &row.err);
     code = code ? code : row.code;
     if (code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_CHECKPOINT, "no checkpoint '%.40s'", id);
+        answer_unknown(exchange, PROBLEM_UNKNOWN_CHECKPOINT, id);
     } else if (code) {
         answer_err(exchange, &row.err);
     }

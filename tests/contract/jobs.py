@@ -29,6 +29,8 @@ def test_bad_jobs_are_refused_field_by_field():
         must({fault["pointer"] for fault in both.json["errors"]} == {"/batch", "/epoch", "/dataset/train"}, f"{both.json}")
         api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
         api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
+        both = api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}, "dataset": {"train": "no"}}, code="invalid_fields")
+        must({fault["pointer"] for fault in both.json["errors"]} == {"/model/name", "/dataset/train"}, f"{both.json}")
         api.problem("POST", "/v1/jobs", {**JOB, "dataset": {**JOB["dataset"], "test": "no"}}, code="invalid_fields", words=("/test",))
         api.problem("POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",))
         api.problem("POST", "/v1/jobs", {**JOB, "devices": {"min": 9, "max": 9}}, code="invalid_fields", words=("/devices/min", "units"))
@@ -89,7 +91,7 @@ def test_a_job_is_waited_for():
         for poll in polls:
             poll.join(30)
         must([job["state"] for job in seen] == ["paused"] * 5, f"{seen}")
-        api.problem("GET", "/v1/jobs/job_nothing", code="unknown_job")
+        api.problem("GET", "/v1/jobs/job_nothing", code="unknown_job", words=("no job 'job_nothing'; ids are in GET /v1/jobs",))
         api.problem("GET", "/v1/jobs/job_nothing?after=3&wait=60", code="unknown_job")
 
 
@@ -191,8 +193,9 @@ def test_a_job_that_ends_leaves_plans_numbers_and_a_model():
         plans = api.get(f"{path}/plans")["items"]
         must(len(plans) == 1 and plans[0]["state"] == "done" and plans[0]["last_version"] == 4, f"{plans}")
         must(api.get(f"{path}/plans/1") == plans[0], "the plan by its generation")
-        for generation in ("2", "0", "-1", "x", "99999999999999999999"):
-            api.problem("GET", f"{path}/plans/{generation}", code="unknown_plan")
+        api.problem("GET", f"{path}/plans/2", code="unknown_plan")
+        for generation in ("0", "-1", "x", "99999999999999999999"):
+            api.problem("GET", f"{path}/plans/{generation}", code="invalid_parameter", words=("generation", generation))
         checkpoints = api.get(f"{path}/checkpoints")["items"]
         must([item["id"] for item in checkpoints] == [done["checkpoint"]] and checkpoints[0]["version"] == 4, f"{checkpoints}")
         must(api.get(f"/v1/checkpoints/{done['checkpoint']}") == checkpoints[0], "the checkpoint by its id")

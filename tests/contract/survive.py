@@ -313,7 +313,8 @@ def test_a_plan_without_some_devices_is_asked_for():
         whole = api.request("POST", "/v1/plans", {"job": job["id"]}, expect=200).json
         must(whole["plan"]["stages"], f"{whole}")
         must(api.job(job) == before, "a question changes nothing")
-        api.problem("POST", "/v1/plans", {"job": job["id"], "without": [agent.id for agent in agents]}, code="not_enough_devices")
+        api.problem("POST", "/v1/plans", {"job": job["id"], "without": [agent.id for agent in agents]}, code="not_enough_devices",
+                    words=(f"without these {len(agents)} devices the job would wait",))
         check_bad_questions(api, ask)
         api.verb(job, "cancel")
         api.problem("POST", "/v1/plans", ask, code="wrong_state", words=("was cancelled",))

@@ -111,7 +111,8 @@ static void a_question_without_an_answer_says_why(void **state)
     struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
-    assert_string_equal(world->text, "waits for 1 more device: 2 of 3 are there and free");
+    assert_string_equal(world->text,
+                        "without this device the job would wait for 1 more: it needs 3 (devices.min), 2 are free");
     struct replicas *replicas = replicas_of(world, id);
     assert_false(replicas->single[0].can_continue);
     free(replicas);
