@@ -32,7 +32,8 @@ static const struct conf_program program = {
     .name = "paceline",
     .summary = "Ask a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 wrong usage, 3 the job "
                "that was\n"
-               "waited for did not succeed.",
+               "waited for did not succeed. A watch whose coordinator does not answer any more asks again for 5 "
+               "minutes.",
     .usage = "job submit FILE.json | job get ID | job watch ID",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),

@@ -18,6 +18,8 @@
 /* A coordinator that is away: how often it is asked again, and for how long. */
 #define AWAY_PAUSE_MS 500
 #define AWAY_MINUTES 5
+/* Between two lines that tell of progress alone. */
+#define PROGRESS_MS 1000
 
 static int check_id(const char *id, struct err *err)
 {
@@ -126,6 +128,11 @@ struct screen {
     FILE *out;
     bool terminal;
     char last[LINE_MAX_BYTES];
+    int64_t shown_ms;           /* when that was; 0: nothing is there */
+    int state;                  /* of the job, in that line */
+    char message[MESSAGE_SIZE]; /* likewise */
+    int64_t generation;         /* the newest one that is known to run */
+    bool late;                  /* there is progress that is not shown yet */
 };
 
 static void screen_show(struct screen *screen, const char *line)
@@ -146,66 +153,124 @@ static void screen_show(struct screen *screen, const char *line)
     (void)fflush(screen->out);
 }
 
+/* Take the line that is written over away. */
 static void screen_end(struct screen *screen)
 {
     if (screen->terminal && screen->last[0] != '\0') {
         (void)fputs("\r\033[K", screen->out);
     }
+    screen->last[0] = '\0';
+    screen->shown_ms = 0;
 }
 
-/* The job as it is, or once its revision is above `after` (-1: at once). */
-static int read_job(struct api *api, const char *id, int64_t after, struct job *out, struct err *err)
+/* A line that stays. */
+static void screen_say(struct screen *screen, const char *line)
+{
+    screen_end(screen);
+    fprintf(screen->out, "%s\n", line);
+    (void)fflush(screen->out);
+}
+
+/* Whether only the numbers of the job differ from what was shown a moment ago. */
+static bool too_soon(const struct screen *screen, const struct job *job)
+{
+    return screen->shown_ms != 0 && clock_now_ms() - screen->shown_ms < PROGRESS_MS &&
+           (int)job->state == screen->state && strcmp(job->message, screen->message) == 0;
+}
+
+/* The job as it is, or once its revision is above `after` (-1: at once), at the latest after wait_seconds. */
+static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds, struct job *out, struct err *err)
 {
     char path[API_PATH_SIZE];
     path_of(path, id);
     if (after >= 0) {
         size_t used = strlen(path);
-        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after, WAIT_SECONDS);
+        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after, wait_seconds);
     }
-    int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? WAIT_SECONDS : 0, err);
+    int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? wait_seconds : 0, err);
     return rc ? rc : api_read(api, &job_record, out, err);
 }
 
-/* One look: read the job (as read_job) and show it, its end as a line that stays. */
-static int look(struct api *api, const char *id, int64_t after, struct screen *screen, struct progress_shares *shares,
-                struct job *job, struct err *err)
+static void show(const struct job *job, const struct progress_shares *shares, struct screen *screen)
 {
     char line[LINE_MAX_BYTES];
-    int rc = read_job(api, id, after, job, err);
-    if (!rc && job_state_ended(job->state)) {
-        screen_end(screen);
+    /* The first one has no story. */
+    if (job->state == JOB_RUNNING && job->generation > 1 && job->generation != screen->generation) {
+        screen->generation = job->generation;
+        progress_news(job, line, sizeof(line));
+        screen_say(screen, line);
+    }
+    screen->late = too_soon(screen, job);
+    if (screen->late) {
+        return;
+    }
+    progress_line(job, shares, line, sizeof(line));
+    screen_show(screen, line);
+    screen->shown_ms = clock_now_ms();
+    screen->state = (int)job->state;
+    memcpy(screen->message, job->message, MESSAGE_SIZE);
+}
+
+/* A watch under way. */
+struct watch {
+    struct api *api;
+    const char *id;
+    struct screen screen;
+    struct progress_shares shares;
+    FILE *complaints;
+    int64_t away_since; /* when the coordinator went away; 0: it is there */
+};
+
+static void say_back(struct watch *watch)
+{
+    if (watch->away_since != 0) {
+        watch->away_since = 0;
+        fprintf(watch->complaints, "paceline: %s answers again\n", watch->api->server);
+        (void)fflush(watch->complaints);
+    }
+}
+
+/* One look: read the job (as read_job) and show it, its end as a line that stays. */
+static int look(struct watch *watch, int64_t after, struct job *job, struct err *err)
+{
+    struct screen *screen = &watch->screen;
+    char line[LINE_MAX_BYTES];
+    int rc = read_job(watch->api, watch->id, after, screen->late ? PROGRESS_MS / 1000 : WAIT_SECONDS, job, err);
+    if (rc) {
+        return rc;
+    }
+    say_back(watch);
+    if (job_state_ended(job->state)) {
         progress_end(job, line, sizeof(line));
-        fprintf(screen->out, "%s\n", line);
+        screen_say(screen, line);
         return 0;
     }
-    if (!rc && job->generation > 0 && job->generation != shares->generation) {
-        rc = read_shares(api, job, shares, err);
+    if (job->generation > 0 && job->generation != watch->shares.generation) {
+        rc = read_shares(watch->api, job, &watch->shares, err);
     }
     if (!rc) {
-        progress_line(job, shares, line, sizeof(line));
-        screen_show(screen, line);
+        show(job, &watch->shares, screen);
     }
     return rc;
 }
 
-/* Whether a failed look is worth another; then a moment has passed. *since: when the coordinator went away, 0 while it
- * is there. */
-static bool try_again(const struct api *api, int rc, int64_t *since, struct screen *screen, FILE *complaints)
+/* Whether a failed look is worth another; then a moment has passed. */
+static bool try_again(struct watch *watch, int rc)
 {
     int64_t now = clock_now_ms();
-    if (!api->answered || (rc != ERR_NETWORK && rc != ERR_TIMEOUT && rc != ERR_STATE)) {
+    struct screen *screen = &watch->screen;
+    if (!watch->api->answered || (rc != ERR_NETWORK && rc != ERR_TIMEOUT && rc != ERR_STATE)) {
         return false;
     }
-    if (*since == 0) {
-        *since = now;
+    if (watch->away_since == 0) {
+        watch->away_since = now;
         screen_end(screen);
         (void)fflush(screen->out);
-        screen->last[0] = '\0';
-        fprintf(complaints, "paceline: %s does not answer any more; asking again for %d minutes\n", api->server,
-                AWAY_MINUTES);
-        (void)fflush(complaints);
+        fprintf(watch->complaints, "paceline: %s does not answer any more; asking again for %d minutes\n",
+                watch->api->server, AWAY_MINUTES);
+        (void)fflush(watch->complaints);
     }
-    if (now - *since > (int64_t)AWAY_MINUTES * 60000) {
+    if (now - watch->away_since > (int64_t)AWAY_MINUTES * 60000) {
         return false;
     }
     /* Nothing more to do for a reader that has closed its end of the pipe. */
@@ -216,24 +281,21 @@ static bool try_again(const struct api *api, int rc, int64_t *since, struct scre
 int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded, struct err *err)
 {
     int rc = check_id(id, err);
-    struct progress_shares shares = {0};
-    struct screen screen = {.out = out, .terminal = isatty(fileno(out)) == 1};
-    int64_t away_since = 0;
+    struct watch watch = {
+        .api = api, .id = id, .screen = {.out = out, .terminal = isatty(fileno(out)) == 1}, .complaints = complaints};
     for (int64_t after = -1; !rc;) {
         AUTO(job_release) struct job job = {0};
-        rc = look(api, id, after, &screen, &shares, &job, err);
+        rc = look(&watch, after, &job, err);
         if (!rc && job_state_ended(job.state)) {
             *succeeded = job.state == JOB_SUCCEEDED;
             return 0;
         }
         /* One that is back is asked for what there is, not for news. */
         after = rc ? -1 : job.revision;
-        if (!rc) {
-            away_since = 0;
-        } else if (try_again(api, rc, &away_since, &screen, complaints)) {
+        if (rc && try_again(&watch, rc)) {
             rc = 0;
         }
     }
-    screen_end(&screen);
+    screen_end(&watch.screen);
     return rc;
 }

@@ -87,6 +87,14 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
     end(&line);
 }
 
+void progress_news(const struct job *job, char *out, size_t size)
+{
+    struct line line = {.text = out, .size = size};
+    add(&line, "%s  step %" PRId64 "/%" PRId64 "  (%s)", job_state_names[job->state], job->progress.step,
+        job->progress.steps, job->message);
+    end(&line);
+}
+
 void progress_end(const struct job *job, char *out, size_t size)
 {
     struct line line = {.text = out, .size = size};

@@ -20,6 +20,9 @@ struct progress_shares {
 /* "running  step 46/93  epoch 1  loss 0.4213  1234 samples/s  ETA 0:12  units kitchen 2/5, board1 3/5"; what is not
  * known yet is left out, and a loss before the first step is done. Cut with "..." when it does not fit. */
 void progress_line(const struct job *job, const struct progress_shares *shares, char *out, size_t size);
+/* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on 2 devices; device
+ * 'board1' was lost, 49 steps are made again from step 650)" */
+void progress_news(const struct job *job, char *out, size_t size);
 /* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
 void progress_end(const struct job *job, char *out, size_t size);
 

@@ -19,6 +19,7 @@
 #include "tests/unit/net/serve.h"
 
 #define ID "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
+#define NEWS 20
 
 /* A coordinator that tells what it was given to tell. Its answers are the examples of schema/. */
 struct fixture {
@@ -27,6 +28,7 @@ struct fixture {
     _Atomic(const char *) end_state; /* of the second answer about the job */
     atomic_bool refuses;
     atomic_bool rubbish;
+    atomic_int news;   /* so many answers about the running job before it ends */
     atomic_int gets;   /* of the job */
     atomic_int starts; /* of calls that carried an Idempotency-Key and the right type */
     char *out, *complaints;
@@ -55,6 +57,28 @@ static void post_job(void *context, struct http_exchange *exchange)
     }
 }
 
+/* The running job in quick progress; after half of the news it recovers, then it runs as generation 2. */
+static void answer_news(struct http_exchange *exchange, struct fixture *f, const char *after)
+{
+    json_t *job = NULL;
+    int left = f->news--;
+    ASSERT(json_parse(f->running.data, f->running.size, &job, NULL) == 0);
+    ASSERT(json_object_set_new(job, "revision", json_integer(after ? strtoll(after, NULL, 10) + 1 : 1)) == 0);
+    ASSERT(json_object_set_new(json_object_get(job, "progress"), "step", json_integer(90 - left)) == 0);
+    ASSERT(json_object_set_new(job, "generation", json_integer(left > NEWS / 2 ? 1 : 2)) == 0);
+    if (left <= NEWS / 2) {
+        bool recovers = left == NEWS / 2;
+        const char *message = recovers ? "prepares generation 2" : "runs generation 2; device 'a' was lost";
+        ASSERT(json_object_set_new(job, "state", json_string(recovers ? "recovering" : "running")) == 0);
+        ASSERT(json_object_set_new(job, "message", json_string(message)) == 0);
+    }
+    char *text = json_dumps(job, 0);
+    ASSERT(text);
+    http_reply(exchange, 200, "application/json", text, strlen(text));
+    free(text);
+    json_decref(job);
+}
+
 /* First the running job, then, once asked for news of revision 31, the ended one. */
 static void get_job(void *context, struct http_exchange *exchange)
 {
@@ -64,10 +88,13 @@ static void get_job(void *context, struct http_exchange *exchange)
     f->gets++;
     if (f->rubbish) {
         http_reply(exchange, 200, "text/html", "<html>", 6);
+    } else if (f->news > 0) {
+        answer_news(exchange, f, after);
     } else if (!after) {
         answer(exchange, 200, "application/json", &f->running);
     } else {
-        ASSERT(strcmp(after, "31") == 0 && wait && strcmp(wait, "30") == 0);
+        bool quick = strcmp(after, "31") != 0; /* progress that is not shown yet is not left for long */
+        ASSERT(wait && strcmp(wait, quick ? "1" : "30") == 0);
         json_t *job = NULL;
         ASSERT(json_parse(f->ended.data, f->ended.size, &job, NULL) == 0);
         ASSERT(json_object_set_new(job, "state", json_string(f->end_state)) == 0);
@@ -82,7 +109,8 @@ static void get_job(void *context, struct http_exchange *exchange)
 static void get_plan(void *context, struct http_exchange *exchange)
 {
     struct fixture *f = context;
-    ASSERT(strcmp(http_param(exchange, "generation"), "1") == 0);
+    const char *generation = http_param(exchange, "generation");
+    ASSERT(strcmp(generation, "1") == 0 || strcmp(generation, "2") == 0);
     answer(exchange, 200, "application/json", &f->plan);
 }
 
@@ -254,6 +282,25 @@ static void a_job_that_did_not_succeed_is_a_status_of_its_own(void **state)
     assert_holds(f->out, "\ncancelled");
 }
 
+/* Progress is told once a second, what happens to the job at once. */
+static void quick_progress_floods_nobody(void **state)
+{
+    struct fixture *f = *state;
+    f->news = NEWS;
+    assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_OK);
+    assert_int_equal(f->gets, NEWS + 1);
+    assert_holds(f->out, "running  step 70/93  epoch 1");
+    assert_holds(f->out, "\nrecovering  step 80/93");
+    assert_holds(f->out, "\nrunning  step 81/93  (runs generation 2; device 'a' was lost)\nrunning  step 81/93  epoch");
+    assert_holds(f->out, "\nsucceeded: ");
+    size_t lines = 0;
+    for (const char *at = f->out; (at = strchr(at, '\n')); at++) {
+        lines++;
+    }
+    /* Five, and a few more on a machine that is busy for seconds. */
+    assert_true(lines >= 5 && lines < NEWS);
+}
+
 static void on_a_terminal_the_line_is_written_over(void **state)
 {
     struct fixture *f = *state;
@@ -341,9 +388,10 @@ static void a_watch_outlives_a_restart_of_the_coordinator(void **state)
     assert_int_equal(restart.calls, 5);
     assert_holds(f->out, "running  step 46/93");
     assert_holds(f->out, "\nsucceeded: ");
-    char expected[200];
-    (void)snprintf(expected, sizeof(expected), "paceline: %s does not answer any more; asking again for 5 minutes\n",
-                   server);
+    char expected[300];
+    (void)snprintf(expected, sizeof(expected),
+                   "paceline: %s does not answer any more; asking again for 5 minutes\npaceline: %s answers again\n",
+                   server, server);
     assert_string_equal(f->complaints, expected);
     close(restart.listener);
     for (size_t i = 0; i < sizeof(restart.job) / sizeof(restart.job[0]); i++) {
@@ -426,6 +474,7 @@ int main(void)
         TEST(get_writes_the_job_as_json),
         TEST(watch_shows_who_does_what_until_the_end),
         TEST(a_job_that_did_not_succeed_is_a_status_of_its_own),
+        TEST(quick_progress_floods_nobody),
         TEST(on_a_terminal_the_line_is_written_over),
         TEST(a_watch_outlives_a_restart_of_the_coordinator),
         TEST(answers_that_no_coordinator_gives_are_told),

@@ -31,6 +31,19 @@ static void a_running_job_shows_all_that_is_known(void **state)
     assert_holds(line, "  accuracy 0.8512  9.9 samples/s  ETA 2:02:05  ");
 }
 
+static void a_new_generation_tells_its_story(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_RUNNING,
+                      .message = "runs generation 2 on 2 devices; device 'board1' was lost, 49 steps are made again "
+                                 "from step 650",
+                      .progress = {.step = 650, .steps = 1860}};
+    char line[256];
+    progress_news(&job, line, sizeof(line));
+    assert_string_equal(line, "running  step 650/1860  (runs generation 2 on 2 devices; device 'board1' was lost, 49 "
+                              "steps are made again from step 650)");
+}
+
 static void what_is_not_known_is_left_out(void **state)
 {
     (void)state;
@@ -89,11 +102,9 @@ static void the_end_says_how_and_where(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_running_job_shows_all_that_is_known),
-        cmocka_unit_test(what_is_not_known_is_left_out),
-        cmocka_unit_test(a_line_that_does_not_fit_is_cut),
-        cmocka_unit_test(nothing_of_the_server_steers_a_terminal),
-        cmocka_unit_test(the_end_says_how_and_where),
+        cmocka_unit_test(a_running_job_shows_all_that_is_known),   cmocka_unit_test(a_new_generation_tells_its_story),
+        cmocka_unit_test(what_is_not_known_is_left_out),           cmocka_unit_test(a_line_that_does_not_fit_is_cut),
+        cmocka_unit_test(nothing_of_the_server_steers_a_terminal), cmocka_unit_test(the_end_says_how_and_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
