@@ -18,9 +18,10 @@ port=${QUICKSTART_PORT:-7410}
 server=http://127.0.0.1:$port
 slowdowns=(1 2 4) # of the three agents: the second computes at half speed, the third at a quarter
 bin=build/release/bin
-processes=()
-agents=() # their pids, by index
-victim=1  # the agent that is killed in the middle
+coordinator= # its pid
+watch=       # that of the progress line
+agents=()    # theirs, by index
+victim=1     # the agent that is killed in the middle; another one if the plan has no work for it
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 show() { printf '  $ %s\n' "$*"; }
@@ -31,10 +32,10 @@ fail() {
 
 stop_all() {
     local process
-    for process in "${processes[@]}"; do
+    for process in $watch "${agents[@]}" $coordinator; do
         kill "$process" 2>/dev/null || true
     done
-    for process in "${processes[@]}"; do
+    for process in $watch "${agents[@]}" $coordinator; do
         wait "$process" 2>/dev/null || true
     done
 }
@@ -44,7 +45,6 @@ start_agent() { # INDEX
     "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 --state-dir "$directory/board$1" \
         --name "board$1" --slowdown "${slowdowns[$1]}" --threads 1 2>>"$directory/board$1.log" &
     agents[$1]=$!
-    processes+=($!)
 }
 
 # The value of a JSON member, from standard input.
@@ -54,7 +54,9 @@ for key in sys.argv[1].split("."):
     value = value[int(key)] if isinstance(value, list) else value[key]
 print("" if value is None else value)' "$1"; }
 
-# Until the Python expression holds for the job, `value`; at most ten minutes.
+ended() { [[ $(member state <"$directory/watched.json") =~ ^(succeeded|failed|cancelled)$ ]]; }
+
+# Until the Python expression holds for the job, `value`, or it has ended; at most ten minutes.
 wait_until() { # EXPRESSION
     local revision=0 deadline=$((SECONDS + 600))
     while [ $SECONDS -lt $deadline ]; do
@@ -87,9 +89,9 @@ mkdir -p "$directory"
 touch "$directory/quickstart" # this directory may be emptied by the next one
 show "paceline-coordinator --listen 127.0.0.1:$port --state-dir $directory/coordinator"
 "$bin/paceline-coordinator" --listen "127.0.0.1:$port" --state-dir "$directory/coordinator" 2>"$directory/coordinator.log" &
-processes+=($!)
+coordinator=$!
 until grep -q event=listening "$directory/coordinator.log"; do
-    kill -0 "${processes[0]}" 2>/dev/null ||
+    kill -0 "$coordinator" 2>/dev/null ||
         { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run; is port $port taken? QUICKSTART_PORT chooses another"; }
     sleep 0.1
 done
@@ -126,23 +128,59 @@ show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # what the line belo
 "$bin/paceline" --server "$server" job watch "$job" &
 watch=$!
 wait_until 'value["progress"]["fraction"] > 0.3'
+curl -sS --fail "$server/v1/devices" >"$directory/devices.json"
+curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
+victim=$(python3 - "$directory" "$victim" <<'END'
+# The wanted one, if the newest plan has work for it; else the device of its last stage.
+import json, sys
+devices, plans = (json.load(open(f"{sys.argv[1]}/{name}.json"))["items"] for name in ("devices", "plans"))
+names = {device["id"]: device["name"] for device in devices}
+newest = max(plans, key=lambda plan: plan["generation"])
+at_work = [names[stage["device"]] for stage in newest["stages"]]
+print((f"board{sys.argv[2]}" if f"board{sys.argv[2]}" in at_work else at_work[-1]).removeprefix("board"))
+END
+)
+generation=$(member generation <"$directory/watched.json")
+ended && fail "the job ended before anything could be killed: give it more epochs"
 say "In the middle of it: kill -9 of board$victim"
 kill -9 "${agents[victim]}"
-wait_until 'value["generation"] > 1 and value["progress"]["fraction"] > 0.5'
-say "The job goes on without it. board$victim comes back: it is taken in again where that makes the job faster"
-start_agent "$victim"
+wait "${agents[victim]}" 2>/dev/null || true
+unset "agents[victim]"
+wait_until "value['generation'] > $generation and value['state'] == 'running' and value['progress']['fraction'] > 0.5"
+if ! ended; then
+    say "The job goes on without it. board$victim comes back: it is taken in again only if that saves more time than the move costs"
+    start_agent "$victim"
+fi
 wait "$watch" || fail "the job did not succeed; see $directory/*.log"
+watch=
 
 say "What the failure cost"
 show "curl $server/v1/jobs/$job/incidents"
-curl -sS --fail "$server/v1/jobs/$job/incidents" | python3 -c 'import json, sys
-for incident in sorted(json.load(sys.stdin)["items"], key=lambda incident: incident["generation_before"]):
-    print("  " + incident["cause"] + " of " + ", ".join(device["name"] for device in incident["devices"]) + ": " +
-          ", ".join("%s %.3f s" % phase for phase in incident["seconds"].items()) + "; " +
-          "%d steps made again" % incident["steps_redone"])'
+curl -sS --fail "$server/v1/jobs/$job/incidents" >"$directory/incidents.json"
+curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
+python3 - "$directory" "board$victim" "$generation" <<'END'
+import json, sys
+directory, name, generation = sys.argv[1], sys.argv[2], int(sys.argv[3])
+devices, incidents, plans = (json.load(open(f"{directory}/{what}.json"))["items"] for what in ("devices", "incidents", "plans"))
+for incident in sorted(incidents, key=lambda incident: incident["generation_before"]):
+    seconds = incident["seconds"]
+    print("  {} of {}: {:.3f} s: {}; {} steps made again".format(
+        incident["cause"], ", ".join(device["name"] for device in incident["devices"]) or "a link", sum(seconds.values()),
+        ", ".join("%s %.3f s" % phase for phase in seconds.items()), incident["steps_redone"]))
+print("  (detect: from its last sign of life; resume: to the first new step)" if incidents else "  nothing: the job had no need of it any more")
+victim = next(device["id"] for device in devices if device["name"] == name)
+again = [plan for plan in plans if plan["generation"] > generation and plan["state"] == "done" and plan["started_at"]
+         and victim in (stage["device"] for stage in plan["stages"])]
+if again:
+    first = min(again, key=lambda plan: plan["generation"])
+    print(f"  {name} worked again from step {first['resume_version']} on (generation {first['generation']})")
+else:
+    print(f"  {name} was not taken in again: that is done only if it saves more than the move costs in the steps that are left")
+END
 
 say "The model"
 show "paceline-agent train $job_file --dataset ... --output $directory/reference.safetensors    # the same job in one process"
+echo "  (about 10 to 20 s)"
 "$bin/paceline-agent" train "$job_file" --output "$directory/reference.safetensors" \
     --dataset "fashion-train=$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" \
     --dataset "fashion-test=$data/t10k-images-idx3-ubyte.gz,$data/t10k-labels-idx1-ubyte.gz" \

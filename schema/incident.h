@@ -47,9 +47,9 @@ struct incident {
     int64_t generation_before; /* that failed first */
     int64_t generation_after;  /* that resumed; 0 before */
     int64_t failures;          /* generations that failed on the way */
-    int64_t step_reached;      /* the furthest step that any stage had applied */
+    int64_t step_reached;      /* the furthest step that was reported */
     int64_t resume_version;
-    int64_t steps_redone; /* step_reached - resume_version */
+    int64_t steps_redone; /* step_reached - resume_version, at least 0 */
     int64_t bytes_moved;  /* state fetched from devices and the center */
     double detect_seconds, decide_seconds, fetch_seconds, rebuild_seconds, resume_seconds;
     int64_t suspected_ms; /* wall time: the last sign of life or progress */
