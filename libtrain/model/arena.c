@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "libtrain/model/op_traits.h"
+#include "libtrain/model/op_workspace.h"
 
 /* A piece of memory that one or more tensors live in, one after the other. */
 struct storage {
@@ -298,43 +299,11 @@ static uint64_t place_workspace(struct planner *planner)
     return peak;
 }
 
-static struct workspace_bytes op_workspace(const struct arena_op *op, size_t N)
-{
-    const struct op *description = op->op;
-    switch (description->type) {
-    case OP_CONV2D: {
-        struct conv2d_shape shape = arena_conv2d_shape(description, N);
-        return conv2d_workspace(&shape);
-    }
-    case OP_BATCH_NORM: return batch_norm_workspace(N * description->out.h * description->out.w, description->out.c);
-    case OP_LAYER_NORM: return layer_norm_workspace(N * description->out.h * description->out.w, description->out.c);
-    case OP_ATTENTION: {
-        struct attention_shape shape = arena_attention_shape(description, N);
-        return attention_workspace(&shape);
-    }
-    case OP_GELU:
-    case OP_SILU:
-    case OP_EMBEDDING:
-    case OP_POSITIONS:
-    case OP_LINEAR:
-    case OP_RELU:
-    case OP_RELU6:
-    case OP_MAX_POOL:
-    case OP_AVG_POOL:
-    case OP_GLOBAL_AVG_POOL:
-    case OP_FLATTEN:
-    case OP_DROPOUT:
-    case OP_ADD:
-    case OP_CONCAT: break;
-    }
-    return (struct workspace_bytes){0};
-}
-
 static void plan_scratch(struct arena *arena)
 {
     struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
     for (size_t g = 0; g < arena->op_count; g++) {
-        struct workspace_bytes bytes = op_workspace(&arena->op[g], arena->micro_batch);
+        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch);
         most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
         most.worker = bytes.worker > most.worker ? bytes.worker : most.worker;
     }
@@ -487,27 +456,4 @@ void arena_free(struct arena **arena)
         free(*arena);
         *arena = NULL;
     }
-}
-
-struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N)
-{
-    return (struct conv2d_shape){.N = N,
-                                 .H = op->in.h,
-                                 .W = op->in.w,
-                                 .C = op->in.c,
-                                 .O = op->out.c,
-                                 .KH = op->kernel.h,
-                                 .KW = op->kernel.w,
-                                 .SH = op->stride.h,
-                                 .SW = op->stride.w,
-                                 .PH = op->padding.h,
-                                 .PW = op->padding.w,
-                                 .G = op->groups,
-                                 .OH = op->out.h,
-                                 .OW = op->out.w};
-}
-
-struct attention_shape arena_attention_shape(const struct op *op, size_t N)
-{
-    return (struct attention_shape){.N = N, .T = op->in.h, .C = op->out.c, .heads = op->heads, .causal = op->causal};
 }

@@ -73,9 +73,4 @@ NODISCARD int arena_new(const struct model *model, size_t first, size_t end, siz
 void arena_free(struct arena **arena);
 #define ARENA_AUTO AUTO(arena_free)
 
-/* The convolution that a CONV2D op is on N samples. */
-struct conv2d_shape arena_conv2d_shape(const struct op *op, size_t N);
-/* The attention that an ATTENTION op is on N samples. */
-struct attention_shape arena_attention_shape(const struct op *op, size_t N);
-
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/size.h"
 
-#define KERNEL 3
+#define KERNEL WINOGRAD_KERNEL
 #define PADDING_MAX (KERNEL - 1)
 #define BLOCK_FLOATS 196608u /* of a block's inputs and outputs: a second-level cache */
 #define BLOCK_TILES_MIN 24u  /* below, the weights are read too often */

@@ -8,6 +8,7 @@
 
 #include "libtrain/model/workspace.h"
 
+#define WINOGRAD_KERNEL 3
 #define WINOGRAD_TILE 4      /* outputs of a tile, in either direction */
 #define WINOGRAD_POINTS 36   /* products of a tile for each pair of channels */
 #define WINOGRAD_CHANNELS 16 /* channels are a multiple of it */

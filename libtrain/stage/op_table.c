@@ -1,5 +1,6 @@
 #include "libtrain/stage/op_table.h"
 
+#include "libtrain/model/op_workspace.h"
 #include "libtrain/ops/activation.h"
 #include "libtrain/ops/attention.h"
 #include "libtrain/ops/batch_norm.h"
@@ -24,13 +25,13 @@ static size_t output_count(const struct op_call *call)
 
 static void forward_conv2d(const struct op_call *call)
 {
-    struct conv2d_shape shape = arena_conv2d_shape(call->op, call->N);
+    struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
     conv2d_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
 }
 
 static void backward_conv2d(const struct op_call *call)
 {
-    struct conv2d_shape shape = arena_conv2d_shape(call->op, call->N);
+    struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
     conv2d_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
                             call->gradient[1]);
     if (call->input_gradient[0]) {
@@ -284,13 +285,13 @@ static void backward_positions(const struct op_call *call)
 
 static void forward_attention(const struct op_call *call)
 {
-    struct attention_shape shape = arena_attention_shape(call->op, call->N);
+    struct attention_shape shape = op_attention_shape(call->op, call->N);
     attention_forward(call->compute, &shape, call->input[0], call->output);
 }
 
 static void backward_attention(const struct op_call *call)
 {
-    struct attention_shape shape = arena_attention_shape(call->op, call->N);
+    struct attention_shape shape = op_attention_shape(call->op, call->N);
     if (call->input_gradient[0]) {
         attention_backward(call->compute, &shape, call->input[0], call->output_gradient, call->input_gradient[0],
                            call->plan->accumulate[0]);

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "libtrain/ops/conv2d.h"
+#include "libtrain/model/op_workspace.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/stage/stage.h"
 
@@ -34,7 +35,7 @@ static void import_tensor(const struct op *op, size_t tensor, const float *from,
     } else if (op->type == OP_LINEAR) {
         linear_import(op->out.c, op->flat_from, from, to);
     } else {
-        struct conv2d_shape shape = arena_conv2d_shape(op, 1);
+        struct conv2d_shape shape = op_conv2d_shape(op, 1);
         conv2d_import(&shape, from, to);
     }
 }
@@ -46,7 +47,7 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
     } else if (op->type == OP_LINEAR) {
         linear_export(op->out.c, op->flat_from, from, to);
     } else {
-        struct conv2d_shape shape = arena_conv2d_shape(op, 1);
+        struct conv2d_shape shape = op_conv2d_shape(op, 1);
         conv2d_export(&shape, from, to);
     }
 }

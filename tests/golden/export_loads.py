@@ -14,29 +14,13 @@ except ImportError:
     print("skipped: no PyTorch (apt-get install python3-torch)")
     sys.exit(77)
 
-from make_fixtures import ROOT, SEED, initialise
+from make_fixtures import ROOT, SEED, ZOO_SHAPES, initialise
 from paceline_torch import Model, read_safetensors
-
-SHAPES = {
-    "mlp": [28, 28, 1],
-    "lenet5": [28, 28, 1],
-    "resnet8": [32, 32, 3],
-    "mobilenetv2": [32, 32, 3],
-    "alexnet-cifar": [32, 32, 3],
-    "vgg11-bn": [32, 32, 3],
-    "vgg16-bn": [32, 32, 3],
-    "resnet18": [32, 32, 3],
-    "resnet50": [64, 64, 3],
-    "googlenet": [64, 64, 3],
-    "mobilenetv2-224": [64, 64, 3],
-    "dscnn-kws": [49, 10, 1],
-    "gpt-mini": [64, 1, 1],
-}
 
 
 def main():
     with tempfile.TemporaryDirectory() as directory:
-        for name, shape in SHAPES.items():
+        for name, shape in ZOO_SHAPES.items():
             path = os.path.join(directory, name + ".safetensors")
             description = os.path.join(ROOT, "libtrain", "zoo", name + ".json")
             size = [str(number) for number in shape]
@@ -51,7 +35,7 @@ def main():
             for key, tensor in read_safetensors(path).items():
                 if not torch.equal(tensor, expected[key]):
                     sys.exit(f"{name}: {key} is not what the rule draws")
-    print(f"{len(SHAPES)} models load and have their initial weights")
+    print(f"{len(ZOO_SHAPES)} models load and have their initial weights")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ except ImportError:
 
 import numpy as np
 
-from make_fixtures import SCALE, SEED, initialise, zoo_description
+from make_fixtures import SCALE, SEED, ZOO_SHAPES, initialise, zoo_description
 from paceline_torch import Model
 
 STEPS = 100
@@ -37,20 +37,8 @@ WINDOW = 10
 LIMIT = 0.02
 CONTROL_SHARE = 3  # of the difference of PyTorch's own two layouts
 
-CASES = {
-    "mlp": [28, 28, 1],
-    "lenet5": [28, 28, 1],
-    "resnet8": [32, 32, 3],
-    "mobilenetv2": [32, 32, 3],
-    "alexnet-cifar": [32, 32, 3],
-    "vgg11-bn": [32, 32, 3],
-    "vgg16-bn": [32, 32, 3],
-    "resnet18": [16, 16, 3],
-    "resnet50": [64, 64, 3],
-    "googlenet": [64, 64, 3],
-    "mobilenetv2-224": [64, 64, 3],
-    "dscnn-kws": [49, 10, 1],
-}
+# gpt-mini reads text: bench/run.sh text
+CASES = {name: shape for name, shape in ZOO_SHAPES.items() if name != "gpt-mini"}
 
 
 def batches(shape):

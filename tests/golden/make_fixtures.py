@@ -33,6 +33,23 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 
 from paceline_torch import Chain, Embedding, Model, Positions, write_safetensors  # noqa: E402
 
+# Inputs on which every model of the zoo is quick; they decide no parameter but those of mlp and lenet5.
+ZOO_SHAPES = {
+    "mlp": [28, 28, 1],
+    "lenet5": [28, 28, 1],
+    "resnet8": [32, 32, 3],
+    "mobilenetv2": [32, 32, 3],
+    "alexnet-cifar": [32, 32, 3],
+    "vgg11-bn": [32, 32, 3],
+    "vgg16-bn": [32, 32, 3],
+    "resnet18": [16, 16, 3],
+    "resnet50": [64, 64, 3],
+    "googlenet": [64, 64, 3],
+    "mobilenetv2-224": [64, 64, 3],
+    "dscnn-kws": [49, 10, 1],
+    "gpt-mini": [64, 1, 1],
+}
+
 SEED = 7
 RATE = 0.05
 MOMENTUM = 0.9

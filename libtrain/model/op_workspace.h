@@ -1,0 +1,17 @@
+/* op_workspace.h: from an op of a description to the shape its kernels take and the scratch they need. Used by the
+ * memory plan and libtrain/stage. Pure; any thread. */
+#ifndef LIBTRAIN_MODEL_OP_WORKSPACE_H
+#define LIBTRAIN_MODEL_OP_WORKSPACE_H
+
+#include "libtrain/model/model.h"
+#include "libtrain/model/workspace.h"
+
+/* The convolution that a CONV2D op is on N samples. */
+struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N);
+/* The attention that an ATTENTION op is on N samples. */
+struct attention_shape op_attention_shape(const struct op *op, size_t N);
+
+/* Scratch of an op of any type on N samples. */
+struct workspace_bytes op_workspace(const struct op *op, size_t N);
+
+#endif
