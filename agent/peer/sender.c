@@ -6,6 +6,7 @@
 
 #include "agent/peer/message.h"
 #include "agent/runtime/thread.h"
+#include "agent/runtime/timing.h"
 #include "base/buf.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
@@ -25,7 +26,8 @@ struct sender {
     struct buf reply;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct link_report link; /* guarded by lock */
+    struct link_report link;       /* guarded by lock; its seconds are filled in when it is taken */
+    struct timing_window transfer; /* guarded by lock */
 };
 
 static void add_link(struct sender *sender, double bytes, double seconds)
@@ -33,10 +35,9 @@ static void add_link(struct sender *sender, double bytes, double seconds)
     (void)pthread_mutex_lock(&sender->lock);
     struct link_report *link = &sender->link;
     link->count++;
-    link->seconds_sum += seconds;
     link->bytes_sum += bytes;
     link->bytes_squared_sum += bytes * bytes;
-    link->bytes_seconds_sum += bytes * seconds;
+    timing_window_add(&sender->transfer, seconds);
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
@@ -212,11 +213,16 @@ void sender_free(struct sender **sender)
     }
 }
 
+/* All tensors of a border have one size but for their headers: a slow one says nothing of sizes. Each counts with the
+ * mean of the newest, in which a moment when the neighbour stood still is not taken for the link. */
 bool sender_take_link(struct sender *sender, struct link_report *out)
 {
     (void)pthread_mutex_lock(&sender->lock);
     *out = sender->link;
+    const double seconds = timing_window_clipped_mean(&sender->transfer);
     sender->link = (struct link_report){.device = out->device};
     (void)pthread_mutex_unlock(&sender->lock);
+    out->seconds_sum = (double)out->count * seconds;
+    out->bytes_seconds_sum = out->bytes_sum * seconds;
     return out->count > 0;
 }

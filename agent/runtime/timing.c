@@ -5,9 +5,8 @@
 
 #include "libtrain/model/cost.h"
 
-void timing_add(struct timing *timing, enum timing_kind kind, double seconds)
+void timing_window_add(struct timing_window *window, double seconds)
 {
-    struct timing_window *window = &timing->window[kind];
     window->seconds[window->next] = seconds;
     window->next = (window->next + 1) % TIMING_WINDOW;
     if (window->count < TIMING_WINDOW) {
@@ -22,6 +21,32 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+static void sort(const struct timing_window *window, double sorted[TIMING_WINDOW])
+{
+    memcpy(sorted, window->seconds, window->count * sizeof(sorted[0]));
+    qsort(sorted, window->count, sizeof(sorted[0]), by_value);
+}
+
+double timing_window_clipped_mean(const struct timing_window *window)
+{
+    if (window->count == 0) {
+        return 0;
+    }
+    double sorted[TIMING_WINDOW];
+    sort(window, sorted);
+    const double most = TIMING_CLIP * sorted[window->count / 2];
+    double sum = 0;
+    for (size_t i = 0; i < window->count; i++) {
+        sum += sorted[i] < most ? sorted[i] : most;
+    }
+    return sum / (double)window->count;
+}
+
+void timing_add(struct timing *timing, enum timing_kind kind, double seconds)
+{
+    timing_window_add(&timing->window[kind], seconds);
+}
+
 double timing_mean(const struct timing *timing, enum timing_kind kind)
 {
     const struct timing_window *window = &timing->window[kind];
@@ -29,8 +54,7 @@ double timing_mean(const struct timing *timing, enum timing_kind kind)
         return 0;
     }
     double sorted[TIMING_WINDOW];
-    memcpy(sorted, window->seconds, window->count * sizeof(sorted[0]));
-    qsort(sorted, window->count, sizeof(sorted[0]), by_value);
+    sort(window, sorted);
     const size_t trimmed = window->count / 4;
     double sum = 0;
     for (size_t i = trimmed; i < window->count - trimmed; i++) {

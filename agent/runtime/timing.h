@@ -1,7 +1,7 @@
 /* timing.h: what a stage's work takes: the last seconds of forward and backward per micro-batch and of updates,
  * outliers trimmed, split over the units of the stage. libtrain has no clock, so a unit's share is in proportion to
  * what the model's costs predict for this device (the larger of arithmetic and memory traffic, by the probe's rates).
- * Guarded by its owner. */
+ * A sender's transfers are measured by the same windows. Guarded by its owner. */
 #ifndef AGENT_RUNTIME_TIMING_H
 #define AGENT_RUNTIME_TIMING_H
 
@@ -13,6 +13,7 @@
 #include "schema/heartbeat.h"
 
 #define TIMING_WINDOW 32
+#define TIMING_CLIP 4
 
 enum timing_kind { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_KINDS };
 
@@ -25,6 +26,10 @@ struct timing {
     struct timing_window window[TIMING_KINDS];
 };
 
+void timing_window_add(struct timing_window *window, double seconds);
+/* The mean, in which none counts as more than TIMING_CLIP medians: what is often slow counts in full, what stood still
+ * for once does not. 0 before the first. */
+double timing_window_clipped_mean(const struct timing_window *window);
 void timing_add(struct timing *timing, enum timing_kind kind, double seconds);
 /* The mean without the upper and lower quarter; 0 before the first. */
 double timing_mean(const struct timing *timing, enum timing_kind kind);

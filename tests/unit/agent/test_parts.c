@@ -129,6 +129,22 @@ static void outliers_do_not_move_the_mean(void **state)
     assert_true(timing_mean(&timing, TIMING_BACKWARD) == 0);
 }
 
+static void a_transfer_that_stood_still_hardly_moves_the_mean(void **state)
+{
+    (void)state;
+    struct timing_window window = {0};
+    assert_true(timing_window_clipped_mean(&window) == 0);
+    timing_window_add(&window, 2);
+    assert_true(timing_window_clipped_mean(&window) == 2);
+    for (int i = 0; i < TIMING_WINDOW; i++) {
+        timing_window_add(&window, i % 2 == 0 ? 1 : 2);
+    }
+    assert_true(timing_window_clipped_mean(&window) == 1.5);
+    timing_window_add(&window, 5000);
+    const double mean = timing_window_clipped_mean(&window);
+    assert_true(mean > 1.5 && mean < 2);
+}
+
 static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
 {
     (void)state;
@@ -394,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_mark_that_makes_no_sense_is_refused),
         cmocka_unit_test(paths_name_every_part_of_the_key),
         cmocka_unit_test(outliers_do_not_move_the_mean),
+        cmocka_unit_test(a_transfer_that_stood_still_hardly_moves_the_mean),
         cmocka_unit_test(shares_of_a_stage_sum_to_one_and_follow_the_work),
         cmocka_unit_test(the_machine_says_something_of_itself),
         test_with_directory(an_identity_is_made_once_and_kept),
