@@ -5,6 +5,7 @@
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/table.h"
+#include "coordinator/plan/link.h"
 #include "coordinator/plan/partition.h"
 #include "libtrain/model/cost.h"
 
@@ -30,10 +31,10 @@ struct holding_item {
     bool let_go;   /* the device was told to drop it and may do so at any moment: nothing relies on it */
 };
 
-/* Sums of real transfers to one device, for the fit of seconds = latency + bytes / bandwidth. */
-struct link_sums {
+/* Real transfers to one device. */
+struct measured_link {
     struct device_id device;
-    double count, seconds, bytes, bytes_squared, bytes_seconds;
+    struct link_sums sums;
 };
 
 /* A device that another one cannot reach, as that one reported. */
@@ -71,7 +72,7 @@ struct device_slot {
     int64_t busy_ms;          /* its compute thread is in one task so long */
     bool changed, touched;    /* at the end of this step: write the row; wake its polls */
     uint64_t reserved;        /* number of the scheduler's pass in which it is kept for a waiting job */
-    struct link_sums link[LINKS_MAX];
+    struct measured_link link[LINKS_MAX];
     size_t next_link; /* the one to be replaced next */
     struct device_profile profile;
 };

@@ -5,11 +5,6 @@
 
 #include "coordinator/core/core_private.h"
 
-#define LINK_LATENCY_SECONDS 0.0005 /* of a link never measured */
-#define LINK_BYTES_PER_SECOND 100e6
-#define LINK_BYTES_PER_SECOND_MAX 1e11
-#define LINK_BYTES_PER_SECOND_MIN 1.0 /* whatever a report says: predictions stay finite */
-#define LINK_LATENCY_SECONDS_MAX 3600
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6
 #define UPDATE_PASSES 5 /* over the parameters: weight, gradient and momentum read, weight and momentum written */
@@ -55,14 +50,14 @@ static void take_link(struct device_slot *device, const struct link_report *repo
     if (at == LINKS_MAX) {
         at = device->next_link;
         device->next_link = (device->next_link + 1) % LINKS_MAX;
-        device->link[at] = (struct link_sums){.device = report->device};
+        device->link[at] = (struct measured_link){.device = report->device};
     }
-    struct link_sums *link = &device->link[at];
-    link->count += (double)report->count;
-    link->seconds += report->seconds_sum;
-    link->bytes += report->bytes_sum;
-    link->bytes_squared += report->bytes_squared_sum;
-    link->bytes_seconds += report->bytes_seconds_sum;
+    const struct link_sums more = {.count = (double)report->count,
+                                   .seconds = report->seconds_sum,
+                                   .bytes = report->bytes_sum,
+                                   .bytes_squared = report->bytes_squared_sum,
+                                   .bytes_seconds = report->bytes_seconds_sum};
+    link_add(&device->link[at].sums, &more);
 }
 
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end)
@@ -187,37 +182,16 @@ static void add_sums(const struct device_slot *from, const struct device_slot *t
 {
     for (size_t i = 0; i < LINKS_MAX; i++) {
         if (strcmp(from->link[i].device.text, to->device.id.text) == 0) {
-            sums->count += from->link[i].count;
-            sums->seconds += from->link[i].seconds;
-            sums->bytes += from->link[i].bytes;
-            sums->bytes_squared += from->link[i].bytes_squared;
-            sums->bytes_seconds += from->link[i].bytes_seconds;
+            link_add(sums, &from->link[i].sums);
         }
     }
 }
 
-/* Least squares over the real transfers in both directions. While all had the same size, a line cannot be fitted: then
- * the latency is taken as usual and the rest is bandwidth. */
+/* A link is one in both directions: the sizes of both tell more than those of one. */
 struct partition_link profile_link(const struct device_slot *a, const struct device_slot *b)
 {
     struct link_sums sums = {0};
     add_sums(a, b, &sums);
     add_sums(b, a, &sums);
-    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS, .bytes_per_second = LINK_BYTES_PER_SECOND};
-    if (sums.count < 2 || !(sums.bytes > 0) || !(sums.seconds > 0)) {
-        return link;
-    }
-    double spread = sums.count * sums.bytes_squared - sums.bytes * sums.bytes;
-    double slope = (sums.count * sums.bytes_seconds - sums.bytes * sums.seconds) / spread;
-    double mean_seconds = sums.seconds / sums.count, mean_bytes = sums.bytes / sums.count;
-    if (spread > 1e-6 * sums.count * sums.bytes_squared && isfinite(slope) && slope > 0) {
-        link.bytes_per_second = 1 / slope;
-        link.latency_seconds = fmax(mean_seconds - slope * mean_bytes, 0);
-    } else {
-        link.latency_seconds = fmin(LINK_LATENCY_SECONDS, mean_seconds / 2);
-        link.bytes_per_second = mean_bytes / (mean_seconds - link.latency_seconds);
-    }
-    link.latency_seconds = fmin(link.latency_seconds, LINK_LATENCY_SECONDS_MAX);
-    link.bytes_per_second = fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
-    return link;
+    return link_estimate(&sums);
 }

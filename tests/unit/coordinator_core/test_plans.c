@@ -182,6 +182,40 @@ static void slow_links_are_known_after_they_were_measured(void **state)
     assert_true(world_plan(world, id, 2)->predicted_step_seconds > 10 * before);
 }
 
+/* The tensors of one border: some carry a mark, are 64 bytes longer, and meet the moments at which state is copied. The
+ * slope between the two would be 1 MB/s, which is what every other border would be priced at. */
+static void marked_tensors_do_not_make_a_link_slow(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    for (size_t i = 0; i < 2; i++) {
+        report_link(world, &world->agent[i], &world->agent[i + 1], 0.0001);
+    }
+    story_replan(world, id, 2, 4);
+    world_settle(world);
+    double before = world_plan(world, id, 2)->predicted_step_seconds;
+    for (size_t i = 0; i < 2; i++) {
+        struct agent *agent = &world->agent[i];
+        agent_beat(world, agent);
+        agent->heartbeat.link_count = 1;
+        agent->heartbeat.link[0] =
+            (struct link_report){.device = world->agent[i + 1].id,
+                                 .count = 2000,
+                                 .seconds_sum = 1900 * 0.0001 + 100 * 0.00016,
+                                 .bytes_sum = 1900 * 1000 + 100 * 1064,
+                                 .bytes_squared_sum = 1900 * 1e6 + 100 * 1064.0 * 1064,
+                                 .bytes_seconds_sum = 1900 * 1000 * 0.0001 + 100 * 1064 * 0.00016};
+        agent_beat_again(world, agent);
+    }
+    story_replan(world, id, 1, 2);
+    world_settle(world);
+    story_replan(world, id, 2, 4);
+    world_settle(world);
+    double after = world_plan(world, id, 4)->predicted_step_seconds;
+    assert_close(&after, &before, 1, 0.1);
+}
+
 static void nonsense_measurements_are_ignored(void **state)
 {
     struct world *world = *state;
@@ -370,6 +404,7 @@ int main(void)
         STORY(first_cuts_need_their_number_of_devices),
         STORY(measured_times_win_over_predicted_ones),
         STORY(slow_links_are_known_after_they_were_measured),
+        STORY(marked_tensors_do_not_make_a_link_slow),
         STORY(nonsense_measurements_are_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
         STORY(step_times_are_told_as_their_median),

@@ -1,0 +1,70 @@
+#include "coordinator/plan/link.h"
+
+#include <math.h>
+
+/* More transfers than this say no more about the slope: their errors are not independent. */
+#define EVIDENCE_MAX 1000.0
+
+void link_add(struct link_sums *sums, const struct link_sums *more)
+{
+    sums->count += more->count;
+    sums->seconds += more->seconds;
+    sums->bytes += more->bytes;
+    sums->bytes_squared += more->bytes_squared;
+    sums->bytes_seconds += more->bytes_seconds;
+    if (sums->count > LINK_COUNT_MAX) {
+        const double kept = LINK_COUNT_MAX / sums->count;
+        sums->count *= kept;
+        sums->seconds *= kept;
+        sums->bytes *= kept;
+        sums->bytes_squared *= kept;
+        sums->bytes_seconds *= kept;
+    }
+}
+
+/* What share of the time of a transfer goes with its size, by its size alone. Up to what a usual link takes, latency
+ * and moving have their usual shares; what is above goes to them by the squares, as errors in proportion to each would
+ * have it: a slow transfer of few bytes is a matter of latency, one of many bytes of bandwidth. */
+static double expected_share(double bytes, double seconds)
+{
+    const double moving = bytes / LINK_BYTES_PER_SECOND;
+    const double expected = LINK_LATENCY_SECONDS + moving;
+    const double share = moving / expected;
+    const double share_above = share * share / (share * share + (1 - share) * (1 - share));
+    return (fmin(seconds, expected) * share + fmax(seconds - expected, 0) * share_above) / seconds;
+}
+
+/* The same by the least-squares line, which may be anything where sizes hardly differ. */
+static double fitted_share(const struct link_sums *sums, double spread)
+{
+    const double slope = sums->count * sums->bytes_seconds - sums->bytes * sums->seconds;
+    return fmin(fmax(slope / (spread * sums->bytes * sums->seconds), 0), 1);
+}
+
+/* Both, by their weights: the line counts as far as sizes differ and as moving them is expected to matter. */
+static double moving_share(const struct link_sums *sums, double bytes, double seconds)
+{
+    const double expected = expected_share(bytes, seconds);
+    /* Variance of the sizes by the square of their mean. */
+    const double spread = sums->count * (sums->bytes_squared / sums->bytes) / sums->bytes - 1;
+    if (!(spread > 0) || !isfinite(spread)) {
+        return expected;
+    }
+    const double weight = fmin(sums->count, EVIDENCE_MAX) * spread * expected * expected;
+    const double share = expected + weight / (weight + 1) * (fitted_share(sums, spread) - expected);
+    return isfinite(share) ? share : expected;
+}
+
+struct partition_link link_estimate(const struct link_sums *sums)
+{
+    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS, .bytes_per_second = LINK_BYTES_PER_SECOND};
+    const double bytes = sums->bytes / sums->count, seconds = sums->seconds / sums->count;
+    if (!(sums->count >= 2) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) || !isfinite(seconds)) {
+        return link;
+    }
+    const double moving = moving_share(sums, bytes, seconds) * seconds;
+    link.latency_seconds = fmin(fmax(seconds - moving, 0), LINK_LATENCY_SECONDS_MAX);
+    link.bytes_per_second = moving > 0 ? bytes / moving : LINK_BYTES_PER_SECOND_MAX;
+    link.bytes_per_second = fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
+    return link;
+}
