@@ -1,5 +1,6 @@
 /* A device that came free may make a job faster that runs already: it joins when the steps it saves are worth the
  * move. */
+#include <math.h>
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
@@ -7,6 +8,7 @@
 #define TRIALS_PER_STEP 2   /* a trial plan is a whole search */
 #define WORTH 1.5           /* what is saved by what it costs */
 #define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
+#define STEPS_MEASURED 5    /* before their median is trusted */
 #define MOVE_BYTES_PER_SECOND 50e6
 
 static bool may_grow(const struct core *core, const struct job_slot *job)
@@ -17,7 +19,8 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
            core->now_ms >= job->join_after_ms;
 }
 
-/* Seconds per step of the plan that runs, by what is known of its devices now. 0: it cannot be said. */
+/* Seconds per step of the plan that runs, by what is known of its devices now, and never more than it was measured to
+ * take: an estimate that is wrong shall not make it look slow. 0: it cannot be said. */
 static double present_seconds(struct core *core, const struct job_slot *job)
 {
     struct replan_request present = {.has_cuts = true};
@@ -30,7 +33,12 @@ static double present_seconds(struct core *core, const struct job_slot *job)
     }
     const struct placement_request request = {
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = &present};
-    return placement_choose(core, &request, &err) == 0 ? core->planning->plan.step_seconds : 0;
+    if (placement_choose(core, &request, &err) != 0) {
+        return 0;
+    }
+    double predicted = core->planning->plan.step_seconds;
+    bool measured = job->plan.measured_steps >= STEPS_MEASURED;
+    return measured ? fmin(predicted, job->plan.measured_step_seconds) : predicted;
 }
 
 /* Share of the units that change hands by the planning's answer. */

@@ -62,6 +62,36 @@ static void a_move_pays_for_itself_before_the_next(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 3);
 }
 
+/* Whatever is thought of its link, a plan whose steps are measured to be short gains nothing by another device. */
+static void a_plan_that_is_fast_is_left_alone(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10), *b = world_agent(world, "b", 10);
+    struct job_spec spec = world_spec("j", 1000);
+    story_submit(world, id, &spec);
+    world_train(world, 3);
+    story_measure(world, a, 0.0001);
+    story_measure(world, b, 0.0001);
+    for (int i = 0; i < 5; i++) {
+        agent_beat(world, a);
+        a->heartbeat.link[0] = (struct link_report){.device = b->id,
+                                                    .count = 10,
+                                                    .seconds_sum = 10,
+                                                    .bytes_sum = 10000,
+                                                    .bytes_squared_sum = 1e7,
+                                                    .bytes_seconds_sum = 1e4};
+        a->heartbeat.link_count = 1;
+        a->heartbeat.metric[0] = (struct metric){.step = ++a->step, .name = METRIC_STEP_SECONDS, .value = 0.0015};
+        a->heartbeat.metric_count = 1;
+        agent_beat_again(world, a);
+    }
+    (void)world_agent(world, "c", 1000);
+    world_live(world, 3000);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
 static void a_job_with_all_the_devices_it_may_have_stays(void **state)
 {
     struct world *world = *state;
@@ -78,9 +108,8 @@ static void a_job_with_all_the_devices_it_may_have_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(a_device_joins_when_it_is_worth_it),
-        STORY(a_device_that_comes_too_late_is_a_spare),
-        STORY(a_move_pays_for_itself_before_the_next),
+        STORY(a_device_joins_when_it_is_worth_it),           STORY(a_device_that_comes_too_late_is_a_spare),
+        STORY(a_move_pays_for_itself_before_the_next),       STORY(a_plan_that_is_fast_is_left_alone),
         STORY(a_job_with_all_the_devices_it_may_have_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
