@@ -7,8 +7,9 @@
 
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6
-#define UPDATE_PASSES 5 /* over the parameters: weight, gradient and momentum read, weight and momentum written */
-#define GFLOPS_MIN 1e-3 /* of a probe that says nothing */
+#define UPDATE_PASSES 5       /* over the parameters: weight, gradient and momentum read, weight and momentum written */
+#define UNMEASURED_WEIGHT 0.2 /* of the other devices' measurements, in parts of the model */
+#define GFLOPS_MIN 1e-3       /* of a probe that says nothing */
 #define BYTES_PER_SECOND_MIN 1e6
 
 /* ---- what is reported ---- */
@@ -114,8 +115,9 @@ static double predict(const struct device_probe *probe, double flops, double byt
     return samples * fmax(flops / rate, bytes / bandwidth);
 }
 
+/* Of the units that were measured, and predicted of the whole model. */
 struct ratio {
-    double measured, predicted;
+    double measured, predicted, whole;
 };
 
 static bool is_measured(const struct device_slot *device, const struct job_slot *job, size_t unit)
@@ -129,7 +131,7 @@ static void predict_device(struct planning *planning, const struct job_slot *job
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
     int64_t samples = planning->spec->batch / planning->spec->micro_batches;
-    *ratio = (struct ratio){0, 0};
+    *ratio = (struct ratio){0};
     for (size_t u = 0; u < units; u++) {
         const struct unit_cost *cost = &planning->cost[u];
         const struct device_probe *probe = &device->device.probe;
@@ -138,6 +140,7 @@ static void predict_device(struct planning *planning, const struct job_slot *job
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
         planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, UPDATE_PASSES);
+        ratio->whole += forward + backward;
         if (is_measured(device, job, u)) {
             ratio->measured += device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
             ratio->predicted += forward + backward;
@@ -145,7 +148,15 @@ static void predict_device(struct planning *planning, const struct job_slot *job
     }
 }
 
-/* A measured unit takes its value; the others are scaled as the measured ones of this device were. */
+/* By how much a device's predictions are off: as far as it was measured by itself, for the rest as all devices are.
+ * What one small unit takes says little of the others: it may fit a cache, or end before a quota bites. */
+static double scale_of(const struct ratio *own, double common)
+{
+    const double unknown = UNMEASURED_WEIGHT * own->whole;
+    return own->predicted + unknown > 0 ? (own->measured + unknown * common) / (own->predicted + unknown) : common;
+}
+
+/* A measured unit takes its value; the others are scaled. */
 static void correct_device(struct planning *planning, const struct job_slot *job, size_t d, double scale)
 {
     const struct device_slot *device = planning->device[d];
@@ -166,15 +177,15 @@ static void correct_device(struct planning *planning, const struct job_slot *job
 
 void profile_times(struct planning *planning, const struct job_slot *job)
 {
-    struct ratio ratio[STAGES_MAX] = {{0, 0}}, all = {0, 0};
+    struct ratio ratio[STAGES_MAX] = {{0}}, all = {0};
     for (size_t d = 0; d < planning->device_count; d++) {
         predict_device(planning, job, d, &ratio[d]);
         all.measured += ratio[d].measured;
         all.predicted += ratio[d].predicted;
     }
+    const double common = all.predicted > 0 ? all.measured / all.predicted : 1;
     for (size_t d = 0; d < planning->device_count; d++) {
-        const struct ratio *used = ratio[d].predicted > 0 ? &ratio[d] : &all;
-        correct_device(planning, job, d, used->predicted > 0 ? used->measured / used->predicted : 1);
+        correct_device(planning, job, d, scale_of(&ratio[d], common));
     }
 }
 

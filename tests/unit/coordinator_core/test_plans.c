@@ -155,6 +155,23 @@ static void measured_times_win_over_predicted_ones(void **state)
     assert_true(plan->predicted_step_seconds > 4 * 2);
 }
 
+/* One unit that takes next to nothing on a does not make the rest of the model as fast there. */
+static void one_unit_says_little_of_the_others(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    story_measure(world, &world->agent[0], 1e-9);
+    story_measure(world, &world->agent[1], 0.1);
+    story_measure(world, &world->agent[2], 0.1);
+    story_replan(world, id, 3, 4);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->stage[0].end, 3);
+    assert_true(plan->stage[0].predicted_forward_seconds > 0.02);
+    assert_close(&plan->stage[2].predicted_forward_seconds, &(double){0.1}, 1, 1e-9); /* as measured */
+}
+
 /* Report transfers of the same size to another device. */
 static void report_link(struct world *world, struct agent *from, const struct agent *to, double seconds)
 {
@@ -403,6 +420,7 @@ int main(void)
         STORY(a_job_that_asks_too_much_is_refused),
         STORY(first_cuts_need_their_number_of_devices),
         STORY(measured_times_win_over_predicted_ones),
+        STORY(one_unit_says_little_of_the_others),
         STORY(slow_links_are_known_after_they_were_measured),
         STORY(marked_tensors_do_not_make_a_link_slow),
         STORY(nonsense_measurements_are_ignored),
