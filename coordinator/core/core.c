@@ -51,10 +51,10 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
     core->planning = calloc(1, sizeof(*core->planning));
-    core->holder = pointers_new(config->devices_max);
+    core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept || !core->device_list ||
-        !core->job_list || !core->queue || !core->candidate || !core->holder || !core->planning || !core->answer) {
+        !core->job_list || !core->queue || !core->candidate || !core->held || !core->planning || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the core");
     }
     core->holding_fresh = 1;
@@ -82,7 +82,7 @@ void core_free(struct core **pointer)
     free(core->queue);
     free(core->candidate);
     free(core->planning);
-    free(core->holder);
+    free(core->held);
     free(core->answer);
     free(core);
     *pointer = NULL;
@@ -287,8 +287,8 @@ static int64_t earliest(const int64_t *due_ms, size_t count)
 
 static int64_t job_due_ms(const struct job_slot *job)
 {
-    const int64_t all[] = {job->deadline_ms, job->suspicion_ms, job->gather_ms,    job->export_ms,
-                           job->step_due_ms, job->join_ms,      rounds_due_ms(job)};
+    const int64_t all[] = {job->deadline_ms, job->suspicion_ms, job->gather_ms, job->retry_ms,
+                           job->export_ms,   job->step_due_ms,  job->join_ms,   rounds_due_ms(job)};
     return earliest(all, sizeof(all) / sizeof(all[0]));
 }
 
@@ -305,6 +305,7 @@ static void settle(struct core *core)
         flush_device(core, core->device_list[i]);
         if (core->device_list[i]->device.state == DEVICE_REMOVED) {
             core->device_due_ms[table_slot(&core->devices, core->device_list[i])] = NEVER;
+            members_forget(core, core->device_list[i]);
             table_remove(&core->devices, core->device_list[i]);
         }
     }

@@ -96,6 +96,10 @@ bool holdings_usable(const struct job_slot *job, const struct holding_item *item
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
                                     const struct job_slot *job, int64_t version, int64_t unit);
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id);
+/* The plan's devices may hold something of the job from now on. */
+void members_add(struct core *core, struct job_slot *job);
+/* The device's slot will be another one's. */
+void members_forget(struct core *core, const struct device_slot *device);
 /* What the device shall drop, by what it holds and how the jobs stand: drop[DROPS_MAX]. */
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop);
 /* Note that the device's assignment now tells it to drop what holdings_drops names: nothing relies on it any more. */
@@ -128,6 +132,47 @@ int64_t source_bytes(const struct job_slot *job, int64_t unit);
 bool source_is(const struct job_slot *job, int64_t unit, const struct device_slot *device);
 /* Where each stage takes its units from: job->source, job->moving_bytes, plan.bytes_moved. */
 void sources_choose(struct core *core, struct job_slot *job);
+
+/* What the devices without the absent ones hold of the job, for recovery_without: how many of core->held. */
+size_t recovery_list(const struct core *core, const struct job_slot *job, const struct absent *absent);
+/* recovery_start without more devices, from the first `count` of core->held. */
+int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
+                         const struct absent *absent);
+/* The center's version; 0: it has none that is whole. */
+int64_t recovery_center(const struct job_slot *job);
+
+/* ---- held.c ---- */
+/* Fills core->held with what reachable devices hold usably, newest versions first, then by unit and device: of version
+ * `only`, or (-1) of every version that is newer than the center's. Returns how many. */
+size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent, int64_t only);
+/* Leaves only versions of which every unit is held. Returns how many. */
+size_t held_covered(const struct core *core, const struct job_slot *job, size_t count);
+/* The newest version that is whole without the absent devices, all holders of a unit agreeing on its hash; out (NULL or
+ * empty) gets its hashes. 0: none is. */
+int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent,
+                    struct cut *out);
+
+/* ---- links.c ---- */
+/* Both live, and do not reach each other. */
+void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a, const struct device_slot *b);
+/* Whether that was so lately. */
+bool link_is_bad(const struct core *core, const struct job_slot *job, const struct device_slot *a,
+                 const struct device_slot *b);
+/* Whether the plan that is being prepared and fails by a link can be made without moving units: by that which ran. */
+bool links_can_stay(const struct core *core, const struct job_slot *job);
+/* Whether the newest plan that ran had the device. */
+bool links_ran(const struct job_slot *job, const struct device_slot *device);
+/* A generation failed by a link. */
+void links_count(const struct core *core, struct job_slot *job);
+/* A step was made since. */
+void links_reset(struct job_slot *job);
+/* How long the next generation is put off. */
+int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
+/* Put it off: the present plan ends. What is held is not given up for what may be over in a moment. */
+void links_back_off(struct core *core, struct job_slot *job, int64_t pause_ms, const char *text);
+/* Whether version `start` is to be given up for the center's: the plan in core->planning cannot get all of it, could
+ * run from the center's, and trying has taken as long as the steps in between would, and a lease. */
+bool links_outlasted(struct core *core, const struct job_slot *job, int64_t start, int64_t center);
 
 /* ---- rounds.c ---- */
 /* Versions below it are dropped. */
@@ -167,6 +212,8 @@ void stall_tick(struct core *core, struct job_slot *job);
 /* ---- incidents.c ---- */
 void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure);
 void incident_decided(struct core *core, struct job_slot *job);
+/* A version that devices hold is given up for the center's: a link keeps it from those who need it. */
+void incident_gave_up(struct core *core, struct job_slot *job, int64_t version);
 void incident_ready(struct core *core, struct job_slot *job);
 /* At the end of a step: resolved when a step beyond the start is done. */
 void incident_settle(struct core *core, struct job_slot *job);
@@ -190,8 +237,8 @@ int64_t challenge_ms(const struct core *core, const struct device_slot *device);
 int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job);
 int64_t stop_timeout_ms(const struct job_slot *job);
 int64_t transfer_timeout_ms(int64_t bytes);
-/* What it takes to do so many steps again, a lease at most. */
-int64_t redo_ms(const struct core *core, const struct job_slot *job, int64_t steps);
+/* What it takes to do so many steps again. */
+int64_t redo_ms(const struct job_slot *job, int64_t steps);
 /* How long no step may be applied, an evaluation included that may be due. */
 int64_t step_timeout_ms(const struct job_slot *job);
 
@@ -252,6 +299,8 @@ bool placement_class_matches(const struct job_spec *spec, const struct device *d
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
                                                   struct replan_request *out);
+/* The plan's devices and borders, to be wished for. */
+void placement_as_wish(const struct plan *plan, struct replan_request *out);
 /* Write the planning's answer into a plan. */
 void placement_fill(const struct planning *planning, struct plan *plan);
 /* Of one version of the whole state. */

@@ -17,6 +17,7 @@
 #define STEP_WINDOW 32               /* step times of which the median is told */
 #define FAILURES_MAX 3               /* generations in a row without a step of progress */
 #define AVOIDED_MAX 8                /* devices that a job does without for a while */
+#define BAD_LINKS_MAX 32             /* pairs of devices that do not reach each other, of one job */
 #define STALL_SHIFT_MAX 6            /* a job that stalls again and again gets up to 2^6 times its step deadline */
 #define EXPORT_ATTEMPTS_MAX 5
 #define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
@@ -29,6 +30,14 @@ struct holding_item {
     struct holding holding;
     uint32_t next; /* in the device's list or among the free ones; 0: none */
     bool let_go;   /* the device was told to drop it and may do so at any moment: nothing relies on it */
+};
+
+/* A holding among those of a job. */
+struct held_item {
+    int64_t version;
+    uint32_t unit, order; /* order: of the devices' ids */
+    uint32_t item;        /* of core.holding */
+    struct device_slot *device;
 };
 
 /* Real transfers to one device. */
@@ -58,7 +67,8 @@ struct device_slot {
     size_t stage;
     int64_t seen_ms;
     int64_t assignment_revision;
-    uint32_t holdings;                        /* first of its list; 0: none */
+    uint32_t holdings; /* first of its list, the newest versions first; 0: none */
+    uint32_t holding_count;
     int64_t let_go_revision;                  /* of the assignment that last named something to drop */
     bool holdings_known;                      /* it has told them since its boot and ours */
     int64_t asked_bytes;                      /* scratch of sources_choose: what others shall fetch from it */
@@ -161,6 +171,12 @@ struct avoided {
     int64_t until_ms;
 };
 
+/* Two devices of a job that did not reach each other though both lived. */
+struct bad_link {
+    struct device_id device[2];
+    int64_t until_ms; /* it is believed so long */
+};
+
 /* An incident's points in time, of the core's clock; 0: not yet. */
 struct incident_times {
     int64_t suspected_ms, detected_ms, decided_ms, ready_ms;
@@ -204,8 +220,17 @@ struct job_slot {
     uint64_t join_looked;  /* the pass of join.c that looked at it last */
     struct avoided avoided[AVOIDED_MAX];
     size_t next_avoided; /* the one to be replaced next */
-    int64_t gather_ms;   /* devices may tell of a newer version, or bring one, until then; NEVER: it is not asked for */
-    int64_t export_ms;   /* try the export again; NEVER */
+    struct bad_link bad_link[BAD_LINKS_MAX];
+    size_t next_bad_link;
+    int links;                 /* generations in a row that failed by a link, without a step */
+    int64_t link_since_ms;     /* when the first of them did; NEVER */
+    int64_t retry_ms;          /* after such a failure the next generation waits until then; NEVER: it does not */
+    struct replan_request ran; /* devices and borders of the newest plan that ran; device_count 0: none */
+    bool stay;                 /* the next generation shall be cut like that: its units stay where they are */
+    uint64_t member[DEVICES_MAX / 64]; /* by the slot of a device: some plan of the job had it */
+    bool members_known;                /* every plan of the job was made in this life of the coordinator */
+    int64_t gather_ms; /* devices may tell of a newer version, or bring one, until then; NEVER: it is not asked for */
+    int64_t export_ms; /* try the export again; NEVER */
     int export_attempts;
     int64_t decided_ms;   /* when the plan was made */
     int64_t moving_bytes; /* of state that its devices fetch */
@@ -217,7 +242,7 @@ struct job_slot {
     int stop_reason;        /* enum plan_reason of the plan after the stop */
     int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
     struct failure failure; /* noted in this step */
-    int failures;           /* generations in a row without a step, by a fault or a link: the start may be to blame */
+    int failures;           /* generations in a row without a step, by a fault: the start may be to blame */
     int faults;             /* generations in a row without progress, by the job's own doing */
     int64_t reached_step;   /* of this generation */
     int64_t error_step;     /* the furthest step at which a generation failed by an error */
@@ -279,7 +304,7 @@ struct core {
 
     /* Scratch of placement. */
     struct device_slot **candidate; /* [devices_max] */
-    struct device_slot **holder;    /* [devices_max], scratch of recovery_start */
+    struct held_item *held;         /* [HOLDINGS_POOL_MAX], scratch of held.c */
     size_t candidate_count;
     struct planning *planning;
 

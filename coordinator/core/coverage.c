@@ -80,16 +80,15 @@ static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
 }
 
 static struct replica_loss loss_of(const struct core *core, const struct job_slot *job, const struct need *need,
-                                   size_t first, size_t second)
+                                   size_t held, size_t first, size_t second)
 {
     struct replica_loss loss = {.device_count = 1};
-    struct cut cut;
     loss.device[0] = job->plan.stage[first].device;
     if (second != first) {
         loss.device[loss.device_count++] = job->plan.stage[second].device;
     }
     const struct absent absent = {.device = loss.device, .count = loss.device_count};
-    loss.resume_version = recovery_start(core, job, &absent, &cut);
+    loss.resume_version = recovery_without(core, job, held, &absent);
     loss.steps_lost = steps_lost(job, loss.resume_version);
     loss.can_continue = can_continue(core, job, &absent, need);
     return loss;
@@ -108,10 +107,12 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     out->neighbor_version = job->job.neighbor_version;
     out->center_version = job->job.version;
     list_copies(core, job, out);
+    const struct absent nobody = {0};
+    size_t held = stages > 0 ? held_covered(core, job, recovery_list(core, job, &nobody)) : 0;
     for (size_t s = 0; s < stages; s++) {
-        out->single[out->single_count++] = loss_of(core, job, &need, s, s);
+        out->single[out->single_count++] = loss_of(core, job, &need, held, s, s);
         for (size_t t = s + 1; t < stages && out->pair_count < LOSSES_MAX; t++) {
-            out->pair[out->pair_count++] = loss_of(core, job, &need, s, t);
+            out->pair[out->pair_count++] = loss_of(core, job, &need, held, s, t);
         }
     }
     return true;

@@ -63,9 +63,9 @@ static double measured_or_predicted(const struct job_slot *job)
     return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds) : predicted;
 }
 
-int64_t redo_ms(const struct core *core, const struct job_slot *job, int64_t steps)
+int64_t redo_ms(const struct job_slot *job, int64_t steps)
 {
-    return as_ms(fmin(1000 * (double)steps * measured_or_predicted(job), (double)core->config.lease_ms));
+    return as_ms(1000 * (double)steps * measured_or_predicted(job));
 }
 
 static double evaluation_seconds(const struct job_slot *job)

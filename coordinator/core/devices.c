@@ -152,6 +152,7 @@ void devices_late(struct core *core, int64_t late_ms)
         int64_t *const deadline[] = {&job->deadline_ms,
                                      &job->suspicion_ms,
                                      &job->gather_ms,
+                                     &job->retry_ms,
                                      &job->export_ms,
                                      &job->step_due_ms,
                                      &job->join_ms,

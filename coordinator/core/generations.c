@@ -25,7 +25,7 @@ static void end_plan(struct core *core, struct job_slot *job, int64_t version)
 /* Nothing of the plan is waited for any more. */
 static void quiet(struct core *core, struct job_slot *job)
 {
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
     job->step_due_ms = job->join_ms = NEVER;
     if (job->job.stalled) {
         job->job.stalled = false;
@@ -136,6 +136,8 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     }
     make_plan(core, job, reason, start);
     move_devices(core, job, had_plan);
+    members_add(core, job);
+    job->stay = false;
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
     sources_choose(core, job);
@@ -155,7 +157,7 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
 {
     wish_drop(core, job);
     job->waiting_reason = reason;
-    job->gather_ms = NEVER;
+    job->gather_ms = job->retry_ms = NEVER;
     job_mark(core, job);
     if (plan_active(job)) {
         plan_close(core, job, start);
@@ -184,6 +186,16 @@ int generation_place(struct core *core, const struct job_slot *job, const struct
         .wish = wish ? wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
         .without = *without,
     };
+    if (!wish && job->stay) {
+        struct err gone = {0};
+        request.wish = &job->ran;
+        request.avoid = false;
+        if (placement_choose(core, &request, &gone) == 0) {
+            return 0;
+        }
+        request.wish = NULL;
+        request.avoid = true;
+    }
     int rc = placement_choose(core, &request, err);
     if (rc != 0 && wish) {
         /* The devices have changed since it was asked for. */
@@ -206,6 +218,7 @@ void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms
     text_format(text, sizeof(text), format, arguments);
     va_end(arguments);
     job->gather_ms = until_ms;
+    job->retry_ms = NEVER;
     job_mark(core, job);
     if (job->job.state != JOB_PAUSING) {
         job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "%s", text);
@@ -228,12 +241,18 @@ static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t star
 
 bool generation_begin(struct core *core, struct job_slot *job, int reason)
 {
+    static const struct cut none;
     const struct absent nobody = {0};
     struct err err = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
     if (generation_place(core, job, job->job.has_wish ? &job->job.wish : NULL, &nobody, &err) != 0) {
         wait_for_devices(core, job, reason, start, err.text);
         return false;
+    }
+    if (links_outlasted(core, job, start, recovery_center(job))) {
+        incident_gave_up(core, job, start);
+        start = recovery_center(job);
+        job->cut = none;
     }
     if (wait_for_newer(core, job, start)) {
         return false;
@@ -257,6 +276,7 @@ void generation_stop(struct core *core, struct job_slot *job, int reason)
 static void run(struct core *core, struct job_slot *job)
 {
     job->plan.state = PLAN_RUNNING;
+    placement_as_wish(&job->plan, &job->ran);
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
     job->deadline_ms = NEVER;
@@ -312,6 +332,7 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
     progress_set_step(job, version);
     if (version > job->plan.resume_version) {
         job->failures = job->faults = job->stall_shift = 0;
+        links_reset(job);
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
         center_collect(core, job, version);
@@ -410,11 +431,17 @@ static bool made_progress(struct job_slot *job, enum failure_cause cause)
 }
 
 /* Poison is what fails again and again by the job's own doing: a job that stalls is given more and more time first.
- * Devices that are lost or start anew, one after the other, are none, nor is a link that stays cut; but a link may be
- * what keeps a held version from those who need it, so the center is tried. */
-static void count_failure(struct job_slot *job, enum failure_cause cause)
+ * Devices that are lost or start anew, one after the other, are none, nor is a link that stays cut. */
+static void count_failure(const struct core *core, struct job_slot *job, enum failure_cause cause)
 {
-    if (made_progress(job, cause)) {
+    bool progress = made_progress(job, cause);
+    if (progress || job->reached_step > job->plan.resume_version) {
+        links_reset(job);
+    }
+    if (cause == FAILURE_LINK) {
+        links_count(core, job);
+    }
+    if (progress) {
         job->failures = job->faults = job->stall_shift = 0;
         return;
     }
@@ -423,7 +450,7 @@ static void count_failure(struct job_slot *job, enum failure_cause cause)
     job->stall_shift += patient;
     job->faults += fault;
     bool good_start = job->reached_step > job->plan.resume_version;
-    job->failures = good_start ? 0 : job->failures + (fault || cause == FAILURE_LINK);
+    job->failures = good_start ? 0 : job->failures + fault;
 }
 
 /* The devices that have just come back tell what they hold, then the job goes on. */
@@ -445,7 +472,8 @@ void generation_failed(struct core *core, struct job_slot *job)
         return;
     }
     int reason = failure_reason(job, failure.cause);
-    count_failure(job, failure.cause);
+    count_failure(core, job, failure.cause);
+    job->stay = failure.cause == FAILURE_LINK && links_can_stay(core, job);
     incident_failed(core, job, &failure);
     memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
     plan_changed(core, job);
@@ -456,8 +484,11 @@ void generation_failed(struct core *core, struct job_slot *job)
         return;
     }
     wish_drop(core, job);
+    int64_t pause_ms = failure.cause == FAILURE_LINK ? links_pause_ms(core, job) : 0;
     if (recovery_must_gather(core, job)) {
         gather(core, job);
+    } else if (pause_ms > 0) {
+        links_back_off(core, job, pause_ms, failure.text);
     } else {
         (void)generation_begin(core, job, reason);
     }
@@ -470,6 +501,10 @@ void generation_tick(struct core *core, struct job_slot *job)
     }
     if (job->gather_ms <= core->now_ms) {
         job->gather_ms = core->now_ms;
+        core->schedule = true;
+    }
+    if (job->retry_ms <= core->now_ms) {
+        job->retry_ms = core->now_ms;
         core->schedule = true;
     }
     if (job->suspicion_ms <= core->now_ms) {

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -5,33 +6,106 @@
 
 /* ---- who holds what ---- */
 
-static uint32_t take_item(struct core *core)
+static void put_item(struct core *core, uint32_t index)
 {
-    uint32_t index = core->holding_spare;
-    if (index != 0) {
-        core->holding_spare = core->holding[index].next;
-    } else if (core->holding_fresh <= HOLDINGS_POOL_MAX) {
-        index = core->holding_fresh++;
-    }
-    return index;
+    core->holding[index].next = core->holding_spare;
+    core->holding_spare = index;
 }
 
 void holdings_clear(struct core *core, struct device_slot *device)
 {
     while (device->holdings != 0) {
-        struct holding_item *item = &core->holding[device->holdings];
-        uint32_t next = item->next;
-        item->next = core->holding_spare;
-        core->holding_spare = device->holdings;
-        device->holdings = next;
+        uint32_t index = device->holdings;
+        device->holdings = core->holding[index].next;
+        put_item(core, index);
+    }
+    device->holding_count = 0;
+}
+
+/* The device keeps the first `count` of its list: the oldest versions go. */
+static void trim(struct core *core, struct device_slot *device, uint32_t count)
+{
+    uint32_t *link = &device->holdings;
+    for (uint32_t i = 0; i < count; i++) {
+        link = &core->holding[*link].next;
+    }
+    while (*link != 0) {
+        uint32_t index = *link;
+        *link = core->holding[index].next;
+        put_item(core, index);
+    }
+    device->holding_count = count;
+    device_touch(core, device); /* what it is told to drop follows from the list */
+}
+
+/* When all the room is taken, who has the longest list gives of it to who has less: one that lists more than there is
+ * to hold takes nothing from the others. */
+static bool make_room(struct core *core, const struct device_slot *device)
+{
+    struct device_slot *longest = NULL;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *other = device_slot_at(core, i);
+        if (other != device && (!longest || other->holding_count > longest->holding_count)) {
+            longest = other;
+        }
+    }
+    if (!longest || longest->holding_count <= device->holding_count + 1) {
+        return false;
+    }
+    trim(core, longest, longest->holding_count - (longest->holding_count - device->holding_count) / 2);
+    return true;
+}
+
+static uint32_t take_item(struct core *core, const struct device_slot *device)
+{
+    bool full = core->holding_spare == 0 && core->holding_fresh > HOLDINGS_POOL_MAX;
+    if (full && !make_room(core, device)) {
+        return 0;
+    }
+    uint32_t index = core->holding_spare;
+    if (index != 0) {
+        core->holding_spare = core->holding[index].next;
+        return index;
+    }
+    return core->holding_fresh++;
+}
+
+/* ---- what is believed ---- */
+
+void members_add(struct core *core, struct job_slot *job)
+{
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        size_t slot = table_slot(&core->devices, stage_device(core, job, s));
+        job->member[slot / 64] |= UINT64_C(1) << slot % 64;
     }
 }
 
-/* A holding is of use only with a version, unit and size that can exist. */
-static bool plausible(const struct holding *holding)
+void members_forget(struct core *core, const struct device_slot *device)
 {
-    return holding->version >= 0 && holding->version <= STEPS_MAX && holding->unit >= 0 && holding->unit < UNITS_MAX &&
-           holding->generation >= 0 && holding->bytes >= 0 && holding->bytes <= (int64_t)BLOB_BYTES_MAX;
+    size_t slot = table_slot(&core->devices, device);
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        job_slot_at(core, i)->member[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    }
+}
+
+static bool is_member(const struct core *core, const struct job_slot *job, const struct device_slot *device)
+{
+    size_t slot = table_slot(&core->devices, device);
+    return !job->members_known || (job->member[slot / 64] >> slot % 64 & 1) != 0;
+}
+
+/* A holding is of use only with a version, unit and size that its job can have, and from a device that a plan of the
+ * job had. Of a job that is not there any more one is enough: it is told to drop them all. */
+static bool plausible(const struct core *core, const struct device_slot *device, const struct holding *holding)
+{
+    const struct job_slot *job = job_find(core, holding->job.text);
+    if (holding->version < 0 || holding->unit < 0 || holding->generation < 0 || holding->bytes < 0 ||
+        holding->bytes > (int64_t)BLOB_BYTES_MAX) {
+        return false;
+    }
+    return job ? holding->version <= job->total_steps && holding->unit < (int64_t)job->unit_count &&
+                     is_member(core, job, device)
+               : !holdings_of_job(core, device, holding->job.text);
 }
 
 /* Whether the report was written before the device saw that it should drop this. */
@@ -39,33 +113,64 @@ static bool still_let_go(const struct core *core, const struct device_slot *devi
                          const struct holding *holding)
 {
     bool let_go = false;
+    if (heartbeat->revision >= device->let_go_revision) {
+        return false;
+    }
     for (uint32_t i = device->holdings; i != 0 && !let_go; i = core->holding[i].next) {
         const struct holding *known = &core->holding[i].holding;
         let_go = core->holding[i].let_go && known->unit == holding->unit && known->version == holding->version &&
                  strcmp(known->job.text, holding->job.text) == 0;
     }
-    return let_go && heartbeat->revision < device->let_go_revision;
+    return let_go;
+}
+
+/* A holding in a report, to be sorted: when there is no room for all, the newest versions are kept. */
+struct reported {
+    int64_t version;
+    uint32_t index;
+    bool let_go;
+};
+
+static int compare_reported(const void *left, const void *right)
+{
+    const struct reported *a = left, *b = right;
+    if (a->version != b->version) {
+        return a->version > b->version ? -1 : 1;
+    }
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void take_all(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat,
+                     const struct reported *reported)
+{
+    uint32_t *end = &device->holdings;
+    for (size_t i = 0; i < heartbeat->holding_count; i++) {
+        const struct holding *holding = &heartbeat->holding[reported[i].index];
+        uint32_t index = plausible(core, device, holding) ? take_item(core, device) : 0;
+        if (index != 0) {
+            core->holding[index] = (struct holding_item){.holding = *holding, .let_go = reported[i].let_go};
+            *end = index;
+            end = &core->holding[index].next;
+            device->holding_count++;
+        }
+    }
 }
 
 void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
 {
     struct drop before[DROPS_MAX] = {0}, after[DROPS_MAX] = {0};
     size_t before_count = holdings_drops(core, device, before);
-    bool let_go[HOLDINGS_MAX];
+    struct reported reported[HOLDINGS_MAX];
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
-        let_go[i] = still_let_go(core, device, heartbeat, &heartbeat->holding[i]);
+        reported[i] = (struct reported){.version = heartbeat->holding[i].version,
+                                        .index = (uint32_t)i,
+                                        .let_go = still_let_go(core, device, heartbeat, &heartbeat->holding[i])};
     }
+    qsort(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
     core->schedule = core->schedule || !device->holdings_known; /* some job may have waited for it */
     device->holdings_known = true;
-    for (size_t i = heartbeat->holding_count; i-- > 0;) {
-        uint32_t index = plausible(&heartbeat->holding[i]) ? take_item(core) : 0;
-        if (index != 0) {
-            core->holding[index] =
-                (struct holding_item){.holding = heartbeat->holding[i], .next = device->holdings, .let_go = let_go[i]};
-            device->holdings = index;
-        }
-    }
+    take_all(core, device, heartbeat, reported);
     if (holdings_drops(core, device, after) != before_count || memcmp(before, after, sizeof(before)) != 0) {
         device_touch(core, device);
     }

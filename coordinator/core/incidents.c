@@ -100,6 +100,19 @@ void incident_decided(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
+void incident_gave_up(struct core *core, struct job_slot *job, int64_t version)
+{
+    char before[MESSAGE_SIZE];
+    if (!job->has_incident) {
+        return;
+    }
+    memcpy(before, job->incident.message, sizeof(before));
+    text_set(job->incident.message, sizeof(job->incident.message),
+             "%.130s; step %" PRId64 " could not be fetched for %.1f s and was given up for step %" PRId64, before,
+             version, seconds_between(job->link_since_ms, core->now_ms), job->job.version);
+    changed(core, job);
+}
+
 /* Every stage is ready. Fetching takes as long as it took the slowest. */
 void incident_ready(struct core *core, struct job_slot *job)
 {

@@ -40,7 +40,8 @@ void job_pause_now(struct core *core, struct job_slot *job)
     job->cut = none;
     job->job.has_wish = false;
     job->failures = job->faults = 0;
-    job->gather_ms = NEVER;
+    links_reset(job);
+    job->gather_ms = job->retry_ms = NEVER;
     job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
     (void)progress_go_back(job, job->job.version);
     job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
@@ -55,8 +56,10 @@ void job_init(struct core *core, struct job_slot *job, const struct model *model
     job->model = model;
     job->unit_count = model->unit_count;
     job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->export_ms = NEVER;
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
     job->step_due_ms = job->join_ms = NEVER;
+    links_reset(job);
+    job->members_known = job->job.generation == 0;
     rounds_reset(job);
     job_changed(core, job);
 }

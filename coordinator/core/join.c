@@ -23,14 +23,9 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
  * take: an estimate that is wrong shall not make it look slow. 0: it cannot be said. */
 static double present_seconds(struct core *core, const struct job_slot *job)
 {
-    struct replan_request present = {.has_cuts = true};
+    struct replan_request present;
     struct err err = {0};
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        present.device[present.device_count++] = job->plan.stage[s].device;
-        if (s + 1 < job->plan.stage_count) {
-            present.cut[present.cut_count++] = job->plan.stage[s].end;
-        }
-    }
+    placement_as_wish(&job->plan, &present);
     const struct placement_request request = {
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = &present};
     if (placement_choose(core, &request, &err) != 0) {

@@ -354,6 +354,18 @@ uint64_t placement_state_bytes(const struct planning *planning)
     return bytes;
 }
 
+void placement_as_wish(const struct plan *plan, struct replan_request *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->has_cuts = true;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        out->device[out->device_count++] = plan->stage[s].device;
+        if (s + 1 < plan->stage_count) {
+            out->cut[out->cut_count++] = plan->stage[s].end;
+        }
+    }
+}
+
 void placement_fill(const struct planning *planning, struct plan *plan)
 {
     const struct partition_plan *found = &planning->plan;

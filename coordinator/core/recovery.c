@@ -4,9 +4,7 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
-/* Versions that are looked at before the center is fallen back to: more than devices keep. */
-#define VERSIONS_TRIED_MAX 64
-/* A source that left a challenge without an answer is taken when there is no other. */
+/* A source that left a challenge without an answer, or that is out of reach, is taken when there is no other. */
 #define SILENT_SECONDS 1e9
 
 /* ---- the line ---- */
@@ -54,91 +52,39 @@ bool absent_has(const struct absent *absent, const struct device_slot *device)
     return false;
 }
 
-static size_t list_holders(const struct core *core, const struct job_slot *job, const struct absent *absent)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = device_slot_at(core, i);
-        if (device->holdings != 0 && device_reachable(device) && !absent_has(absent, device) &&
-            holdings_of_job(core, device, job->job.id.text)) {
-            core->holder[count++] = device;
-        }
-    }
-    return count;
-}
-
-static int64_t newest_below(const struct core *core, const struct job_slot *job, size_t holders, int64_t below)
-{
-    int64_t newest = 0;
-    for (size_t d = 0; d < holders; d++) {
-        for (uint32_t i = core->holder[d]->holdings; i != 0; i = core->holding[i].next) {
-            const struct holding *holding = &core->holding[i].holding;
-            bool better = holding->version > newest && holding->version < below &&
-                          holding->version > job->job.version && holding->version <= job->total_steps;
-            if (better && holdings_usable(job, &core->holding[i])) {
-                newest = holding->version;
-            }
-        }
-    }
-    return newest;
-}
-
-/* Whether every unit is held at the version, with one hash wherever it is held. */
-static bool whole_at(const struct core *core, const struct job_slot *job, size_t holders, int64_t version,
-                     struct cut *out)
-{
-    static const struct cut none;
-    size_t count = 0;
-    *out = none;
-    out->version = version;
-    for (size_t d = 0; d < holders; d++) {
-        for (uint32_t i = core->holder[d]->holdings; i != 0; i = core->holding[i].next) {
-            const struct holding *holding = &core->holding[i].holding;
-            if (holding->version != version || holding->unit >= (int64_t)job->unit_count ||
-                !holdings_usable(job, &core->holding[i])) {
-                continue;
-            }
-            char *sha256 = out->unit[holding->unit].sha256;
-            if (sha256[0] == '\0') {
-                memcpy(sha256, holding->sha256, SHA256_SIZE);
-                out->unit[holding->unit].bytes = holding->bytes;
-                count++;
-            } else if (strcmp(sha256, holding->sha256) != 0) {
-                return false;
-            }
-        }
-    }
-    return count == job->unit_count;
-}
-
-static int64_t center_start(const struct job_slot *job)
+int64_t recovery_center(const struct job_slot *job)
 {
     const struct center_version *whole = &job->center[job->whole];
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
-/* What failed twice from a held version without a single step is tried from the center before the job is given up. */
+/* What failed twice from a held version by the job's own doing, without a single step, is tried from the center before
+ * the job is given up. */
 static bool from_center(const struct job_slot *job)
 {
     return job->failures >= FAILURES_MAX - 1;
+}
+
+size_t recovery_list(const struct core *core, const struct job_slot *job, const struct absent *absent)
+{
+    /* After a pause, whoever still holds something was told to drop it. */
+    bool held = !from_center(job) && job->job.state != JOB_QUEUED;
+    return held ? held_list(core, job, absent, -1) : 0;
+}
+
+int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent)
+{
+    int64_t version = held_newest(core, job, count, absent, NULL);
+    return version > 0 ? version : recovery_center(job);
 }
 
 int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
                        struct cut *out)
 {
     static const struct cut none;
-    /* After a pause, whoever still holds something was told to drop it. */
-    bool held = !from_center(job) && job->job.state != JOB_QUEUED;
-    size_t holders = held ? list_holders(core, job, absent) : 0;
-    int64_t version = NEVER;
-    for (int tried = 0; tried < VERSIONS_TRIED_MAX && version > 0; tried++) {
-        version = newest_below(core, job, holders, version);
-        if (version > 0 && whole_at(core, job, holders, version, out)) {
-            return version;
-        }
-    }
     *out = none;
-    return center_start(job);
+    int64_t version = held_newest(core, job, recovery_list(core, job, absent), absent, out);
+    return version > 0 ? version : recovery_center(job);
 }
 
 /* The newest version that the job is known to have had: committed, or its last start. */
@@ -156,7 +102,8 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
         away = device && !device_reachable(device);
     }
     bool older = had > start && !from_center(job) && job->job.state != JOB_QUEUED;
-    return older && away ? redo_ms(core, job, had - start) : 0;
+    int64_t redo = redo_ms(job, had - start);
+    return !older || !away ? 0 : redo < core->config.lease_ms ? redo : core->config.lease_ms;
 }
 
 /* A device that has just come back may hold what is missing: its first report says so. */
@@ -175,33 +122,52 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
 
 /* ---- sources ---- */
 
-static double cost_seconds(const struct device_slot *from, const struct device_slot *to, int64_t bytes)
+/* Those of core->held that are of one unit. */
+struct holders {
+    const struct held_item *item;
+    size_t count;
+};
+
+static double cost_seconds(const struct core *core, const struct job_slot *job, const struct device_slot *from,
+                           const struct device_slot *to, int64_t bytes)
 {
     struct partition_link link = profile_link(from, to);
+    bool last = from->silent || link_is_bad(core, job, from, to);
     return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
-           (from->silent ? SILENT_SECONDS : 0);
+           (last ? SILENT_SECONDS : 0);
 }
 
 /* The holder that would be through with it first, with what is asked of it already; ties in the order of ids. */
-static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job, size_t holders,
+static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job, struct holders holders,
                                            const struct device_slot *to, int64_t unit)
 {
     struct device_slot *best = NULL;
     double least = 0;
-    int64_t version = job->plan.resume_version;
-    for (size_t d = 0; d < holders; d++) {
-        struct device_slot *device = core->holder[d];
-        const struct holding *holding = holdings_find(core, device, job, version, unit);
-        if (!holding || strcmp(holding->sha256, source_hash(job, unit)) != 0) {
+    for (size_t i = 0; i < holders.count; i++) {
+        struct device_slot *device = holders.item[i].device;
+        const struct holding *holding = &core->holding[holders.item[i].item].holding;
+        if (strcmp(holding->sha256, source_hash(job, unit)) != 0) {
             continue;
         }
-        double cost = cost_seconds(device, to, holding->bytes);
+        double cost = cost_seconds(core, job, device, to, holding->bytes);
         if (!best || cost < least) {
             best = device;
             least = cost;
         }
     }
     return best;
+}
+
+static bool holds(const struct core *core, const struct job_slot *job, struct holders holders,
+                  const struct device_slot *device, int64_t unit)
+{
+    for (size_t i = 0; i < holders.count; i++) {
+        const struct holding *holding = &core->holding[holders.item[i].item].holding;
+        if (holders.item[i].device == device && strcmp(holding->sha256, source_hash(job, unit)) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const char *source_hash(const struct job_slot *job, int64_t unit)
@@ -230,8 +196,8 @@ bool source_is(const struct job_slot *job, int64_t unit, const struct device_slo
     return source->from == SOURCE_DEVICE && strcmp(source->device.text, device->device.id.text) == 0;
 }
 
-static void choose_source(struct core *core, struct job_slot *job, size_t holders, const struct device_slot *device,
-                          int64_t unit)
+static void choose_source(struct core *core, struct job_slot *job, struct holders holders,
+                          const struct device_slot *device, int64_t unit)
 {
     struct unit_source *source = &job->source[unit];
     int64_t version = job->plan.resume_version, bytes = source_bytes(job, unit);
@@ -239,16 +205,16 @@ static void choose_source(struct core *core, struct job_slot *job, size_t holder
     if (version == 0) {
         return;
     }
-    const struct holding *holding = holders > 0 ? holdings_find(core, device, job, version, unit) : NULL;
-    if (holding && strcmp(holding->sha256, source_hash(job, unit)) == 0) {
+    if (holds(core, job, holders, device, unit)) {
         source->from = SOURCE_SELF;
         return;
     }
     struct device_slot *holder = cheapest_holder(core, job, holders, device, unit);
-    ASSERT(holder || job->cut.version != version);
+    bool in_center = recovery_center(job) == version;
+    ASSERT(holder || in_center);
     source->from = SOURCE_CENTER;
     job->moving_bytes += bytes;
-    if (holder) {
+    if (holder && !(in_center && link_is_bad(core, job, holder, device))) {
         source->from = SOURCE_DEVICE;
         source->device = holder->device.id;
         holder->asked_bytes += bytes;
@@ -257,20 +223,26 @@ static void choose_source(struct core *core, struct job_slot *job, size_t holder
     }
 }
 
-/* From itself, from the cheapest live device, from the center, in this order; version 0 from the seed. */
+/* From itself, from the cheapest live device, from the center, in this order, and from the center before a device that
+ * is out of reach; version 0 from the seed. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
     const struct absent nobody = {0};
     /* The pause told every device to let go of the version; some have, and have not said so yet. */
-    size_t holders = job->plan.reason == PLAN_RESUMED ? 0 : list_holders(core, job, &nobody);
+    bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
+    size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
     job->peer_sources = false;
     job->plan.bytes_moved = job->moving_bytes = 0;
-    for (size_t d = 0; d < holders; d++) {
-        core->holder[d]->asked_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        core->held[i].device->asked_bytes = 0;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct device_slot *device = stage_device(core, job, s);
         for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            struct holders holders = {.item = &core->held[at]};
+            for (; at < count && core->held[at].unit == u; at++) {
+                holders.count++;
+            }
             choose_source(core, job, holders, device, u);
         }
     }

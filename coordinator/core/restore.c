@@ -132,6 +132,9 @@ static void resume_plan(struct core *core, struct job_slot *job)
         STATE_PER_PARAMETERS_MAX * (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
     progress_restore(job, &told);
+    if (job->plan.state != PLAN_PREPARING) {
+        placement_as_wish(&job->plan, &job->ran);
+    }
     switch (job_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;
     case PHASE_STOPPING:

@@ -15,8 +15,8 @@ static bool is_full(const struct core *core, size_t plans)
 
 static bool waits(const struct job_slot *job)
 {
-    return !job->ended &&
-           (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES || job->gather_ms != NEVER);
+    return !job->ended && (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES ||
+                           job->gather_ms != NEVER || job->retry_ms != NEVER);
 }
 
 static bool goes_before(const struct job_slot *a, const struct job_slot *b)
@@ -64,6 +64,12 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
     return false;
 }
 
+/* Its last generations failed by a link: the next one is not tried yet. */
+static bool backs_off(const struct core *core, const struct job_slot *job)
+{
+    return job->retry_ms != NEVER && core->now_ms < job->retry_ms;
+}
+
 /* A device that has just come may bring the versions that the job has waited for. */
 static bool must_ask_first(struct core *core, const struct job_slot *job)
 {
@@ -75,8 +81,8 @@ static int reason_of(const struct job_slot *job)
     if (job->job.state == JOB_WAITING_FOR_DEVICES) {
         return job->waiting_reason;
     }
-    if (job->gather_ms != NEVER) {
-        return PLAN_RESTARTED;
+    if (job->gather_ms != NEVER || job->retry_ms != NEVER) {
+        return job->retry_ms != NEVER ? PLAN_LINK : PLAN_RESTARTED;
     }
     return job->job.generation == 0 ? PLAN_FIRST : PLAN_RESUMED;
 }
@@ -98,7 +104,7 @@ static void reserve(struct core *core, const struct job_slot *job)
 /* With no device free, a job that has said so already need not be looked at, unless it has to say it anew. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
-    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER &&
+    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER && job->retry_ms == NEVER &&
            strcmp(job->job.state_reason, "waiting_for_devices") == 0;
 }
 
@@ -146,7 +152,7 @@ void scheduler_run(struct core *core)
         if (must_ask_first(core, job)) {
             generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
         }
-        if (still_gathering(core, job)) {
+        if (still_gathering(core, job) || backs_off(core, job)) {
             reserve(core, job);
             continue;
         }

@@ -127,7 +127,8 @@ static bool concerns(const struct device_slot *device, const struct device_slot 
     return false;
 }
 
-/* The later stage of the two goes; of a device of the plan and a source outside of it, the device. */
+/* The later stage of the two goes; of a device of the plan and a source outside of it, the device. Who goes is avoided
+ * unless the next plan is the one that ran. */
 static void blame_link(struct core *core, struct device_slot *device, const struct trouble *trouble)
 {
     struct device_slot *suspect = device_find(core, trouble->device.text);
@@ -135,9 +136,17 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
     if (!suspect || !concerns(device, suspect)) {
         return;
     }
+    link_note(core, job, device, suspect);
     bool later = suspect->job == job && suspect->stage > device->stage;
     struct device_slot *leaves = later ? suspect : device;
-    avoid(core, job, leaves);
+    /* If only moved units need the link, the plan that ran can do without; whoever was to join it is left out. */
+    bool stays = links_can_stay(core, job), one = links_ran(job, device) != links_ran(job, suspect);
+    if (stays && one) {
+        leaves = links_ran(job, device) ? suspect : device;
+    }
+    if (!stays || one) {
+        avoid(core, job, leaves);
+    }
     generation_fail(
         core, job,
         (struct blame){

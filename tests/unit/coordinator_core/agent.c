@@ -93,13 +93,18 @@ void agent_kill(struct agent *agent)
     agent->up = false;
 }
 
+bool agents_apart(const struct agent *a, const struct agent *b)
+{
+    return a->cut || b->cut || a->apart == b || b->apart == a;
+}
+
 /* ---- reports ---- */
 
 static void report(struct world *world, struct agent *agent, const struct device_id *device)
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
     const struct agent *other = world_agent_of(world, device->text);
-    bool gone = !other || !other->up, quiet = other && (other->cut || agent->cut || other->stopped_cpu);
+    bool gone = !other || !other->up, quiet = other && (agents_apart(other, agent) || other->stopped_cpu);
     bool known = false;
     for (size_t i = 0; i < heartbeat->peer_report_count; i++) {
         known = known || strcmp(heartbeat->peer_report[i].device.text, device->text) == 0;
@@ -113,7 +118,7 @@ static void report(struct world *world, struct agent *agent, const struct device
     }
 }
 
-/* Whom of its neighbours it does not reach. */
+/* Whom of its neighbours and sources it does not reach. */
 static void report_peers(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
@@ -127,6 +132,11 @@ static void report_peers(struct world *world, struct agent *agent)
     }
     if (works && run->has_neighbor) {
         report(world, agent, &run->neighbor.device);
+    }
+    for (size_t i = 0; works && agent->phase == PHASE_PREPARE && i < run->source_count; i++) {
+        if (run->source[i].from == SOURCE_DEVICE && !agent->has[run->source[i].unit]) {
+            report(world, agent, &run->source[i].device);
+        }
     }
     if (agent->heartbeat.peer_report_count == 0) {
         agent->trouble_since_ms = 0;
@@ -220,7 +230,7 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
     case SOURCE_DEVICE: {
         const struct agent *other = world_agent_of(world, source->device.text);
         assert_string_equal(source->sha256, sha256);
-        if (!other || !other->up || other->cut || agent->cut || !agent_lets_in(other, agent) ||
+        if (!other || !other->up || agents_apart(other, agent) || !agent_lets_in(other, agent) ||
             !agent_holds(other, run->job.text, run->resume_version, source->unit)) {
             return false;
         }
@@ -241,7 +251,7 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
 static bool answers(const struct world *world, const struct agent *agent, const struct peer *peer)
 {
     const struct agent *other = world_agent_of(world, peer->device.text);
-    return !world->reports || (other && other->up && !other->cut && !agent->cut && !other->stopped_cpu);
+    return !world->reports || (other && other->up && !agents_apart(other, agent) && !other->stopped_cpu);
 }
 
 static void prepare(struct world *world, struct agent *agent)
@@ -357,7 +367,7 @@ bool agent_step(struct world *world, struct agent *agent)
     } else {
         const struct agent *before = world_agent_of(world, run->previous.device.text);
         if (!before || before->generation != agent->generation || before->step <= agent->step ||
-            strcmp(before->job, agent->job) != 0 || before->cut || agent->cut) {
+            strcmp(before->job, agent->job) != 0 || agents_apart(before, agent)) {
             return false;
         }
     }

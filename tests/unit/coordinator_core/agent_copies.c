@@ -153,7 +153,7 @@ static bool send_neighbor(struct world *world, struct agent *agent, int64_t vers
         bool is = strcmp(world->agent[i].id.text, agent->assignment.run.neighbor.device.text) == 0;
         other = is ? &world->agent[i] : other;
     }
-    if (!other || !other->up || other->cut || agent->cut || other->stopped_cpu || !agent_lets_in(other, agent) ||
+    if (!other || !other->up || agents_apart(other, agent) || other->stopped_cpu || !agent_lets_in(other, agent) ||
         other->generation != agent->generation) {
         return false;
     }

@@ -50,10 +50,11 @@ struct agent {
     size_t held_count;
     bool tell_holdings;
     struct agent_round round[AGENT_ROUNDS];
-    bool disk;        /* snapshots outlive its process */
-    bool stopped_cpu; /* its process stands still (SIGSTOP) */
-    bool spoilt;      /* what it holds for others has another hash */
-    bool cut;         /* no other agent reaches it, nor it them */
+    bool disk;                 /* snapshots outlive its process */
+    bool stopped_cpu;          /* its process stands still (SIGSTOP) */
+    bool spoilt;               /* what it holds for others has another hash */
+    bool cut;                  /* no other agent reaches it, nor it them */
+    const struct agent *apart; /* NULL or the one agent that it does not reach, nor that one it */
     int64_t busy_ms, trouble_since_ms;
     double fetch_seconds;
     char challenge[ID_SIZE]; /* seen, to be repeated */
@@ -170,6 +171,8 @@ void agent_beat(struct world *world, struct agent *agent);
 void agent_fail(struct agent *agent, const char *code);
 /* It dies; what it has on disk stays. */
 void agent_kill(struct agent *agent);
+/* Whether nothing passes between the two. */
+bool agents_apart(const struct agent *a, const struct agent *b);
 bool agent_holds(const struct agent *agent, const char *job, int64_t version, int64_t unit);
 /* Send the last heartbeat once more. */
 void agent_beat_again(struct world *world, struct agent *agent);

@@ -1,0 +1,195 @@
+/* Devices that live and do not reach each other: what they hold is not given up for that. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+/* Three devices train a job of 400 steps, and are at step 20 or so. */
+static void begin(struct world *world, char id[ID_SIZE], int64_t devices_min, int64_t neighbor_every,
+                  int64_t center_every)
+{
+    struct job_spec spec = story_spec(400);
+    spec.devices_min = devices_min;
+    spec.neighbor_every = neighbor_every;
+    spec.center_every = center_every;
+    spec.expected_step_seconds = 0;
+    story_devices(world);
+    story_submit(world, id, &spec);
+    world_train(world, 20);
+    world->reports = true;
+}
+
+/* Time passes as in story_work; every generation that is made meanwhile starts from the version. */
+static void assert_kept(struct world *world, const char *id, int64_t version, int64_t ms)
+{
+    int64_t generation = world_job(world, id)->generation;
+    for (; ms > 0; ms -= 100) {
+        story_work(world, 100);
+        for (; generation < world_job(world, id)->generation; generation++) {
+            assert_int_equal(world_plan(world, id, generation + 1)->resume_version, version);
+        }
+    }
+}
+
+/* The three devices stop for a plan with other borders. Returns the version that they hold then. */
+static int64_t stop_for(struct world *world, const char *id, int64_t first, int64_t second)
+{
+    story_replan(world, id, first, second);
+    story_next(world, id);
+    int64_t version = core_job_plan(world->core, id)->resume_version;
+    assert_true(version > 10);
+    return version;
+}
+
+/* Nothing is in the center, and for half a minute no device reaches another. */
+static void what_is_held_outlives_links_that_are_cut(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    begin(world, id, 1, 0, 0);
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].cut = true;
+    }
+    int64_t version = stop_for(world, id, 2, 3);
+    assert_kept(world, id, version, 30000);
+    int64_t generation = world_job(world, id)->generation;
+    assert_true(generation > 4 && generation < 14); /* it goes on trying, but not all the time */
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].cut = false;
+    }
+    assert_kept(world, id, version, 10000);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(core_job_incident(world->core, id) == NULL, true); /* resolved by a step */
+    story_finish(world, id);
+}
+
+/* Committed, and older in the center: the same. */
+static void a_committed_version_outlives_links_that_are_cut(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    begin(world, id, 3, 3, 10);
+    int64_t version = world_job(world, id)->neighbor_version;
+    assert_true(version > world_job(world, id)->version && world_job(world, id)->version > 0);
+    world->agent[1].cut = true;
+    assert_kept(world, id, version, 60000); /* from the center it could not run either */
+    world->agent[1].cut = false;
+    assert_kept(world, id, version, 8000);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+static void waiting_for_a_link_says_so(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    begin(world, id, 1, 0, 0);
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].cut = true;
+    }
+    int64_t version = stop_for(world, id, 2, 3);
+    for (int i = 0; i < 200 && world_job(world, id)->state != JOB_WAITING_FOR_DEVICES; i++) {
+        story_work(world, 100);
+    }
+    assert_string_equal(world_job(world, id)->state_reason, "link");
+    char expected[MESSAGE_SIZE];
+    (void)snprintf(expected, sizeof(expected), "; step %lld is tried again in 1.0 s", (long long)version);
+    assert_non_null(strstr(world_job(world, id)->message, "are alive and do not reach each other"));
+    assert_non_null(strstr(world_job(world, id)->message, expected));
+    assert_int_equal(world_job(world, id)->progress.step, version);
+    world_restart(world); /* and the coordinator may start anew meanwhile */
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].cut = false;
+    }
+    assert_kept(world, id, version, 10000);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* a cannot fetch from c what the new borders give it; the old ones need no such link. */
+static void units_that_cannot_move_stay(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    begin(world, id, 3, 0, 10);
+    world->agent[0].apart = &world->agent[2];
+    int64_t version = stop_for(world, id, 3, 4);
+    assert_kept(world, id, version, 8000);
+    assert_state(world, id, JOB_RUNNING);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->generation, 3);
+    assert_int_equal(plan->reason, PLAN_LINK);
+    assert_int_equal(plan->stage[0].end, 1);
+    assert_int_equal(plan->stage[1].end, 2);
+    assert_int_equal(plan->bytes_moved, 0);
+    story_finish(world, id);
+}
+
+/* Devices a and b have stopped at a version that is newer than the center's, to go on with other borders, when nothing
+ * passes between them any more. Returns the version. */
+static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_min)
+{
+    struct job_spec spec = world_spec("j", 400);
+    spec.devices_min = devices_min;
+    spec.cut[0] = 4; /* not where the planner would cut */
+    spec.cut_count = 1;
+    spec.neighbor_every = 0;
+    spec.center_every = 10;
+    spec.expected_step_seconds = 0;
+    (void)world_agent(world, "a", 10);
+    (void)world_agent(world, "b", 10);
+    story_submit(world, id, &spec);
+    world_train(world, 20);
+    world->reports = true;
+    const struct replan_request other = {.cut = {2}, .cut_count = 1, .has_cuts = true};
+    world_replan(world, id, &other);
+    story_next(world, id);
+    int64_t version = core_job_plan(world->core, id)->resume_version;
+    assert_true(world_job(world, id)->version > 0 && version > world_job(world, id)->version);
+    world->agent[0].apart = &world->agent[1];
+    return version;
+}
+
+/* A link that stays cut for ever: one of the two goes on alone, but not before trying has taken as long as it costs. */
+static void an_older_version_of_the_center_is_the_last_resort(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t version = part_two(world, id, 1), center = world_job(world, id)->version;
+    assert_kept(world, id, version, 5000); /* a lease */
+    for (int i = 0; i < 900 && core_job_plan(world->core, id)->resume_version == version; i++) {
+        story_work(world, 100);
+    }
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->resume_version, center);
+    assert_int_equal(plan->stage_count, 1);
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_int_equal(incident->resume_version, center);
+    assert_int_equal(incident->steps_redone, version - center);
+    assert_non_null(strstr(incident->message, " s and was given up for step "));
+    story_finish(world, id);
+}
+
+static void what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t version = part_two(world, id, 2);
+    assert_kept(world, id, version, 60000);
+    world->agent[0].apart = NULL;
+    assert_kept(world, id, version, 10000);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(what_is_held_outlives_links_that_are_cut),
+        STORY(a_committed_version_outlives_links_that_are_cut),
+        STORY(waiting_for_a_link_says_so),
+        STORY(units_that_cannot_move_stay),
+        STORY(an_older_version_of_the_center_is_the_last_resort),
+        STORY(what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
