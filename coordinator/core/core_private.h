@@ -345,15 +345,18 @@ void wish_drop(struct core *core, struct job_slot *job);
 void generation_stop(struct core *core, struct job_slot *job, int reason);
 /* Go on when the phase is complete. */
 void generation_advance(struct core *core, struct job_slot *job);
+/* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
+ * stopped, unless that is known already. */
+void plan_close(struct core *core, struct job_slot *job, int64_t version);
+
+/* ---- failures.c ---- */
 /* Note that the generation failed; the first cause counts. */
 void generation_fail(struct core *core, struct job_slot *job, struct blame blame, const char *format, ...)
     PRINTF_LIKE(4, 5);
 /* At the end of the step. */
 void generation_failed(struct core *core, struct job_slot *job);
+/* What is due by the clock. */
 void generation_tick(struct core *core, struct job_slot *job);
-/* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
- * stopped, unless that is known already. */
-void plan_close(struct core *core, struct job_slot *job, int64_t version);
 
 /* ---- center.c ---- */
 void handle_blob_stored(struct core *core, const struct event *event);
