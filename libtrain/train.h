@@ -4,7 +4,8 @@
  * Numbers (docs: the law). Everything is float32, NHWC, plain; sums run in a fixed order; work is cut into slabs whose
  * borders depend on shape alone and threads only pick slabs, so results do not depend on the number of threads, nor on
  * which stage a unit is in. Gradients are divided by the batch size (micro_batch * micro_batches). Loss: softmax
- * cross-entropy; of a model with labels at several positions, the loss of a sample is the mean over its positions.
+ * cross-entropy with the model's label smoothing, in evaluations too; of a model with labels at several positions, the
+ * loss of a sample is the mean over its positions.
  *
  * Running statistics of batch-norm move with each forward of a step and become the state with its update.
  *

@@ -290,6 +290,7 @@ class Model(nn.Module):
             # Not add_module: a unit may be called "train".
             self._modules[unit["name"]] = build.unit(unit)
         self.input_shape = (channels, height, width)
+        self.label_smoothing = (description.get("loss") or {}).get("label_smoothing", 0.0)
 
     def forward(self, x):
         for unit in self._modules.values():
@@ -297,4 +298,4 @@ class Model(nn.Module):
         return x[:, :, 0, 0] if x.shape[2] == 1 else x[:, :, :, 0]
 
     def loss(self, x, labels):
-        return functional.cross_entropy(self(x), labels)
+        return functional.cross_entropy(self(x), labels, label_smoothing=self.label_smoothing)

@@ -43,6 +43,7 @@ json_t *model_describe(const struct model *model)
                   .rank = 3,
                   .dtype = model->input_dtype == input_dtypes[0] ? 0 : 1,
                   .scale = model->input_scale},
+        .loss = {.label_smoothing = model->label_smoothing},
     };
     bool complete = true;
     memcpy(fields.name, model->name, sizeof(fields.name));

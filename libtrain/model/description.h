@@ -36,15 +36,18 @@ struct input_fields {
     double scale;         /* 0: the dtype's default */
 };
 
+struct loss_fields {
+    int type;
+    double label_smoothing;
+};
+
 struct description {
     char name[MODEL_NAME_MAX];
     bool has_input;
     struct input_fields input;
     json_t *unit[MODEL_UNITS_MAX];
     size_t unit_count;
-    struct {
-        int type;
-    } loss;
+    struct loss_fields loss;
 };
 
 extern const struct record unit_record;

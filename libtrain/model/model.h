@@ -117,6 +117,7 @@ struct model {
     double input_scale;     /* x = scale * stored value, applied before the first unit */
     uint32_t classes;       /* channels of the last unit's output (softmax cross-entropy over them) */
     uint32_t positions;     /* of the last unit's output, each with a label: 1, or those of a sequence */
+    double label_smoothing; /* of the loss, [0, 1): the share of the target that all classes get alike */
     struct unit *unit;
     size_t unit_count;
 };

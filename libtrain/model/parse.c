@@ -67,8 +67,12 @@ static const struct field input_field[] = {
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
 
 static const char *const loss_words[] = {"softmax_cross_entropy", NULL};
-static const struct field loss_field[] = {{.name = "type", .type = FIELD_ENUM, .names = loss_words}};
-static const struct record loss_record = {.name = "loss", .size = sizeof(int), .fields = loss_field, .field_count = 1};
+/* No smoothing is not written: descriptions without it keep their bytes, and so their hash. */
+static const struct field loss_field[] = {
+    MEMBER_ENUM(struct loss_fields, type, "type", 0, loss_words),
+    MEMBER_DOUBLE(struct loss_fields, label_smoothing, "label_smoothing", FIELD_SKIP_EMPTY, 0, 0.999),
+};
+static const struct record loss_record = RECORD(struct loss_fields, "loss", loss_field);
 
 static const struct field description_field[] = {
     MEMBER_TEXT(struct description, name, "name", FIELD_REQUIRED),
@@ -184,6 +188,7 @@ static int lower_description(struct lowering *lowering, const struct description
         return err_set(err, ERR_MEMORY, "no memory for a model of %zu units", description->unit_count);
     }
     model->unit_count = description->unit_count;
+    model->label_smoothing = description->loss.label_smoothing;
     memcpy(model->name, description->name, sizeof(model->name));
     if (!valid_model_name(model->name)) {
         record_fault(lowering->faults, "/name",

@@ -7,6 +7,7 @@ struct loss_job {
     size_t N, C, slabs;
     const float *x;
     const int32_t *label;
+    double own, other; /* target of the label's class beyond that of every class; target of every class */
     double gradient_scale;
     float *dx;
     double *loss; /* [N] */
@@ -21,17 +22,19 @@ static double sample_loss(const struct loss_job *job, size_t n)
         largest = x[c] > largest ? x[c] : largest;
     }
     double sum = 0.0;
+    double distances = 0.0; /* of all scores from the largest */
     for (size_t c = 0; c < job->C; c++) {
+        distances += (double)x[c] - (double)largest;
         sum += elementary_exp((double)x[c] - (double)largest);
     }
     if (job->dx) {
         float *dx = job->dx + n * job->C;
         for (size_t c = 0; c < job->C; c++) {
             double probability = elementary_exp((double)x[c] - (double)largest) / sum;
-            dx[c] = (float)((probability - (c == label ? 1.0 : 0.0)) * job->gradient_scale);
+            dx[c] = (float)((probability - ((c == label ? job->own : 0.0) + job->other)) * job->gradient_scale);
         }
     }
-    return elementary_log(sum) - ((double)x[label] - (double)largest);
+    return elementary_log(sum) - (job->own * ((double)x[label] - (double)largest) + job->other * distances);
 }
 
 static void loss_slab(const void *arg, size_t task, size_t worker)
@@ -45,13 +48,15 @@ static void loss_slab(const void *arg, size_t task, size_t worker)
 }
 
 double softmax_cross_entropy(const struct compute *compute, size_t N, size_t C, const float *x, const int32_t *label,
-                             double gradient_scale, float *dx)
+                             double smoothing, double gradient_scale, float *dx)
 {
     const struct loss_job job = {.N = N,
                                  .C = C,
                                  .slabs = slab_count(N, C * 64, SLABS_MAX),
                                  .x = x,
                                  .label = label,
+                                 .own = 1.0 - smoothing,
+                                 .other = smoothing / (double)C,
                                  .gradient_scale = gradient_scale,
                                  .dx = dx,
                                  .loss = compute->shared};

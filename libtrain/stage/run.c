@@ -175,8 +175,9 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     const struct model *model = stage_model(stage);
     double labels_per_sample = (double)model->positions;
     double batch = (double)config->micro_batch * (double)config->micro_batches * labels_per_sample;
-    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions, model->classes, result,
-                                        labels, 1.0 / batch, writable(&areas, arena->output_gradient));
+    double loss =
+        softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions, model->classes, result, labels,
+                              model->label_smoothing, 1.0 / batch, writable(&areas, arena->output_gradient));
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
                        stage->slot[slot].position.step);
@@ -260,7 +261,8 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
     }
     const struct model *model = stage_model(stage);
     size_t rows = count * model->positions;
-    double loss = softmax_cross_entropy(&stage->compute, rows, model->classes, result, labels, 0.0, NULL);
+    double loss =
+        softmax_cross_entropy(&stage->compute, rows, model->classes, result, labels, model->label_smoothing, 0.0, NULL);
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of an evaluation is not finite");
     }

@@ -409,7 +409,8 @@ void naive_attention_backward(const struct attention_shape *s, const double *x, 
 
 /* ---- loss ---- */
 
-double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double scale, double *dx)
+double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double smoothing,
+                                   double scale, double *dx)
 {
     double total = 0.0;
     for (size_t n = 0; n < N; n++) {
@@ -422,9 +423,12 @@ double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const in
         for (size_t c = 0; c < C; c++) {
             sum += exp(score[c] - largest);
         }
-        total += log(sum) + largest - score[label[n]];
-        for (size_t c = 0; dx && c < C; c++) {
-            dx[n * C + c] += (exp(score[c] - largest) / sum - (c == (size_t)label[n] ? 1.0 : 0.0)) * scale;
+        for (size_t c = 0; c < C; c++) {
+            double target = (c == (size_t)label[n] ? 1.0 - smoothing : 0.0) + smoothing / (double)C;
+            total -= target * (score[c] - largest - log(sum));
+            if (dx) {
+                dx[n * C + c] += (exp(score[c] - largest) / sum - target) * scale;
+            }
         }
     }
     return total;

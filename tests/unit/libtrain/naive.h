@@ -51,6 +51,7 @@ void naive_attention_forward(const struct attention_shape *s, const double *x, d
 void naive_attention_backward(const struct attention_shape *s, const double *x, const double *dy, double *dx);
 
 /* The sum of the losses; dx NULL: not wanted. With libm's exp and log. */
-double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double scale, double *dx);
+double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double smoothing,
+                                   double scale, double *dx);
 
 #endif

@@ -211,25 +211,29 @@ static void the_pools_oracles_agree_with_finite_differences(void **state)
 struct loss_problem {
     double *x;
     const int32_t *label;
+    double smoothing;
 };
 
 static double loss_objective(void *arg)
 {
     const struct loss_problem *p = arg;
-    return naive_softmax_cross_entropy(4, 5, p->x, p->label, 1.0, NULL);
+    return naive_softmax_cross_entropy(4, 5, p->x, p->label, p->smoothing, 1.0, NULL);
 }
 
 static void the_losss_oracle_agrees_with_finite_differences(void **state)
 {
     (void)state;
     static const int32_t label[] = {0, 4, 2, 2};
+    static const double smoothing[] = {0.0, 0.1, 0.9};
     struct draws draws = draws_new(85);
-    struct loss_problem p = {.x = draw_doubles(&draws, 20), .label = label};
-    double *dx = zeros(20);
-    (void)naive_softmax_cross_entropy(4, 5, p.x, label, 1.0, dx);
-    check_gradient(loss_objective, &p, p.x, dx, 20);
-    free(p.x);
-    free(dx);
+    for (size_t i = 0; i < sizeof(smoothing) / sizeof(smoothing[0]); i++) {
+        struct loss_problem p = {.x = draw_doubles(&draws, 20), .label = label, .smoothing = smoothing[i]};
+        double *dx = zeros(20);
+        (void)naive_softmax_cross_entropy(4, 5, p.x, label, p.smoothing, 1.0, dx);
+        check_gradient(loss_objective, &p, p.x, dx, 20);
+        free(p.x);
+        free(dx);
+    }
 }
 
 struct activation_problem {

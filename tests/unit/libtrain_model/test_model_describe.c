@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,34 @@ static void windows_are_written_as_short_as_they_are_read(void **state)
     model_free(&model);
 }
 
+static void label_smoothing_is_written_where_there_is_some(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":[{\"name\":\"a\",\"ops\":["
+        "{\"type\":\"relu\"}]}],\"loss\":{\"type\":\"softmax_cross_entropy\",\"label_smoothing\":%s}}";
+    static const struct {
+        const char *stated;
+        const char *written; /* NULL: not */
+        double value;
+    } cases[] = {{"0", NULL, 0.0}, {"0.25", "\"label_smoothing\":0.25", 0.25}};
+    for (size_t i = 0; i < 2; i++) {
+        char description[sizeof(text) + 8];
+        BUF_AUTO struct buf written;
+        struct err err = {0};
+        (void)snprintf(description, sizeof(description), text, cases[i].stated);
+        buf_init(&written, MODEL_DESCRIPTION_BYTES_MAX);
+        struct model *model = good_model(description, NULL);
+        assert_true(fabs(model->label_smoothing - cases[i].value) <= 0.0);
+        json_t *described = model_describe(model);
+        assert_ok(json_write(described, &written, &err), &err);
+        json_decref(described);
+        assert_non_null(strstr(written.data, cases[i].written ? cases[i].written : "\"softmax_cross_entropy\"}}"));
+        assert_round_trip(model);
+        model_free(&model);
+    }
+}
+
 static void defaults_are_written_out(void **state)
 {
     (void)state;
@@ -128,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_zoo_model_survives_describe_and_parse),
         cmocka_unit_test(an_example_survives_describe_and_parse),
         cmocka_unit_test(windows_are_written_as_short_as_they_are_read),
+        cmocka_unit_test(label_smoothing_is_written_where_there_is_some),
         cmocka_unit_test(defaults_are_written_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

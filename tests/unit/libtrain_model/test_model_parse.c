@@ -251,6 +251,10 @@ static void faults_of_form_name_the_field_and_the_unit(void **state)
          "/input/shape", "elements"},
         {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"type\":\"mse\"}}", "/loss/type",
          "unknown value 'mse'; only 'softmax_cross_entropy' is offered"},
+        {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"label_smoothing\":1}}", "/loss/label_smoothing",
+         "at most 0.999"},
+        {"{\"name\":\"m\"," INPUT "\"units\":[" HEAD "],\"loss\":{\"label_smoothing\":-0.1}}", "/loss/label_smoothing",
+         "at least 0"},
     };
     check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
 }
