@@ -52,6 +52,10 @@ static bool read_row(void *arg, const struct state_row *row)
     table->item = grown;
     void *item = (char *)table->item + table->count * table->element_size;
     memset(item, 0, table->element_size);
+    if (table->kind == OBJECT_JOB) { /* fields that its row is too old for have their defaults */
+        struct job *job = item;
+        job->spec = job_spec_default;
+    }
     struct record_faults faults = {0};
     const struct record *record = object_facts(table->kind)->record;
     table->code = wire_read(record, row->document, row->document_size, item, &faults, table->err);

@@ -73,8 +73,9 @@ void train_stage_free(struct train_stage **stage);
 
 /* Set a unit's state to version 0 and forget its gradients. Weights of convolutions and linear layers are uniform in
  * [-b, b), b = sqrt(6 / fan_in) (He), each element a function of (seed, unit, parameter of the unit, element in
- * PyTorch's order); biases 0; batch-norm and layer-norm weight 1, bias 0, running mean 0, running variance 1; momentum
- * 0. Weights of embeddings and positions are uniform in [-sqrt(3), sqrt(3)): variance 1, as PyTorch's nn.Embedding. */
+ * PyTorch's order); biases 0; batch-norm and layer-norm weight 1, bias 0, running mean 0, running variance 1; optimizer
+ * state 0. Weights of embeddings and positions are uniform in [-sqrt(3), sqrt(3)): variance 1, as PyTorch's
+ * nn.Embedding. */
 void train_unit_initialise(struct train_stage *stage, size_t unit);
 /* Read a snapshot blob (state.h, at any address) and forget the unit's gradients. ERR_FORMAT when its size or header is
  * not exactly that of this unit's layout; the old state is kept then. */
@@ -104,9 +105,10 @@ NODISCARD int train_forward(struct train_stage *stage, size_t slot, struct train
  * input_gradient   overwritten, float32 [micro_batch, in]; NULL on stage 0. */
 void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient);
 
-/* One optimizer step with the accumulated gradients, which are zeroed. ERR_DIVERGED when one is not finite: then no
- * parameter changed. */
-NODISCARD int train_update(struct train_stage *stage, double learning_rate, struct err *err);
+/* One optimizer step, the job's `step` (from 1: adam's bias correction follows from it), with the accumulated
+ * gradients, clipped as the optimizer says; they are zeroed. ERR_DIVERGED when one is not finite: then no parameter
+ * changed. */
+NODISCARD int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err);
 /* Forget a half step: its gradients, and what its forwards did to running statistics. */
 void train_discard(struct train_stage *stage);
 

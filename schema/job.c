@@ -48,7 +48,11 @@ static const struct field optimizer_fields[] = {
     MEMBER_ENUM(struct optimizer, type, "type", 0, optimizer_type_names),
     MEMBER_DOUBLE(struct optimizer, momentum, "momentum", 0, 0, 1),
     MEMBER_BOOL(struct optimizer, nesterov, "nesterov", 0),
+    MEMBER_DOUBLE(struct optimizer, beta1, "beta1", 0, 0, 1),
+    MEMBER_DOUBLE(struct optimizer, beta2, "beta2", 0, 0, 1),
+    MEMBER_DOUBLE(struct optimizer, epsilon, "epsilon", 0, 0, 1),
     MEMBER_DOUBLE(struct optimizer, weight_decay, "weight_decay", 0, 0, 1000),
+    MEMBER_DOUBLE(struct optimizer, clip_value, "clip_value", FIELD_NULLABLE, 1e-6, 1e6),
     MEMBER_CONSTANT("clip_norm", "null"),
 };
 static const struct record optimizer_record = RECORD(struct optimizer, "optimizer", optimizer_fields);
@@ -126,7 +130,7 @@ const struct job_spec job_spec_default = {
     .batch = 32,
     .micro_batches = 4,
     .epochs = 1,
-    .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
+    .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
     .learning_rate = {.type = LEARNING_RATE_CONSTANT, .value = 0.05, .gamma = 0.1},
     .devices_min = 1,
     .devices_max = 8,

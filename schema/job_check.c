@@ -64,17 +64,63 @@ static void check_batch(struct check *check, const struct job_spec *spec)
     }
 }
 
-static void check_optimizer(struct check *check, const struct optimizer *optimizer)
+static bool differ(double a, double b)
 {
+    return a < b || a > b;
+}
+
+/* In what follows, a field of another type is refused rather than ignored: its author expects something of it. */
+
+static void check_sgd(struct check *check, const struct optimizer *optimizer)
+{
+    const struct optimizer *unset = &job_spec_default.optimizer;
+    static const char other[] = "is for types 'adam' and 'adamw' only";
     if (optimizer->momentum >= 1) {
         fault(check, "/optimizer/momentum", "must be below 1");
     }
     if (optimizer->nesterov && optimizer->momentum <= 0) {
         fault(check, "/optimizer/nesterov", "needs a momentum above 0");
     }
+    if (differ(optimizer->beta1, unset->beta1)) {
+        fault(check, "/optimizer/beta1", "%s", other);
+    }
+    if (differ(optimizer->beta2, unset->beta2)) {
+        fault(check, "/optimizer/beta2", "%s", other);
+    }
+    if (differ(optimizer->epsilon, unset->epsilon)) {
+        fault(check, "/optimizer/epsilon", "%s", other);
+    }
 }
 
-/* A field of another type is refused rather than ignored: its author expects something of it. */
+static void check_adam(struct check *check, const struct optimizer *optimizer)
+{
+    if (differ(optimizer->momentum, job_spec_default.optimizer.momentum)) {
+        fault(check, "/optimizer/momentum", "is for type 'sgd' only; that of '%s' is beta1",
+              optimizer_type_names[optimizer->type]);
+    }
+    if (optimizer->nesterov) {
+        fault(check, "/optimizer/nesterov", "is for type 'sgd' only");
+    }
+    if (optimizer->beta1 >= 1) {
+        fault(check, "/optimizer/beta1", "must be below 1");
+    }
+    if (optimizer->beta2 >= 1) {
+        fault(check, "/optimizer/beta2", "must be below 1");
+    }
+    if (optimizer->epsilon < OPTIMIZER_EPSILON_MIN) {
+        fault(check, "/optimizer/epsilon", "must be at least %.9g", OPTIMIZER_EPSILON_MIN);
+    }
+}
+
+static void check_optimizer(struct check *check, const struct optimizer *optimizer)
+{
+    if (optimizer->type == OPTIMIZER_SGD) {
+        check_sgd(check, optimizer);
+    } else {
+        check_adam(check, optimizer);
+    }
+}
+
 static void check_learning_rate(struct check *check, const struct learning_rate *rate)
 {
     const struct learning_rate *unset = &job_spec_default.learning_rate;
@@ -92,7 +138,7 @@ static void check_learning_rate(struct check *check, const struct learning_rate 
         if (rate->step_size != unset->step_size) {
             fault(check, "/learning_rate/step_size", "is for type 'step' only");
         }
-        if (rate->gamma < unset->gamma || rate->gamma > unset->gamma) {
+        if (differ(rate->gamma, unset->gamma)) {
             fault(check, "/learning_rate/gamma", "is for type 'step' only");
         }
     }

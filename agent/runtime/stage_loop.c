@@ -96,7 +96,7 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const double rate = learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
-    return train_update(stage->train, rate, err);
+    return train_update(stage->train, task->step, rate, err);
 }
 
 static int do_task(struct stage *stage, const struct pipeline_task *task, struct err *err)

@@ -7,7 +7,6 @@
 
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6
-#define UPDATE_PASSES 5       /* over the parameters: weight, gradient and momentum read, weight and momentum written */
 #define UNMEASURED_WEIGHT 0.2 /* of the other devices' measurements, in parts of the model */
 #define GFLOPS_MIN 1e-3       /* of a probe that says nothing */
 #define BYTES_PER_SECOND_MIN 1e6
@@ -131,6 +130,7 @@ static void predict_device(struct planning *planning, const struct job_slot *job
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
     int64_t samples = planning->spec->batch / planning->spec->micro_batches;
+    double update_passes = (double)optimizer_update_passes(&planning->spec->optimizer);
     *ratio = (struct ratio){0};
     for (size_t u = 0; u < units; u++) {
         const struct unit_cost *cost = &planning->cost[u];
@@ -139,7 +139,7 @@ static void predict_device(struct planning *planning, const struct job_slot *job
         double backward = predict(probe, cost->backward_flops, cost->backward_bytes, (double)samples);
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
-        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, UPDATE_PASSES);
+        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, update_passes);
         ratio->whole += forward + backward;
         if (is_measured(device, job, u)) {
             ratio->measured += device->profile.forward_seconds[u] + device->profile.backward_seconds[u];

@@ -2,7 +2,8 @@
 
 #include "base/assert.h"
 
-const char *const optimizer_type_names[] = {[OPTIMIZER_SGD] = "sgd", NULL};
+const char *const optimizer_type_names[] = {
+    [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw", NULL};
 const char *const learning_rate_type_names[] = {
     [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
 
@@ -62,7 +63,36 @@ double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t 
     return rate->value;
 }
 
+/* Adam's arrays have the names they have in PyTorch's state. */
+static const struct {
+    size_t count;
+    const char *name[OPTIMIZER_ARRAYS_MAX];
+} arrays[] = {
+    [OPTIMIZER_SGD] = {1, {"momentum"}},
+    [OPTIMIZER_ADAM] = {2, {"exp_avg", "exp_avg_sq"}},
+    [OPTIMIZER_ADAMW] = {2, {"exp_avg", "exp_avg_sq"}},
+};
+
 size_t optimizer_state_arrays(const struct optimizer *optimizer)
 {
-    return optimizer->momentum > 0 ? 1 : 0;
+    bool plain = optimizer->type == OPTIMIZER_SGD && optimizer->momentum <= 0;
+    return plain ? 0 : arrays[optimizer->type].count;
+}
+
+const char *optimizer_array_name(const struct optimizer *optimizer, size_t index)
+{
+    ASSERT(index < optimizer_state_arrays(optimizer));
+    return arrays[optimizer->type].name[index];
+}
+
+size_t optimizer_update_passes(const struct optimizer *optimizer)
+{
+    size_t passes = 3 + 2 * optimizer_state_arrays(optimizer); /* weight and arrays read and written, gradient read */
+    return passes + (optimizer->clip_value > 0 ? 2 : 0);
+}
+
+double optimizer_bias_correction(double beta, int64_t step)
+{
+    ASSERT(step >= 1);
+    return 1.0 - power(beta, step);
 }

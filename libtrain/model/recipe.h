@@ -7,14 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum optimizer_type { OPTIMIZER_SGD };
+enum optimizer_type { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
 extern const char *const optimizer_type_names[]; /* ends with NULL */
 
 struct optimizer {
-    int type;        /* enum optimizer_type */
-    double momentum; /* [0, 1) */
-    bool nesterov;
-    double weight_decay; /* >= 0, added to the gradient (L2, as PyTorch's SGD does) */
+    int type;            /* enum optimizer_type */
+    double momentum;     /* SGD: [0, 1) */
+    bool nesterov;       /* SGD */
+    double beta1, beta2; /* ADAM, ADAMW: [0, 1), how much of the two averages is kept */
+    double epsilon;      /* ADAM, ADAMW: [OPTIMIZER_EPSILON_MIN, 1] */
+    double
+        weight_decay;  /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: taken off the parameter, times the rate */
+    double clip_value; /* each element of a gradient is cut to [-clip_value, clip_value]; 0: not */
 };
 
 enum learning_rate_type { LEARNING_RATE_CONSTANT, LEARNING_RATE_STEP, LEARNING_RATE_COSINE };
@@ -32,7 +36,20 @@ struct learning_rate {
 /* The learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
 double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps);
 
-/* Float arrays of optimizer state per parameter: 0 for sgd without momentum, 1 with. */
+/* ---- what an optimizer keeps and costs ---- */
+
+/* Below, what single precision flushes to zero in the average of the squares could no longer be made up for. */
+#define OPTIMIZER_EPSILON_MIN 1e-16
+#define OPTIMIZER_ARRAYS_MAX 2
+/* Float arrays of state, each as large as the parameters: none for sgd without momentum, 1 with, 2 for adam and adamw.
+ * Adam's bias correction follows from the step: it needs no state. */
 size_t optimizer_state_arrays(const struct optimizer *optimizer);
+/* The name of array `index`, which stands behind the parameter's in a snapshot: "momentum", "exp_avg", "exp_avg_sq". */
+const char *optimizer_array_name(const struct optimizer *optimizer, size_t index);
+/* How often an update goes over as many bytes as the parameters have. */
+size_t optimizer_update_passes(const struct optimizer *optimizer);
+
+/* 1 - beta^step, step >= 1: what an average that began at zero has seen of its values after so many steps. */
+double optimizer_bias_correction(double beta, int64_t step);
 
 #endif

@@ -21,36 +21,46 @@ static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
     return count;
 }
 
-/* Describe one tensor of an op in a header; `extra` is "" or the name of an optimizer array. */
-static void describe_tensor(const struct op *op, const struct op_tensor *from, const char *extra,
+/* Describe one tensor of an op in a header; `array` is the name of an optimizer's array, or NULL. */
+static void describe_tensor(const struct op *op, const struct op_tensor *from, const char *array,
                             struct safetensors_tensor *to)
 {
     *to = (struct safetensors_tensor){.dtype = DTYPE_F32, .rank = from->rank};
-    int length = snprintf(to->name, sizeof(to->name), "%s.%s%s", op->name, from->suffix, extra);
+    int length =
+        snprintf(to->name, sizeof(to->name), "%s.%s%s%s", op->name, from->suffix, array ? "." : "", array ? array : "");
     ASSERT(length > 0 && (size_t)length < sizeof(to->name));
     for (size_t i = 0; i < from->rank; i++) {
         to->dim[i] = from->dim[i];
     }
 }
 
-static void append_state(struct state_layout *layout, const struct unit *unit, bool optimizer_part)
+static void append_tensor(struct state_layout *layout, const struct unit *unit, struct state_source source,
+                          const char *array)
 {
+    const struct op *op = &unit->op[source.op];
+    size_t index = layout->header.tensor_count++;
+    describe_tensor(op, &op->tensor[source.tensor], array, &layout->header.tensor[index]);
+    layout->source[index] = source;
+}
+
+/* optimizer NULL: parameters and buffers; else its arrays. */
+static void append_state(struct state_layout *layout, const struct unit *unit, const struct optimizer *optimizer)
+{
+    size_t arrays = optimizer ? optimizer_state_arrays(optimizer) : 0;
     for (size_t i = 0; i < unit->op_count; i++) {
-        const struct op *op = &unit->op[i];
-        for (size_t k = 0; k < op->tensor_count; k++) {
-            bool parameter = op->tensor[k].role == TENSOR_PARAMETER;
-            if (optimizer_part && !parameter) {
+        for (size_t k = 0; k < unit->op[i].tensor_count; k++) {
+            bool parameter = unit->op[i].tensor[k].role == TENSOR_PARAMETER;
+            struct state_source source = {
+                .kind = parameter ? STATE_PARAMETER : STATE_BUFFER, .op = (uint16_t)i, .tensor = (uint16_t)k};
+            if (!optimizer) {
+                append_tensor(layout, unit, source, NULL);
                 continue;
             }
-            size_t index = layout->header.tensor_count++;
-            describe_tensor(op, &op->tensor[k], optimizer_part ? ".momentum" : "", &layout->header.tensor[index]);
-            layout->source[index] = (struct state_source){
-                .kind = optimizer_part ? STATE_MOMENTUM
-                        : parameter    ? STATE_PARAMETER
-                                       : STATE_BUFFER,
-                .op = (uint16_t)i,
-                .tensor = (uint16_t)k,
-            };
+            source.kind = STATE_OPTIMIZER;
+            for (size_t a = 0; parameter && a < arrays; a++) {
+                source.array = (uint16_t)a;
+                append_tensor(layout, unit, source, optimizer_array_name(optimizer, a));
+            }
         }
     }
 }
@@ -79,9 +89,8 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
 {
     ASSERT(unit < model->unit_count);
     const struct unit *from = &model->unit[unit];
-    size_t arrays = optimizer_state_arrays(optimizer);
-    size_t count = count_tensors(from, arrays);
-    ASSERT(arrays <= 1 && count <= STATE_TENSORS_MAX);
+    size_t count = count_tensors(from, optimizer_state_arrays(optimizer));
+    ASSERT(count <= STATE_TENSORS_MAX);
     struct state_layout *layout AUTO(state_layout_free) = calloc(1, sizeof(*layout));
     if (layout) {
         layout->header.tensor = calloc(count + 1, sizeof(*layout->header.tensor));
@@ -91,11 +100,9 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
         return err_set(err, ERR_MEMORY, "no memory for the layout of unit '%s'", from->name);
     }
     layout->header.tensor_capacity = count;
-    append_state(layout, from, false);
+    append_state(layout, from, NULL);
     size_t exported = layout->header.tensor_count;
-    if (arrays > 0) {
-        append_state(layout, from, true);
-    }
+    append_state(layout, from, optimizer);
     ASSERT(layout->header.tensor_count == count);
     int rc = write_header(&layout->header, &layout->header_text, err);
     if (rc) {
@@ -140,7 +147,7 @@ int state_export_header(const struct model *model, struct buf *out, struct err *
         for (size_t k = 0; k < model->unit[i].op_count; k++) {
             const struct op *op = &model->unit[i].op[k];
             for (size_t j = 0; j < op->tensor_count; j++) {
-                describe_tensor(op, &op->tensor[j], "", &tensor[header.tensor_count++]);
+                describe_tensor(op, &op->tensor[j], NULL, &tensor[header.tensor_count++]);
             }
         }
     }

@@ -3,9 +3,10 @@
  * reading tensors. Pure.
  *
  * A snapshot blob is a safetensors file without metadata: first parameters and buffers in op order under PyTorch's
- * names ("stem.0.weight"), then per parameter the optimizer's arrays ("stem.0.weight.momentum"), all in PyTorch's
- * layout. The exported file holds, unit after unit, the first part of each: its data is the concatenation of the blobs'
- * [0, export_bytes) data ranges. Same state, same bytes, same sha256. */
+ * names ("stem.0.weight"), then per parameter the optimizer's arrays ("stem.0.weight.momentum", or
+ * "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"), all in PyTorch's layout. The exported file holds, unit after
+ * unit, the first part of each: its data is the concatenation of the blobs' [0, export_bytes) data ranges. Same state,
+ * same bytes, same sha256. */
 #ifndef LIBTRAIN_MODEL_STATE_H
 #define LIBTRAIN_MODEL_STATE_H
 
@@ -18,17 +19,18 @@
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
 
-enum state_kind { STATE_PARAMETER, STATE_BUFFER, STATE_MOMENTUM };
+enum state_kind { STATE_PARAMETER, STATE_BUFFER, STATE_OPTIMIZER };
 
 /* Where one tensor of the blob comes from; index i belongs to header.tensor[i]. */
 struct state_source {
     enum state_kind kind;
     uint16_t op;     /* of the unit */
     uint16_t tensor; /* of the op */
+    uint16_t array;  /* OPTIMIZER: which of its arrays */
 };
 
 /* Tensors and optimizer arrays of one unit. */
-#define STATE_TENSORS_MAX (2 * MODEL_UNIT_OPS_MAX * MODEL_OP_TENSORS_MAX)
+#define STATE_TENSORS_MAX ((1 + OPTIMIZER_ARRAYS_MAX) * MODEL_UNIT_OPS_MAX * MODEL_OP_TENSORS_MAX)
 
 struct state_layout {
     struct safetensors_header header; /* header.tensor is owned by the layout */

@@ -1,9 +1,5 @@
 #include "libtrain/optim/sgd.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/workspace.h"
 
@@ -13,45 +9,6 @@ struct sgd_job {
     bool nesterov;
     float *parameter, *gradient, *buffer;
 };
-
-struct finite_job {
-    size_t count, slabs;
-    const float *gradient;
-    atomic_bool *finite;
-};
-
-/* Largest exponent among the floats: all ones means infinity or NaN. */
-SIMD_CLONES static uint32_t largest_exponent(size_t count, const float *restrict gradient)
-{
-    uint32_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &gradient[i], sizeof(bits));
-        bits &= 0x7f800000u;
-        largest = bits > largest ? bits : largest;
-    }
-    return largest;
-}
-
-static void finite_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct finite_job *job = arg;
-    (void)worker;
-    size_t first = slab_begin(job->count, job->slabs, task);
-    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
-    if (largest_exponent(count, job->gradient + first) == 0x7f800000u) {
-        atomic_store_explicit(job->finite, false, memory_order_relaxed);
-    }
-}
-
-bool sgd_all_finite(const struct compute *compute, size_t count, const float *gradient)
-{
-    atomic_bool finite = true;
-    const struct finite_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .finite = &finite};
-    pool_run(compute->pool, job.slabs, finite_slab, &job);
-    return atomic_load(&finite);
-}
 
 SIMD_CLONES static void plain_loop(size_t count, float rate, float decay, float *restrict parameter,
                                    float *restrict gradient)

@@ -1,16 +1,12 @@
-/* sgd.h: stochastic gradient descent as PyTorch's torch.optim.SGD does it. Used by libtrain/stage; one calling thread.
+/* sgd.h: stochastic gradient descent as PyTorch's torch.optim.SGD does it. Used by libtrain/optim; one calling thread.
  */
 #ifndef LIBTRAIN_OPTIM_SGD_H
 #define LIBTRAIN_OPTIM_SGD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "libtrain/backend/pool.h"
 #include "libtrain/model/recipe.h"
-
-/* Whether every one of `count` floats is finite. */
-bool sgd_all_finite(const struct compute *compute, size_t count, const float *gradient);
 
 /* g = gradient + weight_decay p; buffer = momentum buffer + g; p -= rate (nesterov ? g + momentum buffer : buffer), or
  * p -= rate g without momentum. Then gradient = 0. parameter, gradient, buffer [count]; buffer starts as zeros (PyTorch

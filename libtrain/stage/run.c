@@ -6,7 +6,8 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
-#include "libtrain/optim/sgd.h"
+#include "libtrain/optim/gradient.h"
+#include "libtrain/optim/optimizer.h"
 #include "libtrain/stage/op_table.h"
 
 /* Where the areas of the plan lie in this call. */
@@ -295,7 +296,7 @@ static int diverged(const struct train_stage *stage, struct err *err)
         for (size_t t = 0; t < op->tensor_count; t++) {
             const struct op_tensor *tensor = &op->tensor[t];
             if (tensor->role == TENSOR_PARAMETER &&
-                !sgd_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
+                !gradient_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
                 return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name, tensor->suffix);
             }
         }
@@ -303,17 +304,35 @@ static int diverged(const struct train_stage *stage, struct err *err)
     return err_set(err, ERR_DIVERGED, "a gradient is not finite");
 }
 
-int train_update(struct train_stage *stage, double learning_rate, struct err *err)
+static void update_parameters(struct train_stage *stage, int64_t step, double learning_rate)
+{
+    size_t count = (size_t)stage->arena->parameter_floats;
+    struct optimizer_call call = {.optimizer = &stage->config.optimizer,
+                                  .step = step,
+                                  .rate = learning_rate,
+                                  .count = count,
+                                  .parameter = stage->parameter,
+                                  .gradient = stage->gradient};
+    for (size_t array = 0; array < optimizer_state_arrays(call.optimizer); array++) {
+        call.array[array] = stage->optimizer_state + array * count;
+    }
+    if (call.optimizer->clip_value > 0) {
+        gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value, stage->gradient);
+    }
+    optimizer_update(&stage->compute, &call);
+}
+
+int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)
 {
     const struct arena *arena = stage->arena;
     size_t count = (size_t)arena->parameter_floats;
+    ASSERT(step >= 1);
     uint64_t mode = denormal_flush();
     int rc = 0;
-    if (count > 0 && !sgd_all_finite(&stage->compute, count, stage->gradient)) {
+    if (count > 0 && !gradient_all_finite(&stage->compute, count, stage->gradient)) {
         rc = diverged(stage, err);
     } else if (count > 0) {
-        sgd_step(&stage->compute, &stage->config.optimizer, learning_rate, count, stage->parameter, stage->gradient,
-                 stage->momentum);
+        update_parameters(stage, step, learning_rate);
     }
     if (rc == 0 && arena->buffer_floats > 0) {
         memcpy(stage->buffer, stage->running, arena->buffer_floats * sizeof(float));

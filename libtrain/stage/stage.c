@@ -27,7 +27,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
     const struct memory_bytes *bytes = &stage->bytes;
     int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
     rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
-    rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->momentum, err);
+    rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
     rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
     rc = rc ? rc : allocate(bytes->workspace, false, "workspace", &stage->workspace, err);
     if (rc) {
@@ -109,7 +109,7 @@ void train_stage_free(struct train_stage **stage_pointer)
     free(stage->slot);
     free(stage->workspace);
     free(stage->activation);
-    free(stage->momentum);
+    free(stage->optimizer_state);
     free(stage->gradient);
     free(stage->parameter);
     arena_free(&stage->arena);

@@ -25,7 +25,7 @@ struct train_stage {
     float *running;               /* [buffer_floats] moved on by each training forward, taken over by the update, so
                                      that a discarded half step leaves no trace */
     float *gradient;              /* [parameter_floats] zero between steps */
-    float *momentum;              /* [parameter_floats] or NULL */
+    float *optimizer_state;       /* [optimizer_state_arrays][parameter_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
     unsigned char *workspace;     /* tensors of one call */
     struct stage_slot *slot;      /* [in_flight] */

@@ -20,6 +20,12 @@ static const struct arena_op *op_of(const struct train_stage *stage, size_t unit
     return &stage->arena->op[stage->first_op[local_unit(stage, unit)] + op];
 }
 
+/* [parameter_floats] */
+static float *optimizer_array(const struct train_stage *stage, size_t array)
+{
+    return stage->optimizer_state + array * stage->arena->parameter_floats;
+}
+
 /* ---- layouts: PyTorch's outside, ours inside ---- */
 
 /* Only weights of convolutions and linear layers differ. */
@@ -102,8 +108,8 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
         fill(to, elements, norm && tensor == 0 ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
-    if (stage->momentum) {
-        fill(stage->momentum + plan->tensor[tensor], elements, 0.0f);
+    for (size_t array = 0; array < optimizer_state_arrays(&stage->config.optimizer); array++) {
+        fill(optimizer_array(stage, array) + plan->tensor[tensor], elements, 0.0f);
     }
 }
 
@@ -128,6 +134,18 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 
 /* ---- snapshots ---- */
 
+/* Where a tensor of a snapshot lies in the stage's arenas. */
+static float *memory_of(const struct train_stage *stage, const struct arena_op *plan, const struct state_source *source)
+{
+    size_t offset = plan->tensor[source->tensor];
+    switch (source->kind) {
+    case STATE_PARAMETER: return stage->parameter + offset;
+    case STATE_BUFFER: return stage->buffer + offset;
+    case STATE_OPTIMIZER: return optimizer_array(stage, source->array) + offset;
+    }
+    return NULL;
+}
+
 size_t train_unit_bytes(const struct train_stage *stage, size_t unit)
 {
     return (size_t)stage->layout[local_unit(stage, unit)]->blob_bytes;
@@ -142,10 +160,7 @@ void train_unit_save(const struct train_stage *stage, size_t unit, void *out)
     for (size_t i = 0; i < layout->header.tensor_count; i++) {
         const struct state_source *source = &layout->source[i];
         const struct arena_op *plan = op_of(stage, unit, source->op);
-        const float *arena = source->kind == STATE_PARAMETER ? stage->parameter
-                             : source->kind == STATE_BUFFER  ? stage->buffer
-                                                             : stage->momentum;
-        export_tensor(plan->op, source->tensor, arena + plan->tensor[source->tensor],
+        export_tensor(plan->op, source->tensor, memory_of(stage, plan, source),
                       (float *)(data + layout->header.tensor[i].begin));
     }
 }
@@ -169,15 +184,14 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
         const unsigned char *from = data + layout->header.tensor[i].begin;
         size_t offset = plan->tensor[source->tensor];
         if (source->kind == STATE_BUFFER) {
-            memcpy(stage->buffer + offset, from, bytes);
+            memcpy(memory_of(stage, plan, source), from, bytes);
             memcpy(stage->running + offset, from, bytes);
             continue;
         }
         /* By way of the gradient's memory: the blob need not be aligned. */
         float *aligned = stage->gradient + offset;
         memcpy(aligned, from, bytes);
-        import_tensor(plan->op, source->tensor, aligned,
-                      (source->kind == STATE_PARAMETER ? stage->parameter : stage->momentum) + offset);
+        import_tensor(plan->op, source->tensor, aligned, memory_of(stage, plan, source));
         memset(aligned, 0, bytes);
     }
     return 0;

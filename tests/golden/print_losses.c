@@ -48,7 +48,7 @@ static int train(const struct plan *plan, struct train_stage *stage, const char 
         rc = train_forward(stage, 0, position, inputs + step * samples, NULL, batch_labels, &loss, err);
         if (rc == 0) {
             train_backward(stage, 0, NULL, NULL);
-            rc = train_update(stage, plan->rate, err);
+            rc = train_update(stage, position.step, plan->rate, err);
             printf("%.9g\n", loss / (double)plan->batch);
         }
     }

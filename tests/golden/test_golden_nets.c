@@ -55,11 +55,11 @@ static void expect_state(const struct fixture *fixture, const struct pipeline *p
         unsigned char *blob = unit_save(stage, unit);
         for (size_t i = 0; i < layout->header.tensor_count; i++) {
             static const char *const kinds[] = {
-                [STATE_PARAMETER] = "parameter", [STATE_BUFFER] = "buffer", [STATE_MOMENTUM] = "gradient"};
+                [STATE_PARAMETER] = "parameter", [STATE_BUFFER] = "buffer", [STATE_OPTIMIZER] = "gradient"};
             const struct safetensors_tensor *tensor = &layout->header.tensor[i];
             char name[SAFETENSORS_NAME_MAX];
             int length = (int)strlen(tensor->name);
-            length -= layout->source[i].kind == STATE_MOMENTUM ? (int)strlen(".momentum") : 0;
+            length -= layout->source[i].kind == STATE_OPTIMIZER ? (int)strlen(".momentum") : 0;
             (void)snprintf(name, sizeof(name), "%.*s", length, tensor->name);
             expect(fixture, kinds[layout->source[i].kind], name,
                    (const float *)(blob + layout->header.data_offset + tensor->begin),

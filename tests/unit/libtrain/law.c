@@ -22,13 +22,19 @@ void law_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_
 
 struct law law_new(void **state, struct model *model, struct law_run run)
 {
+    static const struct optimizer heavy = {.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4};
+    return law_with(state, model, run, &heavy);
+}
+
+struct law law_with(void **state, struct model *model, struct law_run run, const struct optimizer *optimizer)
+{
     struct law law = {.pools = *state, .model = model, .run = run, .draws = draws_new(5)};
     law.recipe = (struct pipeline_recipe){
         .model = model,
         .batch = run.batch,
         .micro_batches = run.micro_batches,
-        .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4},
-        .learning_rate = 0.02,
+        .optimizer = *optimizer,
+        .learning_rate = optimizer->type == OPTIMIZER_SGD ? 0.02 : 0.001,
         .seed = 11,
     };
     law.batch_bytes = run.batch * shape_elements(model->input) * dtype_size(model->input_dtype);

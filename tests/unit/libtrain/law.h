@@ -26,8 +26,9 @@ struct law {
     struct draws draws;
 };
 
-/* Takes the model. state: the test's, with the pools. */
+/* Takes the model. state: the test's, with the pools. law_new: SGD with momentum and weight decay. */
 struct law law_new(void **state, struct model *model, struct law_run run);
+struct law law_with(void **state, struct model *model, struct law_run run, const struct optimizer *optimizer);
 void law_done(struct law *law);
 
 /* The data of a step, from 1. */

@@ -161,7 +161,7 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
         case SCHEDULE_BACKWARD: backward(state, i); break;
         case SCHEDULE_UPDATE:
             if (update) {
-                assert_ok(train_update(pipeline->stage[i], pipeline->recipe.learning_rate, &err), &err);
+                assert_ok(train_update(pipeline->stage[i], state->step, pipeline->recipe.learning_rate, &err), &err);
             }
             state->updated[i] = true;
             left--;

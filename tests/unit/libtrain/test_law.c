@@ -1,5 +1,5 @@
-/* The law, in one process: weights and momentum after some steps are bit for bit the same for every partition, every
- * order that the schedule allows, every thread count, and with the state moved between partitions on the way. */
+/* The law, in one process: weights and optimizer state after some steps are bit for bit the same for every partition,
+ * every order that the schedule allows, every thread count, and with the state moved between partitions on the way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,35 +141,86 @@ static void partitions_of_gpt_mini_give_the_same_bits(void **state)
     law_done(&law);
 }
 
+/* Each step on another partition, from the snapshots of the one before. */
+static void check_moves(struct law *law, int times)
+{
+    for (int i = 0; i < times; i++) {
+        unsigned char *blobs = NULL;
+        for (int64_t step = 1; step <= STEPS; step++) {
+            size_t end[PIPELINE_STAGES_MAX];
+            size_t size;
+            size_t count = law_draw_partition(law, end);
+            size_t threads = draw_size(&law->draws, 0, KERNEL_POOLS - 1);
+            struct pipeline *pipeline = pipeline_new(&law->recipe, end, count, law->pools->pool[threads]);
+            if (blobs) {
+                pipeline_load(pipeline, blobs);
+            } else {
+                pipeline_initialise(pipeline);
+            }
+            free(blobs);
+            law_steps(law, pipeline, step, step);
+            blobs = pipeline_save(pipeline, &size);
+            if (step == STEPS) {
+                law_check_state(law, pipeline);
+            }
+            pipeline_free(pipeline);
+        }
+        free(blobs);
+    }
+}
+
 static void the_state_moves_between_partitions_and_threads_on_the_way(void **state)
 {
     static const char *const names[] = {"lenet5", "resnet8"};
     for (size_t n = 0; n < 2; n++) {
         struct law law = law_new(state, zoo_model(names[n], 28, 28, 1), usual_run);
-        for (int times = 0; times < PARTITIONS(6); times++) {
-            unsigned char *blobs = NULL;
-            for (int64_t step = 1; step <= STEPS; step++) {
-                size_t end[PIPELINE_STAGES_MAX];
-                size_t size;
-                size_t count = law_draw_partition(&law, end);
-                size_t threads = draw_size(&law.draws, 0, KERNEL_POOLS - 1);
-                struct pipeline *pipeline = pipeline_new(&law.recipe, end, count, law.pools->pool[threads]);
-                if (blobs) {
-                    pipeline_load(pipeline, blobs);
-                } else {
-                    pipeline_initialise(pipeline);
-                }
-                free(blobs);
-                law_steps(&law, pipeline, step, step);
-                blobs = pipeline_save(pipeline, &size);
-                if (step == STEPS) {
-                    law_check_state(&law, pipeline);
-                }
-                pipeline_free(pipeline);
-            }
-            free(blobs);
-        }
+        check_moves(&law, PARTITIONS(6));
         law_done(&law);
+    }
+}
+
+/* ---- optimizers, clipping, smoothing ---- */
+
+#define ADAM .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
+static const struct optimizer optimizers[] = {
+    {.type = OPTIMIZER_SGD},
+    {.type = OPTIMIZER_SGD, .momentum = 0.9, .clip_value = 1e-3},
+    {.type = OPTIMIZER_ADAM, ADAM, .weight_decay = 1e-4},
+    {.type = OPTIMIZER_ADAM, ADAM, .clip_value = 1e-3},
+    {.type = OPTIMIZER_ADAMW, ADAM, .weight_decay = 0.1},
+};
+#define OPTIMIZERS (sizeof(optimizers) / sizeof(optimizers[0]))
+
+static void every_optimizer_gives_the_same_bits_cut_and_moved(void **state)
+{
+    for (size_t i = 0; i < OPTIMIZERS; i++) {
+        struct model *model = zoo_model(i % 2 ? "lenet5" : "resnet8", 28, 28, 1);
+        model->label_smoothing = i % 2 ? 0.1 : 0.0;
+        struct law law = law_with(state, model, usual_run, &optimizers[i]);
+        law_check_random_partitions(&law, PARTITIONS(4));
+        check_moves(&law, PARTITIONS(4));
+        law_done(&law);
+    }
+}
+
+/* Otherwise the test above would say nothing about it. */
+static void clipping_and_smoothing_change_what_is_learnt(void **state)
+{
+    for (size_t i = 0; i < OPTIMIZERS; i++) {
+        struct optimizer plain = optimizers[i];
+        plain.clip_value = 0;
+        struct law law = law_with(state, zoo_model("lenet5", 28, 28, 1), usual_run, &optimizers[i]);
+        struct law other = law_with(state, zoo_model("lenet5", 28, 28, 1), usual_run, &plain);
+        struct model *model = zoo_model("lenet5", 28, 28, 1);
+        model->label_smoothing = 0.1;
+        struct law smooth = law_with(state, model, usual_run, &optimizers[i]);
+        bool clipped = optimizers[i].clip_value > 0;
+        assert_int_equal(law.expected_size, other.expected_size);
+        assert_true(clipped == (memcmp(law.expected, other.expected, law.expected_size) != 0));
+        assert_memory_not_equal(law.expected, smooth.expected, law.expected_size);
+        law_done(&law);
+        law_done(&other);
+        law_done(&smooth);
     }
 }
 
@@ -268,6 +319,8 @@ int main(void)
         cmocka_unit_test(partitions_of_a_sequence_model_give_the_same_bits),
         cmocka_unit_test(partitions_of_gpt_mini_give_the_same_bits),
         cmocka_unit_test(the_state_moves_between_partitions_and_threads_on_the_way),
+        cmocka_unit_test(every_optimizer_gives_the_same_bits_cut_and_moved),
+        cmocka_unit_test(clipping_and_smoothing_change_what_is_learnt),
         cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
         cmocka_unit_test(micro_batches_change_the_result_within_rounding),

@@ -87,6 +87,15 @@ static const struct zoo_case zoo[] = {
 };
 #define ZOO_COUNT (sizeof(zoo) / sizeof(zoo[0]))
 
+#define ADAM .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
+static const struct optimizer optimizers[] = {
+    {.type = OPTIMIZER_SGD},
+    {.type = OPTIMIZER_SGD, .momentum = 0.9},
+    {.type = OPTIMIZER_ADAM, .momentum = 0.9, ADAM, .clip_value = 1},
+    {.type = OPTIMIZER_ADAMW, .momentum = 0.9, ADAM, .clip_value = 2},
+};
+static const size_t optimizer_arrays[] = {0, 1, 2, 2};
+
 static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
 {
     SKIP_WITHOUT_COUNTING();
@@ -105,7 +114,7 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
                                                   .micro_batch = draw_size(&draws, 1, 6),
                                                   .micro_batches = 4,
                                                   .in_flight = draw_size(&draws, 1, 4),
-                                                  .optimizer = {.type = OPTIMIZER_SGD, .momentum = i % 3 ? 0.9 : 0.0},
+                                                  .optimizer = optimizers[i / 4 % 4],
                                                   .pool = pools->pool[i % KERNEL_POOLS]};
         const struct memory_request request = {.first = config.first,
                                                .end = config.end,
@@ -113,6 +122,7 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
                                                .in_flight = config.in_flight,
                                                .threads = pool_threads(config.pool)};
         assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
+        assert_int_equal(bytes.optimizer, bytes.gradients * optimizer_arrays[i / 4 % 4]);
         size_t before = aligned_bytes;
         assert_ok(train_stage_new(&config, &stage, &err), &err);
         assert_int_equal(aligned_bytes - before,
@@ -137,11 +147,8 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
         const struct zoo_case *z = &zoo[i % ZOO_COUNT];
         struct draws draws = draws_new(i);
         struct model *model = zoo_model(z->name, z->h, z->w, z->c);
-        const struct pipeline_recipe recipe = {.model = model,
-                                               .batch = 8,
-                                               .micro_batches = 4,
-                                               .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
-                                               .learning_rate = 0.01};
+        const struct pipeline_recipe recipe = {
+            .model = model, .batch = 8, .micro_batches = 4, .optimizer = optimizers[3 - i % 4], .learning_rate = 0.001};
         const size_t end[] = {1, model->unit_count};
         struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / ZOO_COUNT]);
         unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));

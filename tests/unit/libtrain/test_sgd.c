@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdlib.h>
 
 #include "libtrain/optim/sgd.h"
@@ -34,7 +33,6 @@ static void check(void **state, const struct optimizer *optimizer)
             for (size_t i = 0; i < COUNT; i++) {
                 expect_step(optimizer, 0.05f, &expected_p[i], g[i], &expected_buffer[i], step == 0);
             }
-            assert_true(sgd_all_finite(&compute, COUNT, g));
             sgd_step(&compute, optimizer, 0.05, COUNT, p, g, optimizer->momentum > 0.0 ? buffer : NULL);
             for (size_t i = 0; i < COUNT; i++) {
                 assert_true(g[i] == 0.0f);
@@ -60,30 +58,10 @@ static void a_step_is_the_one_pytorch_takes(void **state)
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
 }
 
-static void one_bad_gradient_anywhere_is_noticed(void **state)
-{
-    const struct kernel_pools *pools = *state;
-    static const float bad[] = {NAN, INFINITY, -INFINITY};
-    struct draws draws = draws_new(102);
-    struct compute compute = compute_init(pools->pool[1], (struct workspace_bytes){0});
-    float *g = draw_floats(&draws, COUNT);
-    for (int i = 0; i < 50; i++) {
-        size_t at = draw_size(&draws, 0, COUNT - 1);
-        float kept = g[at];
-        g[at] = bad[i % 3];
-        assert_false(sgd_all_finite(&compute, COUNT, g));
-        g[at] = kept;
-        assert_true(sgd_all_finite(&compute, COUNT, g));
-    }
-    free(g);
-    compute_done(&compute);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_the_one_pytorch_takes),
-        cmocka_unit_test(one_bad_gradient_anywhere_is_noticed),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -273,7 +273,7 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     train_backward(whole.stage, 0, NULL, NULL);
     const struct arena *arena = whole.stage->arena;
     whole.stage->gradient[arena->op[arena->op_count - 1].tensor[0] + 3] = INFINITY;
-    assert_int_equal(train_update(whole.stage, 0.1, &err), ERR_DIVERGED);
+    assert_int_equal(train_update(whole.stage, 1, 0.1, &err), ERR_DIVERGED);
     assert_holds(err.text, "weight' is not finite");
     train_discard(whole.stage);
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
@@ -282,7 +282,7 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
         free(before[unit]);
         free(after);
     }
-    assert_ok(train_update(whole.stage, 0.1, &err), &err);
+    assert_ok(train_update(whole.stage, 1, 0.1, &err), &err);
     free(input);
     whole_done(&whole);
 }
@@ -332,7 +332,7 @@ static void training_on_a_few_samples_learns_them(void **state)
             struct train_position position = {.step = step};
             assert_ok(train_forward(whole.stage, 0, position, input, NULL, labels, &loss, &err), &err);
             train_backward(whole.stage, 0, NULL, NULL);
-            assert_ok(train_update(whole.stage, 0.02, &err), &err);
+            assert_ok(train_update(whole.stage, step, 0.02, &err), &err);
         }
         assert_true(loss / 8.0 < 0.1);
         loss = 0.0;

@@ -65,15 +65,42 @@ static void cosine_starts_at_value_and_ends_at_final_value(void **state)
     assert_near(learning_rate_at(&rate, 11, 11), 0.1);
 }
 
-static void momentum_costs_one_array(void **state)
+static void an_optimizers_row_says_its_arrays_and_passes(void **state)
 {
     (void)state;
-    struct optimizer plain = {.type = OPTIMIZER_SGD};
-    struct optimizer heavy = {.type = OPTIMIZER_SGD, .momentum = 0.9};
-    assert_int_equal(optimizer_state_arrays(&plain), 0);
-    assert_int_equal(optimizer_state_arrays(&heavy), 1);
-    assert_string_equal(optimizer_type_names[OPTIMIZER_SGD], "sgd");
+    static const struct {
+        const char *type;
+        struct optimizer optimizer;
+        size_t passes, count;
+        const char *array[OPTIMIZER_ARRAYS_MAX];
+    } rows[] = {
+        {"sgd", {.type = OPTIMIZER_SGD}, 3, 0, {NULL}},
+        {"sgd", {.type = OPTIMIZER_SGD, .momentum = 0.9}, 5, 1, {"momentum"}},
+        {"adam", {.type = OPTIMIZER_ADAM}, 7, 2, {"exp_avg", "exp_avg_sq"}},
+        {"adamw", {.type = OPTIMIZER_ADAMW, .momentum = 0.9, .clip_value = 1}, 9, 2, {"exp_avg", "exp_avg_sq"}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_string_equal(optimizer_type_names[rows[i].optimizer.type], rows[i].type);
+        assert_int_equal(optimizer_state_arrays(&rows[i].optimizer), rows[i].count);
+        assert_int_equal(optimizer_update_passes(&rows[i].optimizer), rows[i].passes);
+        for (size_t k = 0; k < rows[i].count; k++) {
+            assert_string_equal(optimizer_array_name(&rows[i].optimizer, k), rows[i].array[k]);
+        }
+    }
+    assert_null(optimizer_type_names[OPTIMIZER_ADAMW + 1]);
     assert_string_equal(learning_rate_type_names[LEARNING_RATE_COSINE], "cosine");
+}
+
+static void the_bias_correction_is_libms(void **state)
+{
+    (void)state;
+    static const double betas[] = {0.0, 0.5, 0.9, 0.999, 0.999999};
+    for (size_t i = 0; i < sizeof(betas) / sizeof(betas[0]); i++) {
+        for (int64_t step = 1; step < 1000000000; step = step * 3 + 1) {
+            double expected = 1.0 - pow(betas[i], (double)step);
+            assert_true(fabs(optimizer_bias_correction(betas[i], step) - expected) <= 1e-9);
+        }
+    }
 }
 
 int main(void)
@@ -84,7 +111,8 @@ int main(void)
         cmocka_unit_test(step_drops_by_gamma),
         cmocka_unit_test(cosine_follows_libm_to_the_last_digits),
         cmocka_unit_test(cosine_starts_at_value_and_ends_at_final_value),
-        cmocka_unit_test(momentum_costs_one_array),
+        cmocka_unit_test(an_optimizers_row_says_its_arrays_and_passes),
+        cmocka_unit_test(the_bias_correction_is_libms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

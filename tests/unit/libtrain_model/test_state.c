@@ -23,13 +23,49 @@ static void a_blob_has_parameters_and_buffers_then_momentum(void **state)
     assert_int_equal(layout->source[4].kind, STATE_BUFFER);
     assert_int_equal(layout->source[4].op, 1);
     assert_int_equal(layout->source[4].tensor, 3);
-    assert_int_equal(layout->source[5].kind, STATE_MOMENTUM);
+    assert_int_equal(layout->source[5].kind, STATE_OPTIMIZER);
     assert_int_equal(layout->export_bytes, 4 * (16 * 9 + 4 * 16));
     assert_int_equal(layout->header.data_offset % 64, 0);
     assert_int_equal(layout->blob_bytes, layout->header.data_offset + 4 * (16 * 9 + 4 * 16 + 16 * 9 + 2 * 16));
     state_layout_free(&layout);
     assert_null(layout);
     state_layout_free(&layout);
+    model_free(&model);
+}
+
+static void adam_keeps_two_arrays_beside_each_parameter(void **state)
+{
+    (void)state;
+    static const struct optimizer adam[] = {{.type = OPTIMIZER_ADAM, .momentum = 0.9}, {.type = OPTIMIZER_ADAMW}};
+    static const char *const names[] = {"stem.0.weight",
+                                        "stem.1.weight",
+                                        "stem.1.bias",
+                                        "stem.1.running_mean",
+                                        "stem.1.running_var",
+                                        "stem.0.weight.exp_avg",
+                                        "stem.0.weight.exp_avg_sq",
+                                        "stem.1.weight.exp_avg",
+                                        "stem.1.weight.exp_avg_sq",
+                                        "stem.1.bias.exp_avg",
+                                        "stem.1.bias.exp_avg_sq"};
+    struct model *model = zoo_model("resnet8", 28, 28, 1);
+    for (size_t type = 0; type < 2; type++) {
+        struct state_layout *layout = NULL;
+        struct err err = {0};
+        assert_ok(state_layout_new(model, 0, &adam[type], &layout, &err), &err);
+        assert_int_equal(layout->header.tensor_count, 11);
+        for (size_t i = 0; i < 11; i++) {
+            assert_string_equal(layout->header.tensor[i].name, names[i]);
+            assert_true((layout->source[i].kind == STATE_OPTIMIZER) == (i >= 5));
+        }
+        assert_int_equal(layout->source[8].array, 1);
+        assert_int_equal(layout->source[8].op, 1);
+        assert_int_equal(layout->source[8].tensor, 0);
+        assert_int_equal(layout->source[9].array, 0);
+        assert_int_equal(layout->export_bytes, 4 * (16 * 9 + 4 * 16));
+        assert_int_equal(layout->header.data_bytes, 4 * (3 * (16 * 9 + 2 * 16) + 2 * 16));
+        state_layout_free(&layout);
+    }
     model_free(&model);
 }
 
@@ -89,7 +125,7 @@ static void an_export_is_the_concatenation_of_the_first_parts(void **state)
     for (size_t unit = 0; unit < model->unit_count; unit++) {
         struct state_layout *layout = NULL;
         assert_ok(state_layout_new(model, unit, &momentum, &layout, &err), &err);
-        for (size_t i = 0; i < layout->header.tensor_count && layout->source[i].kind != STATE_MOMENTUM; i++, index++) {
+        for (size_t i = 0; i < layout->header.tensor_count && layout->source[i].kind != STATE_OPTIMIZER; i++, index++) {
             assert_string_equal(tensor[index].name, layout->header.tensor[i].name);
             assert_int_equal(tensor[index].begin, base + layout->header.tensor[i].begin);
         }
@@ -106,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_blob_has_parameters_and_buffers_then_momentum),
+        cmocka_unit_test(adam_keeps_two_arrays_beside_each_parameter),
         cmocka_unit_test(a_header_text_reads_back_as_the_same_header),
         cmocka_unit_test(a_unit_without_tensors_has_an_empty_blob),
         cmocka_unit_test(an_export_is_the_concatenation_of_the_first_parts),

@@ -1,0 +1,17 @@
+/* gradient.h: what happens to gradients between backward and the optimizer: a look at whether they are finite, and
+ * clipping. Used by libtrain/stage; one calling thread. Results do not depend on the number of threads. */
+#ifndef LIBTRAIN_OPTIM_GRADIENT_H
+#define LIBTRAIN_OPTIM_GRADIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libtrain/backend/pool.h"
+
+/* Whether every one of `count` floats is finite. */
+bool gradient_all_finite(const struct compute *compute, size_t count, const float *gradient);
+
+/* gradient[i] = min(max(gradient[i], -limit), limit), limit > 0; finite gradients. */
+void gradient_clip_value(const struct compute *compute, size_t count, float limit, float *gradient);
+
+#endif
