@@ -46,14 +46,21 @@ def unit_tensors(description, unit):
     raise AssertionError(f"no unit {unit}")
 
 
+def optimizer_arrays(optimizer):
+    """What the optimizer keeps beside each parameter."""
+    if optimizer["type"] == "sgd":
+        return ["momentum"] if optimizer["momentum"] > 0 else []
+    return ["exp_avg", "exp_avg_sq"]
+
+
 def unit_state(run, unit, version):
-    """A snapshot blob of a unit: every element is unit + version / 1000; momentum is 0."""
+    """A snapshot blob of a unit: every element is unit + version / 1000; the optimizer's arrays are 0."""
     spec = run["job_spec"]
     shapes = unit_tensors(spec["model"]["description"], unit)
     value = struct.pack("<f", unit + version / 1000)
     tensors = [(name, shape, value * math.prod(shape)) for name, shape in shapes]
-    if spec["optimizer"]["momentum"] > 0:
-        tensors += [(f"{name}.momentum", shape, bytes(4 * math.prod(shape))) for name, shape in shapes]
+    tensors += [(f"{name}.{array}", shape, bytes(4 * math.prod(shape)))
+                for name, shape in shapes for array in optimizer_arrays(spec["optimizer"])]
     return safetensors(tensors)
 
 

@@ -27,6 +27,10 @@ def test_bad_jobs_are_refused_field_by_field():
     with Api() as api:
         both = api.problem("POST", "/v1/jobs", {**JOB, "batch": 0, "epoch": 3, "dataset": {}}, code="invalid_fields")
         must({fault["pointer"] for fault in both.json["errors"]} == {"/batch", "/epoch", "/dataset/train"}, f"{both.json}")
+        adam = {"type": "adam", "nesterov": True, "clip_value": 0}
+        both = api.problem("POST", "/v1/jobs", {**JOB, "optimizer": adam}, code="invalid_fields")
+        must({fault["pointer"] for fault in both.json["errors"]} == {"/optimizer/nesterov", "/optimizer/clip_value"}, f"{both.json}")
+        api.problem("POST", "/v1/jobs", {**JOB, "optimizer": {"type": "lamb"}}, code="invalid_fields", words=("/optimizer/type", "adamw"))
         api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
         api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
         both = api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}, "dataset": {"train": "no"}}, code="invalid_fields")
@@ -224,8 +228,25 @@ def check_model(api, job, checkpoint):
     expected = {}
     for unit in range(3):
         expected.update({name: tensor for name, tensor in read_safetensors(unit_state(run, unit, 4)).items()
-                         if not name.endswith(".momentum")})
+                         if not name.endswith((".momentum", ".exp_avg", ".exp_avg_sq"))})
     must(list(found) == list(expected) and found == expected, f"the model holds {list(found)}")
+
+
+def test_an_optimizer_decides_over_memory_and_snapshots():
+    with Api() as api:
+        agent = FakeAgent(api, "agent")
+        memory = []
+        for optimizer in ({"momentum": 0}, {}, {"type": "adam"}, {"type": "adamw", "clip_value": 0.5}):
+            preview = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "optimizer": optimizer}, expect=200).json
+            memory.append(preview["stages"][0]["memory_bytes"])
+        plain, heavy, adam, adamw = memory
+        must(plain < heavy < adam == adamw and adam - heavy == heavy - plain, f"bytes of a stage: {memory}")
+        job = api.submit({**JOB, "optimizer": {"type": "adamw", "weight_decay": 0.01, "clip_value": 0.5}})
+        stated = api.job(job)["spec"]["optimizer"]
+        must(stated == {"type": "adamw", "momentum": 0.9, "nesterov": False, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8,
+                        "weight_decay": 0.01, "clip_value": 0.5, "clip_norm": None}, f"{stated}")
+        done = finish(api, job, [agent])
+        check_model(api, done, api.get(f"/v1/checkpoints/{done['checkpoint']}"))
 
 
 def check_metrics(api, path):

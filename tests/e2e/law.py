@@ -73,8 +73,8 @@ def test_ten_random_partitions_of_mobilenetv2_give_the_weights_of_one_process():
     random_partitions("mobilenetv2", 2, 10, 2)
 
 
-def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
-    job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0})
+def three_replans_and_a_pause(**fields):
+    job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)
     with fashion_fleet() as fleet:
         for slowdown in (1, 2, 4):
@@ -97,6 +97,15 @@ def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
         check_weights(fleet, submitted, expected, "after three re-plans and a pause")
         plans = fleet.get(f"/v1/jobs/{submitted['id']}/plans")["items"]
         must(len(plans) == 5 and any(plan["bytes_moved"] > 0 for plan in plans), f"5 plans with moved bytes expected: {plans}")
+
+
+def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
+    three_replans_and_a_pause()
+
+
+def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
+    three_replans_and_a_pause(optimizer={"type": "adamw", "weight_decay": 0.01, "clip_value": 0.001},
+                              learning_rate={"type": "cosine", "value": 0.001, "warmup_steps": 30})
 
 
 def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():
