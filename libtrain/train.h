@@ -105,8 +105,16 @@ NODISCARD int train_forward(struct train_stage *stage, size_t slot, struct train
  * input_gradient   overwritten, float32 [micro_batch, in]; NULL on stage 0. */
 void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient);
 
+/* With an optimizer that has a clip_norm, between the last backward of a step and its update: the sum of squares of the
+ * gradients of the stage's units and of `behind`, the sum of the stages behind it (last stage: 0). In double, unit by
+ * unit from the model's last one to its first, so that stage 0 comes to the same sum wherever the model is cut.
+ * ERR_DIVERGED when a gradient is not finite, ERR_INVALID when `behind` is no such sum. */
+NODISCARD int train_sum_squares(struct train_stage *stage, double behind, double *out, struct err *err);
+/* Then, once: `squares` is the sum of stage 0. Where its root, the norm of all gradients of the model, exceeds
+ * clip_norm, those of the stage are shortened in proportion. ERR_INVALID when `squares` is no such sum. */
+NODISCARD int train_clip(struct train_stage *stage, double squares, struct err *err);
 /* One optimizer step, the job's `step` (from 1: adam's bias correction follows from it), with the accumulated
- * gradients, clipped as the optimizer says; they are zeroed. ERR_DIVERGED when one is not finite: then no parameter
+ * gradients, cut to the optimizer's clip_value; they are zeroed. ERR_DIVERGED when one is not finite: then no parameter
  * changed. */
 NODISCARD int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err);
 /* Forget a half step: its gradients, and what its forwards did to running statistics. */

@@ -88,7 +88,8 @@ const char *optimizer_array_name(const struct optimizer *optimizer, size_t index
 size_t optimizer_update_passes(const struct optimizer *optimizer)
 {
     size_t passes = 3 + 2 * optimizer_state_arrays(optimizer); /* weight and arrays read and written, gradient read */
-    return passes + (optimizer->clip_value > 0 ? 2 : 0);
+    passes += optimizer->clip_value > 0 ? 2 : 0;
+    return passes + (optimizer->clip_norm > 0 ? 3 : 0); /* read for the sum, then read and written */
 }
 
 double optimizer_bias_correction(double beta, int64_t step)

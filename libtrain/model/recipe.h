@@ -19,6 +19,7 @@ struct optimizer {
     double
         weight_decay;  /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: taken off the parameter, times the rate */
     double clip_value; /* each element of a gradient is cut to [-clip_value, clip_value]; 0: not */
+    double clip_norm;  /* the gradients of the whole model are shortened to this Euclidean norm (ADR 0036); 0: not */
 };
 
 enum learning_rate_type { LEARNING_RATE_CONSTANT, LEARNING_RATE_STEP, LEARNING_RATE_COSINE };

@@ -1,11 +1,16 @@
 #include "libtrain/optim/gradient.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/workspace.h"
+
+/* Partial sums within a slab: as many as the widest vectors keep busy. Fixed, so every ISA adds in the same order. */
+#define LANES 16
+#define NORM_EPSILON 1e-6 /* PyTorch's */
 
 /* ---- finite ---- */
 
@@ -78,4 +83,88 @@ void gradient_clip_value(const struct compute *compute, size_t count, float limi
     const struct value_job job = {
         .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .limit = limit};
     pool_run(compute->pool, job.slabs, clamp_slab, &job);
+}
+
+/* ---- clipping by norm ---- */
+
+struct squares_job {
+    size_t count, slabs;
+    const float *gradient;
+    double *partial; /* [slabs] */
+};
+
+SIMD_CLONES static double sum_loop(size_t count, const float *restrict gradient)
+{
+    double lane[LANES] = {0.0};
+    size_t whole = count - count % LANES;
+    for (size_t i = 0; i < whole; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            double g = (double)gradient[i + k];
+            lane[k] += g * g;
+        }
+    }
+    for (size_t i = whole; i < count; i++) {
+        double g = (double)gradient[i];
+        lane[i - whole] += g * g;
+    }
+    double sum = 0.0;
+    for (size_t k = 0; k < LANES; k++) {
+        sum += lane[k];
+    }
+    return sum;
+}
+
+static void sum_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct squares_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    job->partial[task] = sum_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->gradient + first);
+}
+
+double gradient_sum_squares(const struct compute *compute, size_t count, const float *gradient)
+{
+    double partial[SLABS_MAX];
+    const struct squares_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .partial = partial};
+    pool_run(compute->pool, job.slabs, sum_slab, &job);
+    double sum = 0.0;
+    for (size_t slab = 0; slab < job.slabs; slab++) {
+        sum += partial[slab];
+    }
+    return sum;
+}
+
+float gradient_norm_factor(double limit, double squares)
+{
+    double factor = limit / (sqrt(squares) + NORM_EPSILON);
+    return factor < 1.0 ? (float)factor : 1.0f;
+}
+
+struct scale_job {
+    size_t count, slabs;
+    float *gradient;
+    float factor;
+};
+
+SIMD_CLONES static void scale_loop(size_t count, float factor, float *restrict gradient)
+{
+    for (size_t i = 0; i < count; i++) {
+        gradient[i] *= factor;
+    }
+}
+
+static void scale_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct scale_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    scale_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->factor, job->gradient + first);
+}
+
+void gradient_scale(const struct compute *compute, size_t count, float factor, float *gradient)
+{
+    const struct scale_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .factor = factor};
+    pool_run(compute->pool, job.slabs, scale_slab, &job);
 }

@@ -6,8 +6,6 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
-#include "libtrain/optim/gradient.h"
-#include "libtrain/optim/optimizer.h"
 #include "libtrain/stage/op_table.h"
 
 /* Where the areas of the plan lie in this call. */
@@ -285,69 +283,4 @@ int train_evaluate(struct train_stage *stage, size_t count, const void *input, f
     int rc = evaluate(stage, count, input, output, labels, loss_sum, correct, err);
     denormal_restore(mode);
     return rc;
-}
-
-/* Say which gradient is not finite: the first one in the order of units and ops. */
-static int diverged(const struct train_stage *stage, struct err *err)
-{
-    const struct arena *arena = stage->arena;
-    for (size_t g = 0; g < arena->op_count; g++) {
-        const struct op *op = arena->op[g].op;
-        for (size_t t = 0; t < op->tensor_count; t++) {
-            const struct op_tensor *tensor = &op->tensor[t];
-            if (tensor->role == TENSOR_PARAMETER &&
-                !gradient_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
-                return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name, tensor->suffix);
-            }
-        }
-    }
-    return err_set(err, ERR_DIVERGED, "a gradient is not finite");
-}
-
-static void update_parameters(struct train_stage *stage, int64_t step, double learning_rate)
-{
-    size_t count = (size_t)stage->arena->parameter_floats;
-    struct optimizer_call call = {.optimizer = &stage->config.optimizer,
-                                  .step = step,
-                                  .rate = learning_rate,
-                                  .count = count,
-                                  .parameter = stage->parameter,
-                                  .gradient = stage->gradient};
-    for (size_t array = 0; array < optimizer_state_arrays(call.optimizer); array++) {
-        call.array[array] = stage->optimizer_state + array * count;
-    }
-    if (call.optimizer->clip_value > 0) {
-        gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value, stage->gradient);
-    }
-    optimizer_update(&stage->compute, &call);
-}
-
-int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)
-{
-    const struct arena *arena = stage->arena;
-    size_t count = (size_t)arena->parameter_floats;
-    ASSERT(step >= 1);
-    uint64_t mode = denormal_flush();
-    int rc = 0;
-    if (count > 0 && !gradient_all_finite(&stage->compute, count, stage->gradient)) {
-        rc = diverged(stage, err);
-    } else if (count > 0) {
-        update_parameters(stage, step, learning_rate);
-    }
-    if (rc == 0 && arena->buffer_floats > 0) {
-        memcpy(stage->buffer, stage->running, arena->buffer_floats * sizeof(float));
-    }
-    denormal_restore(mode);
-    return rc;
-}
-
-void train_discard(struct train_stage *stage)
-{
-    const struct arena *arena = stage->arena;
-    if (arena->parameter_floats > 0) {
-        memset(stage->gradient, 0, arena->parameter_floats * sizeof(float));
-    }
-    if (arena->buffer_floats > 0) {
-        memcpy(stage->running, stage->buffer, arena->buffer_floats * sizeof(float));
-    }
 }

@@ -31,6 +31,7 @@ struct train_stage {
     struct stage_slot *slot;      /* [in_flight] */
     struct state_layout **layout; /* [end - first] */
     size_t *first_op;             /* [end - first + 1] in arena->op */
+    bool clipped;                 /* by train_clip, since the last update */
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

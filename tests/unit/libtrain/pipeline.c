@@ -92,6 +92,8 @@ struct step_state {
     const unsigned char *inputs;
     const int32_t *labels;
     struct schedule_progress progress[PIPELINE_STAGES_MAX];
+    bool summed[PIPELINE_STAGES_MAX];
+    double squares[PIPELINE_STAGES_MAX]; /* from the last stage to this one */
     bool updated[PIPELINE_STAGES_MAX];
 };
 
@@ -138,10 +140,36 @@ static void backward(struct step_state *state, size_t i)
     }
 }
 
-static void run_step(struct step_state *state, bool update, struct draws *draws)
+/* The stage's passes are done: add its squares when those of the stages behind are there. Whether all are. */
+static bool sum_squares(struct step_state *state, size_t i)
 {
     struct pipeline *pipeline = state->pipeline;
     struct err err = {0};
+    bool last = i + 1 == pipeline->count;
+    if (!state->summed[i] && (last || state->summed[i + 1])) {
+        double behind = last ? 0.0 : state->squares[i + 1];
+        assert_ok(train_sum_squares(pipeline->stage[i], behind, &state->squares[i], &err), &err);
+        state->summed[i] = true;
+        pipeline->last_squares = state->squares[i];
+    }
+    return state->summed[0];
+}
+
+static void update_stage(const struct step_state *state, size_t i)
+{
+    const struct pipeline_recipe *recipe = &state->pipeline->recipe;
+    struct train_stage *stage = state->pipeline->stage[i];
+    struct err err = {0};
+    if (recipe->optimizer.clip_norm > 0) {
+        assert_ok(train_clip(stage, state->squares[0], &err), &err);
+    }
+    assert_ok(train_update(stage, state->step, recipe->learning_rate, &err), &err);
+}
+
+static void run_step(struct step_state *state, bool update, struct draws *draws)
+{
+    struct pipeline *pipeline = state->pipeline;
+    const bool clips = pipeline->recipe.optimizer.clip_norm > 0;
     pipeline->last_loss = 0.0;
     for (size_t i = 0; i < pipeline->count; i++) {
         size_t micro_batches = pipeline->recipe.micro_batches;
@@ -153,6 +181,9 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
     for (size_t left = pipeline->count, idle = 0; left > 0;) {
         size_t i = draw_size(draws, 0, pipeline->count - 1);
         enum schedule_work work = state->updated[i] ? SCHEDULE_WAIT : schedule_next(&state->progress[i]);
+        if (work == SCHEDULE_UPDATE && clips && !sum_squares(state, i)) {
+            work = SCHEDULE_WAIT;
+        }
         idle = work == SCHEDULE_WAIT ? idle + 1 : 0;
         assert_true(idle < 10000);
         switch (work) {
@@ -161,7 +192,7 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
         case SCHEDULE_BACKWARD: backward(state, i); break;
         case SCHEDULE_UPDATE:
             if (update) {
-                assert_ok(train_update(pipeline->stage[i], state->step, pipeline->recipe.learning_rate, &err), &err);
+                update_stage(state, i);
             }
             state->updated[i] = true;
             left--;

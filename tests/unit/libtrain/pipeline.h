@@ -25,8 +25,9 @@ struct pipeline {
     size_t end[PIPELINE_STAGES_MAX];        /* one past the last unit of each stage */
     float *activation[PIPELINE_STAGES_MAX]; /* behind stage i: all micro-batches of a step */
     float *gradient[PIPELINE_STAGES_MAX];
-    double last_loss; /* sum over the batch of the last step */
-    bool poison;      /* fill the workspaces with NaN before each call: nothing may lie there from call to call */
+    double last_loss;    /* sum over the batch of the last step */
+    double last_squares; /* with clip_norm: of all gradients of the last step */
+    bool poison;         /* fill the workspaces with NaN before each call: nothing may lie there from call to call */
 };
 
 /* end[count], the last one is the model's unit count. */

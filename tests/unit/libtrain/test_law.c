@@ -188,6 +188,8 @@ static const struct optimizer optimizers[] = {
     {.type = OPTIMIZER_ADAM, ADAM, .weight_decay = 1e-4},
     {.type = OPTIMIZER_ADAM, ADAM, .clip_value = 1e-3},
     {.type = OPTIMIZER_ADAMW, ADAM, .weight_decay = 0.1},
+    {.type = OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 0.5},
+    {.type = OPTIMIZER_ADAMW, ADAM, .weight_decay = 0.1, .clip_norm = 0.1},
 };
 #define OPTIMIZERS (sizeof(optimizers) / sizeof(optimizers[0]))
 
@@ -208,13 +210,13 @@ static void clipping_and_smoothing_change_what_is_learnt(void **state)
 {
     for (size_t i = 0; i < OPTIMIZERS; i++) {
         struct optimizer plain = optimizers[i];
-        plain.clip_value = 0;
+        plain.clip_value = plain.clip_norm = 0;
         struct law law = law_with(state, zoo_model("lenet5", 28, 28, 1), usual_run, &optimizers[i]);
         struct law other = law_with(state, zoo_model("lenet5", 28, 28, 1), usual_run, &plain);
         struct model *model = zoo_model("lenet5", 28, 28, 1);
         model->label_smoothing = 0.1;
         struct law smooth = law_with(state, model, usual_run, &optimizers[i]);
-        bool clipped = optimizers[i].clip_value > 0;
+        bool clipped = optimizers[i].clip_value > 0 || optimizers[i].clip_norm > 0;
         assert_int_equal(law.expected_size, other.expected_size);
         assert_true(clipped == (memcmp(law.expected, other.expected, law.expected_size) != 0));
         assert_memory_not_equal(law.expected, smooth.expected, law.expected_size);

@@ -92,7 +92,7 @@ static const struct optimizer optimizers[] = {
     {.type = OPTIMIZER_SGD},
     {.type = OPTIMIZER_SGD, .momentum = 0.9},
     {.type = OPTIMIZER_ADAM, .momentum = 0.9, ADAM, .clip_value = 1},
-    {.type = OPTIMIZER_ADAMW, .momentum = 0.9, ADAM, .clip_value = 2},
+    {.type = OPTIMIZER_ADAMW, .momentum = 0.9, ADAM, .clip_norm = 1},
 };
 static const size_t optimizer_arrays[] = {0, 1, 2, 2};
 

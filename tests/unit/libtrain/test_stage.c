@@ -287,6 +287,37 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     whole_done(&whole);
 }
 
+static void sums_of_squares_are_checked(void **state)
+{
+    struct whole whole = whole_new(state, "resnet8", 2);
+    struct err err = {0};
+    struct draws draws = draws_new(1);
+    unsigned char *input = draw_bytes(&draws, 2 * 784);
+    static const int32_t labels[2] = {1, 2};
+    static const double bad[] = {-1.0, NAN, INFINITY};
+    double loss;
+    double sum = -1.0;
+    double more = -1.0;
+    whole.stage->config.optimizer.clip_norm = 1.0;
+    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), &err);
+    train_backward(whole.stage, 0, NULL, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(train_sum_squares(whole.stage, bad[i], &sum, &err), ERR_INVALID);
+        assert_int_equal(train_clip(whole.stage, bad[i], &err), ERR_INVALID);
+        assert_holds(err.text, "is not the sum of squares");
+    }
+    assert_true(sum == -1.0);
+    assert_ok(train_sum_squares(whole.stage, 0.0, &sum, &err), &err);
+    assert_ok(train_sum_squares(whole.stage, 3.0, &more, &err), &err);
+    assert_true(sum > 0.0 && fabs(more - sum - 3.0) < 1e-9 * more);
+    const struct arena *arena = whole.stage->arena;
+    whole.stage->gradient[arena->op[arena->op_count - 1].tensor[0] + 3] = NAN;
+    assert_int_equal(train_sum_squares(whole.stage, 0.0, &sum, &err), ERR_DIVERGED);
+    assert_holds(err.text, "weight' is not finite");
+    free(input);
+    whole_done(&whole);
+}
+
 static void a_stage_that_cannot_be_is_refused(void **state)
 {
     struct whole whole = whole_new(state, "lenet5", 2);
@@ -356,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_loss_of_a_sequence_is_the_mean_over_its_positions),
         cmocka_unit_test(a_loss_that_is_not_finite_is_reported),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_no_parameter),
+        cmocka_unit_test(sums_of_squares_are_checked),
         cmocka_unit_test(a_stage_that_cannot_be_is_refused),
         cmocka_unit_test(training_on_a_few_samples_learns_them),
     };

@@ -76,6 +76,7 @@ static void an_optimizers_row_says_its_arrays_and_passes(void **state)
     } rows[] = {
         {"sgd", {.type = OPTIMIZER_SGD}, 3, 0, {NULL}},
         {"sgd", {.type = OPTIMIZER_SGD, .momentum = 0.9}, 5, 1, {"momentum"}},
+        {"sgd", {.type = OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1}, 8, 1, {"momentum"}},
         {"adam", {.type = OPTIMIZER_ADAM}, 7, 2, {"exp_avg", "exp_avg_sq"}},
         {"adamw", {.type = OPTIMIZER_ADAMW, .momentum = 0.9, .clip_value = 1}, 9, 2, {"exp_avg", "exp_avg_sq"}},
     };

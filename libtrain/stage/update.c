@@ -1,0 +1,133 @@
+/* The end of a step: sums of squares and clipping, the optimizer, or forgetting it. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "libtrain/backend/denormal.h"
+#include "libtrain/optim/gradient.h"
+#include "libtrain/optim/optimizer.h"
+#include "libtrain/stage/stage.h"
+
+/* Say which gradient is not finite: the first one in the order of units and ops. */
+static int diverged(const struct train_stage *stage, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    for (size_t g = 0; g < arena->op_count; g++) {
+        const struct op *op = arena->op[g].op;
+        for (size_t t = 0; t < op->tensor_count; t++) {
+            const struct op_tensor *tensor = &op->tensor[t];
+            if (tensor->role == TENSOR_PARAMETER &&
+                !gradient_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
+                return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name, tensor->suffix);
+            }
+        }
+    }
+    return err_set(err, ERR_DIVERGED, "a gradient is not finite");
+}
+
+/* First float of the parameters from the stage's unit `index` on. Those of a unit lie together, at the same distances
+ * from each other in every stage (and what lies between them stays zero). */
+static size_t parameters_from(const struct train_stage *stage, size_t index)
+{
+    const struct arena *arena = stage->arena;
+    for (size_t g = stage->first_op[index]; g < arena->op_count; g++) {
+        for (size_t t = 0; t < arena->op[g].op->tensor_count; t++) {
+            if (arena->op[g].op->tensor[t].role == TENSOR_PARAMETER) {
+                return (size_t)arena->op[g].tensor[t];
+            }
+        }
+    }
+    return (size_t)arena->parameter_floats;
+}
+
+int train_sum_squares(struct train_stage *stage, double behind, double *out, struct err *err)
+{
+    if (!isfinite(behind) || behind < 0) {
+        return err_set(err, ERR_INVALID, "%g is not the sum of squares of gradients", behind);
+    }
+    uint64_t mode = denormal_flush();
+    double sum = behind;
+    int rc = 0;
+    for (size_t i = stage->config.end - stage->config.first; i-- > 0;) {
+        size_t begin = parameters_from(stage, i);
+        size_t count = parameters_from(stage, i + 1) - begin;
+        sum += count > 0 ? gradient_sum_squares(&stage->compute, count, stage->gradient + begin) : 0.0;
+    }
+    /* The squares of all floats that are finite add up to a double that is. */
+    if (!isfinite(sum)) {
+        rc = diverged(stage, err);
+    } else {
+        *out = sum;
+    }
+    denormal_restore(mode);
+    return rc;
+}
+
+int train_clip(struct train_stage *stage, double squares, struct err *err)
+{
+    double limit = stage->config.optimizer.clip_norm;
+    size_t count = (size_t)stage->arena->parameter_floats;
+    ASSERT(limit > 0 && !stage->clipped);
+    if (!isfinite(squares) || squares < 0) {
+        return err_set(err, ERR_INVALID, "%g is not the sum of squares of gradients", squares);
+    }
+    float factor = gradient_norm_factor(limit, squares);
+    uint64_t mode = denormal_flush();
+    if (factor < 1.0f && count > 0) {
+        gradient_scale(&stage->compute, count, factor, stage->gradient);
+    }
+    denormal_restore(mode);
+    stage->clipped = true;
+    return 0;
+}
+
+static void update_parameters(struct train_stage *stage, int64_t step, double learning_rate)
+{
+    size_t count = (size_t)stage->arena->parameter_floats;
+    struct optimizer_call call = {.optimizer = &stage->config.optimizer,
+                                  .step = step,
+                                  .rate = learning_rate,
+                                  .count = count,
+                                  .parameter = stage->parameter,
+                                  .gradient = stage->gradient};
+    for (size_t array = 0; array < optimizer_state_arrays(call.optimizer); array++) {
+        call.array[array] = stage->optimizer_state + array * count;
+    }
+    if (call.optimizer->clip_value > 0) {
+        gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value, stage->gradient);
+    }
+    optimizer_update(&stage->compute, &call);
+}
+
+int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    size_t count = (size_t)arena->parameter_floats;
+    ASSERT(step >= 1 && stage->clipped == (stage->config.optimizer.clip_norm > 0));
+    uint64_t mode = denormal_flush();
+    int rc = 0;
+    if (count > 0 && !gradient_all_finite(&stage->compute, count, stage->gradient)) {
+        rc = diverged(stage, err);
+    } else if (count > 0) {
+        update_parameters(stage, step, learning_rate);
+    }
+    if (rc == 0 && arena->buffer_floats > 0) {
+        memcpy(stage->buffer, stage->running, arena->buffer_floats * sizeof(float));
+    }
+    stage->clipped = false;
+    denormal_restore(mode);
+    return rc;
+}
+
+void train_discard(struct train_stage *stage)
+{
+    const struct arena *arena = stage->arena;
+    stage->clipped = false;
+    if (arena->parameter_floats > 0) {
+        memset(stage->gradient, 0, arena->parameter_floats * sizeof(float));
+    }
+    if (arena->buffer_floats > 0) {
+        memcpy(stage->running, stage->buffer, arena->buffer_floats * sizeof(float));
+    }
+}
