@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "libtrain/model/schedule.h"
 
-const char *const transfer_kind_names[] = {"activation", "gradient", "evaluation", NULL};
+const char *const transfer_kind_names[] = {"activation", "gradient", "evaluation", "norm", "norm_total", NULL};
 
 static int check(const struct pipeline_config *config, struct err *err)
 {
@@ -45,7 +45,9 @@ static bool make_slots(struct pipeline *pipeline)
     pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
     pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
     pipeline->gradient_busy = calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
-    return pipeline->input && pipeline->gradient && pipeline->activation_busy && pipeline->gradient_busy;
+    pipeline->sum = calloc(SUM_SLOTS, sizeof(*pipeline->sum));
+    return pipeline->input && pipeline->gradient && pipeline->sum && pipeline->activation_busy &&
+           pipeline->gradient_busy;
 }
 
 int pipeline_new(const struct pipeline_config *config, struct pipeline **out, struct err *err)
@@ -75,6 +77,7 @@ void pipeline_free(struct pipeline **pipeline)
     if (*pipeline) {
         free((*pipeline)->input);
         free((*pipeline)->gradient);
+        free((*pipeline)->sum);
         free((*pipeline)->activation_busy);
         free((*pipeline)->gradient_busy);
         free(*pipeline);
@@ -203,6 +206,33 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
     return true;
 }
 
+/* All backward passes are done: update, where gradients are clipped by their norm as soon as the total is there. */
+static bool next_update(const struct pipeline *pipeline, struct pipeline_task *task)
+{
+    const struct slot *sum = pipeline->sum;
+    task->work = PIPELINE_UPDATE;
+    task->mark = pipeline->mark;
+    if (!pipeline->config.clips_norm) {
+        return true;
+    }
+    if (!pipeline->summed) {
+        const bool busy = pipeline_is_first(pipeline) ? pipeline->total_busy : pipeline->norm_busy;
+        task->work = PIPELINE_SUM;
+        return !busy && (pipeline_is_last(pipeline) || is_full(&sum[SUM_SLOT_NORM], TRANSFER_NORM, task->step, 0));
+    }
+    if (pipeline_is_first(pipeline)) {
+        return true;
+    }
+    if (!is_full(&sum[SUM_SLOT_TOTAL], TRANSFER_NORM_TOTAL, task->step, 0)) {
+        return false;
+    }
+    if (!pipeline_is_last(pipeline) && !pipeline->passed_on) {
+        task->work = PIPELINE_TOTAL;
+        return !pipeline->total_busy;
+    }
+    return true;
+}
+
 static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
 {
     const struct pipeline_config *config = &pipeline->config;
@@ -219,10 +249,7 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
     *task = (struct pipeline_task){.step = pipeline->version + 1};
     switch (schedule_next(&progress)) {
     case SCHEDULE_WAIT: return false;
-    case SCHEDULE_UPDATE:
-        task->work = PIPELINE_UPDATE;
-        task->mark = pipeline->mark;
-        return true;
+    case SCHEDULE_UPDATE: return next_update(pipeline, task);
     case SCHEDULE_FORWARD:
         task->work = PIPELINE_FORWARD;
         task->micro_batch = pipeline->forwards;
@@ -318,8 +345,23 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
             pipeline->gradient_busy[task->output] = true;
         }
         break;
+    case PIPELINE_SUM:
+        pipeline->summed = true;
+        pipeline->sum[SUM_SLOT_NORM].state = SLOT_FREE;
+        if (!pipeline_is_first(pipeline)) {
+            pipeline->norm_busy = true;
+        } else if (!pipeline_is_last(pipeline)) {
+            pipeline->total_busy = true;
+        }
+        break;
+    case PIPELINE_TOTAL:
+        pipeline->passed_on = true;
+        pipeline->total_busy = true;
+        break;
     case PIPELINE_UPDATE:
         pipeline->version++;
+        pipeline->summed = pipeline->passed_on = false;
+        pipeline->sum[SUM_SLOT_TOTAL].state = SLOT_FREE;
         pipeline->forwards = 0;
         pipeline->backwards = 0;
         pipeline->mark = (struct round_mark){0};
@@ -340,9 +382,21 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
     }
 }
 
+static bool *busy_of(struct pipeline *pipeline, enum transfer_kind kind, size_t output)
+{
+    switch (kind) {
+    case TRANSFER_ACTIVATION:
+    case TRANSFER_EVALUATION: break;
+    case TRANSFER_GRADIENT: return &pipeline->gradient_busy[output];
+    case TRANSFER_NORM: return &pipeline->norm_busy;
+    case TRANSFER_NORM_TOTAL: return &pipeline->total_busy;
+    }
+    return &pipeline->activation_busy[output];
+}
+
 void pipeline_sent(struct pipeline *pipeline, enum transfer_kind kind, size_t output)
 {
-    bool *busy = kind == TRANSFER_GRADIENT ? &pipeline->gradient_busy[output] : &pipeline->activation_busy[output];
+    bool *busy = busy_of(pipeline, kind, output);
     ASSERT(*busy);
     *busy = false;
 }

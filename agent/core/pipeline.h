@@ -7,6 +7,10 @@
  * micro-batches; the next step begins behind it. Everything is keyed by (kind, step, micro_batch), so repeats are
  * harmless.
  *
+ * Where a job's gradients are clipped by their norm, no stage updates before it has the sum of squares of all of them:
+ * it begins on the last stage, each adds its own when its backward passes are done and hands it to the one before, and
+ * what stage 0 comes to, the total, travels back to the last.
+ *
  * Rounds of replication: when stage 0 begins a step it decides whether one is due (at most one of each kind is open,
  * none is opened while the coordinator is away) and marks the step's activations; each stage finds the mark at its own
  * update of that step and takes a snapshot there. A round ends when the coordinator has said so (pipeline_close_round),
@@ -25,8 +29,30 @@
 
 #include "base/err.h"
 
-enum transfer_kind { TRANSFER_ACTIVATION, TRANSFER_GRADIENT, TRANSFER_EVALUATION };
+enum transfer_kind {
+    TRANSFER_ACTIVATION,
+    TRANSFER_GRADIENT,
+    TRANSFER_EVALUATION,
+    TRANSFER_NORM,       /* the sum of squares so far */
+    TRANSFER_NORM_TOTAL, /* the whole one, on its way back */
+};
 extern const char *const transfer_kind_names[]; /* the word in the path; ends with NULL */
+
+/* Whether it goes to the stage before; the others go to the next one. */
+static inline bool transfer_goes_back(enum transfer_kind kind)
+{
+    return kind == TRANSFER_GRADIENT || kind == TRANSFER_NORM;
+}
+
+/* Whether it is one number, of a step rather than of a micro-batch, which is 0 then. */
+static inline bool transfer_is_sum(enum transfer_kind kind)
+{
+    return kind == TRANSFER_NORM || kind == TRANSFER_NORM_TOTAL;
+}
+
+/* Receive slots of numbers. */
+enum sum_slot { SUM_SLOT_NORM, SUM_SLOT_TOTAL };
+#define SUM_SLOTS 2
 
 /* Where the snapshots of a round go. */
 enum replica_kind { REPLICA_NEIGHBOR, REPLICA_CENTER };
@@ -59,6 +85,7 @@ struct pipeline_config {
     int64_t total_steps;       /* where it stops by itself */
     int64_t evaluate_every;    /* steps between two evaluations; 0: never */
     size_t evaluation_batches; /* micro-batches of the test set; 0: never */
+    bool clips_norm;           /* every update waits for the total */
     /* Stage 0: steps between two rounds of each kind; 0: never (neighbor: also when there is none). The first step of a
      * generation that resumes a state opens a neighbor round as well: redundancy comes back at once. */
     int64_t round_every[REPLICA_KINDS];
@@ -106,6 +133,9 @@ enum pipeline_work {
     PIPELINE_WAIT,
     PIPELINE_FORWARD,
     PIPELINE_BACKWARD,
+    PIPELINE_SUM, /* add the stage's squares to those in SUM_SLOT_NORM (last stage: to 0): on stage 0 that is the total
+                   */
+    PIPELINE_TOTAL, /* pass on the total in SUM_SLOT_TOTAL */
     PIPELINE_UPDATE,
     PIPELINE_EVALUATE,
     PIPELINE_STOP, /* the state is version `step`, for good */

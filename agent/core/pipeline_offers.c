@@ -38,6 +38,18 @@ static enum pipeline_verdict judge(const struct pipeline *pipeline, const struct
             return PIPELINE_DUPLICATE;
         }
         return PIPELINE_TAKE;
+    case TRANSFER_NORM:
+        if (!config->clips_norm || pipeline_is_last(pipeline) || micro_batch != 0 || transfer->step > current ||
+            (transfer->step == current && pipeline->forwards < config->micro_batches)) {
+            return PIPELINE_REFUSE;
+        }
+        return transfer->step < current || pipeline->summed ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    case TRANSFER_NORM_TOTAL:
+        if (!config->clips_norm || pipeline_is_first(pipeline) || micro_batch != 0 || transfer->step > current ||
+            (transfer->step == current && !pipeline->summed)) {
+            return PIPELINE_REFUSE;
+        }
+        return transfer->step < current ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
     case TRANSFER_GRADIENT:
         if (pipeline_is_last(pipeline) || micro_batch >= config->micro_batches || transfer->step > current ||
             (transfer->step == current && micro_batch >= pipeline->forwards)) {
@@ -72,7 +84,7 @@ enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct tra
     slot->key = *transfer;
     slot->claim = ++pipeline->claims;
     slot->mark = claim->mark = (struct round_mark){0};
-    claim->slot = (size_t)(slot - (transfer->kind == TRANSFER_GRADIENT ? pipeline->gradient : pipeline->input));
+    claim->slot = (size_t)(slot - pipeline_slots_of(pipeline, transfer->kind));
     claim->number = slot->claim;
     return PIPELINE_TAKE;
 }

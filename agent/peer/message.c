@@ -38,7 +38,7 @@ struct message_path message_ping_path(const char *url, const struct job_id *job,
 static void fill(const struct stage_tensor *tensor, struct safetensors_tensor *out)
 {
     *out = (struct safetensors_tensor){.name = "data",
-                                       .dtype = DTYPE_F32,
+                                       .dtype = tensor->wide ? DTYPE_F64 : DTYPE_F32,
                                        .rank = RANK,
                                        .dim = {tensor->samples, tensor->shape.h, tensor->shape.w, tensor->shape.c}};
 }
@@ -135,13 +135,14 @@ int message_read_header(const void *bytes, size_t size, const struct stage_tenso
     fill(expected, &wanted);
     if (header.tensor_count != 1 || strcmp(tensor.name, wanted.name) != 0 || tensor.dtype != wanted.dtype ||
         tensor.rank != RANK || memcmp(tensor.dim, wanted.dim, RANK * sizeof(tensor.dim[0])) != 0) {
-        return err_set(err, ERR_FORMAT, "expected one F32 tensor \"data\" of [%zu, %u, %u, %u]", expected->samples,
-                       expected->shape.h, expected->shape.w, expected->shape.c);
+        return err_set(err, ERR_FORMAT, "expected one %s tensor \"data\" of [%zu, %u, %u, %u]",
+                       dtype_name(wanted.dtype), expected->samples, expected->shape.h, expected->shape.w,
+                       expected->shape.c);
     }
     return read_note(&header, note) ? 0 : err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
 }
 
 size_t message_data_bytes(const struct stage_tensor *tensor)
 {
-    return tensor->samples * shape_elements(tensor->shape) * sizeof(float);
+    return tensor->samples * shape_elements(tensor->shape) * (tensor->wide ? sizeof(double) : sizeof(float));
 }

@@ -2,7 +2,8 @@
  * Allocates nothing. Any thread.
  *
  * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the first unit behind the
- * border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W, C]; the stop mark has samples 0 and
+ * border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W, C], of kind norm and norm_total one F64
+ * [1, 1, 1, 1]; the stop mark has samples 0 and
  * {"last": "1"} in __metadata__. Activations of a step that a round of replication takes its snapshot of say so there:
  * {"snapshot": "neighbor", "center" or "neighbor,center", "keep": "VERSION,VERSION,VERSION"} (struct round_mark). */
 #ifndef AGENT_PEER_MESSAGE_H

@@ -188,7 +188,8 @@ static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
             return true;
         }
     }
-    receive_problem(exchange, 400, "invalid_parameter", "expected activation, gradient or evaluation");
+    receive_problem(exchange, 400, "invalid_parameter",
+                    "expected activation, gradient, evaluation, norm or norm_total");
     return false;
 }
 
@@ -247,7 +248,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
         return false;
     }
     const struct stage_config *config = stage_config(stage);
-    const size_t border = transfer.kind == TRANSFER_GRADIENT ? config->end : config->first;
+    const size_t border = transfer_goes_back(transfer.kind) ? config->end : config->first;
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != border || !receive) {
         receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",

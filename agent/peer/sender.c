@@ -52,7 +52,8 @@ static int try_once(struct sender *sender, const struct http_call *call, const s
         return rc;
     }
     if (result.status == 204) {
-        if (!parcel->last && parcel->transfer.kind != TRANSFER_EVALUATION) {
+        const enum transfer_kind kind = parcel->transfer.kind;
+        if (!parcel->last && (kind == TRANSFER_ACTIVATION || kind == TRANSFER_GRADIENT)) {
             const double bytes = (double)(call->body[0].size + call->body[1].size);
             add_link(sender, bytes, result.seconds);
         }

@@ -66,6 +66,7 @@ static int make_pipeline(struct stage *stage, struct err *err)
         .total_steps = config->total_steps,
         .evaluate_every = evaluate_every(&stage->spec, &config->samples),
         .evaluation_batches = stage->evaluation_batches,
+        .clips_norm = stage->spec.optimizer.clip_norm > 0,
         .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec.neighbor_every : 0,
                         [REPLICA_CENTER] = stage->spec.center_every},
     };
@@ -117,7 +118,7 @@ static int make_buffers(struct stage *stage, struct err *err)
     }
     for (int direction = 0; direction < 2; direction++) {
         struct parcel_queue *queue = &stage->queue[direction];
-        queue->capacity = most + 1;
+        queue->capacity = most + 2;
         queue->item = calloc(queue->capacity, sizeof(*queue->item));
         if (!queue->item) {
             return err_set(err, ERR_MEMORY, "a queue of %zu tensors", queue->capacity);

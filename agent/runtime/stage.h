@@ -85,7 +85,8 @@ void stage_measure(struct stage *stage, struct heartbeat *out);
 /* ---- the receiver ---- */
 struct stage_tensor {
     size_t samples;
-    struct shape shape; /* of one sample; float32 */
+    struct shape shape; /* of one sample */
+    bool wide;          /* float64 instead of float32: a sum of squares */
 };
 /* What a tensor must look like. */
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);

@@ -93,9 +93,23 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
                           last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL, err);
 }
 
+/* The sum of squares from the last stage's units to this one's: on stage 0 it is the total. */
+static int do_sum(struct stage *stage, struct err *err)
+{
+    const double behind = stage_is_last(stage) ? 0 : stage->sum_slot[SUM_SLOT_NORM];
+    return train_sum_squares(stage->train, behind, stage_is_first(stage) ? &stage->total : &stage->norm, err);
+}
+
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const double rate = learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
+    if (stage->spec.optimizer.clip_norm > 0) {
+        const double total = stage_is_first(stage) ? stage->total : stage->sum_slot[SUM_SLOT_TOTAL];
+        int rc = train_clip(stage->train, total, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
     return train_update(stage->train, task->step, rate, err);
 }
 
@@ -106,6 +120,8 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
     case PIPELINE_STOP: return 0;
     case PIPELINE_FORWARD: return do_forward(stage, task, err);
     case PIPELINE_BACKWARD: do_backward(stage, task); return 0;
+    case PIPELINE_SUM: return do_sum(stage, err);
+    case PIPELINE_TOTAL: stage->total = stage->sum_slot[SUM_SLOT_TOTAL]; return 0;
     case PIPELINE_UPDATE: return do_update(stage, task, err);
     case PIPELINE_EVALUATE: return do_evaluate(stage, task, err);
     }
@@ -168,6 +184,18 @@ static void enqueue(struct stage *stage, enum stage_direction direction, const s
     (void)pthread_cond_signal(&queue->filled);
 }
 
+static void send_sum(struct stage *stage, const struct pipeline_task *task)
+{
+    const bool back = task->work == PIPELINE_SUM && !stage_is_first(stage);
+    const struct stage_parcel parcel = {
+        .transfer = {.kind = back ? TRANSFER_NORM : TRANSFER_NORM_TOTAL, .step = task->step},
+        .tensor = stage_sum_tensor,
+        .data = back ? &stage->norm : &stage->total};
+    if (back || !stage_is_last(stage)) {
+        enqueue(stage, back ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT, &parcel);
+    }
+}
+
 /* Hand the task's tensor to its sender. Under the lock. */
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
@@ -175,6 +203,10 @@ static void send(struct stage *stage, const struct pipeline_task *task)
                                   .mark = task->mark,
                                   .tensor = {.samples = stage->micro_batch, .shape = stage->output},
                                   .output = task->output};
+    if (task->work == PIPELINE_SUM || task->work == PIPELINE_TOTAL) {
+        send_sum(stage, task);
+        return;
+    }
     if (task->work == PIPELINE_BACKWARD) {
         if (!stage_is_first(stage)) {
             parcel.transfer.kind = TRANSFER_GRADIENT;
@@ -222,8 +254,10 @@ static void finish(struct stage *stage, const struct pipeline_task *task, double
         timing_add(&stage->timing, TIMING_FORWARD, seconds);
     } else if (task->work == PIPELINE_BACKWARD) {
         timing_add(&stage->timing, TIMING_BACKWARD, seconds);
+    } else if (task->work == PIPELINE_SUM) {
+        stage->sum_seconds = seconds;
     } else if (task->work == PIPELINE_UPDATE) {
-        timing_add(&stage->timing, TIMING_UPDATE, seconds);
+        timing_add(&stage->timing, TIMING_UPDATE, stage->sum_seconds + seconds);
     }
     make_room_known(stage);
     (void)pthread_mutex_unlock(&stage->lock);
@@ -252,8 +286,9 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
 static const char *work_name(enum pipeline_work work)
 {
     static const char *const names[] = {
-        [PIPELINE_WAIT] = "wait",     [PIPELINE_FORWARD] = "forward",   [PIPELINE_BACKWARD] = "backward",
-        [PIPELINE_UPDATE] = "update", [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_STOP] = "stop",
+        [PIPELINE_WAIT] = "wait",         [PIPELINE_FORWARD] = "forward", [PIPELINE_BACKWARD] = "backward",
+        [PIPELINE_SUM] = "sum",           [PIPELINE_TOTAL] = "total",     [PIPELINE_UPDATE] = "update",
+        [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_STOP] = "stop",
     };
     return names[work];
 }

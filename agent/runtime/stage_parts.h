@@ -10,7 +10,7 @@
 #include "agent/runtime/timing.h"
 #include "libtrain/train.h"
 
-/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number and one mark. */
+/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and one mark. */
 struct parcel_queue {
     struct stage_parcel *item;
     size_t capacity, first, count;
@@ -38,6 +38,7 @@ struct stage {
     double loss_sum;               /* of the step */
     double test_loss_sum;
     uint64_t test_correct;
+    double sum_seconds;        /* of the step's sum of squares: it counts as part of the update */
     double step_began_seconds; /* stage 0; 0: not known */
     double owed_seconds;       /* slowdown not waited for yet */
 
@@ -48,6 +49,8 @@ struct stage {
     unsigned char **activation;    /* [in_flight] send buffers to the next stage */
     unsigned char **gradient;      /* [previous_in_flight] send buffers to the previous stage */
     int32_t *labels;               /* [micro_batch][label_count] of the last stage */
+    double sum_slot[SUM_SLOTS];    /* sums of squares: from the next stage, the total from the previous one */
+    double norm, total;            /* send buffers: to the previous stage, to the next one */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* something changed for the compute thread */
@@ -58,6 +61,9 @@ struct stage {
     struct timing timing;
     struct timing_share *share; /* [end - first] */
 };
+
+/* What a sum of squares looks like. */
+static const struct stage_tensor stage_sum_tensor = {.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
 
 static inline bool stage_is_first(const struct stage *stage)
 {

@@ -4,6 +4,14 @@
 
 /* ---- the receiver ---- */
 
+static void *slot_of(struct stage *stage, const struct transfer *transfer, size_t slot)
+{
+    if (transfer_is_sum(transfer->kind)) {
+        return &stage->sum_slot[slot];
+    }
+    return (transfer->kind == TRANSFER_GRADIENT ? stage->gradient_slot : stage->input_slot)[slot];
+}
+
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
 {
     struct stage_tensor tensor = {.samples = stage->micro_batch, .shape = stage->input};
@@ -15,6 +23,8 @@ struct stage_tensor stage_expect(const struct stage *stage, const struct transfe
         break;
     case TRANSFER_EVALUATION: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
     case TRANSFER_GRADIENT: tensor.shape = stage->output; break;
+    case TRANSFER_NORM:
+    case TRANSFER_NORM_TOTAL: tensor = stage_sum_tensor; break;
     }
     return tensor;
 }
@@ -29,7 +39,7 @@ enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *tr
     }
     (void)pthread_mutex_unlock(&stage->lock);
     if (verdict == PIPELINE_TAKE) {
-        *slot = (transfer->kind == TRANSFER_GRADIENT ? stage->gradient_slot : stage->input_slot)[claim->slot];
+        *slot = slot_of(stage, transfer, claim->slot);
     }
     return verdict;
 }
@@ -117,7 +127,7 @@ void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
 {
     struct parcel_queue *queue =
-        &stage->queue[parcel->transfer.kind == TRANSFER_GRADIENT ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
+        &stage->queue[transfer_goes_back(parcel->transfer.kind) ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
     (void)pthread_mutex_lock(&stage->lock);
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;

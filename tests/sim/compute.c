@@ -28,11 +28,21 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         .total_steps = told->total_steps,
         .evaluate_every = told->job_spec.evaluate_every_epochs * (told->data.train_samples / told->job_spec.batch),
         .evaluation_batches = test_batches(told),
+        .clips_norm = told->job_spec.optimizer.clip_norm > 0,
         .round_every = {[REPLICA_NEIGHBOR] = told->has_neighbor ? told->job_spec.neighbor_every : 0,
                         [REPLICA_CENTER] = told->job_spec.center_every},
     };
+    run->stage.clips = config.clips_norm;
     run->stage.units = coordinator_model(world, told->job_spec.model.name)->unit_count;
     return pipeline_new(&config, &run->pipeline, err);
+}
+
+uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot)
+{
+    uint64_t *slots = transfer_is_sum(transfer->kind)       ? run->sum_slot
+                      : transfer->kind == TRANSFER_GRADIENT ? run->gradient_slot
+                                                            : run->input_slot;
+    return &slots[slot];
 }
 
 static bool is_first(const struct run *run)
@@ -53,30 +63,34 @@ static void report(struct world *world, const struct run *run, int64_t step, enu
 
 /* ---- tensors out ---- */
 
+/* What the task leaves for a neighbour; false: nothing. */
+static bool transfer_of(const struct run *run, const struct pipeline_task *task, struct transfer *out)
+{
+    *out = (struct transfer){.step = task->step, .micro_batch = task->micro_batch};
+    switch (task->work) {
+    case PIPELINE_WAIT:
+    case PIPELINE_UPDATE: return false;
+    case PIPELINE_FORWARD: out->kind = TRANSFER_ACTIVATION; return !is_last(run);
+    case PIPELINE_EVALUATE: out->kind = TRANSFER_EVALUATION; return !is_last(run);
+    case PIPELINE_BACKWARD: out->kind = TRANSFER_GRADIENT; return !is_first(run);
+    case PIPELINE_SUM:
+        out->kind = is_first(run) ? TRANSFER_NORM_TOTAL : TRANSFER_NORM;
+        return !is_first(run) || !is_last(run);
+    case PIPELINE_TOTAL: out->kind = TRANSFER_NORM_TOTAL; return true;
+    case PIPELINE_STOP:
+        out->kind = TRANSFER_ACTIVATION;
+        out->micro_batch = (size_t)run->told->job_spec.micro_batches;
+        return task->announce;
+    }
+    return false;
+}
+
 static void send(struct world *world, struct run *run, const struct pipeline_task *task, uint64_t digest)
 {
-    struct parcel parcel = {.transfer = {.step = task->step, .micro_batch = task->micro_batch},
-                            .digest = digest,
-                            .output = task->output,
-                            .mark = task->mark};
-    if (task->work == PIPELINE_BACKWARD) {
-        if (!is_first(run)) {
-            parcel.transfer.kind = TRANSFER_GRADIENT;
-            sender_add(world, run, TO_PREVIOUS, &parcel);
-        }
-        return;
-    }
-    if (is_last(run)) {
-        return;
-    }
-    if (task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE) {
-        parcel.transfer.kind = task->work == PIPELINE_FORWARD ? TRANSFER_ACTIVATION : TRANSFER_EVALUATION;
-        sender_add(world, run, TO_NEXT, &parcel);
-    } else if (task->work == PIPELINE_STOP && task->announce) {
-        parcel.transfer.kind = TRANSFER_ACTIVATION;
-        parcel.transfer.micro_batch = (size_t)run->told->job_spec.micro_batches;
-        parcel.last = true;
-        sender_add(world, run, TO_NEXT, &parcel);
+    struct parcel parcel = {
+        .digest = digest, .output = task->output, .mark = task->mark, .last = task->work == PIPELINE_STOP};
+    if (transfer_of(run, task, &parcel.transfer)) {
+        sender_add(world, run, transfer_goes_back(parcel.transfer.kind) ? TO_PREVIOUS : TO_NEXT, &parcel);
     }
 }
 
@@ -111,10 +125,19 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
     return output;
 }
 
+static uint64_t sum(struct run *run)
+{
+    const uint64_t sum = digest_sum(&run->stage, is_last(run) ? 0 : run->sum_slot[SUM_SLOT_NORM]);
+    if (is_first(run)) {
+        run->total = sum;
+    }
+    return sum;
+}
+
 static void update(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const double loss = digest_number(run->stage.loss);
-    digest_update(&run->stage, task->step);
+    digest_update(&run->stage, task->step, is_first(run) ? run->total : run->sum_slot[SUM_SLOT_TOTAL]);
     if (is_last(run)) {
         report(world, run, task->step, METRIC_LOSS, loss);
     }
@@ -152,6 +175,8 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: output = forward(world, run, &task); break;
     case PIPELINE_BACKWARD: output = digest_backward(&run->stage, task.slot, run->gradient_slot[task.gradient]); break;
+    case PIPELINE_SUM: output = sum(run); break;
+    case PIPELINE_TOTAL: output = run->sum_slot[SUM_SLOT_TOTAL]; break;
     case PIPELINE_UPDATE: update(world, run, &task); break;
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
     }

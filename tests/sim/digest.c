@@ -84,10 +84,20 @@ uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradi
     return g;
 }
 
-void digest_update(struct digest_stage *stage, int64_t step)
+uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind)
+{
+    uint64_t sum = behind;
+    for (size_t u = stage->end; u-- > stage->first;) {
+        sum = digest_mix(sum, stage->gradient[u]);
+    }
+    return sum;
+}
+
+void digest_update(struct digest_stage *stage, int64_t step, uint64_t total)
 {
     for (size_t u = stage->first; u < stage->end; u++) {
-        const uint64_t change = digest_mix(stage->gradient[u], stage->running[u]);
+        const uint64_t gradient = stage->clips ? digest_mix(stage->gradient[u], total) : stage->gradient[u];
+        const uint64_t change = digest_mix(gradient, stage->running[u]);
         stage->state[u] = digest_mix(digest_mix(stage->state[u], change), (uint64_t)step);
         stage->gradient[u] = stage->running[u] = 0;
     }
@@ -114,43 +124,43 @@ static double evaluate(const struct digest_stage *stage, int64_t seed, size_t te
     return digest_number(sum);
 }
 
-static void fill(struct reference *reference, int64_t seed, size_t micro_batches, size_t test_batches)
+static void fill(struct reference *reference, const struct reference_job *job)
 {
-    struct digest_stage stage = {.end = reference->units, .units = reference->units};
+    struct digest_stage stage = {.end = job->units, .units = job->units, .clips = job->clips};
     for (size_t u = 0; u < stage.units; u++) {
-        stage.state[u] = digest_initial(seed, u);
+        stage.state[u] = digest_initial(job->seed, u);
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
-        for (size_t m = 0; step > 0 && m < micro_batches; m++) {
-            (void)digest_forward(&stage, 0, digest_samples(seed, step, m));
+        for (size_t m = 0; step > 0 && m < job->micro_batches; m++) {
+            (void)digest_forward(&stage, 0, digest_samples(job->seed, step, m));
             (void)digest_backward(&stage, 0, 0);
         }
         if (step > 0) {
             reference->loss[step] = digest_number(stage.loss);
-            digest_update(&stage, step);
+            digest_update(&stage, step, digest_sum(&stage, 0));
         }
         memcpy(&reference->state[(size_t)step * stage.units], stage.state, stage.units * sizeof(stage.state[0]));
-        reference->evaluation[step] = evaluate(&stage, seed, test_batches);
+        reference->evaluation[step] = evaluate(&stage, job->seed, job->test_batches);
     }
 }
 
-int reference_new(int64_t seed, size_t units, int64_t steps, size_t micro_batches, size_t test_batches,
-                  struct reference **out, struct err *err)
+int reference_new(const struct reference_job *job, struct reference **out, struct err *err)
 {
-    ASSERT(units <= DIGEST_UNITS_MAX);
+    ASSERT(job->units <= DIGEST_UNITS_MAX);
+    const size_t versions = (size_t)job->steps + 1;
     struct reference *reference = calloc(1, sizeof(*reference));
     if (reference) {
-        reference->steps = steps;
-        reference->units = units;
-        reference->state = calloc((size_t)(steps + 1) * units, sizeof(uint64_t));
-        reference->loss = calloc((size_t)(steps + 1), sizeof(double));
-        reference->evaluation = calloc((size_t)(steps + 1), sizeof(double));
+        reference->steps = job->steps;
+        reference->units = job->units;
+        reference->state = calloc(versions * job->units, sizeof(uint64_t));
+        reference->loss = calloc(versions, sizeof(double));
+        reference->evaluation = calloc(versions, sizeof(double));
     }
     if (!reference || !reference->state || !reference->loss || !reference->evaluation) {
         reference_free(&reference);
         return err_set(err, ERR_MEMORY, "reference");
     }
-    fill(reference, seed, micro_batches, test_batches);
+    fill(reference, job);
     *out = reference;
     return 0;
 }

@@ -31,6 +31,7 @@ uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
 /* Units [first, end) of a model, at one version and on the way to the next. */
 struct digest_stage {
     size_t first, end, units;
+    bool clips;                                             /* by the norm of all gradients */
     uint64_t state[DIGEST_UNITS_MAX];                       /* parameters, optimizer state */
     uint64_t gradient[DIGEST_UNITS_MAX];                    /* summed over the micro-batches so far */
     uint64_t running[DIGEST_UNITS_MAX];                     /* what forward passes leave behind */
@@ -41,7 +42,11 @@ struct digest_stage {
 uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
 /* `gradient`: from the next stage; ignored on the last one. */
 uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient);
-void digest_update(struct digest_stage *stage, int64_t step);
+/* Where gradients are clipped: what the stages behind came to and the stage's own gradients, from the last unit to the
+ * first. On stage 0 it is the total. */
+uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind);
+/* `total`: ignored where gradients are not clipped. */
+void digest_update(struct digest_stage *stage, int64_t step, uint64_t total);
 /* Reads, and changes nothing. */
 uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input);
 
@@ -54,8 +59,14 @@ struct reference {
     double *evaluation; /* [steps + 1] */
 };
 
-int reference_new(int64_t seed, size_t units, int64_t steps, size_t micro_batches, size_t test_batches,
-                  struct reference **out, struct err *err);
+/* What it is that is trained, and how. */
+struct reference_job {
+    int64_t seed, steps;
+    size_t units, micro_batches, test_batches;
+    bool clips;
+};
+
+int reference_new(const struct reference_job *job, struct reference **out, struct err *err);
 void reference_free(struct reference **reference);
 uint64_t reference_unit(const struct reference *reference, int64_t version, size_t unit);
 /* Of all units at a version: the exported model. */

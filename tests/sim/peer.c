@@ -70,8 +70,7 @@ static void take_whole(struct world *world, struct run *run, struct receive *rec
             net_answer(world, receive->call, EARLY); /* it is on its way by another connection */
             return;
         }
-        uint64_t *slot = peer->transfer.kind == TRANSFER_GRADIENT ? run->gradient_slot : run->input_slot;
-        slot[receive->claim.slot] = peer->digest;
+        *run_slot(run, &peer->transfer, receive->claim.slot) = peer->digest;
         receive->claim.mark = peer->mark;
         const bool received = pipeline_received(run->pipeline, &peer->transfer, &receive->claim);
         ASSERT(received);
@@ -162,7 +161,7 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
         net_answer(world, call, (int)verdict);
         return;
     }
-    const int64_t border = peer->transfer.kind == TRANSFER_GRADIENT ? run->told->end : run->told->first;
+    const int64_t border = transfer_goes_back(peer->transfer.kind) ? run->told->end : run->told->first;
     size_t at = 0;
     while (at < RECEIVES_MAX && agent->receive[at].call) {
         at++;

@@ -8,7 +8,7 @@
 #include "tests/sim/digest.h"
 #include "tests/sim/replicate.h"
 
-#define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 1)
+#define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 2)
 
 enum run_state {
     RUN_WAITS,   /* for the run before to end */
@@ -68,7 +68,7 @@ struct run {
     struct pipeline *pipeline;
     bool published; /* the stage is built: it can be run and stopped */
     struct digest_stage stage;
-    uint64_t input_slot[DIGEST_SLOTS_MAX], gradient_slot[DIGEST_SLOTS_MAX];
+    uint64_t input_slot[DIGEST_SLOTS_MAX], gradient_slot[DIGEST_SLOTS_MAX], sum_slot[SUM_SLOTS];
     struct sender sender[2];
     struct replicate replicate;
     bool computing;
@@ -76,6 +76,7 @@ struct run {
     int64_t task_began_us, fetch_began_us, fetched_us;
     int64_t step, step_began_us;
     uint64_t test_sum;
+    uint64_t total; /* stage 0: of the step's gradients */
     int64_t bytes_moved;
     int64_t forward_us, backward_us, update_us; /* of the last tasks */
 };
@@ -105,6 +106,8 @@ void run_release(struct world *world, struct run *run);
 /* ---- compute.c ---- */
 /* Do the next task, if there is one and none is under way. */
 void run_work(struct world *world, struct run *run);
+/* Where a tensor goes that has come in. */
+uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot);
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err);
 
 /* ---- fetch.c ---- */

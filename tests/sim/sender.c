@@ -127,7 +127,8 @@ static void delivered(struct world *world, struct run *run, enum direction direc
     const struct parcel parcel = sender->item[sender->first];
     sender->first = (sender->first + 1) % sender->capacity;
     sender->count--;
-    if (!parcel.last && parcel.transfer.kind != TRANSFER_EVALUATION) {
+    const enum transfer_kind kind = parcel.transfer.kind;
+    if (!parcel.last && (kind == TRANSFER_ACTIVATION || kind == TRANSFER_GRADIENT)) {
         const double seconds = (double)(world->now_us - sender->began_us) / 1e6;
         const double bytes = tensor_bytes(world, run, direction);
         sender->link.count++;
@@ -202,7 +203,7 @@ static void send_first(struct world *world, struct run *run, enum direction dire
 void sender_start(struct world *world, struct run *run, enum direction direction)
 {
     struct sender *sender = &run->sender[direction];
-    sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 1;
+    sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 2;
     sender->wait_us = RETRY_US_FIRST;
     sender->link.device = direction == TO_NEXT ? run->told->next.device : run->told->previous.device;
     ASSERT(sender->capacity <= PARCELS_MAX);

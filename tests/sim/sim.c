@@ -151,6 +151,7 @@ static void draw_job(struct world *world, size_t index)
     spec->micro_batches = micro_batches[world_draw(world, DRAW_SCENARIO, 0, 3)];
     spec->neighbor_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
     spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
+    spec->optimizer.clip_norm = spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
     job->data.train_samples = spec->batch * world_draw(world, DRAW_SCENARIO, 3, 30);
     job->data.test_samples = world_draw(world, DRAW_SCENARIO, 1, 5 * spec->batch);

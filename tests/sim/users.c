@@ -168,10 +168,15 @@ static void look(struct world *world, void *arg, int64_t number)
 static int make_reference(struct user_job *job, struct err *err)
 {
     const int64_t micro_batch = job->spec.batch / job->spec.micro_batches;
-    const int64_t steps = job_total_steps(&job->spec, job->data.train_samples);
-    const size_t tests = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch);
-    return reference_new(job->spec.seed, job->model->unit_count, steps, (size_t)job->spec.micro_batches, tests,
-                         &job->reference, err);
+    const struct reference_job reference = {
+        .seed = job->spec.seed,
+        .steps = job_total_steps(&job->spec, job->data.train_samples),
+        .units = job->model->unit_count,
+        .micro_batches = (size_t)job->spec.micro_batches,
+        .test_batches = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch),
+        .clips = job->spec.optimizer.clip_norm > 0,
+    };
+    return reference_new(&reference, &job->reference, err);
 }
 
 int users_begin(struct world *world, struct err *err)

@@ -48,6 +48,24 @@ static void the_stop_mark_is_an_empty_tensor(void **state)
     assert_int_equal(message_data_bytes(&empty), 0);
 }
 
+static void a_sum_of_squares_is_one_double(void **state)
+{
+    (void)state;
+    const struct stage_tensor sum = {.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
+    struct stage_tensor narrow = sum;
+    narrow.wide = false;
+    char text[MESSAGE_HEADER_MAX];
+    struct message_note note = {0};
+    struct err err = {0};
+    size_t size = message_write_header(&sum, &note, text);
+    assert_ok(message_read_header(text, size, &sum, &note, &err), &err);
+    assert_int_equal(message_data_bytes(&sum), 8);
+    assert_int_equal(message_read_header(text, size, &narrow, &note, &err), ERR_FORMAT);
+    size = message_write_header(&narrow, &note, text);
+    assert_int_equal(message_read_header(text, size, &sum, &note, &err), ERR_FORMAT);
+    assert_holds(err.text, "expected one F64 tensor");
+}
+
 static void a_header_of_another_tensor_is_refused(void **state)
 {
     (void)state;
@@ -405,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_header_is_read_as_it_was_written),
         cmocka_unit_test(the_stop_mark_is_an_empty_tensor),
+        cmocka_unit_test(a_sum_of_squares_is_one_double),
         cmocka_unit_test(a_header_of_another_tensor_is_refused),
         cmocka_unit_test(the_mark_of_a_round_travels_in_the_header),
         cmocka_unit_test(a_mark_that_makes_no_sense_is_refused),

@@ -1,14 +1,4 @@
-#include "agent/core/pipeline.h"
-
-#include "tests/support/test.h"
-
-static struct pipeline *make(const struct pipeline_config *config)
-{
-    struct pipeline *pipeline = NULL;
-    struct err err = {0};
-    assert_ok(pipeline_new(config, &pipeline, &err), &err);
-    return pipeline;
-}
+#include "tests/unit/agent_core/pipeline_steps.h"
 
 /* A middle stage of three, ready to take tensors of step 1. */
 static const struct pipeline_config middle = {
@@ -16,36 +6,6 @@ static const struct pipeline_config middle = {
 
 /* The first of them. */
 static const struct pipeline_config stage_0 = {.count = 3, .micro_batches = 4, .in_flight = 2, .total_steps = 10};
-
-static enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch,
-                                   struct pipeline_claim *claim)
-{
-    struct transfer transfer = {kind, step, micro_batch};
-    struct pipeline_claim ignored;
-    return pipeline_offer(pipeline, &transfer, claim ? claim : &ignored);
-}
-
-static void deliver(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch)
-{
-    struct transfer transfer = {kind, step, micro_batch};
-    struct pipeline_claim claim;
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
-    assert_true(pipeline_received(pipeline, &transfer, &claim));
-}
-
-static void do_work(struct pipeline *pipeline, enum pipeline_work work, size_t micro_batch)
-{
-    struct pipeline_task task;
-    assert_int_equal(pipeline_next(pipeline, &task), work);
-    assert_int_equal(task.micro_batch, micro_batch);
-    pipeline_done(pipeline, &task);
-}
-
-static void expect_wait(struct pipeline *pipeline)
-{
-    struct pipeline_task task;
-    assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_WAIT);
-}
 
 static void one_stage_does_its_steps_alone_and_stops(void **state)
 {

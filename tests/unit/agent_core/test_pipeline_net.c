@@ -27,6 +27,7 @@ struct stage_of_net {
     struct pipeline *pipeline;
     struct pipeline_config config;
     uint64_t input[MICRO_OF_NET], gradient[MICRO_OF_NET], kept[MICRO_OF_NET];
+    uint64_t sum[SUM_SLOTS], total;
     uint64_t state;        /* a digest of everything that formed it */
     uint64_t gathered;     /* gradients of the step */
     uint64_t tested;       /* digest of the evaluations */
@@ -80,7 +81,9 @@ static bool receive(struct net *net, struct stage_of_net *stage, const struct pa
         }
         return false; /* the body was lost half way, noticed or not */
     }
-    uint64_t *slots = packet->transfer.kind == TRANSFER_GRADIENT ? stage->gradient : stage->input;
+    uint64_t *slots = transfer_is_sum(packet->transfer.kind)       ? stage->sum
+                      : packet->transfer.kind == TRANSFER_GRADIENT ? stage->gradient
+                                                                   : stage->input;
     slots[claim.slot] = packet->payload;
     claim.mark = packet->round;
     assert_true(pipeline_received(stage->pipeline, &packet->transfer, &claim));
@@ -134,8 +137,20 @@ static void finish_task(struct stage_of_net *stage)
         packet.transfer = (struct transfer){TRANSFER_GRADIENT, task->step, task->micro_batch};
         stage->gathered = mix(stage->gathered, packet.payload);
         break;
+    case PIPELINE_SUM:
+        packet.transfer = (struct transfer){first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM, task->step, 0};
+        packet.payload = mix(last ? 0 : stage->sum[SUM_SLOT_NORM], stage->gathered);
+        stage->total = packet.payload;
+        break;
+    case PIPELINE_TOTAL:
+        packet.transfer = (struct transfer){TRANSFER_NORM_TOTAL, task->step, 0};
+        packet.payload = stage->sum[SUM_SLOT_TOTAL];
+        break;
     case PIPELINE_UPDATE:
         stage->state = mix(stage->state, stage->gathered);
+        if (stage->config.clips_norm) {
+            stage->state = mix(stage->state, first ? stage->total : stage->sum[SUM_SLOT_TOTAL]);
+        }
         stage->gathered = 0;
         stage->snapshot[task->step] = task->mark.kinds;
         break;
@@ -151,11 +166,12 @@ static void finish_task(struct stage_of_net *stage)
         break;
     }
     pipeline_done(stage->pipeline, task);
-    const bool forward = task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE;
-    if ((forward && !last) || (task->work == PIPELINE_STOP && task->announce)) {
-        enqueue(&stage->forward, &packet);
-    } else if (task->work == PIPELINE_BACKWARD && !first) {
+    const bool nothing = task->work == PIPELINE_UPDATE || (task->work == PIPELINE_STOP && !task->announce);
+    const bool back = transfer_goes_back(packet.transfer.kind);
+    if (!nothing && back && !first) {
         enqueue(&stage->backward, &packet);
+    } else if (!nothing && !back && !last) {
+        enqueue(&stage->forward, &packet);
     }
     stage->busy = false;
 }
@@ -171,7 +187,8 @@ static void move_stage(struct net *net, struct stage_of_net *stage)
     }
 }
 
-static void set_up(struct net *net, size_t count, uint64_t seed, const uint64_t *states, int64_t resume_version)
+static void set_up(struct net *net, size_t count, bool clips, uint64_t seed, const uint64_t *states,
+                   int64_t resume_version)
 {
     memset(net, 0, sizeof(*net));
     net->count = count;
@@ -190,7 +207,8 @@ static void set_up(struct net *net, size_t count, uint64_t seed, const uint64_t 
                                                  .total_steps = 9,
                                                  .round_every = {i == 0 ? 2 : 0, i == 0 ? 3 : 0},
                                                  .evaluate_every = 3,
-                                                 .evaluation_batches = 7};
+                                                 .evaluation_batches = 7,
+                                                 .clips_norm = clips};
         struct err err = {0};
         assert_ok(pipeline_new(&stage->config, &stage->pipeline, &err), &err);
         stage->state = states[i];
@@ -248,16 +266,15 @@ static void tear_down(struct net *net, uint64_t *states)
     }
 }
 
-static void joined_stages_always_finish_with_the_same_state(void **state)
+static void check_same_state(bool clips)
 {
-    (void)state;
     for (size_t count = 1; count <= STAGES_OF_NET; count++) {
         uint64_t expected[STAGES_OF_NET] = {0};
         uint64_t expected_test = 0;
         for (uint64_t seed = 0; seed < 40; seed++) {
             struct net net;
             uint64_t states[STAGES_OF_NET] = {1, 2, 3, 4, 5};
-            set_up(&net, count, seed, states, 0);
+            set_up(&net, count, clips, seed, states, 0);
             assert_int_equal(play(&net, UINT64_MAX), 9);
             uint64_t tested = net.stage[count - 1].tested;
             tear_down(&net, states);
@@ -271,20 +288,31 @@ static void joined_stages_always_finish_with_the_same_state(void **state)
     }
 }
 
-static void joined_stages_stop_at_one_version_and_go_on_from_it(void **state)
+static void joined_stages_always_finish_with_the_same_state(void **state)
 {
     (void)state;
+    check_same_state(false);
+}
+
+static void joined_stages_that_clip_always_finish_with_the_same_state(void **state)
+{
+    (void)state;
+    check_same_state(true);
+}
+
+static void check_stops(bool clips)
+{
     for (size_t count = 1; count <= STAGES_OF_NET; count++) {
         uint64_t expected[STAGES_OF_NET] = {1, 2, 3, 4, 5};
         struct net net;
-        set_up(&net, count, 0, expected, 0);
+        set_up(&net, count, clips, 0, expected, 0);
         (void)play(&net, UINT64_MAX);
         tear_down(&net, expected);
         for (uint64_t seed = 0; seed < 60; seed++) {
             uint64_t states[STAGES_OF_NET] = {1, 2, 3, 4, 5};
             int64_t version = 0;
             for (int generation = 0; generation < 8 && version < 9; generation++) {
-                set_up(&net, count, seed * 8 + (uint64_t)generation, states, version);
+                set_up(&net, count, clips, seed * 8 + (uint64_t)generation, states, version);
                 int64_t reached = play(&net, generation < 7 ? draw(&net, 400) : UINT64_MAX);
                 assert_true(reached >= version);
                 version = reached;
@@ -296,11 +324,25 @@ static void joined_stages_stop_at_one_version_and_go_on_from_it(void **state)
     }
 }
 
+static void joined_stages_stop_at_one_version_and_go_on_from_it(void **state)
+{
+    (void)state;
+    check_stops(false);
+}
+
+static void joined_stages_that_clip_stop_at_one_version_and_go_on_from_it(void **state)
+{
+    (void)state;
+    check_stops(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joined_stages_always_finish_with_the_same_state),
+        cmocka_unit_test(joined_stages_that_clip_always_finish_with_the_same_state),
         cmocka_unit_test(joined_stages_stop_at_one_version_and_go_on_from_it),
+        cmocka_unit_test(joined_stages_that_clip_stop_at_one_version_and_go_on_from_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
