@@ -105,6 +105,7 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
         .stage_memory = stage_memory,
         .arg = planning,
         .micro_batches = (size_t)planning->spec->micro_batches,
+        .clips_norm = planning->spec->optimizer.clip_norm > 0,
         .first_fit = planning->first_fit,
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,

@@ -35,7 +35,8 @@ struct partition_problem {
     uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight);
     void *arg;
     size_t micro_batches;
-    bool first_fit; /* is there a plan at all? The first one that the search comes upon will do */
+    bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
+    bool first_fit;  /* is there a plan at all? The first one that the search comes upon will do */
     /* For the text of an error; NULL: numbers are told. */
     const char *const *unit_name;   /* [unit_count] */
     const char *const *device_name; /* [device_count] */

@@ -112,7 +112,7 @@ bool stages_play(const struct stages *stages, const size_t *end, struct partitio
         if (hide_links == 1 && memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
             break;
         }
-        timeline_play(stage, count, micro_batches, &result);
+        timeline_play(stage, count, micro_batches, stages->problem->clips_norm, &result);
         *work += timeline_work(count, micro_batches);
         if (result.step_seconds < out->step_seconds * (1 - STAGES_EQUAL)) {
             plan.step_seconds = result.step_seconds;

@@ -1,7 +1,6 @@
 #include "coordinator/plan/timeline.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -19,6 +18,8 @@ struct player {
     struct ring input, gradient;
     size_t inputs, gradients; /* taken from the rings: what had arrived when the stage last looked */
     size_t forwards, backwards;
+    bool summed;                  /* its sum of squares is on its way */
+    double norm_at, total_at;     /* when that of the next stage arrives, and the total; INFINITY: not sent yet */
     bool waiting;                 /* it looked and had nothing to do: it looks again when a tensor arrives */
     double free_at;               /* end of its last work */
     double forward_link_free_at;  /* to the next stage */
@@ -28,6 +29,7 @@ struct player {
 struct game {
     const struct timeline_stage *stage;
     size_t stage_count, micro_batches;
+    bool clips_norm;
     struct player player[PARTITION_DEVICES_MAX];
     double look_at[PARTITION_DEVICES_MAX]; /* when each looks for work next */
 };
@@ -60,6 +62,9 @@ static double look_at(const struct game *game, const struct player *player)
     }
     double input = player->inputs < game->micro_batches ? ring_next(&player->input) : INFINITY;
     double gradient = player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
+    if (game->clips_norm && player->backwards == game->micro_batches) {
+        return player->summed ? player->total_at : player->norm_at;
+    }
     return gradient < input ? gradient : input;
 }
 
@@ -135,17 +140,51 @@ static void work_backward(struct game *game, size_t index, double now)
     }
 }
 
+/* A stage that has done its passes has the total, from which its update follows, or waits for what it needs. Sums take
+ * no time but the links' latency; they queue behind the tensors. */
+static bool has_total(struct game *game, size_t index, double now)
+{
+    struct player *player = &game->player[index];
+    bool last = index + 1 == game->stage_count;
+    if (!player->summed) {
+        if (!last && player->norm_at > now) {
+            return false;
+        }
+        player->summed = true;
+        if (index == 0) {
+            player->total_at = now;
+        } else {
+            game->player[index - 1].norm_at =
+                send(&player->backward_link_free_at, now, 0, game->stage[index - 1].latency_seconds);
+        }
+    }
+    if (player->total_at > now) {
+        return false;
+    }
+    if (!last) {
+        game->player[index + 1].total_at =
+            send(&player->forward_link_free_at, now, 0, game->stage[index].latency_seconds);
+    }
+    return true;
+}
+
 static void work_update(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
     player->free_at = now + game->stage[index].update_seconds;
     player->forwards = player->backwards = player->inputs = player->gradients = 0;
+    player->summed = false;
+    player->norm_at = player->total_at = INFINITY;
 }
 
 /* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks is known by then. */
-static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches)
+static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches, bool clips_norm)
 {
-    struct game game = {.stage = stage, .stage_count = stage_count, .micro_batches = micro_batches};
+    struct game game = {
+        .stage = stage, .stage_count = stage_count, .micro_batches = micro_batches, .clips_norm = clips_norm};
+    for (size_t i = 0; i < stage_count; i++) {
+        game.player[i].norm_at = game.player[i].total_at = INFINITY;
+    }
     double warm_at = 0;
     size_t steps = 0;
     while (steps < TIMELINE_STEPS) {
@@ -153,6 +192,9 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         double now = game.look_at[next];
         ASSERT(isfinite(now));
         enum schedule_work work = next_work(&game, next, now);
+        if (work == SCHEDULE_UPDATE && clips_norm && !has_total(&game, next, now)) {
+            work = SCHEDULE_WAIT;
+        }
         game.player[next].waiting = work == SCHEDULE_WAIT;
         switch (work) {
         case SCHEDULE_WAIT: break;
@@ -179,7 +221,7 @@ double timeline_work(size_t stage_count, size_t micro_batches)
     return TIMELINE_STEPS * (double)stage_count * (double)played;
 }
 
-void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
+void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches, bool clips_norm,
                    struct timeline_result *out)
 {
     ASSERT(stage_count >= 1 && stage_count <= PARTITION_DEVICES_MAX && micro_batches >= 1);
@@ -187,10 +229,10 @@ void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_
     for (size_t i = 0; i < stage_count; i++) {
         ASSERT(stage[i].in_flight >= 1 && stage[i].in_flight <= TIMELINE_IN_FLIGHT_MAX);
     }
-    double seconds = play(stage, stage_count, played);
+    double seconds = play(stage, stage_count, played, clips_norm);
     if (played < micro_batches) {
         size_t half = TIMELINE_MICRO_BATCHES_MAX / 2;
-        double each = (seconds - play(stage, stage_count, half)) / (double)(played - half);
+        double each = (seconds - play(stage, stage_count, half, clips_norm)) / (double)(played - half);
         seconds += each * (double)(micro_batches - played);
     }
     *out = (struct timeline_result){.step_seconds = seconds};

@@ -4,6 +4,7 @@
 #ifndef COORDINATOR_PLAN_TIMELINE_H
 #define COORDINATOR_PLAN_TIMELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "coordinator/plan/partition.h"
@@ -32,9 +33,10 @@ struct timeline_result {
     double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
 };
 
-/* stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX], micro_batches >= 1. Deterministic,
- * O(steps * micro_batches * stages^2). No allocation. */
-void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
+/* stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX], micro_batches >= 1. clips_norm: no stage updates
+ * before it has the norm of all gradients: numbers, which take a link's latency each, go from the last stage to the
+ * first and back. Deterministic, O(steps * micro_batches * stages^2). No allocation. */
+void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches, bool clips_norm,
                    struct timeline_result *out);
 /* Micro-batches that it plays on stages, over all. */
 double timeline_work(size_t stage_count, size_t micro_batches);

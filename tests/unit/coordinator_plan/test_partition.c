@@ -71,6 +71,7 @@ static void sample_draw(struct sample *sample, const struct rng_stream *stream, 
     size_t most = devices_max < units ? devices_max : units;
     size_t devices = 1 + rng_below(stream, (*index)++, most);
     sample_init(sample, units, devices, 1 + rng_below(stream, (*index)++, 8));
+    sample->problem.clips_norm = devices % 2 == 0;
     double slow = rng_below(stream, (*index)++, 2) ? 1 : 0.05;
     bool tight = rng_below(stream, (*index)++, 3) == 0;
     for (size_t u = 0; u < units; u++) {
