@@ -53,7 +53,7 @@ static const struct field optimizer_fields[] = {
     MEMBER_DOUBLE(struct optimizer, epsilon, "epsilon", 0, 0, 1),
     MEMBER_DOUBLE(struct optimizer, weight_decay, "weight_decay", 0, 0, 1000),
     MEMBER_DOUBLE(struct optimizer, clip_value, "clip_value", FIELD_NULLABLE, 1e-6, 1e6),
-    MEMBER_CONSTANT("clip_norm", "null"),
+    MEMBER_DOUBLE(struct optimizer, clip_norm, "clip_norm", FIELD_NULLABLE, 1e-6, 1e6),
 };
 static const struct record optimizer_record = RECORD(struct optimizer, "optimizer", optimizer_fields);
 

@@ -119,6 +119,9 @@ static void check_optimizer(struct check *check, const struct optimizer *optimiz
     } else {
         check_adam(check, optimizer);
     }
+    if (optimizer->clip_value > 0 && optimizer->clip_norm > 0) {
+        fault(check, "/optimizer/clip_norm", "gradients are clipped by clip_value or by clip_norm, not by both");
+    }
 }
 
 static void check_learning_rate(struct check *check, const struct learning_rate *rate)

@@ -27,9 +27,9 @@ def test_bad_jobs_are_refused_field_by_field():
     with Api() as api:
         both = api.problem("POST", "/v1/jobs", {**JOB, "batch": 0, "epoch": 3, "dataset": {}}, code="invalid_fields")
         must({fault["pointer"] for fault in both.json["errors"]} == {"/batch", "/epoch", "/dataset/train"}, f"{both.json}")
-        adam = {"type": "adam", "nesterov": True, "clip_value": 0}
+        adam = {"type": "adam", "nesterov": True, "clip_norm": 1, "clip_value": 1}
         both = api.problem("POST", "/v1/jobs", {**JOB, "optimizer": adam}, code="invalid_fields")
-        must({fault["pointer"] for fault in both.json["errors"]} == {"/optimizer/nesterov", "/optimizer/clip_value"}, f"{both.json}")
+        must({fault["pointer"] for fault in both.json["errors"]} == {"/optimizer/nesterov", "/optimizer/clip_norm"}, f"{both.json}")
         api.problem("POST", "/v1/jobs", {**JOB, "optimizer": {"type": "lamb"}}, code="invalid_fields", words=("/optimizer/type", "adamw"))
         api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
         api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
@@ -236,15 +236,15 @@ def test_an_optimizer_decides_over_memory_and_snapshots():
     with Api() as api:
         agent = FakeAgent(api, "agent")
         memory = []
-        for optimizer in ({"momentum": 0}, {}, {"type": "adam"}, {"type": "adamw", "clip_value": 0.5}):
+        for optimizer in ({"momentum": 0}, {}, {"type": "adam"}, {"type": "adamw", "clip_norm": 1.0}):
             preview = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "optimizer": optimizer}, expect=200).json
             memory.append(preview["stages"][0]["memory_bytes"])
         plain, heavy, adam, adamw = memory
         must(plain < heavy < adam == adamw and adam - heavy == heavy - plain, f"bytes of a stage: {memory}")
-        job = api.submit({**JOB, "optimizer": {"type": "adamw", "weight_decay": 0.01, "clip_value": 0.5}})
+        job = api.submit({**JOB, "optimizer": {"type": "adamw", "weight_decay": 0.01, "clip_norm": 1.0}})
         stated = api.job(job)["spec"]["optimizer"]
         must(stated == {"type": "adamw", "momentum": 0.9, "nesterov": False, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8,
-                        "weight_decay": 0.01, "clip_value": 0.5, "clip_norm": None}, f"{stated}")
+                        "weight_decay": 0.01, "clip_value": None, "clip_norm": 1.0}, f"{stated}")
         done = finish(api, job, [agent])
         check_model(api, done, api.get(f"/v1/checkpoints/{done['checkpoint']}"))
 

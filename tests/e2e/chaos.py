@@ -2,6 +2,7 @@
 costs more steps than it may, and the incidents say what happened."""
 
 import functools
+import json
 import random
 import signal
 import time
@@ -20,6 +21,10 @@ TRIALS = {
 }
 
 
+# Every update waits for numbers from all stages.
+CLIPS = {"type": "sgd", "clip_norm": 0.5}
+
+
 def trial_job(model, **fields):
     steps, _, neighbor, center, _, cuts = TRIALS[model]
     usual = {"replication": {"neighbor_every": neighbor, "center_every": center}, "evaluate": {"every_epochs": 0}}
@@ -27,8 +32,8 @@ def trial_job(model, **fields):
 
 
 @functools.cache
-def reference(model):
-    return train(trial_job(model), FASHION)[0]
+def reference(model, optimizer):
+    return train(trial_job(model, optimizer=json.loads(optimizer)), FASHION)[0]
 
 
 class Trial:
@@ -36,6 +41,7 @@ class Trial:
 
     def __init__(self, fleet, model, **fields):
         self.fleet, self.model = fleet, model
+        self.optimizer = json.dumps(fields.get("optimizer", {}))
         self.slowdown = TRIALS[model][4]
         self.job = fleet.submit(trial_job(model, **fields))
         fleet.wait_for_step(self.job, TRIALS[model][1])
@@ -55,7 +61,8 @@ class Trial:
         fleet = self.fleet
         fleet.wait(self.job, "succeeded")
         sha256 = fleet.checkpoint_sha256(self.job)
-        must(sha256 == reference(self.model), f"{self.model}: {sha256}, not {reference(self.model)}")
+        expected = reference(self.model, self.optimizer)
+        must(sha256 == expected, f"{self.model}: {sha256}, not {expected}")
         for incident in self.incidents():
             must(incident["state"] == "resolved" or incident["state"] == "abandoned", f"{incident}")
             must(incident["steps_redone"] == max(0, incident["step_reached"] - incident["resume_version"]), f"{incident}")
@@ -66,9 +73,9 @@ def fire_fleet(model, *arguments, agents=AGENTS):
     return fashion_fleet(agents, "--slowdown", TRIALS[model][4], *arguments, lease_ms=LEASE_MS)
 
 
-def one_stage_dies(model, stage):
+def one_stage_dies(model, stage, **fields):
     with fire_fleet(model) as fleet:
-        trial = Trial(fleet, model)
+        trial = Trial(fleet, model, **fields)
         agent = trial.agent_of(stage)
         before = fleet.job(trial.job)
         agent.kill()
@@ -189,6 +196,24 @@ def check_a_frozen_device_that_thaws(model, seconds=2 * LEASE_MS / 1000):
         frozen = trial.agent_of(1)
         frozen.signal(signal.SIGSTOP)
         time.sleep(seconds)
+        frozen.signal(signal.SIGCONT)
+        trial.finish()
+
+
+def check_stages_that_clip_by_the_norm(model):
+    must(reference(model, json.dumps(CLIPS)) != reference(model, "{}"), "nothing is clipped")
+    for stage in (0, 1, -1):
+        one_stage_dies(model, stage, optimizer=CLIPS)
+
+
+def check_a_device_that_clips_freezes_and_the_coordinator_dies(model):
+    with fire_fleet(model) as fleet:
+        trial = Trial(fleet, model, optimizer=CLIPS)
+        frozen = trial.agent_of(2)
+        frozen.signal(signal.SIGSTOP)
+        fleet.coordinator.kill()
+        fleet.restart_coordinator(*OPTIONS)
+        time.sleep(LEASE_MS / 1000)
         frozen.signal(signal.SIGCONT)
         trial.finish()
 

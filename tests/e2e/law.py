@@ -54,8 +54,8 @@ def test_every_partition_of_lenet5_over_up_to_5_agents_gives_the_weights_of_one_
                 check(fleet, with_cuts(job, cuts), expected, f"lenet5 cut at {cuts}")
 
 
-def random_partitions(model, steps, count, seed):
-    job = fashion_job(model, steps=steps)
+def random_partitions(model, steps, count, seed, **fields):
+    job = fashion_job(model, steps=steps, **fields)
     expected = reference(job)
     generator = random.Random(seed)
     with fashion_fleet(5) as fleet:
@@ -71,6 +71,14 @@ def test_ten_random_partitions_of_resnet8_give_the_weights_of_one_process():
 
 def test_ten_random_partitions_of_mobilenetv2_give_the_weights_of_one_process():
     random_partitions("mobilenetv2", 2, 10, 2)
+
+
+def test_partitions_of_a_job_that_clips_by_the_norm_give_the_weights_of_one_process():
+    clips = {"optimizer": {"type": "sgd", "clip_norm": 0.5}}
+    plain = reference(fashion_job("lenet5", steps=6))
+    must(plain != reference(fashion_job("lenet5", steps=6, **clips)), "nothing was clipped")
+    random_partitions("lenet5", 6, 6, 3, **clips)
+    random_partitions("resnet8", 3, 3, 3, **clips)
 
 
 def three_replans_and_a_pause(**fields):
@@ -104,7 +112,7 @@ def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
 
 
 def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
-    three_replans_and_a_pause(optimizer={"type": "adamw", "weight_decay": 0.01, "clip_value": 0.001},
+    three_replans_and_a_pause(optimizer={"type": "adamw", "weight_decay": 0.01, "clip_norm": 0.1},
                               learning_rate={"type": "cosine", "value": 0.001, "warmup_steps": 30})
 
 
