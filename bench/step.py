@@ -47,17 +47,15 @@ def least_bytes(view, batch):
 
 def ceilings(data, thread_counts):
     """{threads: (FLOP/s, bytes/s)} as agents measure themselves, and {model: its costs as the coordinator counts them}."""
-    peaks = {}
-    with Fleet() as fleet:
-        fleet.start_coordinator()
-        fleet.request("PUT", "/v1/datasets/data", data.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
-        for threads in thread_counts:
-            agent = fleet.start_agent(f"threads{threads}", "--threads", threads)
-            fleet.wait_for_agents()
-            probe = next(item["probe"] for item in fleet.get("/v1/devices?limit=500")["items"] if item["name"] == f"threads{threads}")
-            peaks[threads] = (probe["gemm_gflops"] * 1e9, probe["memory_bytes_per_second"])
-            agent.stop()
-        return peaks, {model: fleet.get(f"/v1/models/{model}?dataset=data") for model in MODELS}
+    peaks, views = {}, {}
+    for threads in thread_counts:
+        with Fleet() as fleet:
+            fleet.start_coordinator()
+            device, = fleet.start_agents(1, "--threads", threads)
+            peaks[threads] = (device["probe"]["gemm_gflops"] * 1e9, device["probe"]["memory_bytes_per_second"])
+            fleet.request("PUT", "/v1/datasets/data", data.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
+            views = {model: fleet.get(f"/v1/models/{model}?dataset=data") for model in MODELS}
+    return peaks, views
 
 
 class Bench:
