@@ -102,11 +102,15 @@ for index in "${!slowdowns[@]}"; do
 done
 online() { curl -sS --fail "$server/v1/devices" | python3 -c 'import json, sys
 print(sum(device["state"] == "online" for device in json.load(sys.stdin)["items"]))'; }
-deadline=$((SECONDS + 60))
-until [ "$(online)" -eq ${#slowdowns[@]} ]; do
-    [ $SECONDS -lt $deadline ] || fail "the agents do not enrol; see $directory/board*.log"
-    sleep 0.2
-done
+# Until every agent is online; at most a minute.
+wait_for_agents() {
+    local deadline=$((SECONDS + 60))
+    until [ "$(online)" -eq ${#slowdowns[@]} ]; do
+        [ $SECONDS -lt $deadline ] || fail "the agents do not enrol; see $directory/board*.log"
+        sleep 0.2
+    done
+}
+wait_for_agents
 
 say "The data set: 3,000 training and 1,000 test images of clothes"
 data=examples/data/fashion-mini
@@ -148,8 +152,12 @@ wait "${agents[victim]}" 2>/dev/null || true
 unset "agents[victim]"
 wait_until "value['generation'] > $generation and value['state'] == 'running' and value['progress']['fraction'] > 0.5"
 if ! ended; then
-    say "The job goes on without it. board$victim comes back: it is taken in again only if that saves more time than the move costs"
+    say "The job goes on without it. board$victim comes back, and the job is planned anew with it"
     start_agent "$victim"
+    wait_for_agents
+    show "curl -X POST $server/v1/jobs/$job/replan"
+    curl -sS --fail-with-body -X POST "$server/v1/jobs/$job/replan" >"$directory/replan.json" ||
+        echo "  $(member detail <"$directory/replan.json")"
 fi
 wait "$watch" || fail "the job did not succeed; see $directory/*.log"
 watch=
@@ -175,7 +183,7 @@ if again:
     first = min(again, key=lambda plan: plan["generation"])
     print(f"  {name} worked again from step {first['resume_version']} on (generation {first['generation']})")
 else:
-    print(f"  {name} was not taken in again: that is done only if it saves more than the move costs in the steps that are left")
+    print(f"  {name} was not taken in again: the job was over, or too near its end")
 END
 
 say "The model"
