@@ -16,6 +16,19 @@
 #define LANES 4
 #define ROWS 4
 #endif
+/* What may be left of M: each count of rows has a block of its own, since a block of few rows waits for its sums. */
+#define TAIL(block, rows)                                                                                              \
+    case rows:                                                                                                         \
+        block(p, m, n, rows, vectors);                                                                                 \
+        break;
+#define TAILS_3(block) TAIL(block, 1) TAIL(block, 2) TAIL(block, 3)
+#if ROWS == 8
+#define TAILS(block) TAILS_3(block) TAIL(block, 4) TAIL(block, 5) TAIL(block, 6) TAIL(block, 7)
+#elif ROWS == 6
+#define TAILS(block) TAILS_3(block) TAIL(block, 4) TAIL(block, 5)
+#else
+#define TAILS(block) TAILS_3(block)
+#endif
 #define VECTORS 2
 #define COLUMNS (VECTORS * LANES)
 #define INLINE static inline __attribute__((always_inline))
@@ -29,8 +42,8 @@ typedef float half_lanes __attribute__((vector_size(LANES / 2 * sizeof(float)), 
     {                                                                                                                  \
         vector sum[ROWS][VECTORS];                                                                                     \
         float *C = p->C + m * p->c_row + n;                                                                            \
-        const float *A = p->A + m * p->a_row;                                                                          \
-        const float *B = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;                                    \
+        const float *A_run = p->A + m * p->a_row;                                                                      \
+        const float *B_run = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;                                \
         for (size_t r = 0; r < rows; r++) {                                                                            \
             for (size_t v = 0; v < vectors; v++) {                                                                     \
                 sum[r][v] = (vector){0};                                                                               \
@@ -39,13 +52,20 @@ typedef float half_lanes __attribute__((vector_size(LANES / 2 * sizeof(float)), 
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
-        for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {                                            \
-            for (size_t r = 0; r < rows; r++) {                                                                        \
-                for (size_t v = 0; v < vectors; v++) {                                                                 \
-                    sum[r][v] += A[r * p->a_row] * *(const vector *)(B + v * (width));                                 \
+        size_t run = 0;                                                                                                \
+        do {                                                                                                           \
+            const float *A = A_run;                                                                                    \
+            const float *B = B_run;                                                                                    \
+            for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {                                        \
+                for (size_t r = 0; r < rows; r++) {                                                                    \
+                    for (size_t v = 0; v < vectors; v++) {                                                             \
+                        sum[r][v] += A[r * p->a_row] * *(const vector *)(B + v * (width));                             \
+                    }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
-        }                                                                                                              \
+            A_run += p->a_run;                                                                                         \
+            B_run += p->b_run;                                                                                         \
+        } while (++run < p->runs);                                                                                     \
         for (size_t r = 0; r < rows; r++) {                                                                            \
             for (size_t v = 0; v < vectors; v++) {                                                                     \
                 *(vector *)(C + r * p->c_row + v * (width)) = sum[r][v];                                               \
@@ -59,16 +79,8 @@ typedef float half_lanes __attribute__((vector_size(LANES / 2 * sizeof(float)), 
         for (; m + ROWS <= p->M; m += ROWS) {                                                                          \
             name(p, m, n, ROWS, vectors);                                                                              \
         }                                                                                                              \
-        if (ROWS > 4 && m + 4 <= p->M) {                                                                               \
-            name(p, m, n, 4, vectors);                                                                                 \
-            m += 4;                                                                                                    \
-        }                                                                                                              \
-        if (m + 2 <= p->M) {                                                                                           \
-            name(p, m, n, 2, vectors);                                                                                 \
-            m += 2;                                                                                                    \
-        }                                                                                                              \
-        if (m < p->M) {                                                                                                \
-            name(p, m, n, 1, vectors);                                                                                 \
+        switch (p->M - m) {                                                                                            \
+            TAILS(name)                                                                                                \
         }                                                                                                              \
     }
 

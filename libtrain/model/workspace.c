@@ -1,6 +1,7 @@
 #include "libtrain/model/workspace.h"
 
 #include "base/size.h"
+#include "libtrain/model/direct_plan.h"
 #include "libtrain/model/winograd_plan.h"
 
 #define SLAB_FLOATS 16384u
@@ -101,7 +102,12 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
         size_t backward = size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
         return aligned(largest(largest(partials, bias), largest(forward, backward)), 0);
     }
-    return aligned(largest(partials, bias), conv2d_step_pixels(shape) * row * sizeof(float));
+    size_t columns = conv2d_step_pixels(shape) * row * sizeof(float);
+    if (conv2d_is_direct(shape)) { /* its backward to the input takes columns */
+        struct workspace_bytes bytes = direct_workspace(shape);
+        return aligned(largest(bytes.shared, bias), largest(bytes.worker, columns));
+    }
+    return aligned(largest(partials, bias), columns);
 }
 
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C)

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "libtrain/backend/gemm.h"
+#include "libtrain/model/direct_plan.h"
 #include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/channel_sum.h"
 #include "libtrain/ops/columns.h"
 #include "libtrain/ops/depthwise.h"
+#include "libtrain/ops/direct.h"
 #include "libtrain/ops/partials.h"
 #include "libtrain/ops/pointwise.h"
 #include "libtrain/ops/winograd.h"
@@ -83,6 +85,10 @@ void conv2d_forward(const struct compute *compute, const struct conv2d_shape *sh
     }
     if (conv2d_is_winograd(shape)) {
         winograd_forward(compute, shape, x, weight, bias, y);
+        return;
+    }
+    if (conv2d_is_direct(shape)) {
+        direct_forward(compute, shape, x, weight, bias, y);
         return;
     }
     const struct conv2d_job job = {.compute = compute,
@@ -215,6 +221,8 @@ void conv2d_backward_weights(const struct compute *compute, const struct conv2d_
         pointwise_backward_weights(compute, shape, x, dy, dweight);
     } else if (conv2d_is_winograd(shape)) {
         winograd_backward_weights(compute, shape, x, dy, dweight);
+    } else if (conv2d_is_direct(shape)) {
+        direct_backward_weights(compute, shape, x, dy, dweight);
     } else {
         const struct conv2d_job job = {.compute = compute,
                                        .shape = shape,

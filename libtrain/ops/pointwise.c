@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "libtrain/backend/product.h"
+#include "libtrain/ops/panels.h"
 #include "libtrain/ops/partials.h"
 
 #define BLOCK_FLOATS 16384u /* of one block's inputs: they stay in a cache while the panels go by */
@@ -27,25 +28,6 @@ struct pointwise_job {
     bool transposed;   /* weight is [out][in] */
     bool accumulate;
 };
-
-static void pack_panel(const void *arg, size_t task, size_t worker)
-{
-    const struct pointwise_job *job = arg;
-    (void)worker;
-    size_t first = task * PRODUCT_PANEL;
-    size_t columns = job->out - first < PRODUCT_PANEL ? job->out - first : PRODUCT_PANEL;
-    float *panel = job->panels + first * job->in;
-    for (size_t k = 0; k < job->in; k++) {
-        float *row = panel + k * PRODUCT_PANEL;
-        if (!job->transposed) {
-            memcpy(row, job->weight + k * job->out + first, columns * sizeof(float));
-            continue;
-        }
-        for (size_t n = 0; n < columns; n++) {
-            row[n] = job->weight[(first + n) * job->in + k];
-        }
-    }
-}
 
 static void multiply_slab(const void *arg, size_t task, size_t worker)
 {
@@ -79,7 +61,7 @@ static void multiply_slab(const void *arg, size_t task, size_t worker)
 static void multiply(const struct compute *compute, struct pointwise_job *job)
 {
     job->panels = compute->shared;
-    pool_run(compute->pool, size_divide_up(job->out, PRODUCT_PANEL), pack_panel, job);
+    panels_pack(compute, job->weight, job->in, job->out, job->transposed, job->panels);
     pool_run(compute->pool, job->slabs, multiply_slab, job);
 }
 

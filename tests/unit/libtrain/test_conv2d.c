@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "libtrain/model/direct_plan.h"
 #include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/conv2d.h"
 #include "tests/unit/libtrain/kernel_support.h"
@@ -223,6 +224,22 @@ static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **st
     }
 }
 
+/* One and several strips, windows that end in the padding, every rest of filters and columns that vectors leave. */
+static void convolutions_of_few_channels_match_the_oracle_at_any_thread_count(void **state)
+{
+    static const struct conv2d_shape shapes[] = {
+        {1, 1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1, 0, 0},    {5, 32, 32, 3, 6, 5, 5, 1, 1, 2, 2, 1, 0, 0},
+        {3, 14, 14, 6, 16, 5, 5, 1, 1, 0, 0, 1, 0, 0}, {2, 65, 70, 3, 64, 7, 7, 2, 2, 3, 3, 1, 0, 0},
+        {2, 33, 31, 8, 40, 3, 3, 2, 1, 1, 2, 1, 0, 0}, {1, 3, 900, 8, 7, 2, 8, 1, 3, 0, 7, 1, 0, 0},
+        {2, 96, 200, 1, 5, 4, 3, 3, 2, 3, 0, 1, 0, 0},
+    };
+    struct draws draws = draws_new(7);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        assert_true(conv2d_is_direct(&shapes[i]));
+        check_shape(*state, &draws, shapes[i]);
+    }
+}
+
 static void importing_and_exporting_weights_gives_them_back(void **state)
 {
     (void)state;
@@ -254,6 +271,7 @@ int main(void)
         cmocka_unit_test(depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(convolutions_of_several_slabs_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(winograd_convolutions_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(convolutions_of_few_channels_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(importing_and_exporting_weights_gives_them_back),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -36,8 +36,11 @@ static void check(struct draws *draws, struct product p, size_t a_floats, size_t
     for (size_t m = 0; m < p.M; m++) {
         for (size_t n = 0; n < p.N; n++) {
             double sum = p.accumulate ? (double)start[m * p.c_row + n] : 0.0;
-            for (size_t k = 0; k < p.K; k++) {
-                sum += (double)A[m * p.a_row + k * p.a_step] * (double)B[index_of_b(&p, k, n)];
+            for (size_t i = 0; i < p.K * (p.runs ? p.runs : 1); i++) {
+                size_t k = i % p.K;
+                size_t run = i / p.K;
+                sum += (double)A[m * p.a_row + k * p.a_step + run * p.a_run] *
+                       (double)B[index_of_b(&p, k, n) + run * p.b_run];
             }
             expected[m * p.c_row + n] = sum;
         }
@@ -87,6 +90,12 @@ static void products_of_any_size_match_the_oracle_in_every_build(void **state)
         plain.b_step = N;
         plain.b_panel = PRODUCT_PANEL;
         check(&draws, plain, M * K, K * N);
+        struct product windows = packed; /* rows of A overlap, and one run's elements with the next one's */
+        windows.runs = draw_size(&draws, 1, 4);
+        windows.a_row = draw_size(&draws, 1, K);
+        windows.a_run = draw_size(&draws, 1, K);
+        windows.b_run = draw_size(&draws, 0, 2) * PRODUCT_PANEL;
+        check(&draws, windows, M * windows.a_row + K + 4 * windows.a_run, panels * (K + 8) * PRODUCT_PANEL);
     }
 }
 
