@@ -306,37 +306,40 @@ static void take_metric(void *arg, const struct metric *metric)
     }
 }
 
-/* The exported part of a unit's blob lies behind the blob's own header. */
-static int append_unit(struct training *training, size_t unit, struct buf *out, struct err *err)
+/* The file takes shape on the disk, a tensor at a time: a copy of the whole model would be the most memory that a
+ * training ever takes. */
+struct export
 {
-    struct state_layout *layout AUTO(state_layout_free) = NULL;
-    int rc = state_layout_new(training->model, unit, &training->spec.optimizer, &layout, err);
-    if (rc != 0) {
-        return rc;
-    }
-    char *blob = malloc((size_t)layout->blob_bytes);
-    if (!blob) {
-        return err_set(err, ERR_MEMORY, "unit %zu of %" PRIu64 " bytes", unit, layout->blob_bytes);
-    }
-    stage_save_unit(training->stage, unit, blob);
-    rc = buf_append(out, blob + layout->header.data_offset, (size_t)layout->export_bytes, err);
-    free(blob);
-    return rc;
+    struct file_draft draft;
+    struct sha256 *hash;
+};
+
+static int export_piece(void *arg, const void *data, size_t size, struct err *err)
+{
+    struct export *export = arg;
+    sha256_update(export->hash, data, size);
+    return file_draft_append(&export->draft, data, size, err);
 }
 
-static int export_model(struct training *training, char sha256[HASH_TEXT_SIZE], struct err *err)
+static int export_model(const struct training *training, char sha256[HASH_TEXT_SIZE], struct err *err)
 {
-    BUF_AUTO struct buf file;
-    buf_init(&file, SIZE_MAX / 2);
-    int rc = state_export_header(training->model, &file, err);
+    BUF_AUTO struct buf header;
+    buf_init(&header, SIZE_MAX / 2);
+    struct export export = {.draft.fd = -1};
+    int rc = state_export_header(training->model, &header, err);
+    rc = rc ? rc : sha256_new(&export.hash, err);
+    rc = rc ? rc : file_draft_open(&export.draft, training->options.output, 0644, err);
+    rc = rc ? rc : export_piece(&export, header.data, header.size, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
-        rc = append_unit(training, unit, &file, err);
+        rc = stage_export_unit(training->stage, unit, export_piece, &export, err);
     }
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        sha256_finish_text(export.hash, sha256);
+        rc = file_draft_keep(&export.draft, err);
     }
-    sha256_text(file.data, file.size, sha256);
-    return file_write_atomic(training->options.output, file.data, file.size, 0644, err);
+    file_draft_drop(&export.draft);
+    sha256_free(&export.hash);
+    return rc;
 }
 
 /* ---- the run ---- */

@@ -109,32 +109,63 @@ static int sync_directory_of(const char *path, struct err *err)
     return fsync(fd) ? fail("sync directory", parent, err) : 0;
 }
 
-int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode, struct err *err)
+int file_draft_open(struct file_draft *draft, const char *path, unsigned mode, struct err *err)
 {
-    char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    if (length < 0 || (size_t)length >= sizeof(temporary)) {
+    draft->fd = -1;
+    draft->path = path;
+    int length = snprintf(draft->temporary, sizeof(draft->temporary), "%s.XXXXXX", path);
+    if (length < 0 || (size_t)length >= sizeof(draft->temporary)) {
         return err_set(err, ERR_INVALID, "path '%s' is too long", path);
     }
-    FD_AUTO int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0) {
-        return fail("create", temporary, err);
+    draft->fd = mkostemp(draft->temporary, O_CLOEXEC);
+    if (draft->fd < 0) {
+        return fail("create", draft->temporary, err);
     }
-    int rc = 0;
-    if (fchmod(fd, (mode_t)mode)) {
-        rc = fail("change mode of", temporary, err);
-    } else if (write_all(fd, data, size)) {
-        rc = fail("write", temporary, err);
-    } else if (fsync(fd)) {
-        rc = fail("sync", temporary, err);
-    } else if (rename(temporary, path)) {
-        rc = fail("rename to", path, err);
-    }
-    if (rc) {
-        (void)unlink(temporary);
+    if (fchmod(draft->fd, (mode_t)mode)) {
+        int rc = fail("change mode of", draft->temporary, err);
+        file_draft_drop(draft);
         return rc;
     }
-    return sync_directory_of(path, err);
+    return 0;
+}
+
+int file_draft_append(struct file_draft *draft, const void *data, size_t size, struct err *err)
+{
+    return write_all(draft->fd, data, size) ? fail("write", draft->temporary, err) : 0;
+}
+
+int file_draft_keep(struct file_draft *draft, struct err *err)
+{
+    int rc = 0;
+    if (fsync(draft->fd)) {
+        rc = fail("sync", draft->temporary, err);
+    } else if (rename(draft->temporary, draft->path)) {
+        rc = fail("rename to", draft->path, err);
+    }
+    if (rc) {
+        file_draft_drop(draft);
+        return rc;
+    }
+    file_close(&draft->fd);
+    return sync_directory_of(draft->path, err);
+}
+
+void file_draft_drop(struct file_draft *draft)
+{
+    if (draft->fd >= 0) {
+        file_close(&draft->fd);
+        (void)unlink(draft->temporary);
+    }
+}
+
+int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode, struct err *err)
+{
+    struct file_draft draft;
+    int rc = file_draft_open(&draft, path, mode, err);
+    rc = rc ? rc : file_draft_append(&draft, data, size, err);
+    rc = rc ? rc : file_draft_keep(&draft, err);
+    file_draft_drop(&draft);
+    return rc;
 }
 
 static int make_one(const char *path, unsigned mode, struct err *err)

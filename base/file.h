@@ -16,6 +16,17 @@ NODISCARD int file_read(const char *path, struct buf *out, struct err *err);
 /* Replace a file so that a power cut leaves the old or the new content: temporary name, fsync, rename, fsync of the
  * directory. */
 NODISCARD int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode, struct err *err);
+/* The same, piece by piece: open, append, and keep or drop. `path` is borrowed until then. A draft that was kept or
+ * dropped, or whose open failed, may be dropped again. */
+struct file_draft {
+    int fd;
+    const char *path;
+    char temporary[4096];
+};
+NODISCARD int file_draft_open(struct file_draft *draft, const char *path, unsigned mode, struct err *err);
+NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size_t size, struct err *err);
+NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
+void file_draft_drop(struct file_draft *draft);
 /* mkdir -p; what exists is fine. */
 NODISCARD int file_make_directory(const char *path, unsigned mode, struct err *err);
 /* Write or read all bytes at an offset; ERR_FORMAT when the file ends early. */

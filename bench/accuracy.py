@@ -1,37 +1,174 @@
-"""The accuracy of one job over three agents and in one process, and whether the models are the same, byte for byte."""
+"""The accuracy of one job over three agents and in one process, and, with CIFAR-10, beside PyTorch's from the same weights and batches."""
 
+import argparse
+import hashlib
 import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
 
-from paceline import FASHION, ROOT, Fleet, on_devices, train
-from report import finish, say, table
+from paceline import BIN, FASHION, ROOT, SLOW_LEASE_MS, Fleet, on_devices, train
+from report import finish, say, skip, table
 
 AGENTS = 3
-SECONDS = 1800
+SECONDS = 4 * 3600
+PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
+RECORD = 1 + 32 * 32 * 3
+ROWS = ROOT / "build/accuracy.jsonl"
+
+# model: (images of the training set, epochs, seeds)
+CIFAR10 = {"resnet8": (50000, 5, 5), "mobilenetv2": (20000, 2, 2)}
 
 
-def main():
+def job_of(model, epochs, seed):
+    return {"name": "accuracy", "model": {"name": model}, "dataset": {"train": "train", "test": "test"}, "batch": 64,
+            "micro_batches": 2, "epochs": epochs, "init": {"seed": seed}, "evaluate": {"every_epochs": epochs},
+            "optimizer": {"type": "sgd", "momentum": 0.9, "weight_decay": 0.0005},
+            "learning_rate": {"type": "cosine", "value": 0.05, "warmup_steps": 100}}
+
+
+def on_agents(job, upload):
+    """What became of the job on three agents, and how many units each of them had."""
+    with Fleet() as fleet:
+        fleet.start_coordinator("--lease-ms", SLOW_LEASE_MS)
+        upload(fleet)
+        fleet.start_agents(AGENTS)
+        began = time.monotonic()
+        submitted = fleet.submit({**job, **on_devices(AGENTS, AGENTS)})
+        done = fleet.wait(submitted, "succeeded", SECONDS)
+        stages = fleet.get(f"/v1/jobs/{done['id']}/plans/{done['generation']}")["stages"]
+        return {"accuracy": done["progress"]["accuracy"], "seconds": time.monotonic() - began,
+                "sha256": fleet.checkpoint_sha256(submitted),
+                "units_by_stage": [stage["end"] - stage["first"] for stage in stages]}
+
+
+# ---- fashion-mini: three agents and one process ----
+
+
+def fashion():
     job = json.loads((ROOT / "examples/jobs/fashion.json").read_text())
     say(f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs (examples/jobs/fashion.json)")
     sha256, output = train(job, FASHION)
     accuracy = float(next(line.split()[1] for line in output.splitlines() if line.startswith("accuracy ")))
     rows = [{"where": "paceline-agent train", "accuracy": accuracy, "sha256": sha256, "units_by_stage": None}]
-    with Fleet() as fleet:
-        fleet.start_coordinator()
+
+    def upload(fleet):
         for name, part in (("fashion-train", "train"), ("fashion-test", "test")):
             fleet.upload(name, "fashion-mini", part)
-        fleet.start_agents(AGENTS)
-        submitted = fleet.submit({**job, **on_devices(AGENTS, AGENTS)})
-        done = fleet.wait(submitted, "succeeded", SECONDS)
-        stages = fleet.get(f"/v1/jobs/{done['id']}/plans/{done['generation']}")["stages"]
-        rows.append({"where": f"{AGENTS} agents", "accuracy": done["progress"]["accuracy"],
-                     "sha256": fleet.checkpoint_sha256(submitted),
-                     "units_by_stage": [stage["end"] - stage["first"] for stage in stages]})
+
+    rows.append({"where": f"{AGENTS} agents", **on_agents(job, upload)})
     table(["where", "test accuracy", "sha256", "units by stage"],
           [[row["where"], f"{row['accuracy']:.4f}", row["sha256"], " + ".join(map(str, row["units_by_stage"] or ["all"]))]
            for row in rows])
     same = rows[0]["sha256"] == rows[1]["sha256"]
     say("the models are identical" if same else "THE MODELS DIFFER")
-    finish("accuracy", rows, identical=same)
+    return rows, same
+
+
+# ---- CIFAR-10: three agents and PyTorch ----
+
+
+class Kept:
+    """Finished rows, a line of JSON each: an interrupted run goes on where it was."""
+
+    def __init__(self, path):
+        self.path = path
+        self.rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def row(self, key, make):
+        for row in self.rows:
+            if row["key"] == key:
+                return row
+        row = {"key": key, **make()}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.rows.append(row)
+        return row
+
+
+def cifar_on_agents(job, train_file, test_file):
+    def upload(fleet):
+        for name, path in (("train", train_file), ("test", test_file)):
+            fleet.request("PUT", f"/v1/datasets/{name}", path.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
+
+    return on_agents(job, upload)
+
+
+def cifar_in_torch(job, train_file, test_file, directory):
+    job_file, batches = directory / "job.json", directory / "batches.jsonl"
+    job_file.write_text(json.dumps(job))
+    with open(batches, "wb") as file:
+        subprocess.run([BIN / "paceline-agent", "batches", job_file, "--dataset", f"train={train_file}"], stdout=file, check=True)
+    began = time.monotonic()
+    done = subprocess.run([PYTHON, "-B", ROOT / "bench/torch_accuracy.py", job_file, train_file, test_file, batches],
+                          capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise SystemExit(f"torch_accuracy.py: {done.stderr}")
+    return {**json.loads(done.stdout.splitlines()[-1]), "seconds": time.monotonic() - began}
+
+
+def cifar10(train_file, test_file, models, kept):
+    """For each model and seed a row of both sides."""
+    test_sha256 = hashlib.sha256(test_file.read_bytes()).hexdigest()
+    for model in models:
+        images, epochs, seeds = CIFAR10[model]
+        with tempfile.TemporaryDirectory(prefix="paceline-accuracy-") as place:
+            directory = pathlib.Path(place)
+            part = directory / "train.bin"
+            with open(train_file, "rb") as file:
+                part.write_bytes(file.read(images * RECORD))
+            data_sha256 = hashlib.sha256(part.read_bytes()).hexdigest()
+            for seed in range(1, seeds + 1):
+                job = job_of(model, epochs, seed)
+                key = hashlib.sha256(json.dumps([job, data_sha256, test_sha256], sort_keys=True).encode()).hexdigest()
+                ours = kept.row(f"agents {key}", lambda: cifar_on_agents(job, part, test_file))
+                theirs = kept.row(f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory))
+                say(f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s, "
+                    f"PyTorch {theirs['accuracy']:.4f} in {theirs['seconds']:.0f} s")
+                yield {"model": model, "images": images, "epochs": epochs, "seed": seed, "ours": ours["accuracy"],
+                       "torch": theirs["accuracy"], "sha256": ours["sha256"], "units_by_stage": ours["units_by_stage"],
+                       "torch_version": theirs["version"]}
+
+
+def spread_of(values):
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def summary(rows, model):
+    ours, theirs = ([row[side] for row in rows if row["model"] == model] for side in ("ours", "torch"))
+    differences = [our - their for our, their in zip(ours, theirs)]
+    images, epochs, _ = CIFAR10[model]
+    return [model, str(images), str(epochs), str(len(ours)), f"{statistics.mean(ours):.4f}", f"{spread_of(ours):.4f}",
+            f"{statistics.mean(theirs):.4f}", f"{spread_of(theirs):.4f}", f"{statistics.mean(differences):+.4f}",
+            f"{spread_of(differences):.4f}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cifar10", nargs=2, type=pathlib.Path, metavar=("TRAIN", "TEST"), help="CIFAR-10's images in its binary format.")
+    parser.add_argument("--models", nargs="+", default=list(CIFAR10), choices=list(CIFAR10), help="with --cifar10. Default: both.")
+    parser.add_argument("--rows", type=pathlib.Path, default=ROWS, help="where finished rows are kept. Default: build/accuracy.jsonl.")
+    options = parser.parse_args()
+    if not options.cifar10:
+        rows, same = fashion()
+        finish("accuracy", rows, identical=same)
+        return
+    if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
+        skip(f"{PYTHON} has no torch (Debian package python3-torch)")
+    say(f"CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, cosine from 0.05; finished rows are kept "
+        f"in {options.rows}")
+    rows = list(cifar10(*options.cifar10, options.models, Kept(options.rows)))
+    table(["model", "images", "epochs", "seeds", "accuracy", "spread", "PyTorch", "spread", "difference", "spread"],
+          [summary(rows, model) for model in options.models])
+    say(f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']} from the same initial weights, on the same batches; spread: standard "
+        "deviation over the seeds, of the difference: of each seed's own")
+    finish("accuracy", rows)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,11 @@ NODISCARD int train_unit_load(struct train_stage *stage, size_t unit, const void
  * is aligned to 4. */
 size_t train_unit_bytes(const struct train_stage *stage, size_t unit);
 void train_unit_save(const struct train_stage *stage, size_t unit, void *out);
+/* Give the part of that blob that an exported model holds (state.h) to `write`, tensor after tensor, and forget the
+ * unit's gradients, whose memory turns the layouts. Whatever `write` returned. */
+typedef int (*train_write_fn)(void *arg, const void *data, size_t size, struct err *err);
+NODISCARD int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write, void *arg,
+                                struct err *err);
 
 /* Which micro-batch: dropout's draws depend on it. */
 struct train_position {

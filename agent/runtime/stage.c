@@ -295,6 +295,11 @@ void stage_save_unit(const struct stage *stage, size_t unit, void *out)
     train_unit_save(stage->train, unit, out);
 }
 
+int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err)
+{
+    return train_unit_export(stage->train, unit, write, arg, err);
+}
+
 const struct stage_config *stage_config(const struct stage *stage)
 {
     return &stage->config;

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/train.h"
 #include "schema/device.h"
 #include "schema/heartbeat.h"
 #include "schema/id.h"
@@ -57,10 +58,12 @@ NODISCARD int stage_new(const struct stage_config *config, struct model **model,
 struct stage *stage_retain(struct stage *stage);
 void stage_release(struct stage **stage);
 
-/* blob NULL: from the seed. For the compute thread, as the next two. */
+/* blob NULL: from the seed. For the compute thread, as the next three. */
 NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
 size_t stage_unit_bytes(const struct stage *stage, size_t unit);
 void stage_save_unit(const struct stage *stage, size_t unit, void *out);
+/* After the last step. */
+NODISCARD int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err);
 
 const struct stage_config *stage_config(const struct stage *stage);
 

@@ -165,6 +165,30 @@ void train_unit_save(const struct train_stage *stage, size_t unit, void *out)
     }
 }
 
+int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err)
+{
+    const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < layout->header.tensor_count; i++) {
+        const struct state_source *source = &layout->source[i];
+        if (source->kind == STATE_OPTIMIZER) {
+            break;
+        }
+        const struct arena_op *plan = op_of(stage, unit, source->op);
+        size_t elements = plan->op->tensor[source->tensor].elements;
+        const float *memory = memory_of(stage, plan, source);
+        if (!is_matrix(plan->op, source->tensor)) {
+            rc = write(arg, memory, elements * sizeof(float), err);
+            continue;
+        }
+        float *turned = stage->gradient + plan->tensor[source->tensor];
+        export_tensor(plan->op, source->tensor, memory, turned);
+        rc = write(arg, turned, elements * sizeof(float), err);
+        fill(turned, elements, 0.0f);
+    }
+    return rc;
+}
+
 int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size, struct err *err)
 {
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];

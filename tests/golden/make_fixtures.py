@@ -88,7 +88,7 @@ def initial_uniform(seed, unit, parameter, count):
     return (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
-def initialise(model):
+def initialise(model, seed=SEED):
     """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers, variance 1 for tables."""
     tables = {id(module.weight) for module in model.modules() if isinstance(module, (Embedding, Positions))}
     for number, unit in enumerate(model._modules.values()):
@@ -96,7 +96,7 @@ def initialise(model):
             if parameter.dim() < 2:
                 continue
             bound = np.float32(np.sqrt(3.0 if id(parameter) in tables else 6.0 / parameter[0].numel()))
-            uniform = initial_uniform(SEED, number, index, parameter.numel())
+            uniform = initial_uniform(seed, number, index, parameter.numel())
             values = (np.float32(2) * uniform - np.float32(1)) * bound
             parameter.data.copy_(torch.from_numpy(values).reshape(parameter.shape))
         for module in unit.modules():

@@ -90,6 +90,31 @@ static void a_failed_write_leaves_no_temporary_file(void **state)
     assert_int_equal(count_entries(*state), 1);
 }
 
+static void a_draft_is_seen_when_it_is_kept_and_leaves_nothing_when_it_is_dropped(void **state)
+{
+    struct test_path path = test_path_in(*state, "draft");
+    struct err err = {0};
+    BUF_AUTO struct buf back;
+    buf_init(&back, 100);
+    assert_ok(file_write_atomic(path.text, "old", 3, 0600, &err), &err);
+    size_t entries = count_entries(*state);
+    for (int kept = 0; kept < 2; kept++) {
+        struct file_draft draft;
+        assert_ok(file_draft_open(&draft, path.text, 0600, &err), &err);
+        assert_ok(file_draft_append(&draft, "ne", 2, &err), &err);
+        assert_ok(file_draft_append(&draft, "w", 1, &err), &err);
+        if (kept) {
+            assert_ok(file_draft_keep(&draft, &err), &err);
+        }
+        file_draft_drop(&draft);
+        assert_int_equal(count_entries(*state), entries);
+        back.size = 0;
+        assert_ok(file_read(path.text, &back, &err), &err);
+        assert_int_equal(back.size, 3);
+        assert_memory_equal(back.data, kept ? "new" : "old", 3);
+    }
+}
+
 static void a_path_that_is_too_long_is_refused(void **state)
 {
     (void)state;
@@ -178,6 +203,7 @@ int main(void)
         test_with_directory(an_empty_file_reads_as_nothing),
         test_with_directory(failures_name_the_path_and_the_reason),
         test_with_directory(a_failed_write_leaves_no_temporary_file),
+        test_with_directory(a_draft_is_seen_when_it_is_kept_and_leaves_nothing_when_it_is_dropped),
         cmocka_unit_test(a_path_that_is_too_long_is_refused),
         test_with_directory(directories_are_made_with_their_parents),
         test_with_directory(a_file_in_the_way_of_a_directory_is_named),

@@ -176,6 +176,37 @@ static void a_snapshot_loads_from_any_address_and_saves_the_same_bytes(void **st
     whole_done(&whole);
 }
 
+static int append_piece(void *arg, const void *data, size_t size, struct err *err)
+{
+    return buf_append(arg, data, size, err);
+}
+
+static int refuse_piece(void *arg, const void *data, size_t size, struct err *err)
+{
+    (void)arg;
+    (void)data;
+    (void)size;
+    return err_set(err, ERR_FULL, "no more");
+}
+
+static void what_a_unit_exports_is_the_first_part_of_its_snapshot(void **state)
+{
+    struct whole whole = whole_new(state, "mobilenetv2", 2);
+    struct err err = {0};
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        const struct state_layout *layout = whole.stage->layout[unit];
+        unsigned char *blob = unit_save(whole.stage, unit);
+        BUF_AUTO struct buf exported;
+        buf_init(&exported, SIZE_MAX / 2);
+        assert_ok(train_unit_export(whole.stage, unit, append_piece, &exported, &err), &err);
+        assert_int_equal(exported.size, layout->export_bytes);
+        assert_memory_equal(exported.data, blob + layout->header.data_offset, exported.size);
+        assert_int_equal(train_unit_export(whole.stage, unit, refuse_piece, NULL, &err), ERR_FULL);
+        free(blob);
+    }
+    whole_done(&whole);
+}
+
 /* ---- bad input, divergence ---- */
 
 static void a_label_outside_the_classes_is_refused(void **state)
@@ -382,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_weights_first_draws_lie_in_pytorchs_order),
         cmocka_unit_test(a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept),
         cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
+        cmocka_unit_test(what_a_unit_exports_is_the_first_part_of_its_snapshot),
         cmocka_unit_test(a_label_outside_the_classes_is_refused),
         cmocka_unit_test(a_token_without_a_row_is_refused),
         cmocka_unit_test(the_loss_of_a_sequence_is_the_mean_over_its_positions),

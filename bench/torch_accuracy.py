@@ -1,0 +1,76 @@
+"""The peer of accuracy.py: a job in PyTorch, with libtrain's initial weights, on the batches that `paceline-agent batches` prints.
+
+    torch_accuracy.py JOB TRAIN TEST BATCHES      trains on CIFAR binary files, prints the test accuracy as a line of JSON
+
+A batch goes through in the job's micro-batches, each with statistics of its own in the batch-norms, as on Paceline's devices.
+"""
+import json
+import math
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path += [str(ROOT / "tools"), str(ROOT / "tests" / "golden")]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from make_fixtures import initialise  # noqa: E402
+from paceline_torch import Model  # noqa: E402
+
+SHAPE = (32, 32, 3)
+CLASSES = 10
+EVALUATED = 500  # samples at once
+
+
+def read_records(path):
+    """(samples [N, 3, 32, 32] of bytes, labels [N])"""
+    records = torch.from_numpy(np.fromfile(path, dtype=np.uint8)).reshape(-1, 1 + math.prod(SHAPE))
+    return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].long()
+
+
+def floats(samples):
+    return samples.float() * np.float32(1 / 255)
+
+
+def rate_of(rule, step, steps):
+    """Warm-up, then a constant or a cosine (docs/jobs.md)."""
+    warmup = rule.get("warmup_steps", 0)
+    if step <= warmup:
+        return rule["value"] * step / warmup
+    if rule["type"] == "constant":
+        return rule["value"]
+    return rule["value"] * 0.5 * (1 + math.cos(math.pi * (step - warmup - 1) / max(1, steps - warmup - 1)))
+
+
+def accuracy_of(model, samples, labels):
+    model.eval()
+    with torch.no_grad():
+        right = sum(int((model(floats(part)).flatten(1).argmax(1) == wanted).sum())
+                    for part, wanted in zip(samples.split(EVALUATED), labels.split(EVALUATED)))
+    return right / len(labels)
+
+
+def main():
+    job = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    samples, labels = read_records(sys.argv[2])
+    torch.set_flush_denormal(True)
+    description = json.loads((ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text())
+    model = Model(description, SHAPE, CLASSES)
+    initialise(model, job["init"]["seed"])
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=job["optimizer"]["momentum"],
+                                weight_decay=job["optimizer"]["weight_decay"])
+    with open(sys.argv[4], encoding="utf-8") as file:
+        batches = [json.loads(line)["samples"] for line in file]
+    for step, batch in enumerate(batches, 1):
+        optimizer.param_groups[0]["lr"] = rate_of(job["learning_rate"], step, len(batches))
+        optimizer.zero_grad()
+        for part in torch.tensor(batch).chunk(job["micro_batches"]):
+            loss = model.loss(floats(samples[part]), labels[part]) * (len(part) / len(batch))
+            loss.backward()
+        optimizer.step()
+    print(json.dumps({"accuracy": accuracy_of(model, *read_records(sys.argv[3])), "version": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()
