@@ -87,6 +87,17 @@ class Bench:
         return result["seconds"], result["peak_bytes"], result
 
 
+def verdict(row):
+    """Whether the goals are met, and what keeps the step from them."""
+    missed = []
+    if not row["met"]:
+        bound = "arithmetic" if row["arithmetic_ms"] > row["traffic_ms"] else "traffic"
+        missed.append(f"ratio, {bound} alone is {percent(row['roofline'])} of our step")
+    if row["memory_met"] is False:
+        missed.append(f"memory, {row['ours_peak_bytes'] / 1e6:.0f} MB at its peak")
+    return "no: " + "; ".join(missed) if missed else "yes"
+
+
 def compare(bench, model, batch, threads, rounds, ceiling, view):
     goal, steps = MODELS[model]
     steps = max(2, steps * 32 // batch)
@@ -132,7 +143,8 @@ def main():
            "arithmetic ms", "traffic ms", "roofline", "goal", "met"],
           [[row["model"], row["batch"], row["threads"], f"{row['ours_ms']:.2f}", f"{row['torch_ms']:.2f}",
             f"{row['torch_channels_last_ms']:.2f}", f"{row['ratio']:.2f}", f"{row['ratio_min']:.2f}", f"{row['ratio_max']:.2f}",
-            f"{row['memory_ratio']:.2f}", f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]), f"{row['goal']:.1f}", "yes" if row["met"] else "no"] for row in rows])
+            f"{row['memory_ratio']:.2f}", f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]),
+            f"{row['goal']:.1f}", verdict(row)] for row in rows])
     for threads, (flops, rate) in peaks.items():
         say(f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them")
     say("arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "

@@ -19,7 +19,9 @@
 #endif
 
 /* Before a loop whose output may be exactly its input (in place): the elements do not depend on each other. */
-#if defined(__clang__)
+#if defined(SIMD_BASELINE_ONLY)
+#define SIMD_IN_PLACE
+#elif defined(__clang__)
 #define SIMD_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define SIMD_IN_PLACE _Pragma("GCC ivdep")

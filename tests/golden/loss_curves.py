@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""loss_curves.py [--control] PRINT_LOSSES [MODEL...]: the losses of 100 steps of training beside PyTorch's, from the same
+"""loss_curves.py [--batch N] [--control] PRINT_LOSSES [MODEL...]: the losses of 100 steps of training beside PyTorch's, from the same
 initial weights (libtrain's rule) on the same batches, for the models of the zoo (default: all that CASES lists).
 
-Plain SGD with learning rate 0.01, batch 8, without dropout, on images that can be learned: a random pattern for each of
+Plain SGD with learning rate 0.01, batch 8 unless told, without dropout, on images that can be learned: a random pattern for each of
 10 classes under noise. Inputs are smaller than the large models are meant for. Printed for each model: the loss of the
 first and of the last ten steps, and the largest difference between the two curves, each taken as the mean of ten steps,
 as a share of PyTorch's.
@@ -30,7 +30,6 @@ from make_fixtures import SCALE, SEED, ZOO_SHAPES, initialise, zoo_description
 from paceline_torch import Model
 
 STEPS = 100
-BATCH = 8
 CLASSES = 10
 RATE = 0.01
 WINDOW = 10
@@ -41,12 +40,12 @@ CONTROL_SHARE = 3  # of the difference of PyTorch's own two layouts
 CASES = {name: shape for name, shape in ZOO_SHAPES.items() if name != "gpt-mini"}
 
 
-def batches(shape):
-    """Samples [STEPS, BATCH, H, W, C] of bytes and their labels."""
+def batches(shape, batch):
+    """Samples [STEPS, batch, H, W, C] of bytes and their labels."""
     random = np.random.RandomState(3)
     patterns = random.randint(0, 256, size=[CLASSES] + shape)
-    labels = random.randint(0, CLASSES, size=(STEPS, BATCH)).astype(np.int32)
-    noise = random.randint(0, 256, size=[STEPS, BATCH] + shape)
+    labels = random.randint(0, CLASSES, size=(STEPS, batch)).astype(np.int32)
+    noise = random.randint(0, 256, size=[STEPS, batch] + shape)
     return ((patterns[labels] + 2 * noise) // 3).astype(np.uint8), labels
 
 
@@ -59,7 +58,7 @@ def our_losses(program, description, shape, inputs, labels):
             file.write(labels.tobytes())
         with open(text, "w", encoding="utf-8") as file:
             json.dump(description, file)
-        numbers = [*shape, SEED, BATCH, STEPS, RATE, 0]
+        numbers = [*shape, SEED, labels.shape[1], STEPS, RATE, 0]
         done = subprocess.run([program, text, *map(str, numbers), data], check=True, stdout=subprocess.PIPE)
         return np.array([float(line) for line in done.stdout.split()])
 
@@ -92,6 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description="The losses of 100 steps beside PyTorch's.")
     parser.add_argument("program", help="print_losses")
     parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
+    parser.add_argument("--batch", type=int, default=8, help="samples of a step. Default: 8.")
     parser.add_argument("--control", action="store_true", help="PyTorch's two memory layouts beside each other, too")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.models if name not in CASES]
@@ -101,7 +101,7 @@ def main():
     failed = []
     for name in arguments.models or CASES:
         shape, description = CASES[name], zoo_description(name)
-        inputs, labels = batches(shape)
+        inputs, labels = batches(shape, arguments.batch)
         expected = torch_losses(description, shape, inputs, labels, torch.contiguous_format)
         ours = our_losses(arguments.program, description, shape, inputs, labels)
         apart = difference(ours, expected)
