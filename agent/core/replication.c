@@ -304,3 +304,21 @@ bool replication_is_expendable(const struct replication *replication, int64_t ve
     }
     return true;
 }
+
+/* ---- what a device holds ---- */
+
+void replication_units_count(struct replication_units *units, const struct holding *other)
+{
+    const bool older = units->here_before > 0 && other->version < units->before;
+    if (other->version > units->of->version || older || strcmp(other->job.text, units->of->job.text) != 0) {
+        return;
+    }
+    if (other->version == units->of->version) {
+        units->here++;
+    } else if (units->here_before > 0 && other->version == units->before) {
+        units->here_before++;
+    } else {
+        units->before = other->version;
+        units->here_before = 1;
+    }
+}

@@ -17,6 +17,7 @@
 
 #include "agent/core/pipeline.h"
 #include "base/err.h"
+#include "schema/heartbeat.h"
 #include "schema/limits.h"
 
 /* Snapshots of a stage at once: the committed one, the one on its way, one for each end of a round. */
@@ -84,5 +85,20 @@ bool replication_has_room(int64_t bound, int64_t held, int64_t present, int64_t 
 /* Whether a version of this generation may go without an order when room is short: a newer round's mark does not name
  * it among those to keep, so its round was abandoned. */
 bool replication_is_expendable(const struct replication *replication, int64_t version);
+
+/* ---- what a device holds, of all its jobs ---- */
+
+/* Whether the version of a holding is whole on this device: has as many units here as the newest one before it. Every
+ * holding of the device is counted, in any order. */
+struct replication_units {
+    const struct holding *of;
+    int64_t before; /* the newest version below, where here_before > 0 */
+    size_t here, here_before;
+};
+void replication_units_count(struct replication_units *units, const struct holding *other);
+static inline bool replication_units_are_whole(const struct replication_units *units)
+{
+    return units->here >= units->here_before;
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "agent/core/replication.h"
 #include "agent/runtime/snapshot_parts.h"
 #include "base/assert.h"
 #include "base/log.h"
@@ -98,28 +99,13 @@ bool snapshot_has_file(const struct snapshot_store *store, const struct holding 
            is_same_file(&store->kept[index]->snapshot.holding, holding);
 }
 
-/* Whether its version has as many units here as the newest one before it. */
 static bool is_whole(const struct snapshot_store *store, const struct holding *holding)
 {
-    int64_t before = -1;
-    size_t units = 0;
-    size_t units_before = 0;
+    struct replication_units units = {.of = holding};
     for (size_t i = 0; i < store->count; i++) {
-        const struct holding *other = &store->kept[i]->snapshot.holding;
-        if (other->version > holding->version || other->version < before ||
-            strcmp(other->job.text, holding->job.text) != 0) {
-            continue;
-        }
-        if (other->version == holding->version) {
-            units++;
-        } else if (other->version == before) {
-            units_before++;
-        } else {
-            before = other->version;
-            units_before = 1;
-        }
+        replication_units_count(&units, &store->kept[i]->snapshot.holding);
     }
-    return units >= units_before;
+    return replication_units_are_whole(&units);
 }
 
 /* Whether it may be put at that index of the list. */

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/core/replication.h"
 #include "tests/sim/check.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -53,27 +54,13 @@ static bool is_cut(const struct agent *agent, const struct holding *holding)
     return false;
 }
 
-/* Whether its version has as many units here as the newest one before it. */
 static bool is_whole(const struct agent *agent, const struct holding *holding)
 {
-    int64_t before = -1;
-    size_t units = 0, units_before = 0;
+    struct replication_units units = {.of = holding};
     for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct holding *other = &agent->snapshot[i].holding;
-        if (other->version > holding->version || other->version < before ||
-            strcmp(other->job.text, holding->job.text) != 0) {
-            continue;
-        }
-        if (other->version == holding->version) {
-            units++;
-        } else if (other->version == before) {
-            units_before++;
-        } else {
-            before = other->version;
-            units_before = 1;
-        }
+        replication_units_count(&units, &agent->snapshot[i].holding);
     }
-    return units >= units_before;
+    return replication_units_are_whole(&units);
 }
 
 static void changed(struct world *world, struct agent *agent)

@@ -253,6 +253,32 @@ static void everything_gets_there_whatever_the_network_does(void **state)
     }
 }
 
+static void a_version_is_whole_with_as_many_units_as_the_newest_one_before_it(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t version;
+        bool of_this_job;
+    } order[] = {{5, false}, {3, true}, {1, true}, {2, true}, {2, true}, {4, true}, {1, true}, {4, true}, {4, true}};
+    struct holding of = {.version = 4, .job.text = "job_a"};
+    struct replication_units units = {.of = &of};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        struct holding other = {.version = order[i].version};
+        (void)snprintf(other.job.text, sizeof(other.job.text), "%s", order[i].of_this_job ? "job_a" : "job_b");
+        replication_units_count(&units, &other);
+    }
+    assert_int_equal(units.before, 3);
+    assert_true(replication_units_are_whole(&units));
+    struct holding another = {.version = 3, .job.text = "job_a"};
+    for (size_t i = 0; i < 3; i++) {
+        replication_units_count(&units, &another);
+    }
+    assert_false(replication_units_are_whole(&units));
+    struct holding first = {.version = 0, .job.text = "job_b"};
+    units = (struct replication_units){.of = &first};
+    assert_true(replication_units_are_whole(&units));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_version_goes_only_when_a_newer_mark_does_not_name_it),
         cmocka_unit_test(one_set_fits_beside_what_an_earlier_plan_left),
         cmocka_unit_test(everything_gets_there_whatever_the_network_does),
+        cmocka_unit_test(a_version_is_whole_with_as_many_units_as_the_newest_one_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
