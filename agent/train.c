@@ -19,6 +19,7 @@
 #include "libtrain/formats/dataset.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/model/state.h"
+#include "libtrain/model/trained.h"
 #include "net/hash.h"
 #include "schema/job.h"
 #include "schema/wire.h"
@@ -326,7 +327,8 @@ static int export_model(const struct training *training, char sha256[HASH_TEXT_S
     BUF_AUTO struct buf header;
     buf_init(&header, SIZE_MAX / 2);
     struct export export = {.draft.fd = -1};
-    int rc = state_export_header(training->model, &header, err);
+    const struct evaluation evaluation = {.micro_batch = training->spec.batch / training->spec.micro_batches};
+    int rc = trained_header(training->model, &evaluation, &header, err);
     rc = rc ? rc : sha256_new(&export.hash, err);
     rc = rc ? rc : file_draft_open(&export.draft, training->options.output, 0644, err);
     rc = rc ? rc : export_piece(&export, header.data, header.size, err);

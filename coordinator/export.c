@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "libtrain/model/state.h"
+#include "libtrain/model/trained.h"
 #include "schema/wire.h"
 
 #define EXPORT_PIECE_BYTES (1u << 20)
-#define EXPORT_HEADER_MAX (4u << 20)
 #define CENTER_ROWS_MAX ((size_t)UNITS_MAX * 4) /* of a job: the newest versions stand first */
 
 /* One export under way. The worker reads the model, whose catalog entry is pinned: the job may be cancelled meanwhile.
@@ -24,6 +24,7 @@ struct export
     const struct model *model;
     char model_sha256[SHA256_SIZE]; /* of the pinned entry; "": none */
     struct optimizer optimizer;
+    struct evaluation evaluation;
     char sha256[UNITS_MAX][SHA256_SIZE]; /* of each unit's blob */
     struct blob_upload *upload;
     char *piece;
@@ -79,9 +80,9 @@ static void export_run(struct work_job *job)
 {
     struct export *export = (struct export *)job;
     BUF_AUTO struct buf header;
-    buf_init(&header, EXPORT_HEADER_MAX);
+    buf_init(&header, SAFETENSORS_HEADER_MAX);
     struct err *err = &export->err;
-    int code = state_export_header(export->model, &header, err);
+    int code = trained_header(export->model, &export->evaluation, &header, err);
     if (!code) {
         code = blob_upload_open(export->coordinator->blobs, NULL, BLOB_BYTES_MAX, &export->upload, err);
     }
@@ -165,6 +166,7 @@ static int gather(struct export *export, const struct job *job, struct err *err)
     snprintf(export->model_sha256, sizeof export->model_sha256, "%s", entry->sha256);
     export->model = entry->model;
     export->optimizer = job->spec.optimizer;
+    export->evaluation = (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
     return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX, true, take_unit,
                       export, err);
 }

@@ -30,8 +30,31 @@ int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struc
     return 0;
 }
 
+/* A value into its entry, into the caller's room for long ones, or to nowhere. */
+static int read_value(struct scanner *scanner, struct safetensors_header *header, size_t *text_used,
+                      struct safetensors_metadata *entry, struct err *err)
+{
+    const size_t start = scanner->at;
+    size_t size = 0;
+    entry->value[0] = '\0';
+    entry->long_value = NULL;
+    int rc = scanner_skip_text(scanner, &size, err);
+    if (rc || (size >= sizeof(entry->value) && size >= header->text_capacity - *text_used)) {
+        return rc;
+    }
+    scanner->at = start;
+    if (size < sizeof(entry->value)) {
+        return scanner_text(scanner, entry->value, sizeof(entry->value), err);
+    }
+    char *text = header->text + *text_used;
+    entry->long_value = text;
+    *text_used += size + 1;
+    return scanner_text(scanner, text, size + 1, err);
+}
+
 static int read_metadata(struct scanner *scanner, struct safetensors_header *header, struct err *err)
 {
+    size_t text_used = 0;
     int rc = scanner_expect(scanner, '{', err);
     if (rc || scanner_take(scanner, '}')) {
         return rc;
@@ -42,8 +65,7 @@ static int read_metadata(struct scanner *scanner, struct safetensors_header *hea
         }
         struct safetensors_metadata *entry = &header->metadata[header->metadata_count];
         if ((rc = scanner_text(scanner, entry->key, sizeof(entry->key), err)) ||
-            (rc = scanner_expect(scanner, ':', err)) ||
-            (rc = scanner_text(scanner, entry->value, sizeof(entry->value), err))) {
+            (rc = scanner_expect(scanner, ':', err)) || (rc = read_value(scanner, header, &text_used, entry, err))) {
             return rc;
         }
         if (safetensors_metadata(header, entry->key)) {
@@ -324,7 +346,8 @@ const char *safetensors_metadata(const struct safetensors_header *header, const 
 {
     for (size_t i = 0; i < header->metadata_count; i++) {
         if (strcmp(header->metadata[i].key, key) == 0) {
-            return header->metadata[i].value;
+            const struct safetensors_metadata *entry = &header->metadata[i];
+            return entry->long_value ? entry->long_value : entry->value;
         }
     }
     return NULL;
@@ -384,7 +407,7 @@ static void put_metadata(struct writer *writer, const struct safetensors_header 
         put_text(writer, i ? "," : "");
         put_quoted(writer, header->metadata[i].key);
         put_text(writer, ":");
-        put_quoted(writer, header->metadata[i].value);
+        put_quoted(writer, safetensors_metadata(header, header->metadata[i].key));
     }
     put_text(writer, "}");
 }

@@ -16,7 +16,7 @@
 #define SAFETENSORS_METADATA_MAX 8
 #define SAFETENSORS_KEY_MAX 32
 #define SAFETENSORS_VALUE_MAX 96
-#define SAFETENSORS_HEADER_MAX (4u << 20)
+#define SAFETENSORS_HEADER_MAX (8u << 20)
 
 struct safetensors_tensor {
     char name[SAFETENSORS_NAME_MAX];
@@ -29,13 +29,17 @@ struct safetensors_tensor {
 struct safetensors_metadata {
     char key[SAFETENSORS_KEY_MAX];
     char value[SAFETENSORS_VALUE_MAX];
+    const char *long_value; /* one that needs more room than `value` has: borrowed, NUL-terminated; else NULL */
 };
 
-/* A header; `tensor` is the caller's array of `tensor_capacity` elements. */
+/* A header; `tensor` is the caller's array of `tensor_capacity` elements. `text` is the caller's, too: where a header
+ * that is read has its long values; what finds no room there is read over, and its value is "". */
 struct safetensors_header {
     struct safetensors_tensor *tensor;
     size_t tensor_capacity;
     size_t tensor_count;
+    char *text;
+    size_t text_capacity;
     struct safetensors_metadata metadata[SAFETENSORS_METADATA_MAX];
     size_t metadata_count;
     uint64_t data_offset; /* 8 + header length: where the data starts in the file */

@@ -160,7 +160,8 @@ static size_t next_character(struct scanner *scanner, char out[4])
     return size;
 }
 
-int scanner_text(struct scanner *scanner, char *out, size_t capacity, struct err *err)
+/* out NULL: nowhere, and any size. *length: of what was decoded. */
+static int take_text(struct scanner *scanner, char *out, size_t capacity, size_t *length, struct err *err)
 {
     int rc = scanner_expect(scanner, '"', err);
     if (rc) {
@@ -168,25 +169,40 @@ int scanner_text(struct scanner *scanner, char *out, size_t capacity, struct err
     }
     size_t used = 0;
     size_t start = scanner->at;
-    for (;;) {
-        if (scanner->at == scanner->size) {
-            return err_set(err, ERR_FORMAT, "header byte %zu: the text does not end", start);
-        }
-        if (scanner->text[scanner->at] == '"') {
-            scanner->at++;
-            out[used] = '\0';
-            return 0;
-        }
+    while (scanner->at < scanner->size && scanner->text[scanner->at] != '"') {
         char character[4];
         size_t at = scanner->at;
         size_t size = next_character(scanner, character);
         if (size == 0) {
             return err_set(err, ERR_FORMAT, "header byte %zu: not a valid character of a text", at);
         }
-        if (used + size >= capacity) {
+        if (out && used + size >= capacity) {
             return err_set(err, ERR_LIMIT, "header byte %zu: the text is longer than %zu bytes", start, capacity - 1);
         }
-        memcpy(out + used, character, size);
+        if (out) {
+            memcpy(out + used, character, size);
+        }
         used += size;
     }
+    if (scanner->at == scanner->size) {
+        return err_set(err, ERR_FORMAT, "header byte %zu: the text does not end", start);
+    }
+    scanner->at++;
+    *length = used;
+    return 0;
+}
+
+int scanner_text(struct scanner *scanner, char *out, size_t capacity, struct err *err)
+{
+    size_t length = 0;
+    int rc = take_text(scanner, out, capacity, &length, err);
+    if (rc == 0) {
+        out[length] = '\0';
+    }
+    return rc;
+}
+
+int scanner_skip_text(struct scanner *scanner, size_t *size, struct err *err)
+{
+    return take_text(scanner, NULL, 0, size, err);
 }

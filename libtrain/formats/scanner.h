@@ -24,6 +24,8 @@ NODISCARD int scanner_integer(struct scanner *scanner, uint64_t *out, struct err
 /* A text, its escapes decoded, NUL-terminated. ERR_LIMIT when it needs more than `capacity` bytes; ERR_FORMAT for
  * invalid UTF-8, control characters and \u0000. */
 NODISCARD int scanner_text(struct scanner *scanner, char *out, size_t capacity, struct err *err);
+/* Read over a text of any length: *size is that of its decoded bytes. ERR_FORMAT as above. */
+NODISCARD int scanner_skip_text(struct scanner *scanner, size_t *size, struct err *err);
 /* True when nothing but white space is left. */
 bool scanner_at_end(struct scanner *scanner);
 

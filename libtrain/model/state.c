@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 
 /* Bytes that one tensor takes in a header at most: name, dtype, shape and offsets. */
 #define HEADER_BYTES_PER_TENSOR 320
-_Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR <= SAFETENSORS_HEADER_MAX,
+_Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR + 2 * STATE_NOTE_MAX <= SAFETENSORS_HEADER_MAX,
                "every model that is read can be exported");
 
 static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
@@ -68,7 +69,8 @@ static void append_state(struct state_layout *layout, const struct unit *unit, c
 /* Write the header's text to a new allocation of exactly its size, after `capacity` bytes were enough for it. */
 static int write_header(struct safetensors_header *header, char **out, struct err *err)
 {
-    size_t capacity = (header->tensor_count + 1) * HEADER_BYTES_PER_TENSOR;
+    const char *note = safetensors_metadata(header, STATE_NOTE_KEY);
+    size_t capacity = (header->tensor_count + 1) * HEADER_BYTES_PER_TENSOR + (note ? 2 * strlen(note) : 0);
     size_t size;
     char *text = malloc(capacity);
     if (!text) {
@@ -132,9 +134,29 @@ static void free_tensors(struct safetensors_tensor **tensor)
     free(*tensor);
 }
 
-int state_export_header(const struct model *model, struct buf *out, struct err *err)
+bool state_has_tensor(const struct model *model, const char *name)
+{
+    struct safetensors_tensor tensor;
+    for (size_t i = 0; i < model->unit_count; i++) {
+        for (size_t k = 0; k < model->unit[i].op_count; k++) {
+            const struct op *op = &model->unit[i].op[k];
+            for (size_t j = 0; j < op->tensor_count; j++) {
+                describe_tensor(op, &op->tensor[j], NULL, &tensor);
+                if (strcmp(tensor.name, name) == 0) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+int state_export_header(const struct model *model, const char *note, struct buf *out, struct err *err)
 {
     size_t count = 0;
+    if (note && strlen(note) > STATE_NOTE_MAX) {
+        return err_set(err, ERR_LIMIT, "the model's description takes more than %u bytes", STATE_NOTE_MAX);
+    }
     for (size_t i = 0; i < model->unit_count; i++) {
         count += count_tensors(&model->unit[i], 0);
     }
@@ -143,6 +165,10 @@ int state_export_header(const struct model *model, struct buf *out, struct err *
         return err_set(err, ERR_MEMORY, "no memory for a header of %zu tensors", count);
     }
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = count};
+    if (note) {
+        header.metadata[0] = (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
+        header.metadata_count = 1;
+    }
     for (size_t i = 0; i < model->unit_count; i++) {
         for (size_t k = 0; k < model->unit[i].op_count; k++) {
             const struct op *op = &model->unit[i].op[k];

@@ -10,6 +10,7 @@
 #ifndef LIBTRAIN_MODEL_STATE_H
 #define LIBTRAIN_MODEL_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,7 +45,12 @@ NODISCARD int state_layout_new(const struct model *model, size_t unit, const str
                                struct state_layout **out, struct err *err);
 void state_layout_free(struct state_layout **layout);
 
-/* Append the header (8-byte length and JSON) of the exported file. */
-NODISCARD int state_export_header(const struct model *model, struct buf *out, struct err *err);
+/* What an exported file says of itself in its metadata (trained.h), under this key. */
+#define STATE_NOTE_KEY "paceline"
+#define STATE_NOTE_MAX (2u << 20) /* bytes; twice as many with every quotation mark escaped */
+/* Append the header (8-byte length and JSON) of the exported file. note NULL: none. ERR_LIMIT for a longer one. */
+NODISCARD int state_export_header(const struct model *model, const char *note, struct buf *out, struct err *err);
+/* Whether a model has a parameter or buffer of that name. */
+bool state_has_tensor(const struct model *model, const char *name);
 
 #endif

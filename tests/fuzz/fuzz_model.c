@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "libtrain/model/cost.h"
 #include "libtrain/model/state.h"
+#include "libtrain/model/trained.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,7 +56,12 @@ static void check_model(const struct model *model)
         state_layout_free(&layout);
     }
     ASSERT(export_bytes <= (uint64_t)MODEL_PARAMETERS_MAX * 4);
-    ASSERT(state_export_header(model, &header, &err) == 0);
+    static const struct evaluation evaluation = {.micro_batch = EVALUATION_MICRO_BATCH};
+    struct trained_file *file = NULL;
+    ASSERT(trained_header(model, &evaluation, &header, &err) == 0);
+    ASSERT(trained_read(header.data, header.size, &file, &err) == 0);
+    ASSERT(file->model && trained_check(file, model, &err) == 0);
+    trained_free(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -57,6 +57,13 @@ def model(units, **members):
     return json.dumps({"name": "m", **members, "units": units}).encode()
 
 
+def trained(units, tensors):
+    """The header of a model's file."""
+    description = {"name": "m", "input": {"shape": [2, 2, 1], "dtype": "uint8"}, "units": units}
+    document = {"model": description, "evaluation": {"micro_batch": 4}}
+    return safetensors(tensors, {"paceline": json.dumps(document)})
+
+
 def corpora():
     images = idx([3, 2, 2], bytes(range(12)))
     labels = idx([3], bytes([0, 2, 1]))
@@ -105,6 +112,14 @@ def corpora():
             "zero": safetensors([("z", "F64", [0, 5], 0), ("w", "F32", [1], 4)]),
             "overflow": safetensors([("z", "F64", [2**62, 2**62], 0)]),
             "length": b"\xff" * 8 + b"{}",
+            "long": safetensors([("x", "U8", [4], 4)], {"note": "\"v\"" * 50, "last": "1"}),
+        },
+        "trained": {
+            "whole": trained([{"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 3}]}],
+                             [("a.1.weight", "F32", [3, 4], 48), ("a.1.bias", "F32", [3], 12)]),
+            "other": trained([{"name": "a", "ops": [{"type": "batch_norm"}, {"type": "flatten"}]},
+                              {"name": "b", "ops": [{"type": "linear", "units": 3}]}], [("b.0.weight", "F32", [3], 12)]),
+            "bare": safetensors([("a.1.weight", "F32", [3, 4], 48)]),
         },
         "model": {
             "chain": model([{"name": "a", "ops": [conv, {"type": "batch_norm"}, {"type": "relu"}]}, head]),

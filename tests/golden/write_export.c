@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "libtrain/model/state.h"
+#include "libtrain/model/trained.h"
 #include "libtrain/train.h"
 
 #define FILE_BYTES_MAX (256u << 20)
@@ -37,7 +38,8 @@ static int parse(const char *name, char **size, struct model **out, struct err *
 static int append_units(const struct model *model, struct train_stage *stage, struct buf *out, struct err *err)
 {
     const struct optimizer optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9};
-    int rc = state_export_header(model, out, err);
+    const struct evaluation evaluation = {.micro_batch = EVALUATION_MICRO_BATCH};
+    int rc = trained_header(model, &evaluation, out, err);
     for (size_t unit = 0; unit < model->unit_count && rc == 0; unit++) {
         struct state_layout *layout AUTO(state_layout_free) = NULL;
         rc = state_layout_new(model, unit, &optimizer, &layout, err);

@@ -133,6 +133,36 @@ static void escapes_are_decoded(void **state)
     assert_string_equal(safetensors_metadata(&parsed->header, "k"), "\xC3\xA9\xF0\x9F\x98\x80/\t");
 }
 
+static void long_values_need_room_of_the_caller(void **state)
+{
+    (void)state;
+    char json[512], value[201] = {0}, room[256];
+    memset(value, 'v', 200);
+    (void)snprintf(json, sizeof(json), "{\"__metadata__\":{\"a\":\"1\",\"long\":\"%s\\\"\",\"z\":\"2\"}}", value);
+    struct parsed *parsed = parse(json);
+    assert_ok(parsed->rc, &parsed->err);
+    assert_string_equal(safetensors_metadata(&parsed->header, "long"), "");
+    assert_string_equal(safetensors_metadata(&parsed->header, "z"), "2");
+
+    char bytes[1024], again[1024];
+    size_t size = 0, again_size = 0;
+    struct err err = {0};
+    value[199] = '"';
+    struct safetensors_header header = {
+        .metadata = {{.key = "long", .long_value = value}, {.key = "short", .value = "s"}}, .metadata_count = 2};
+    assert_ok(safetensors_write(&header, bytes, sizeof(bytes), &size, &err), &err);
+    struct safetensors_header read = {.text = room, .text_capacity = 201};
+    assert_ok(safetensors_parse(bytes, size, &read, &err), &err);
+    assert_string_equal(safetensors_metadata(&read, "long"), value);
+    assert_string_equal(safetensors_metadata(&read, "short"), "s");
+    assert_ok(safetensors_write(&read, again, sizeof(again), &again_size, &err), &err);
+    assert_int_equal(size, again_size);
+    assert_memory_equal(bytes, again, size);
+    read.text_capacity = 200;
+    assert_ok(safetensors_parse(bytes, size, &read, &err), &err);
+    assert_string_equal(safetensors_metadata(&read, "long"), "");
+}
+
 static void texts_that_are_not_texts_are_refused(void **state)
 {
     (void)state;
@@ -176,8 +206,8 @@ static void claimed_lengths_are_bounded(void **state)
     struct err err = {0};
     uint64_t bytes = 0;
     static const uint8_t largest[8] = {255, 255, 255, 255, 255, 255, 255, 255}, smallest[8] = {1};
-    static const uint8_t above[8] = {0xF9, 0xFF, 0x3F};
-    static const uint8_t most[8] = {0xF8, 0xFF, 0x3F};
+    static const uint8_t above[8] = {0xF9, 0xFF, 0x7F};
+    static const uint8_t most[8] = {0xF8, 0xFF, 0x7F};
     assert_int_equal(safetensors_header_bytes(largest, &bytes, &err), ERR_FORMAT);
     assert_int_equal(safetensors_header_bytes(smallest, &bytes, &err), ERR_FORMAT);
     assert_int_equal(safetensors_header_bytes(above, &bytes, &err), ERR_FORMAT);
@@ -262,6 +292,7 @@ int main(void)
         cmocka_unit_test(tensors_come_in_the_order_of_their_offsets),
         cmocka_unit_test(empty_tensors_and_empty_headers_are_fine),
         cmocka_unit_test(escapes_are_decoded),
+        cmocka_unit_test(long_values_need_room_of_the_caller),
         cmocka_unit_test(texts_that_are_not_texts_are_refused),
         cmocka_unit_test(holes_overlaps_and_wrong_sizes_are_refused),
         cmocka_unit_test(sizes_that_overflow_are_refused),

@@ -116,7 +116,7 @@ static void an_export_is_the_concatenation_of_the_first_parts(void **state)
     BUF_AUTO struct buf text;
     struct err err = {0};
     buf_init(&text, SAFETENSORS_HEADER_MAX);
-    assert_ok(state_export_header(model, &text, &err), &err);
+    assert_ok(state_export_header(model, NULL, &text, &err), &err);
     struct safetensors_tensor *tensor = calloc(1000, sizeof(*tensor));
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 1000};
     assert_ok(safetensors_parse(text.data, text.size, &header, &err), &err);
