@@ -59,13 +59,14 @@ struct train_stage_config {
     size_t first, end;         /* units [first, end) */
     size_t micro_batch;        /* samples of a micro-batch; also the most samples of one evaluation call */
     size_t micro_batches;      /* of a step */
-    size_t in_flight;          /* activation slots, >= 1 */
+    size_t in_flight;          /* activation slots; 0: a stage that only evaluates */
     struct optimizer optimizer;
     uint64_t seed;           /* initial weights, dropout */
     struct train_pool *pool; /* borrowed */
 };
 
-/* Allocate all arenas (memory_of_stage). The state is undefined until each unit was initialised or loaded. */
+/* Allocate all arenas (memory_of_stage; without slots where none is in flight). The state is undefined until each unit
+ * was initialised or loaded. */
 NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err);
 void train_stage_free(struct train_stage **stage);
 
@@ -127,7 +128,8 @@ void train_discard(struct train_stage *stage);
 
 /* Forward of `count` <= micro_batch samples with running statistics and without dropout; reads the state, never writes
  * it; needs no slot. Last stage: labels in; adds to *loss_sum (in sample order) and to *correct, which
- * counts labels: micro_batch * positions of them at most. */
+ * counts labels: micro_batch * positions of them at most. There `output` takes the scores, float32
+ * [count][positions][classes], or is NULL; with it labels may be NULL, and nothing is added. */
 NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
                              const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err);
 

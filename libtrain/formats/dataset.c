@@ -146,6 +146,10 @@ static int combine(struct conversion *conversion, struct err *err)
     }
     if (count == 1 && part[0].kind == PART_WHOLE) {
         conversion->image_part[0] = conversion->label_part[0] = &part[0];
+    } else if (count == 1 && part[0].kind == PART_IMAGES && conversion->limits->unlabelled) {
+        conversion->image_part[0] = &part[0];
+        conversion->image_part_count = 1;
+        return 0;
     } else if (count == 1) {
         return err_set(err, ERR_FORMAT, "%s: %s alone; images and labels are needed", part[0].name,
                        kind_name(part[0].kind));
@@ -172,12 +176,13 @@ static int combine(struct conversion *conversion, struct err *err)
 static int describe(const struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
     const struct part *first = conversion->image_part[0];
-    *info = (struct dataset_info){.h = first->h,
-                                  .w = first->w,
-                                  .c = first->c,
-                                  .dtype = first->dtype,
-                                  .classes = (uint32_t)conversion->labels.largest + 1,
-                                  .positions = first->positions ? first->positions : 1};
+    *info =
+        (struct dataset_info){.h = first->h,
+                              .w = first->w,
+                              .c = first->c,
+                              .dtype = first->dtype,
+                              .classes = conversion->label_part_count ? (uint32_t)conversion->labels.largest + 1 : 0,
+                              .positions = first->positions ? first->positions : 1};
     for (size_t i = 0; i < conversion->image_part_count; i++) {
         info->count += conversion->image_part[i]->count;
     }
@@ -255,6 +260,18 @@ static int send_images(struct conversion *conversion, const struct part *part, s
     return send_plain(conversion, stream, part->count * part_image_bytes(part), err);
 }
 
+static int send_no_labels(struct conversion *conversion, uint64_t bytes, struct err *err)
+{
+    memset(conversion->buffer, 0, sizeof(conversion->buffer));
+    int rc = 0;
+    while (rc == 0 && bytes > 0) {
+        const size_t size = bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
+        rc = conversion->sink(conversion->sink_arg, conversion->buffer, size, err);
+        bytes -= size;
+    }
+    return rc;
+}
+
 static int send_all(struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
     char header[FORM_HEADER_MAX];
@@ -278,7 +295,7 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
                                   part_label_count(part) * sizeof(int32_t), err);
         }
     }
-    return rc;
+    return rc == 0 && conversion->label_part_count == 0 ? send_no_labels(conversion, info->labels_bytes, err) : rc;
 }
 
 int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,

@@ -9,6 +9,7 @@
 #ifndef LIBTRAIN_FORMATS_DATASET_H
 #define LIBTRAIN_FORMATS_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ struct dataset_info {
     uint64_t count;         /* samples */
     uint32_t h, w, c;       /* shape of one sample */
     enum dtype dtype;       /* of inputs: DTYPE_U8 or DTYPE_F32 */
-    uint32_t classes;       /* largest label + 1; of a text 256 */
+    uint32_t classes;       /* largest label + 1; of a text 256; 0: the labels are not known */
     uint32_t positions;     /* labels of a sample */
     uint64_t inputs_offset; /* bytes from the start of the file */
     uint64_t inputs_bytes;
@@ -36,6 +37,7 @@ struct dataset_info {
 struct dataset_limits {
     uint64_t total_bytes; /* of the result; a gzip bomb ends here */
     size_t entries;       /* of an archive */
+    bool unlabelled;      /* images alone are taken, too: their labels become 0, and the info's classes 0 */
 };
 
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);

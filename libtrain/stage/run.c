@@ -129,7 +129,7 @@ static int check_tokens(const struct train_stage *stage, const struct op *op, si
     return 0;
 }
 
-/* What comes from outside: token numbers of the first stage, labels of the last. */
+/* What comes from outside: token numbers of the first stage, labels of the last (NULL: none). */
 static int check_samples(const struct train_stage *stage, size_t count, const void *input, const int32_t *labels,
                          struct err *err)
 {
@@ -138,7 +138,7 @@ static int check_samples(const struct train_stage *stage, size_t count, const vo
         const struct op *op = stage->arena->op[g].op;
         rc = op->type == OP_EMBEDDING ? check_tokens(stage, op, count, input, err) : 0;
     }
-    return rc || !stage_is_last(stage) ? rc : check_labels(stage, count, labels, err);
+    return rc || !labels ? rc : check_labels(stage, count, labels, err);
 }
 
 static size_t output_bytes(const struct train_stage *stage, size_t count)
@@ -254,8 +254,10 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
         op_functions(call.op->type)->evaluate(&call);
     }
     const float *result = readable(&areas, arena->evaluate_output);
-    if (!stage_is_last(stage)) {
+    if (output) {
         memcpy(output, result, output_bytes(stage, count));
+    }
+    if (!labels) {
         return 0;
     }
     const struct model *model = stage_model(stage);
@@ -274,7 +276,7 @@ int train_evaluate(struct train_stage *stage, size_t count, const void *input, f
                    double *loss_sum, uint64_t *correct, struct err *err)
 {
     ASSERT(count >= 1 && count <= stage->config.micro_batch);
-    ASSERT(stage_is_last(stage) ? labels && loss_sum && correct : output != NULL);
+    ASSERT(labels ? stage_is_last(stage) && loss_sum && correct : output != NULL);
     int refused = check_samples(stage, count, input, labels, err);
     if (refused) {
         return refused;

@@ -51,7 +51,7 @@ static int describe_units(struct train_stage *stage, struct err *err)
 {
     const struct train_stage_config *config = &stage->config;
     size_t count = config->end - config->first;
-    stage->slot = calloc(config->in_flight, sizeof(stage->slot[0]));
+    stage->slot = calloc(config->in_flight + 1, sizeof(stage->slot[0]));
     stage->layout = calloc(count, sizeof(void *));
     stage->first_op = calloc(count + 1, sizeof(stage->first_op[0]));
     if (!stage->slot || !stage->layout || !stage->first_op) {
@@ -81,9 +81,12 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     const struct memory_request request = {.first = config->first,
                                            .end = config->end,
                                            .micro_batch = config->micro_batch,
-                                           .in_flight = config->in_flight,
+                                           .in_flight = config->in_flight > 0 ? config->in_flight : 1,
                                            .threads = pool_threads(config->pool)};
     int rc = memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
+    if (config->in_flight == 0) {
+        stage->bytes.activations = 0;
+    }
     rc = rc ? rc : arena_new(config->model, config->first, config->end, config->micro_batch, &stage->arena, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);

@@ -90,6 +90,41 @@ static void one_of_the_two_is_not_enough(void **state)
     convert_fails(&file, &labels, ERR_FORMAT, "file 1 has a whole data set, file 2 has labels");
 }
 
+static int append_to(void *arg, const void *data, size_t size, struct err *err)
+{
+    return buf_append(arg, data, size, err);
+}
+
+static void images_alone_are_taken_where_labels_are_not_needed(void **state)
+{
+    (void)state;
+    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
+    struct converted converted = {0};
+    struct err err = {0};
+    images.size = labels.size = 0;
+    put_idx_images(&images, 3, 2, 2);
+    put_idx_labels(&labels, 3);
+    int fd[2] = {memory_file(&images), memory_file(&labels)};
+    buf_init(&converted.file, 1 << 20);
+    assert_ok(dataset_convert(fd, 1, &limits, append_to, &converted.file, &converted.info, &err), &err);
+    assert_int_equal(converted.info.count, 3);
+    assert_int_equal(converted.info.classes, 0);
+    assert_int_equal(converted.file.size, converted.info.total_bytes);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(label_of(&converted, i), 0);
+    }
+    buf_clear(&converted.file);
+    assert_ok(dataset_convert(fd, 2, &limits, append_to, &converted.file, &converted.info, &err), &err);
+    assert_true(converted.info.classes > 0);
+    buf_clear(&converted.file);
+    assert_int_equal(dataset_convert(fd + 1, 1, &limits, append_to, &converted.file, &converted.info, &err),
+                     ERR_FORMAT);
+    assert_holds(err.text, "file 1: labels alone");
+    converted_done(&converted);
+    file_close(&fd[0]);
+    file_close(&fd[1]);
+}
+
 static void a_text_is_not_recognised(void **state)
 {
     (void)state;
@@ -186,6 +221,7 @@ int main(void)
         cmocka_unit_test(what_is_not_the_one_form_is_refused),
         cmocka_unit_test(an_open_file_is_checked_against_its_size),
         cmocka_unit_test(one_of_the_two_is_not_enough),
+        cmocka_unit_test(images_alone_are_taken_where_labels_are_not_needed),
         cmocka_unit_test(a_text_is_not_recognised),
         cmocka_unit_test(an_error_of_the_sink_comes_back_unchanged),
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
