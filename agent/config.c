@@ -73,9 +73,10 @@ static const struct conf_program program = {
     .name = "paceline-agent",
     .summary =
         "Train the stages that the coordinator assigns to this device; with the word train, train a job in this\n"
-        "process alone (see paceline-agent train --help).",
+        "process alone, with predict, show what a trained model makes of samples (see paceline-agent train --help,\n"
+        "paceline-agent predict --help).",
     .usage = "",
-    .other_usage = "train [OPTION...] JOB.json",
+    .other_usage = "train [OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
 };

@@ -1,5 +1,5 @@
 /* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent train` trains a job in
- * this process alone. */
+ * this process alone, `paceline-agent predict` shows what a trained model makes of samples. */
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include "agent/config.h"
 #include "agent/identity.h"
 #include "agent/loop.h"
+#include "agent/predict.h"
 #include "agent/runtime/probe.h"
 #include "agent/train.h"
 #include "base/file.h"
@@ -90,6 +91,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "train") == 0) {
         name = "paceline-agent train";
         rc = train_command(argc - 1, argv + 1, &misused, &err);
+    } else if (argc > 1 && strcmp(argv[1], "predict") == 0) {
+        name = "paceline-agent predict";
+        rc = predict_command(argc - 1, argv + 1, &misused, &err);
     } else if (argc > 1 && strcmp(argv[1], PROBE_WORD) == 0) {
         name = "paceline-agent probe";
         rc = probe_child(argc - 2, argv + 2, &err);

@@ -1,7 +1,6 @@
 #include "agent/train.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/local_data.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"
@@ -24,8 +24,6 @@
 #include "schema/job.h"
 #include "schema/wire.h"
 
-#define DATASET_FILES_MAX 2
-#define ARCHIVE_ENTRIES_MAX 4096
 #define PROGRESS_SECONDS 1.0
 
 struct options {
@@ -115,87 +113,16 @@ static int read_job(const char *path, struct job_spec *spec, struct err *err)
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 
-/* A data set on its way into a file. */
-struct temporary {
-    int fd;
-    uint64_t size;
-};
-
-static int write_piece(void *arg, const void *data, size_t size, struct err *err)
-{
-    struct temporary *temporary = arg;
-    int rc = file_write_at(temporary->fd, data, size, temporary->size, err);
-    temporary->size += size;
-    return rc == 0 ? 0 : err_wrap(err, "temporary file");
-}
-
-/* A file without a name: nothing is left behind, however this ends. */
-static int open_temporary(int *out, struct err *err)
-{
-    const char *directory = getenv("TMPDIR");
-    char path[4096];
-    const int length = snprintf(path, sizeof(path), "%s/paceline-train-XXXXXX", directory ? directory : "/tmp");
-    if (length < 0 || (size_t)length >= sizeof(path)) {
-        return err_set(err, ERR_LIMIT, "TMPDIR is too long");
-    }
-    const int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0) {
-        return err_set(err, err_from_errno(errno), "make '%s': %s", path, strerror(errno));
-    }
-    (void)unlink(path);
-    *out = fd;
-    return 0;
-}
-
-/* text: bytes of a sample of plain text, or 0. */
-static int convert(const char *paths, int64_t text_bytes, struct data **out, struct dataset_info *info, struct err *err)
-{
-    char text[4096];
-    int fd[DATASET_FILES_MAX] = {-1, -1};
-    size_t count = 0;
-    FD_AUTO int result = -1;
-    int rc = snprintf(text, sizeof(text), "%s", paths) < (int)sizeof(text)
-                 ? 0
-                 : err_set(err, ERR_LIMIT, "the paths are too long");
-    char *rest = text;
-    for (char *path = strsep(&rest, ","); rc == 0 && path; path = strsep(&rest, ",")) {
-        if (count == DATASET_FILES_MAX) {
-            rc = err_set(err, ERR_INVALID, "at most %d files: images and labels", DATASET_FILES_MAX);
-            break;
-        }
-        fd[count] = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd[count] < 0) {
-            rc = err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-            break;
-        }
-        count++;
-    }
-    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX};
-    rc = rc ? rc : open_temporary(&result, err);
-    struct temporary temporary = {.fd = result};
-    if (rc == 0 && text_bytes > 0 && count > 1) {
-        rc = err_set(err, ERR_INVALID, "a text is one file");
-    } else if (rc == 0 && text_bytes > 0) {
-        rc = dataset_convert_text(fd[0], (uint32_t)text_bytes, &limits, write_piece, &temporary, info, err);
-    } else if (rc == 0) {
-        rc = dataset_convert(fd, count, &limits, write_piece, &temporary, info, err);
-    }
-    rc = rc ? rc : data_open_file(result, out, err);
-    for (size_t i = 0; i < DATASET_FILES_MAX; i++) {
-        file_close(&fd[i]);
-    }
-    return rc;
-}
-
 static int open_dataset(const struct options *options, const char *name, struct data **out, struct dataset_info *info,
                         struct err *err)
 {
     const struct conf_list *list = &options->dataset;
+    const struct local_form form = {.text_bytes = options->text};
     const size_t length = strlen(name);
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->item[i];
         if (strncmp(item, name, length) == 0 && item[length] == '=') {
-            int rc = convert(item + length + 1, options->text, out, info, err);
+            int rc = local_data_open(item + length + 1, &form, out, info, err);
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }

@@ -1,7 +1,7 @@
 """A Paceline model as a PyTorch module, and safetensors files without other packages.
 
-    from paceline_torch import Model, read_safetensors
-    model = Model(json.load(open("description.json")))
+    from paceline_torch import Model, read_note, read_safetensors
+    model = Model(read_note("model.safetensors")["model"])
     model.load_state_dict(read_safetensors("model.safetensors"), strict=True)
 
 The module is built from a model description and has the tensor names and layouts of an exported file. It takes samples
@@ -15,6 +15,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+NOTE_KEY = "paceline"
+HEADER_BYTES_MAX = 8 << 20
 DTYPES = {"U8": torch.uint8, "I32": torch.int32, "I64": torch.int64, "F32": torch.float32, "F64": torch.float64}
 
 
@@ -28,6 +30,20 @@ def read_safetensors(path):
         return _tensors(header, data[8 + length :])
     except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a safetensors file") from error
+
+
+def read_note(path):
+    """What the file of a trained model says of itself, {"model": description, "evaluation": {...}}, or None."""
+    with open(path, "rb") as file:
+        prefix = file.read(8)
+        length = int.from_bytes(prefix, "little")
+        if len(prefix) < 8 or length > HEADER_BYTES_MAX:
+            raise ValueError(f"{path}: not a safetensors file")
+        try:
+            note = json.loads(file.read(length)).get("__metadata__", {}).get(NOTE_KEY)
+            return None if note is None else json.loads(note)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ValueError(f"{path}: not a safetensors file") from error
 
 
 def _tensors(header, data):
@@ -45,10 +61,13 @@ def _tensors(header, data):
     return tensors
 
 
-def write_safetensors(path, tensors):
-    """Write {name: tensor} in the given order; the data starts at a multiple of 64 bytes."""
+def write_safetensors(path, tensors, note=None):
+    """Write {name: tensor} in the given order; the data starts at a multiple of 64 bytes. note: what the file of a
+    trained model says of itself."""
     names = {dtype: name for name, dtype in DTYPES.items()}
     header = {}
+    if note is not None:
+        header["__metadata__"] = {NOTE_KEY: json.dumps(note, separators=(",", ":"))}
     bodies = []
     offset = 0
     for name, tensor in tensors.items():

@@ -15,7 +15,7 @@ except ImportError:
     sys.exit(77)
 
 from make_fixtures import ROOT, SEED, ZOO_SHAPES, initialise
-from paceline_torch import Model, read_safetensors
+from paceline_torch import Model, read_note, read_safetensors
 
 
 def main():
@@ -28,6 +28,8 @@ def main():
             check = os.path.join(ROOT, "tools", "check_export.py")
             subprocess.run([sys.executable, "-B", check, path, description, "--input", ",".join(size), "--classes", "10"],
                            check=True)
+            if read_note(path)["model"]["input"]["shape"] != shape:
+                sys.exit(f"{name}: its file says it takes {read_note(path)['model']['input']}")
             with open(description, encoding="utf-8") as file:
                 model = Model(json.load(file), shape, 10)
             initialise(model)

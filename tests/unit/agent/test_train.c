@@ -1,80 +1,21 @@
 /* `paceline-agent train` as a function: the same bits whatever the number of threads, and errors that say what. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/train.h"
 #include "base/file.h"
 #include "tests/support/test.h"
+#include "tests/unit/agent/command.h"
 #include "tests/unit/agent/tiny.h"
 
-static void write_text(const char *directory, const char *name, const char *text)
-{
-    struct err err = {0};
-    assert_ok(file_write_atomic(test_path_in(directory, name).text, text, strlen(text), 0600, &err), &err);
-}
-
-static void write_data(const char *directory, const char *name, size_t samples, uint32_t seed)
-{
-    static struct tiny_data data;
-    struct err err = {0};
-    tiny_make_data(&data, samples, seed);
-    assert_ok(file_write_atomic(test_path_in(directory, name).text, data.file, data.file_size, 0600, &err), &err);
-}
-
-/* A job of the tiny model; `model` is what stands in "model". */
-static void write_job(const char *directory, const char *model)
-{
-    char text[4096];
-    const int size =
-        snprintf(text, sizeof(text),
-                 "{\"name\":\"tiny\",\"model\":%s,\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,"
-                 "\"micro_batches\":4,\"epochs\":3}",
-                 model);
-    assert_in_range(size, 1, sizeof(text) - 1);
-    write_text(directory, "job.json", text);
-}
-
-static void describe(const char *directory)
-{
-    BUF_AUTO struct buf text;
-    char model[3072];
-    struct err err = {0};
-    json_t *description = tiny_description();
-    buf_init(&text, sizeof(model));
-    assert_ok(json_write(description, &text, &err), &err);
-    json_decref(description);
-    (void)snprintf(model, sizeof(model), "{\"description\":%s}", text.data);
-    write_job(directory, model);
-}
-
-/* Arguments with "@" are paths in the directory: "@x", "--option=@x", "--dataset=name=@x". */
 static int train(const char *directory, struct err *err, const char *const *words)
 {
-    char *argv[16] = {strdup("train")};
-    int argc = 1;
-    for (; words[argc - 1]; argc++) {
-        const char *word = words[argc - 1];
-        const char *at = strchr(word, '@');
-        char text[TEST_PATH_MAX + 64];
-        if (at) {
-            (void)snprintf(text, sizeof(text), "%.*s%s", (int)(at - word), word, test_path_in(directory, at + 1).text);
-        } else {
-            (void)snprintf(text, sizeof(text), "%s", word);
-        }
-        argv[argc] = strdup(text);
-    }
     bool misused = false;
-    int rc = train_command(argc, argv, &misused, err);
+    int rc = command_run(train_command, directory, words, &misused, err);
     assert_int_equal(misused, rc != 0 && strstr(err->text, "--output FILE is needed") != NULL);
-    for (int i = 0; i < argc; i++) {
-        free(argv[i]);
-    }
     return rc;
 }
-
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static void read_output(const char *directory, const char *name, char sha256[HASH_TEXT_SIZE])
 {
@@ -91,9 +32,9 @@ static void the_model_does_not_depend_on_the_number_of_threads(void **state)
     struct err err = {0};
     char one[HASH_TEXT_SIZE];
     char two[HASH_TEXT_SIZE];
-    describe(directory);
-    write_data(directory, "a", TINY_SAMPLES, 1);
-    write_data(directory, "b", TINY_TESTS, 2);
+    command_write_job(directory);
+    command_write_data(directory, "a", TINY_SAMPLES, 1);
+    command_write_data(directory, "b", TINY_TESTS, 2);
     assert_ok(train(directory, &err,
                     WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@one", "--threads=1",
                           "--metrics=@metrics")),
@@ -114,14 +55,15 @@ static void the_model_does_not_depend_on_the_number_of_threads(void **state)
 static void errors_say_what_is_wrong(void **state)
 {
     const char *directory = *state;
-    describe(directory);
-    write_data(directory, "a", TINY_SAMPLES, 1);
-    write_data(directory, "b", TINY_TESTS, 2);
-    write_data(directory, "few", 8, 1);
-    write_text(directory, "rubbish", "this is no data set");
-    write_text(directory, "broken.json", "{\"name\":");
-    write_text(directory, "unknown.json", "{\"model\":{\"name\":\"mlp\"},\"dataset\":{\"train\":\"a\"},\"bach\":3}");
-    write_text(directory, "stranger.json", "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
+    command_write_job(directory);
+    command_write_data(directory, "a", TINY_SAMPLES, 1);
+    command_write_data(directory, "b", TINY_TESTS, 2);
+    command_write_data(directory, "few", 8, 1);
+    command_write_text(directory, "rubbish", "this is no data set");
+    command_write_text(directory, "broken.json", "{\"name\":");
+    command_write_text(directory, "unknown.json",
+                       "{\"model\":{\"name\":\"mlp\"},\"dataset\":{\"train\":\"a\"},\"bach\":3}");
+    command_write_text(directory, "stranger.json", "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
     const struct {
         const char *const *words;
         const char *part;

@@ -1,0 +1,23 @@
+/* local_data.h: a data set that lies on this machine in any form that an upload may have, converted to the one form in
+ * a file without a name and mapped. For the commands that work without a coordinator. */
+#ifndef AGENT_LOCAL_DATA_H
+#define AGENT_LOCAL_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/runtime/data.h"
+#include "base/err.h"
+#include "libtrain/formats/dataset.h"
+
+/* How it is to be read, where its content does not say. */
+struct local_form {
+    int64_t text_bytes; /* of a sample of plain text; 0: it is no text */
+    bool unlabelled;    /* images without labels are taken; info->classes is 0 then */
+};
+
+/* paths: "PATH", or "PATH,PATH" for images and labels. Nothing is left behind on the disk, however this ends. */
+NODISCARD int local_data_open(const char *paths, const struct local_form *form, struct data **out,
+                              struct dataset_info *info, struct err *err);
+
+#endif

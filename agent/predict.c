@@ -1,0 +1,423 @@
+#include "agent/predict.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/local_data.h"
+#include "agent/predict_report.h"
+#include "base/conf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "libtrain/model/arena.h"
+#include "libtrain/model/trained.h"
+#include "libtrain/train.h"
+#include "schema/limits.h"
+
+#define TOP_DEFAULT 3
+#define GENERATE_MAX 1000000
+
+struct options {
+    char model[4096];
+    int64_t top, limit, micro_batch, threads, generate;
+    bool json, text;
+};
+
+#define OPTION(kind, field) .type = (kind), .offset = offsetof(struct options, field)
+
+static const struct conf_option option_table[] = {
+    {.name = "top",
+     OPTION(CONF_INT, top),
+     .min = 0,
+     .max = REPORT_TOP_MAX,
+     .value_name = "K",
+     .help = "Print the K most probable classes of each sample; 0: no samples, only what they come to. Default: 3."},
+    {.name = "limit",
+     OPTION(CONF_INT, limit),
+     .min = 1,
+     .max = DATASET_SAMPLES_MAX,
+     .value_name = "N",
+     .help = "Only the first N samples. Default: all."},
+    {.name = "json", OPTION(CONF_FLAG, json), .help = "Print a JSON object a line, for programs. Default: text."},
+    {.name = "text",
+     OPTION(CONF_FLAG, text),
+     .help = "DATA is plain text, cut into samples as long as the model's. Default: no text."},
+    {.name = "generate",
+     OPTION(CONF_INT, generate),
+     .min = 1,
+     .max = GENERATE_MAX,
+     .value_name = "N",
+     .help = "With --text: instead, go on behind the last sample by N bytes, each the most probable. Default: not."},
+    {.name = "model",
+     OPTION(CONF_TEXT, model),
+     .size = sizeof(((struct options *)0)->model),
+     .value_name = "NAME|FILE",
+     .help = "The description of a model whose file does not hold it: a name of the zoo, or a file of JSON."},
+    {.name = "micro-batch",
+     OPTION(CONF_INT, micro_batch),
+     .min = 1,
+     .max = ARENA_MICRO_BATCH_MAX,
+     .value_name = "N",
+     .help = "Samples computed at a time. Default: as many as the model's training did."},
+    {.name = "threads",
+     OPTION(CONF_INT, threads),
+     .min = 1,
+     .max = MEMORY_THREADS_MAX,
+     .value_name = "N",
+     .help = "Compute threads. Default: 1. The result does not depend on it."},
+};
+
+static const struct conf_program program = {
+    .name = "paceline-agent predict",
+    .summary = "Print what a trained model makes of samples, and how often it is right where they have labels.\n"
+               "MODEL is the file of a trained model. DATA is one file of any format that a data set may have, or\n"
+               "IMAGES,LABELS; images alone will do.",
+    .usage = "MODEL DATA[,LABELS]",
+    .options = option_table,
+    .option_count = sizeof(option_table) / sizeof(option_table[0]),
+    .positional_min = 2,
+    .positional_max = 2,
+};
+
+struct prediction {
+    struct options options;
+    int fd; /* the model's file */
+    struct trained_file *file;
+    struct model *described; /* by --model; owned */
+    const struct model *model;
+    struct data *data;
+    struct dataset_info info;
+    struct train_pool *pool;
+    struct train_stage *stage;
+    struct report *report;
+    size_t micro_batch, sample_bytes, row_count; /* rows of scores, each with a label, of a sample */
+    unsigned char *input;                        /* [micro_batch] samples */
+    int32_t *labels;                             /* [micro_batch][row_count] */
+    float *scores;                               /* [micro_batch][row_count][classes] */
+};
+
+/* ---- the model ---- */
+
+static int read_header(struct prediction *prediction, struct err *err)
+{
+    uint8_t prefix[8];
+    uint64_t size = 0;
+    struct stat status;
+    if (fstat(prediction->fd, &status) != 0) {
+        return err_set(err, err_from_errno(errno), "%s", strerror(errno));
+    }
+    if (status.st_size < (off_t)sizeof(prefix)) {
+        return err_set(err, ERR_FORMAT, "it has only %lld bytes", (long long)status.st_size);
+    }
+    int rc = file_read_at(prediction->fd, prefix, sizeof(prefix), 0, err);
+    rc = rc ? rc : safetensors_header_bytes(prefix, &size, err);
+    if (rc == 0 && size > (uint64_t)status.st_size) {
+        rc = err_set(err, ERR_FORMAT, "its header has %" PRIu64 " bytes, the file %lld", size,
+                     (long long)status.st_size);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    char *bytes = malloc((size_t)size);
+    rc = bytes ? file_read_at(prediction->fd, bytes, (size_t)size, 0, err) : err_set(err, ERR_MEMORY, "its header");
+    rc = rc ? rc : trained_read(bytes, (size_t)size, &prediction->file, err);
+    free(bytes);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct safetensors_header *header = &prediction->file->header;
+    if (header->data_offset + header->data_bytes != (uint64_t)status.st_size) {
+        return err_set(err, ERR_FORMAT, "it has %lld bytes, its header says %" PRIu64, (long long)status.st_size,
+                       header->data_offset + header->data_bytes);
+    }
+    return 0;
+}
+
+static int open_model(struct prediction *prediction, const char *path, struct err *err)
+{
+    prediction->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (prediction->fd < 0) {
+        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    }
+    int rc = read_header(prediction, err);
+    if (rc != 0) {
+        return err_wrap(err, rc == ERR_FORMAT ? "'%s' is no model" : "model '%s'", path);
+    }
+    const bool named = prediction->options.model[0] != '\0';
+    if (named && prediction->file->model) {
+        return err_set(err, ERR_INVALID, "model '%s' holds its description, so --model would only contradict it", path);
+    }
+    if (!named && !prediction->file->model) {
+        return err_set(err, ERR_INVALID,
+                       "model '%s' does not hold its description: name it by --model, a model of the zoo or a file",
+                       path);
+    }
+    prediction->model = prediction->file->model;
+    return 0;
+}
+
+/* Read the description that --model names; what it leaves open follows from the data and from the last tensor, which
+ * has one row a class. */
+static int describe_model(struct prediction *prediction, struct err *err)
+{
+    const char *name = prediction->options.model;
+    const char *text = model_zoo_text(name);
+    const struct dataset_info *info = &prediction->info;
+    const struct safetensors_header *header = &prediction->file->header;
+    const struct safetensors_tensor *last = header->tensor_count ? &header->tensor[header->tensor_count - 1] : NULL;
+    const bool few = last && last->rank > 0 && last->dim[0] >= 1 && last->dim[0] <= MODEL_ELEMENTS_MAX;
+    const struct model_fit fit = {.input = {.h = info->h, .w = info->w, .c = info->c},
+                                  .dtype = info->dtype,
+                                  .classes = few ? (uint32_t)last->dim[0] : 1,
+                                  .positions = info->positions};
+    json_auto_t *description = NULL;
+    BUF_AUTO struct buf file;
+    buf_init(&file, MODEL_DESCRIPTION_BYTES_MAX);
+    int rc = text ? json_parse(text, strlen(text), &description, err) : file_read(name, &file, err);
+    if (rc == 0 && !text) {
+        rc = json_parse(file.data ? file.data : "", file.size, &description, err);
+    }
+    rc = rc ? rc : model_parse(description, &fit, &prediction->described, NULL, err);
+    prediction->model = prediction->described;
+    return rc == 0 ? 0 : err_wrap(err, "--model '%s'", name);
+}
+
+/* A unit's state from the file's tensors, wherever they lie in it. */
+static int load_unit(struct prediction *prediction, size_t unit, struct err *err)
+{
+    static const struct optimizer none = {.type = OPTIMIZER_SGD};
+    const struct safetensors_header *from = &prediction->file->header;
+    struct state_layout *layout AUTO(state_layout_free) = NULL;
+    int rc = state_layout_new(prediction->model, unit, &none, &layout, err);
+    char *blob = rc ? NULL : malloc((size_t)layout->blob_bytes);
+    if (rc == 0 && !blob) {
+        rc = err_set(err, ERR_MEMORY, "unit of %" PRIu64 " bytes", layout->blob_bytes);
+    }
+    if (rc == 0) {
+        memcpy(blob, layout->header_text, (size_t)layout->header.data_offset);
+    }
+    for (size_t i = 0; rc == 0 && i < layout->header.tensor_count; i++) {
+        const struct safetensors_tensor *to = &layout->header.tensor[i];
+        const struct safetensors_tensor *tensor = safetensors_find(from, to->name);
+        rc = file_read_at(prediction->fd, blob + layout->header.data_offset + to->begin, (size_t)(to->end - to->begin),
+                          from->data_offset + tensor->begin, err);
+    }
+    rc = rc ? rc : train_unit_load(prediction->stage, unit, blob, (size_t)layout->blob_bytes, err);
+    free(blob);
+    return rc;
+}
+
+static int make_stage(struct prediction *prediction, struct err *err)
+{
+    const struct train_stage_config config = {.model = prediction->model,
+                                              .end = prediction->model->unit_count,
+                                              .micro_batch = prediction->micro_batch,
+                                              .micro_batches = 1,
+                                              .optimizer = {.type = OPTIMIZER_SGD},
+                                              .pool = prediction->pool};
+    int rc = trained_check(prediction->file, prediction->model, err);
+    rc = rc ? rc : train_stage_new(&config, &prediction->stage, err);
+    for (size_t unit = 0; rc == 0 && unit < prediction->model->unit_count; unit++) {
+        rc = load_unit(prediction, unit, err);
+    }
+    return rc == 0 ? 0 : err_wrap(err, "model");
+}
+
+/* ---- the data ---- */
+
+static int open_data(struct prediction *prediction, const char *paths, struct err *err)
+{
+    const struct model *model = prediction->model;
+    struct local_form form = {.unlabelled = true};
+    if (prediction->options.text && !model) {
+        return err_set(err, ERR_INVALID, "--text needs a model whose file holds its description (tools/from_torch.py)");
+    }
+    if (prediction->options.text) {
+        if (model->positions != model->input.h || model->input.w != 1 || model->input.c != 1) {
+            return err_set(err, ERR_INVALID, "--text: the model '%s' does not take text", model->name);
+        }
+        form.text_bytes = model->positions;
+    }
+    int rc = local_data_open(paths, &form, &prediction->data, &prediction->info, err);
+    if (rc != 0 && model && model->positions > 1 && !prediction->options.text) {
+        return err_wrap(err, "data '%s' (plain text needs --text)", paths);
+    }
+    return rc == 0 ? 0 : err_wrap(err, "data '%s'", paths);
+}
+
+static const char *dtype_word(enum dtype dtype)
+{
+    return dtype == DTYPE_U8 ? "uint8" : "float32";
+}
+
+static int check_data(const struct prediction *prediction, struct err *err)
+{
+    const struct dataset_info *info = &prediction->info;
+    const struct model *model = prediction->model;
+    const struct shape shape = {info->h, info->w, info->c};
+    if (!shape_equal(shape, model->input) || info->dtype != model->input_dtype) {
+        return err_set(err, ERR_INVALID, "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s",
+                       shape.h, shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
+                       model->input.c, dtype_word(model->input_dtype));
+    }
+    if (info->classes > 0 && info->positions != model->positions) {
+        return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u", info->positions,
+                       model->name, model->positions);
+    }
+    if (info->classes > model->classes) {
+        return err_set(err, ERR_INVALID, "the data has labels up to %u, the model '%s' knows those up to %u",
+                       info->classes - 1, model->name, model->classes - 1);
+    }
+    return 0;
+}
+
+/* ---- the run ---- */
+
+static int make_buffers(struct prediction *prediction, struct err *err)
+{
+    const struct model *model = prediction->model;
+    const int64_t wanted = prediction->options.micro_batch;
+    prediction->micro_batch = (size_t)(wanted > 0 ? wanted : prediction->file->evaluation.micro_batch);
+    prediction->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
+    prediction->row_count = model->positions;
+    const size_t rows = prediction->micro_batch * prediction->row_count;
+    prediction->input = calloc(prediction->micro_batch, prediction->sample_bytes);
+    prediction->labels = calloc(rows, sizeof(prediction->labels[0]));
+    prediction->scores = calloc(rows, model->classes * sizeof(prediction->scores[0]));
+    if (!prediction->input || !prediction->labels || !prediction->scores) {
+        return err_set(err, ERR_MEMORY, "no memory for %zu samples at a time", prediction->micro_batch);
+    }
+    const struct report_config report = {.out = stdout,
+                                         .json = prediction->options.json,
+                                         .bytes = prediction->options.text,
+                                         .classes = model->classes,
+                                         .top = (size_t)prediction->options.top,
+                                         .labelled = prediction->info.classes > 0};
+    return report_new(&report, &prediction->report, err);
+}
+
+/* Show each sample by its last row: of a sequence, what follows it. */
+static int show(struct prediction *prediction, uint64_t first, size_t count, const int32_t *labels, struct err *err)
+{
+    const size_t classes = prediction->model->classes;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const size_t row = (i + 1) * prediction->row_count - 1;
+        rc = report_sample(prediction->report, first + i, prediction->scores + row * classes, labels ? labels[row] : -1,
+                           err);
+    }
+    return rc;
+}
+
+/* In the order and the micro-batches of a job's evaluation. */
+static int predict(struct prediction *prediction, struct err *err)
+{
+    const struct dataset_info *info = &prediction->info;
+    const uint64_t limit = (uint64_t)prediction->options.limit;
+    const uint64_t samples = limit > 0 && limit < info->count ? limit : info->count;
+    const size_t label_bytes = prediction->row_count * sizeof(int32_t);
+    int32_t *labels = info->classes > 0 ? prediction->labels : NULL;
+    double loss = 0;
+    uint64_t correct = 0;
+    for (uint64_t first = 0; first < samples; first += prediction->micro_batch) {
+        const uint64_t left = samples - first;
+        const size_t count = left < prediction->micro_batch ? (size_t)left : prediction->micro_batch;
+        memcpy(prediction->input, data_inputs(prediction->data) + first * prediction->sample_bytes,
+               count * prediction->sample_bytes);
+        if (labels) {
+            memcpy(labels, data_labels(prediction->data) + first * label_bytes, count * label_bytes);
+        }
+        int rc = train_evaluate(prediction->stage, count, prediction->input, prediction->scores, labels, &loss,
+                                &correct, err);
+        if (rc != 0) {
+            return err_wrap(err, "micro-batch of sample %" PRIu64 " and on", first);
+        }
+        if ((rc = show(prediction, first, count, labels, err))) {
+            return rc;
+        }
+        if (labels) {
+            report_count(prediction->report, count * prediction->row_count, prediction->scores, labels);
+        }
+    }
+    report_end(prediction->report, samples, samples * prediction->row_count, correct, loss / (double)samples);
+    return 0;
+}
+
+/* The most probable byte behind the last sample, then the one behind that: the sample moves on by one byte each time.
+ */
+static int generate(struct prediction *prediction, struct err *err)
+{
+    const size_t length = prediction->row_count;
+    const size_t classes = prediction->model->classes;
+    const size_t bytes = classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1;
+    const size_t count = (size_t)prediction->options.generate;
+    unsigned char *text = malloc(length + count);
+    int rc = text ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", length + count);
+    if (rc == 0) {
+        memcpy(text, data_inputs(prediction->data) + (prediction->info.count - 1) * length, length);
+    }
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = train_evaluate(prediction->stage, 1, text + i, prediction->scores, NULL, NULL, NULL, err);
+        text[length + i] = (unsigned char)report_best(prediction->scores + (length - 1) * classes, bytes);
+    }
+    if (rc == 0) {
+        report_bytes(prediction->report, text + length, count);
+    }
+    free(text);
+    return rc;
+}
+
+static int run(struct prediction *prediction, const char *const *words, struct err *err)
+{
+    int rc = open_model(prediction, words[0], err);
+    rc = rc ? rc : open_data(prediction, words[1], err);
+    rc = rc || prediction->model ? rc : describe_model(prediction, err);
+    rc = rc ? rc : check_data(prediction, err);
+    rc = rc ? rc : make_buffers(prediction, err);
+    rc = rc ? rc : train_pool_new((size_t)prediction->options.threads, &prediction->pool, err);
+    rc = rc ? rc : make_stage(prediction, err);
+    if (rc == 0) {
+        rc = prediction->options.generate > 0 ? generate(prediction, err) : predict(prediction, err);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        rc = rc ? rc : err_set(err, ERR_IO, "write the result: %s", strerror(errno));
+    }
+    return rc;
+}
+
+static void release(struct prediction *prediction)
+{
+    free(prediction->input);
+    free(prediction->labels);
+    free(prediction->scores);
+    report_free(&prediction->report);
+    train_stage_free(&prediction->stage);
+    train_pool_free(&prediction->pool);
+    data_close(&prediction->data);
+    model_free(&prediction->described);
+    trained_free(&prediction->file);
+    file_close(&prediction->fd);
+}
+
+int predict_command(int argc, char **argv, bool *misused, struct err *err)
+{
+    struct prediction prediction = {.options = {.top = TOP_DEFAULT, .threads = 1}, .fd = -1};
+    struct conf_list positional = {0};
+    bool done = false;
+    int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
+    if (rc == 0 && !done && prediction.options.generate > 0 && !prediction.options.text) {
+        rc = err_set(err, ERR_INVALID, "--generate needs --text");
+    }
+    *misused = rc != 0;
+    if (rc == 0 && !done) {
+        rc = run(&prediction, positional.item, err);
+    }
+    release(&prediction);
+    conf_list_done(&positional);
+    return rc;
+}

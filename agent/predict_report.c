@@ -1,0 +1,282 @@
+#include "agent/predict_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A table of more classes would take too much memory; one that is printed, too much room. */
+#define CONFUSION_CLASSES_MAX 1024
+#define TABLE_CLASSES_MAX 20
+#define LIST_MAX 20
+
+struct report {
+    struct report_config config;
+    uint64_t *confusion; /* [classes][classes] by label, then by what it was taken for; NULL: not counted */
+};
+
+int report_new(const struct report_config *config, struct report **out, struct err *err)
+{
+    struct report *report AUTO(report_free) = calloc(1, sizeof(*report));
+    if (!report) {
+        return err_set(err, ERR_MEMORY, "no memory for a report");
+    }
+    report->config = *config;
+    if (config->labelled && config->classes <= CONFUSION_CLASSES_MAX) {
+        report->confusion = calloc(config->classes * config->classes, sizeof(report->confusion[0]));
+        if (!report->confusion) {
+            return err_set(err, ERR_MEMORY, "no memory for a table of %zu classes", config->classes);
+        }
+    }
+    *out = report;
+    report = NULL;
+    return 0;
+}
+
+void report_free(struct report **report)
+{
+    if (*report) {
+        free((*report)->confusion);
+        free(*report);
+        *report = NULL;
+    }
+}
+
+/* ---- samples ---- */
+
+size_t report_best(const float *scores, size_t classes)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < classes; c++) {
+        best = scores[c] > scores[best] ? c : best;
+    }
+    return best;
+}
+
+/* The classes with the highest scores, falling; of equal ones the first stands first. */
+static size_t find_top(const struct report *report, const float *scores, size_t top[REPORT_TOP_MAX])
+{
+    size_t count = 0;
+    for (size_t c = 0; c < report->config.classes; c++) {
+        size_t at = count;
+        while (at > 0 && scores[c] > scores[top[at - 1]]) {
+            at--;
+        }
+        if (at == report->config.top) {
+            continue;
+        }
+        count += count < report->config.top;
+        for (size_t i = count - 1; i > at; i--) {
+            top[i] = top[i - 1];
+        }
+        top[at] = c;
+    }
+    return count;
+}
+
+/* "7", or of text "'e'" and "0x0a". */
+static void print_class(const struct report *report, size_t class)
+{
+    const bool shown = class > ' ' && class <= '~';
+    if (!report->config.bytes) {
+        (void)fprintf(report->config.out, "%zu", class);
+    } else {
+        (void)fprintf(report->config.out, shown ? "'%c'" : "0x%02x", (unsigned)class);
+    }
+}
+
+static void print_top(const struct report *report, size_t class, double probability, bool first)
+{
+    FILE *out = report->config.out;
+    if (report->config.json) {
+        (void)fprintf(out, "%s{\"class\":%zu,\"probability\":%.9g}", first ? "" : ",", class, probability);
+        return;
+    }
+    (void)fprintf(out, first ? " " : ", ");
+    print_class(report, class);
+    (void)fprintf(out, " %.4f", probability);
+}
+
+static void begin_sample(const struct report *report, uint64_t index, int32_t label)
+{
+    FILE *out = report->config.out;
+    if (!report->config.json) {
+        (void)fprintf(out, "sample %" PRIu64 ":", index);
+    } else if (label >= 0) {
+        (void)fprintf(out, "{\"sample\":%" PRIu64 ",\"label\":%" PRId32 ",\"top\":[", index, label);
+    } else {
+        (void)fprintf(out, "{\"sample\":%" PRIu64 ",\"top\":[", index);
+    }
+}
+
+static void end_sample(const struct report *report, int32_t label, size_t best)
+{
+    FILE *out = report->config.out;
+    if (report->config.json) {
+        (void)fprintf(out, "]}\n");
+        return;
+    }
+    if (label >= 0) {
+        (void)fprintf(out, "; label ");
+        print_class(report, (size_t)label);
+        (void)fprintf(out, (size_t)label == best ? "" : ", wrong");
+    }
+    (void)fprintf(out, "\n");
+}
+
+int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err)
+{
+    const size_t classes = report->config.classes;
+    size_t top[REPORT_TOP_MAX];
+    double sum = 0;
+    const double highest = (double)scores[report_best(scores, classes)];
+    for (size_t c = 0; c < classes; c++) {
+        sum += exp((double)scores[c] - highest);
+    }
+    if (!isfinite(sum)) {
+        return err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
+    }
+    if (report->config.top == 0) {
+        return 0;
+    }
+    const size_t count = find_top(report, scores, top);
+    begin_sample(report, index, label);
+    for (size_t i = 0; i < count; i++) {
+        print_top(report, top[i], exp((double)scores[top[i]] - highest) / sum, i == 0);
+    }
+    end_sample(report, label, top[0]);
+    return 0;
+}
+
+void report_count(struct report *report, size_t rows, const float *scores, const int32_t *labels)
+{
+    const size_t classes = report->config.classes;
+    for (size_t n = 0; report->confusion && n < rows; n++) {
+        report->confusion[(size_t)labels[n] * classes + report_best(scores + n * classes, classes)]++;
+    }
+}
+
+/* ---- the end ---- */
+
+/* Classes that are a label or were taken for one, rising. Returns how many there are; the first `capacity` are told. */
+static size_t find_classes(const struct report *report, size_t *out, size_t capacity)
+{
+    const size_t classes = report->config.classes;
+    size_t count = 0;
+    for (size_t c = 0; c < classes; c++) {
+        uint64_t sum = 0;
+        for (size_t other = 0; other < classes; other++) {
+            sum += report->confusion[c * classes + other] + report->confusion[other * classes + c];
+        }
+        if (sum > 0 && count++ < capacity) {
+            out[count - 1] = c;
+        }
+    }
+    return count;
+}
+
+static void print_table(const struct report *report, const size_t *class, size_t count)
+{
+    FILE *out = report->config.out;
+    (void)fprintf(out, "\nlabel \\ taken for\n%7s", "");
+    for (size_t i = 0; i < count; i++) {
+        (void)fprintf(out, " %7zu", class[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        (void)fprintf(out, "\n%7zu", class[i]);
+        for (size_t k = 0; k < count; k++) {
+            (void)fprintf(out, " %7" PRIu64, report->confusion[class[i] * report -> config.classes + class[k]]);
+        }
+    }
+    (void)fprintf(out, "\n");
+}
+
+/* The most frequent mistakes, which are set to zero as they are printed. */
+static void print_mistakes(const struct report *report)
+{
+    const size_t classes = report->config.classes;
+    FILE *out = report->config.out;
+    for (size_t c = 0; c < classes; c++) {
+        report->confusion[c * classes + c] = 0;
+    }
+    (void)fprintf(out, "\nmost frequent mistakes\n");
+    for (size_t line = 0; line < LIST_MAX; line++) {
+        size_t most = 0;
+        for (size_t i = 1; i < classes * classes; i++) {
+            most = report->confusion[i] > report->confusion[most] ? i : most;
+        }
+        if (report->confusion[most] == 0) {
+            return;
+        }
+        print_class(report, most / classes);
+        (void)fprintf(out, " taken for ");
+        print_class(report, most % classes);
+        (void)fprintf(out, ": %" PRIu64 "\n", report->confusion[most]);
+        report->confusion[most] = 0;
+    }
+}
+
+/* A line a label that occurs. */
+static void write_rows(const struct report *report)
+{
+    const size_t classes = report->config.classes;
+    FILE *out = report->config.out;
+    for (size_t label = 0; label < classes; label++) {
+        const uint64_t *row = report->confusion + label * classes;
+        bool any = false;
+        for (size_t c = 0; c < classes; c++) {
+            if (row[c] == 0) {
+                continue;
+            }
+            if (!any) {
+                (void)fprintf(out, "{\"label\":%zu,\"taken_for\":{", label);
+            }
+            (void)fprintf(out, "%s\"%zu\":%" PRIu64, any ? "," : "", c, row[c]);
+            any = true;
+        }
+        (void)fprintf(out, any ? "}}\n" : "");
+    }
+}
+
+void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct, double loss)
+{
+    FILE *out = report->config.out;
+    const double accuracy = (double)correct / (double)labels;
+    size_t class[TABLE_CLASSES_MAX];
+    if (!report->config.labelled) {
+        (void)fprintf(out, report->config.json ? "{\"samples\":%" PRIu64 "}\n" : "samples %" PRIu64 "\n", samples);
+        return;
+    }
+    if (report->config.json) {
+        (void)fprintf(out,
+                      "{\"samples\":%" PRIu64 ",\"labels\":%" PRIu64 ",\"correct\":%" PRIu64
+                      ",\"accuracy\":%.17g,\"loss\":%.17g}\n",
+                      samples, labels, correct, accuracy, loss);
+        if (report->confusion) {
+            write_rows(report);
+        }
+        return;
+    }
+    (void)fprintf(out, "samples %" PRIu64 "\naccuracy %.4f (%" PRIu64 " of %" PRIu64 ")\nloss %.6f\n", samples,
+                  accuracy, correct, labels, loss);
+    const size_t count = report->confusion ? find_classes(report, class, TABLE_CLASSES_MAX) : 0;
+    if (count > TABLE_CLASSES_MAX) {
+        print_mistakes(report);
+    } else if (count > 0) {
+        print_table(report, class, count);
+    }
+}
+
+void report_bytes(struct report *report, const unsigned char *bytes, size_t count)
+{
+    FILE *out = report->config.out;
+    if (!report->config.json) {
+        (void)fwrite(bytes, 1, count, out);
+        (void)fprintf(out, "\n");
+        return;
+    }
+    (void)fprintf(out, "{\"bytes\":[");
+    for (size_t i = 0; i < count; i++) {
+        (void)fprintf(out, "%s%u", i ? "," : "", bytes[i]);
+    }
+    (void)fprintf(out, "]}\n");
+}

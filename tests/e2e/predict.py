@@ -1,0 +1,129 @@
+"""`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to the last bit."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from law import tiny_gpt
+from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices
+from runner import run
+
+IMAGES, LABELS = data_files("digits", "test")
+TEXT = ROOT / "docs" / "protocol.md"
+
+
+def predict(*words, fails=False):
+    command = [str(BIN / "paceline-agent"), "predict", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    must((done.returncode != 0) == fails, f"{command}: {done.returncode}: {done.stdout[-1000:]} {done.stderr}")
+    return done.stderr if fails else done.stdout
+
+
+def predict_json(*words):
+    """(samples, what they came to, which class was taken for which)."""
+    lines = [json.loads(line) for line in predict(*words, "--json").splitlines()]
+    total = [line for line in lines if "samples" in line]
+    must(len(total) == 1, f"{lines[-3:]}")
+    return ([line for line in lines if "sample" in line], total[0],
+            {line["label"]: line["taken_for"] for line in lines if "taken_for" in line})
+
+
+def last_metric(fleet, job, name):
+    return fleet.get(f"/v1/jobs/{job['id']}/metrics?name={name}")["items"][-1]["value"]
+
+
+def train_on_fleet(fleet, job, cuts, path):
+    """Write the trained model to the path; accuracy and loss that the job reported last."""
+    submitted = fleet.submit({**job, "cuts": cuts, **on_devices(len(cuts) + 1, len(cuts) + 1)})
+    fleet.wait(submitted, "succeeded")
+    path.write_bytes(fleet.checkpoint(submitted))
+    return last_metric(fleet, submitted, "test_accuracy"), last_metric(fleet, submitted, "test_loss")
+
+
+def check_confusion(samples, total, confusion):
+    """Samples, sum and table say the same."""
+    wrong = {}
+    for sample in samples:
+        counts = wrong.setdefault(sample["label"], {})
+        best = str(sample["top"][0]["class"])
+        counts[best] = counts.get(best, 0) + 1
+    must(wrong == confusion, f"{wrong}, not {confusion}")
+    must(sum(counts.get(str(label), 0) for label, counts in confusion.items()) == total["correct"], f"{confusion}")
+
+
+def test_the_accuracy_and_the_loss_are_those_that_the_job_reported():
+    job = {"name": "digits", "model": {"name": "resnet8"}, "dataset": {"train": "digits-train", "test": "digits-test"},
+           "batch": 56, "micro_batches": 4, "epochs": 1, "learning_rate": {"type": "constant", "value": 0.05}}
+    with Fleet() as fleet, tempfile.TemporaryDirectory() as directory:
+        model = pathlib.Path(directory) / "model.safetensors"
+        fleet.start_coordinator("--heartbeat-ms", 100)
+        fleet.upload("digits-train", "digits", "train")
+        fleet.upload("digits-test", "digits", "test")
+        fleet.start_agents(3)
+        accuracy, loss = train_on_fleet(fleet, job, [1, 3], model)
+        for threads in (1, 2):
+            samples, total, confusion = predict_json(model, f"{IMAGES},{LABELS}", "--top", 10, "--threads", threads)
+            must(total["accuracy"] == accuracy and total["loss"] == loss, f"{total}, the job said {accuracy}, {loss}")
+            must(total["samples"] == len(samples) == 360, f"{total}")
+            check_confusion(samples, total, confusion)
+            for sample in samples:
+                shares = [item["probability"] for item in sample["top"]]
+                must(abs(sum(shares) - 1) < 1e-6 and shares == sorted(shares, reverse=True), f"{sample}")
+
+        text = predict(model, f"{IMAGES},{LABELS}", "--top", 0)
+        must(text.startswith("samples 360\n") and f"accuracy {accuracy:.4f} ({total['correct']} of 360)" in text, text)
+        alone, total, confusion = predict_json(model, IMAGES, "--limit", 5, "--micro-batch", 5)
+        must(total == {"samples": 5} and not confusion and len(alone) == 5, f"{total} {confusion}")
+        must(all("label" not in sample and len(sample["top"]) == 3 for sample in alone), f"{alone}")
+        must([sample["top"][0]["class"] for sample in alone] == [sample["top"][0]["class"] for sample in samples[:5]],
+             f"{alone}")
+
+
+def test_a_model_of_text_tells_the_next_byte_and_goes_on():
+    job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
+           "micro_batches": 2, "epochs": 1, "learning_rate": {"type": "constant", "value": 0.05}}
+    with Fleet() as fleet, tempfile.TemporaryDirectory() as directory:
+        model = pathlib.Path(directory) / "model.safetensors"
+        fleet.start_coordinator("--heartbeat-ms", 100)
+        fleet.request("PUT", "/v1/datasets/text?text=32", TEXT.read_bytes(), {"Content-Type": "application/octet-stream"},
+                      expect=201)
+        fleet.start_agents(2)
+        accuracy, loss = train_on_fleet(fleet, job, [2], model)
+        samples, total, _ = predict_json(model, TEXT, "--text", "--top", 5)
+        must(total["accuracy"] == accuracy and total["loss"] == loss, f"{total}, the job said {accuracy}, {loss}")
+        must(total["labels"] == 32 * total["samples"] and total["samples"] == len(samples), f"{total}")
+        text = TEXT.read_bytes()
+        must(all(sample["label"] == text[32 * (index + 1)] for index, sample in enumerate(samples)), "labels")
+        must("most frequent mistakes" in predict(model, TEXT, "--text", "--top", 0), "no list of mistakes")
+
+        made = json.loads(predict(model, TEXT, "--text", "--generate", 40, "--json"))["bytes"]
+        must(len(made) == 40 and made[0] == samples[-1]["top"][0]["class"], f"{made}")
+        must("plain text needs --text" in predict(model, TEXT, fails=True), "no hint")
+
+
+def test_data_that_do_not_fit_are_refused_in_one_line():
+    digits = DATA / "digits"
+    with tempfile.TemporaryDirectory() as directory:
+        model = pathlib.Path(directory) / "model.safetensors"
+        narrow = pathlib.Path(directory) / "job.json"
+        linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
+        narrow.write_text(json.dumps({
+            "model": {"description": {"name": "narrow", "units": [{"name": "a", "ops": linear}]}},
+            "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 2}))
+        subprocess.run([str(BIN / "paceline-agent"), "train", str(narrow), "--output", str(model), "--dataset",
+                        f"digits={','.join(map(str, data_files('digits', 'train')))}"], check=True, capture_output=True,
+                       timeout=60)
+        colour = pathlib.Path(directory) / "colour.bin"
+        colour.write_bytes(bytes([3]) + bytes(3072))
+        many = pathlib.Path(directory) / "labels"
+        many.write_bytes(bytes([0, 0, 8, 1, 0, 0, 1, 104]) + bytes([11]) * 360)
+        for data, words in ((colour, "32 x 32 x 3 uint8, the model 'narrow' takes 8 x 8 x 1 uint8"),
+                            (f"{IMAGES},{many}", "has labels up to 11, the model 'narrow' knows those up to 9"),
+                            (LABELS, "labels alone"), (digits, "is not a regular file")):
+            error = predict(model, data, fails=True)
+            must(words in error and error.count("\n") == 1, error)
+
+
+if __name__ == "__main__":
+    run(globals())

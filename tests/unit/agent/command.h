@@ -1,0 +1,25 @@
+/* command.h: for tests of the commands that work without a coordinator: their arguments, and a job with its data in a
+ * directory. Tests only; one thread. */
+#ifndef TESTS_UNIT_AGENT_COMMAND_H
+#define TESTS_UNIT_AGENT_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef int (*command_fn)(int argc, char **argv, bool *misused, struct err *err);
+
+/* "@" in a word stands for a path in the directory: "@x", "--option=@x", "--dataset=name=@x". The words end with NULL.
+ */
+int command_run(command_fn command, const char *directory, const char *const *words, bool *misused, struct err *err);
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+void command_write_text(const char *directory, const char *name, const char *text);
+/* Samples of the tiny model (tiny.h). */
+void command_write_data(const char *directory, const char *name, size_t samples, uint32_t seed);
+/* job.json: the tiny model on the data sets "a" and "b". */
+void command_write_job(const char *directory);
+
+#endif

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Turn a state_dict of PyTorch into the file of a trained model.
+
+    tools/from_torch.py STATE DESCRIPTION OUTPUT.safetensors [--input H,W,C] [--dtype uint8|float32] [--classes N]
+        [--by-order] [--skip PREFIX]... [--micro-batch N]
+
+STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file. DESCRIPTION is a file or a
+model of the zoo (lenet5). --input and --dtype say what the samples are where the description leaves that to the data
+set (uint8); the number of classes follows from the last layer, or from --classes.
+
+Tensors are found by their names (docs/models.md). --by-order takes them in their order instead, whatever they are
+called, where each place has a tensor of the same kind (weight, bias, running_mean, running_var) and shape: so it takes
+torchvision's resnet50, googlenet and mobilenet_v2 and the usual resnet18 and VGG for small images. It lists which tensor
+became which: two of the same shape that stand in another order than the description's cannot be told apart.
+
+num_batches_tracked is not needed, and a "module." in front of all names, as DataParallel leaves it, is taken off. --skip
+passes over tensors whose names begin so (aux classifiers). Other numbers than float32 are converted. Differences are
+listed, and nothing is written then. The result says which model it is: `paceline-agent predict` takes it as it is.
+Exit status: 0, 1 when it does not work, 2 for wrong usage.
+"""
+import argparse
+import os
+import sys
+
+import description
+
+try:
+    import torch
+    from paceline_torch import Model, read_safetensors, write_safetensors
+except ImportError:
+    torch = None
+
+LINES_MAX = 20
+NESTED = ("state_dict", "model_state_dict", "model", "net")
+MICRO_BATCH = 32
+
+
+def read_pickle(path):
+    """What torch.save wrote, as long as it is made of tensors: nothing of a file is run."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # pylint: disable=broad-except # whatever its reader meets in a file that is none
+        raise ValueError(f"{path}: neither a safetensors file nor a state_dict of tensors alone; save model.state_dict(), "
+                         "not the model") from error
+    for key in NESTED:
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
+            break
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise ValueError(f"{path}: not a state_dict: not only tensors by their names")
+    return state
+
+
+def read_state(path, skip):
+    """{name: tensor} in the file's order, without what a state does not need."""
+    with open(path, "rb") as file:
+        prefix = file.read(9)
+    state = read_safetensors(path) if prefix[8:] == b"{" else read_pickle(path)
+    if state and all(name.startswith("module.") for name in state):
+        state = {name[len("module."):]: tensor for name, tensor in state.items()}
+    state = {name: tensor for name, tensor in state.items()
+             if not name.endswith("num_batches_tracked") and not name.startswith(tuple(skip))}
+    for name, tensor in state.items():
+        if not tensor.is_floating_point():
+            raise ValueError(f"tensor '{name}' holds {str(tensor.dtype).replace('torch.', '')}, not floating point")
+    return {name: tensor.to(torch.float32) for name, tensor in state.items()}
+
+
+def count_classes(closed_but_classes, state, by_order):
+    """How many rows the layer has that the description calls "classes"; None where that cannot be told."""
+    names = description.open_classes(closed_but_classes)
+    if not names:
+        return None
+    if by_order:
+        matrices = [tensor for tensor in state.values() if tensor.dim() == 2]
+        return matrices[-1].shape[0] if matrices else None
+    weight = state.get(names[-1] + ".weight")
+    return weight.shape[0] if weight is not None and weight.dim() == 2 else None
+
+
+def shape_text(tensor):
+    return " x ".join(str(size) for size in tensor.shape) or "a single number"
+
+
+def refuse(path, problems):
+    listed = "\n".join("  " + problem for problem in problems[:LINES_MAX])
+    more = f"\n  and {len(problems) - LINES_MAX} more" if len(problems) > LINES_MAX else ""
+    raise ValueError(f"{path} does not fit the description:\n{listed}{more}")
+
+
+def match_names(path, state, wanted):
+    problems = [f"missing: {name} ({shape_text(tensor)})" for name, tensor in wanted.items() if name not in state]
+    problems += [f"not of the model: {name} ({shape_text(tensor)})" for name, tensor in state.items()
+                 if name not in wanted]
+    problems += [f"{name} is {shape_text(state[name])}, the model's is {shape_text(tensor)}"
+                 for name, tensor in wanted.items() if name in state and state[name].shape != tensor.shape]
+    if problems:
+        refuse(path, problems)
+    return {name: state[name] for name in wanted}
+
+
+def match_order(path, state, wanted):
+    def kind(name):
+        return name.rsplit(".", 1)[-1]
+
+    problems = []
+    if len(state) != len(wanted):
+        problems.append(f"{len(state)} tensors, the model has {len(wanted)}")
+    for place, ((theirs, tensor), (ours, model)) in enumerate(zip(state.items(), wanted.items())):
+        if kind(theirs) != kind(ours) or tensor.shape != model.shape:
+            problems.append(f"place {place}: {theirs} ({shape_text(tensor)}), the model's is {ours} ({shape_text(model)})")
+    if problems:
+        refuse(path, problems)
+    for theirs, ours in zip(state, wanted):
+        print(f"{ours} = {theirs}")
+    return dict(zip(wanted, state.values()))
+
+
+def convert(arguments):
+    stated = description.read(arguments.description)
+    state = read_state(arguments.state, arguments.skip)
+    classes = arguments.classes or count_classes(stated, state, arguments.by_order)
+    closed = description.close(stated, arguments.input, arguments.dtype, classes)
+    model = Model(closed)
+    wanted = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}
+    match = match_order if arguments.by_order else match_names
+    tensors = match(arguments.state, state, wanted)
+    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        refuse(arguments.state, [f"{name} has numbers that are not finite" for name in broken])
+    note = {"model": closed, "evaluation": {"micro_batch": arguments.micro_batch}}
+    temporary = arguments.output + ".new"
+    write_safetensors(temporary, tensors, note)
+    os.replace(temporary, arguments.output)
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    print(f"{arguments.output}: {len(tensors)} tensors, {numbers} numbers, {closed['name']} for "
+          f"{' x '.join(map(str, closed['input']['shape']))} {closed['input']['dtype']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("state", help="state_dict: a file of torch.save, or a safetensors file")
+    parser.add_argument("description", help="model description: a JSON file, or a model of the zoo such as lenet5")
+    parser.add_argument("output", help="safetensors file to write")
+    parser.add_argument("--input", metavar="H,W,C", type=description.input_shape,
+                        help="shape of a sample, where the description leaves it open")
+    parser.add_argument("--dtype", choices=description.DTYPES,
+                        help="of a stored sample, where the description leaves it open; default: uint8")
+    parser.add_argument("--classes", metavar="N", type=description.count,
+                        help="number of classes; default: as many as the last layer tells")
+    parser.add_argument("--by-order", action="store_true", help="take tensors in their order, whatever their names")
+    parser.add_argument("--skip", metavar="PREFIX", action="append", default=[],
+                        help="pass over tensors whose names begin so; repeatable")
+    parser.add_argument("--micro-batch", metavar="N", type=description.count, default=MICRO_BATCH,
+                        help=f"samples that predict computes at a time; default: {MICRO_BATCH}")
+    arguments = parser.parse_args()
+    if torch is None:
+        print("from_torch: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
+              file=sys.stderr)
+        return 1
+    try:
+        convert(arguments)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RuntimeError) as error:
+        print(f"from_torch: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
