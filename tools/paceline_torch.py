@@ -8,84 +8,25 @@ The module is built from a model description and has the tensor names and layout
 as PyTorch does, [N, C, H, W], already multiplied by the description's input scale, and gives class scores [N, classes];
 of a sequence [N, classes, T], as cross_entropy takes them.
 """
-import json
-import struct
-
+import tensor_file
 import torch
 from torch import nn
 from torch.nn import functional
 
-NOTE_KEY = "paceline"
-HEADER_BYTES_MAX = 8 << 20
-DTYPES = {"U8": torch.uint8, "I32": torch.int32, "I64": torch.int64, "F32": torch.float32, "F64": torch.float64}
-
 
 def read_safetensors(path):
     """The tensors of a safetensors file: {name: tensor}. ValueError when it is none."""
-    with open(path, "rb") as file:
-        data = file.read()
-    try:
-        (length,) = struct.unpack_from("<Q", data)
-        header = json.loads(data[8 : 8 + length])
-        return _tensors(header, data[8 + length :])
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not a safetensors file") from error
+    return {name: torch.from_numpy(array.copy()) for name, array in tensor_file.read(path)[0].items()}
 
 
 def read_note(path):
     """What the file of a trained model says of itself, {"model": description, "evaluation": {...}}, or None."""
-    with open(path, "rb") as file:
-        prefix = file.read(8)
-        length = int.from_bytes(prefix, "little")
-        if len(prefix) < 8 or length > HEADER_BYTES_MAX:
-            raise ValueError(f"{path}: not a safetensors file")
-        try:
-            note = json.loads(file.read(length)).get("__metadata__", {}).get(NOTE_KEY)
-            return None if note is None else json.loads(note)
-        except (ValueError, AttributeError, TypeError) as error:
-            raise ValueError(f"{path}: not a safetensors file") from error
-
-
-def _tensors(header, data):
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        dtype = DTYPES[entry["dtype"]]
-        if begin == end:
-            tensors[name] = torch.empty(entry["shape"], dtype=dtype)
-        else:
-            body = bytearray(data[begin:end])
-            tensors[name] = torch.frombuffer(body, dtype=dtype).reshape(entry["shape"])
-    return tensors
+    return tensor_file.read(path)[1]
 
 
 def write_safetensors(path, tensors, note=None):
-    """Write {name: tensor} in the given order; the data starts at a multiple of 64 bytes. note: what the file of a
-    trained model says of itself."""
-    names = {dtype: name for name, dtype in DTYPES.items()}
-    header = {}
-    if note is not None:
-        header["__metadata__"] = {NOTE_KEY: json.dumps(note, separators=(",", ":"))}
-    bodies = []
-    offset = 0
-    for name, tensor in tensors.items():
-        body = tensor.contiguous().numpy().tobytes()
-        header[name] = {
-            "dtype": names[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + len(body)],
-        }
-        offset += len(body)
-        bodies.append(body)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % 64)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)))
-        file.write(text)
-        for body in bodies:
-            file.write(body)
+    """Write {name: tensor} in the given order. note: what the file of a trained model says of itself."""
+    tensor_file.write(path, {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}, note)
 
 
 def at_positions(function, x):

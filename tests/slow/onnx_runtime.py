@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+"""onnx_runtime.py WRITE_EXPORT AGENT DIRECTORY: models that tools/export_onnx.py writes come to the probabilities of
+`paceline-agent predict` in another runtime, ONNX Runtime for Node.
+
+The runtime is installed below DIRECTORY by npm from the committed lock file, without running any script of a package
+(some 120 MB to download, 300 MB on disk), and kept there. Exit status 77 (skipped) where that is not possible.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "support")]
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+try:
+    import numpy as np
+    import onnx  # noqa: F401  pylint: disable=unused-import
+except ImportError:
+    skip("no ONNX (apt-get install python3-onnx)")
+
+import tensor_file
+
+WRITE_EXPORT, AGENT, DIRECTORY = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+PACKAGE = ROOT / "tests" / "slow" / "onnx"
+INSTALL_SECONDS = 600
+SAMPLES = 3
+SEED = 7
+LOGITS = 2  # their standard deviation
+
+# How far a probability may be from predict's, as a share of it. Small nets: single precision, summed in another order.
+# The deep ones add rounding up over their layers, and Winograd's convolutions differ in the fifth digit.
+SMALL, LARGE = 1e-5, 2e-4
+
+# Samples on which the models are quick, and how far off they may be.
+ZOO = {
+    "mlp": ([28, 28, 1], SMALL),
+    "lenet5": ([28, 28, 1], SMALL),
+    "resnet8": ([32, 32, 3], SMALL),
+    "dscnn-kws": ([49, 10, 1], SMALL),
+    "gpt-mini": ([64, 1, 1], SMALL),
+    "alexnet-cifar": ([32, 32, 3], LARGE),
+    "vgg11-bn": ([32, 32, 3], LARGE),
+    "vgg16-bn": ([32, 32, 3], LARGE),
+    "resnet18": ([32, 32, 3], LARGE),
+    "resnet50": ([64, 64, 3], LARGE),
+    "googlenet": ([96, 96, 3], LARGE),
+    "mobilenetv2": ([32, 32, 3], LARGE),
+    "mobilenetv2-224": ([64, 64, 3], LARGE),
+}
+
+# What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a shortcut behind a
+# sequence, attention that looks ahead, branches of vectors.
+OTHERS = {
+    "odd": {"name": "odd", "input": {"shape": [11, 8, 4], "dtype": "float32", "scale": 0.5}, "units": [
+        {"name": "a", "ops": [{"type": "conv2d", "filters": 8, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 0],
+                               "groups": 2}, {"type": "silu"}, {"type": "avg_pool", "kernel": 3, "stride": 2, "padding": 1,
+                                                                "ceil_mode": True}]},
+        {"name": "b", "branches": [[{"type": "max_pool", "kernel": 3, "stride": 2, "padding": 1, "ceil_mode": True}],
+                                   [{"type": "avg_pool", "kernel": [2, 3], "stride": 2, "padding": 1, "ceil_mode": True},
+                                    {"type": "relu6"}]],
+         "then": [{"type": "gelu"}]},
+        {"name": "c", "ops": [{"type": "flatten"}, {"type": "dropout", "rate": 0.3}, {"type": "linear", "units": 9}]},
+        {"name": "d", "branches": [[], [{"type": "linear", "units": 5, "bias": False}]]},
+        {"name": "e", "ops": [{"type": "linear", "units": 7}]}]},
+    "ahead": {"name": "ahead", "input": {"shape": [9, 1, 1], "dtype": "uint8", "scale": 1}, "units": [
+        {"name": "a", "ops": [{"type": "embedding", "rows": 256, "units": 12}, {"type": "positions"}]},
+        {"name": "b", "residual": {"body": [{"type": "linear", "units": 36}, {"type": "attention", "heads": 3,
+                                                                             "causal": False}],
+                                   "shortcut": [{"type": "layer_norm", "epsilon": 0.001}]}},
+        {"name": "c", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": 6}]}]},
+}
+
+
+def install():
+    """The directory with the runtime."""
+    target = DIRECTORY / "onnx"
+    files = ("package.json", "package-lock.json")
+    wanted = hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in files)).hexdigest()
+    stamp = target / "installed"
+    if not stamp.exists() or stamp.read_text(encoding="ascii") != wanted:
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for name in files:
+            shutil.copy(PACKAGE / name, target)
+        try:
+            done = subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target,
+                                  timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False)
+        except subprocess.TimeoutExpired:
+            skip(f"npm did not install onnxruntime-node within {INSTALL_SECONDS} s")
+        if done.returncode:
+            lines = done.stderr.strip().splitlines()
+            skip(f"npm cannot install onnxruntime-node: {lines[0] if lines else done.returncode}")
+        stamp.write_text(wanted, encoding="ascii")
+    shutil.copy(PACKAGE / "run.mjs", target)
+    return target
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{command}: {done.returncode}: {done.stdout[-1000:]} {done.stderr[-1000:]}")
+    return done.stdout
+
+
+def settle(arrays, random):
+    """The tensors as training leaves them: no two numbers alike."""
+    settled = {}
+    for name, array in arrays.items():
+        if name.endswith("running_var"):
+            array = random.uniform(0.5, 1.5, array.shape)
+        elif array.ndim == 1:
+            array = array + random.uniform(-0.1, 0.1, array.shape)
+        settled[name] = array.astype(np.float32)
+    return settled
+
+
+def scale_head(arrays, factor):
+    """The last layer's tensors times a factor: the logits are."""
+    last = [name for name, array in arrays.items() if array.ndim == 2][-1].rsplit(".", 1)[0]
+    for name in arrays:
+        if name.rsplit(".", 1)[0] == last:
+            arrays[name] = arrays[name] * np.float32(factor)
+
+
+def tensors_of(description, random):
+    """Random tensors of a small model, whose shapes come from the agent's own complaints."""
+    arrays = {}
+    with tempfile.TemporaryDirectory() as directory:
+        path, data = pathlib.Path(directory) / "model", samples_of(description, random, directory)
+        while True:
+            tensor_file.write(path, arrays, {"model": description})
+            done = subprocess.run([AGENT, "predict", path, *data], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return arrays
+            if "is missing" not in done.stderr:
+                sys.exit(f"{description['name']}: {done.stderr}")
+            name, shape = done.stderr.split("tensor '")[1].split(" F32) is missing")[0].split("' (")
+            shape = [int(size) for size in shape.split(" x ")]
+            arrays[name] = random.uniform(-0.5, 0.5, shape).astype(np.float32)
+
+
+def samples_of(description, random, directory):
+    """Random samples; the words that name them to predict. They lie as raw bytes in the file `raw`, too."""
+    shape = description["input"]["shape"]
+    path = pathlib.Path(directory)
+    if description["input"]["dtype"] == "float32":
+        samples = random.uniform(-1, 1, (SAMPLES, *shape)).astype(np.float32)
+    else:
+        samples = random.integers(0, 256, (SAMPLES, *shape), dtype=np.uint8)
+    (path / "raw").write_bytes(samples.tobytes())
+    if text_model(description):
+        (path / "data").write_bytes(samples.tobytes() + b"x")
+        return [path / "data", "--text"]
+    np.save(path / "data.npy", samples)
+    return [path / "data.npy"]
+
+
+def text_model(description):
+    """A score for each position of a text."""
+    return description["name"] == "gpt-mini"
+
+
+class Runtime:
+    def __init__(self, directory):
+        self.process = subprocess.Popen(["node", "run.mjs"], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+
+    def run(self, description, model, directory):
+        """(logits, probabilities) [samples][classes]; of a sequence, behind its last position."""
+        stated = description["input"]
+        work = {"model": f"{directory}/model.onnx", "input": f"{directory}/raw", "type": stated["dtype"],
+                "dims": [SAMPLES, *stated["shape"]], "output": f"{directory}/out"}
+        self.process.stdin.write(json.dumps(work) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"{model}: the runtime failed")
+        dims = json.loads(answer)["dims"]
+        logits, shares = np.fromfile(f"{directory}/out", np.float32).reshape(2, *dims).astype(np.float64)
+        own = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        own /= own.sum(axis=-1, keepdims=True)
+        if not np.allclose(own, shares, rtol=1e-4, atol=1e-30):
+            sys.exit(f"{model}: logits and probabilities do not belong together")
+        return (logits, shares) if shares.ndim == 2 else (logits[:, -1], shares[:, -1])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+def export(path, arrays, note):
+    tensor_file.write(path, arrays, note)
+    run(sys.executable, "-B", ROOT / "tools" / "export_onnx.py", path, path.parent / "model.onnx")
+
+
+def check(runtime, model, arrays, note, limit, random):
+    description = note["model"]
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "model.safetensors"
+        data = samples_of(description, random, directory)
+        arrays = settle(arrays, random)
+        export(path, arrays, note)
+        # Random weights make logits of any size, which no trained model has.
+        scale_head(arrays, LOGITS / runtime.run(description, model, directory)[0].std())
+        export(path, arrays, note)
+        lines = [json.loads(line) for line in run(AGENT, "predict", path, *data, "--json", "--top", 100).splitlines()]
+        found = runtime.run(description, model, directory)[1]
+        worst = 0
+        for sample, line in enumerate(line for line in lines if "top" in line):
+            for item in line["top"]:
+                share = item["probability"]
+                worst = max(worst, abs(found[sample, item["class"]] - share) / share)
+        if not worst <= limit:
+            sys.exit(f"{model}: {worst:.1e} of a probability away from predict, {limit:.0e} are allowed")
+        print(f"{model}: {worst:.1e} of a probability away from predict (limit {limit:.0e})", flush=True)
+
+
+def main():
+    for tool in ("node", "npm"):
+        if not shutil.which(tool):
+            skip(f"no {tool} (apt-get install nodejs npm)")
+    runtime = Runtime(install())
+    random = np.random.default_rng(SEED)
+    with tempfile.TemporaryDirectory() as directory:
+        for model, (shape, limit) in ZOO.items():
+            path = f"{directory}/{model}"
+            run(WRITE_EXPORT, model, *shape, SEED, path)
+            check(runtime, model, *tensor_file.read(path), limit, random)
+    for model, description in OTHERS.items():
+        check(runtime, model, tensors_of(description, random), {"model": description}, SMALL, random)
+    runtime.close()
+    print(f"{len(ZOO) + len(OTHERS)} models")
+
+
+if __name__ == "__main__":
+    main()
