@@ -24,7 +24,6 @@
 #include "schema/wire.h"
 
 #define DATASET_FILES_MAX 2
-#define ARCHIVE_ENTRIES_MAX 4096
 #define PROGRESS_SECONDS 1.0
 
 struct options {
@@ -169,7 +168,7 @@ static int convert(const char *paths, int64_t text_bytes, struct data **out, str
         }
         count++;
     }
-    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX};
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX};
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
     if (rc == 0 && text_bytes > 0 && count > 1) {

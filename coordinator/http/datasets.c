@@ -12,7 +12,6 @@
 #include "coordinator/spool.h"
 #include "libtrain/formats/dataset.h"
 
-#define ARCHIVE_ENTRIES_MAX 1000
 #define UPLOADS_MAX 64 /* data sets on their way at once: each holds two buffers and a file */
 
 /* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
@@ -67,7 +66,7 @@ static void convert_run(struct work_job *job)
     struct dataset_upload *upload = (struct dataset_upload *)job;
     struct coordinator *coordinator = upload->coordinator;
     struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
-                                    .entries = ARCHIVE_ENTRIES_MAX};
+                                    .entries = DATASET_ENTRIES_MAX};
     int fd = spool_fd(upload->spool);
     upload->code = blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
     if (upload->code) {

@@ -257,17 +257,7 @@ static int send_images(struct conversion *conversion, const struct part *part, s
 
 static int send_all(struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
-    char header[FORM_HEADER_MAX];
-    size_t header_size = 0;
-    int rc = form_write(info, header, &header_size, err);
-    if (rc) {
-        return rc;
-    }
-    if (info->total_bytes > conversion->limits->total_bytes) {
-        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
-                       info->total_bytes, conversion->limits->total_bytes);
-    }
-    rc = conversion->sink(conversion->sink_arg, header, header_size, err);
+    int rc = form_send_header(info, conversion->limits, conversion->sink, conversion->sink_arg, err);
     for (size_t i = 0; i < conversion->image_part_count && rc == 0; i++) {
         rc = send_images(conversion, conversion->image_part[i], err);
     }

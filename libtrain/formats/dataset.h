@@ -18,7 +18,14 @@
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
 #define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
 #define DATASET_CLASSES_MAX 65536
-#define DATASET_POSITIONS_MAX 32767 /* labels of a sample */
+#define DATASET_POSITIONS_MAX 32767   /* labels of a sample */
+#define DATASET_ENTRIES_MAX (1 << 20) /* files in an archive, for programs that need no other limit */
+
+/* Where the class of a file in an archive of one file per sample stands. */
+enum dataset_label {
+    DATASET_LABEL_DIRECTORY, /* the directory that it lies in: yes/0001.wav */
+    DATASET_LABEL_PREFIX,    /* its name, up to the first '_': 7_jackson_32.wav */
+};
 
 struct dataset_info {
     uint64_t count;         /* samples */

@@ -119,23 +119,14 @@ int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits
     text->sink = sink;
     text->sink_arg = arg;
     uint64_t bytes = 0;
-    char header[FORM_HEADER_MAX];
-    size_t header_size = 0;
     struct dataset_info info;
     int rc = count_bytes(text, &bytes, err);
     rc = rc ? rc : describe(bytes, positions, &info, err);
-    rc = rc ? rc : form_write(&info, header, &header_size, err);
-    if (rc) {
-        return rc;
+    rc = rc ? rc : form_send_header(&info, limits, sink, arg, err);
+    rc = rc ? rc : send(text, 0, info.inputs_bytes, false, err);
+    rc = rc ? rc : send(text, 1, info.inputs_bytes, true, err);
+    if (rc == 0) {
+        *out = info;
     }
-    if (info.total_bytes > limits->total_bytes) {
-        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
-                       info.total_bytes, limits->total_bytes);
-    }
-    if ((rc = sink(arg, header, header_size, err)) || (rc = send(text, 0, info.inputs_bytes, false, err)) ||
-        (rc = send(text, 1, info.inputs_bytes, true, err))) {
-        return rc;
-    }
-    *out = info;
-    return 0;
+    return rc;
 }
