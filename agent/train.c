@@ -30,8 +30,8 @@ struct options {
     struct conf_list dataset;
     char output[4096];
     char metrics[4096];
+    char reading[512];
     int64_t threads;
-    int64_t text;
 };
 
 static const struct conf_option option_table[] = {
@@ -59,15 +59,13 @@ static const struct conf_option option_table[] = {
      .max = 256,
      .value_name = "N",
      .help = "Compute threads. Default: 1. The result does not depend on it."},
-    {.name = "text",
-     .type = CONF_INT,
-     .offset = offsetof(struct options, text),
-     .min = 1,
-     .max = DATASET_POSITIONS_MAX,
-     .value_name = "T",
-     .help =
-         "The data sets are plain text, cut into samples of T bytes; the label of a byte is the next one. Default: no "
-         "text."},
+    {.name = "as",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, reading),
+     .size = sizeof(((struct options *)0)->reading),
+     .value_name = "NAME=VALUE[,...]",
+     .help = "How the data sets are read, by the parameters that an upload takes: text=64. Default: recognised by "
+             "content."},
 };
 
 static const struct conf_program program = {
@@ -145,8 +143,8 @@ static int open_temporary(int *out, struct err *err)
     return 0;
 }
 
-/* text: bytes of a sample of plain text, or 0. */
-static int convert(const char *paths, int64_t text_bytes, struct data **out, struct dataset_info *info, struct err *err)
+static int convert(const char *paths, const struct reading *reading, struct data **out, struct dataset_info *info,
+                   struct err *err)
 {
     char text[4096];
     int fd[DATASET_FILES_MAX] = {-1, -1};
@@ -171,13 +169,7 @@ static int convert(const char *paths, int64_t text_bytes, struct data **out, str
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX};
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
-    if (rc == 0 && text_bytes > 0 && count > 1) {
-        rc = err_set(err, ERR_INVALID, "a text is one file");
-    } else if (rc == 0 && text_bytes > 0) {
-        rc = dataset_convert_text(fd[0], (uint32_t)text_bytes, &limits, write_piece, &temporary, info, err);
-    } else if (rc == 0) {
-        rc = dataset_convert(fd, count, &limits, write_piece, &temporary, info, err);
-    }
+    rc = rc ? rc : dataset_convert(fd, count, reading, &limits, write_piece, &temporary, info, err);
     rc = rc ? rc : data_open_file(result, out, err);
     for (size_t i = 0; i < DATASET_FILES_MAX; i++) {
         file_close(&fd[i]);
@@ -189,11 +181,15 @@ static int open_dataset(const struct options *options, const char *name, struct 
                         struct err *err)
 {
     const struct conf_list *list = &options->dataset;
+    struct reading reading = reading_default;
+    if (options->reading[0] != '\0' && reading_parse(options->reading, &reading, err)) {
+        return err_wrap(err, "--as");
+    }
     const size_t length = strlen(name);
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->item[i];
         if (strncmp(item, name, length) == 0 && item[length] == '=') {
-            int rc = convert(item + length + 1, options->text, out, info, err);
+            int rc = convert(item + length + 1, &reading, out, info, err);
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }

@@ -271,10 +271,9 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
     return rc;
 }
 
-int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
-                    void *arg, struct dataset_info *out, struct err *err)
+static int convert_recognised(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
+                              void *arg, struct dataset_info *out, struct err *err)
 {
-    ASSERT(fd_count >= 1);
     struct conversion *conversion AUTO(conversion_free) = calloc(1, sizeof(*conversion));
     if (!conversion) {
         return err_set(err, ERR_MEMORY, "no memory to read a data set");
@@ -295,4 +294,20 @@ int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits 
     }
     *out = info;
     return 0;
+}
+
+int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading, const struct dataset_limits *limits,
+                    dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+{
+    static int (*const convert[READING_KINDS])(
+        int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+        struct dataset_info *out, struct err *err) = {[READING_TEXT] = text_convert};
+    ASSERT(fd_count >= 1);
+    if (reading->kind == READING_RECOGNISED) {
+        return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
+    }
+    if (fd_count > 1) {
+        return err_set(err, ERR_INVALID, "two files; a data set whose reading is said is one");
+    }
+    return convert[reading->kind](fd[0], reading, limits, sink, arg, out, err);
 }

@@ -143,7 +143,7 @@ def test_a_transformer_on_text_over_three_agents_gives_the_weights_of_one_proces
     job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
            "micro_batches": 4, "epochs": 100000, "steps": 40, "evaluate": {"every_epochs": 1},
            "learning_rate": {"type": "constant", "value": 0.02}}
-    expected, output = train(job, {"text": [text]}, 2, ["--text", "32"])
+    expected, output = train(job, {"text": [text]}, 2, ["--as", "text=32"])
     with Fleet() as fleet:
         fleet.start_coordinator("--heartbeat-ms", 100)
         fleet.request("PUT", "/v1/datasets/text?text=32", text.read_bytes(), {"Content-Type": "application/octet-stream"},

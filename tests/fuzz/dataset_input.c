@@ -52,7 +52,7 @@ static void convert_files(const int *fd, size_t count)
     struct dataset_info info;
     struct err err = {0};
     buf_init(&result, RESULT_BYTES_MAX);
-    int rc = dataset_convert(fd, count, &limits, append, &result, &info, &err);
+    int rc = dataset_convert(fd, count, &reading_default, &limits, append, &result, &info, &err);
     ASSERT(rc == err.code && (rc == 0 || err.text[0] != '\0'));
     if (rc == 0) {
         check_result(&result, &info);

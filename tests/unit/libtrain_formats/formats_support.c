@@ -130,7 +130,7 @@ int convert(const struct bytes *first, const struct bytes *second, struct conver
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     int fd[2] = {memory_file(first), second ? memory_file(second) : -1};
     buf_init(&out->file, 1 << 20);
-    int rc = dataset_convert(fd, second ? 2 : 1, &limits, append, &out->file, &out->info, err);
+    int rc = dataset_convert(fd, second ? 2 : 1, &reading_default, &limits, append, &out->file, &out->info, err);
     file_close(&fd[0]);
     if (second) {
         file_close(&fd[1]);
