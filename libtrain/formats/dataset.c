@@ -11,6 +11,7 @@
 #include "libtrain/formats/source.h"
 
 #define PARTS_MAX 64
+#define FLOATS_AT_ONCE (STREAM_BUFFER_BYTES / sizeof(double)) /* doubles are the largest numbers that are read */
 #define CIFAR_RECORDS_AT_ONCE (STREAM_BUFFER_BYTES / CIFAR_RECORD_BYTES)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "labels are written as they lie in memory");
@@ -31,7 +32,10 @@ struct conversion {
     dataset_sink_fn sink;
     void *sink_arg;
     uint8_t buffer[STREAM_BUFFER_BYTES];
-    uint8_t interleaved[CIFAR_RECORDS_AT_ONCE * CIFAR_IMAGE_BYTES];
+    union {
+        uint8_t cifar[CIFAR_RECORDS_AT_ONCE * CIFAR_IMAGE_BYTES];
+        float floats[FLOATS_AT_ONCE];
+    } converted; /* what the buffer holds, in the form of the result */
 };
 
 static void conversion_free(struct conversion **conversion)
@@ -175,7 +179,7 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
     *info = (struct dataset_info){.h = first->h,
                                   .w = first->w,
                                   .c = first->c,
-                                  .dtype = first->dtype,
+                                  .dtype = part_dtype(first),
                                   .classes = (uint32_t)conversion->labels.largest + 1,
                                   .positions = first->positions ? first->positions : 1};
     for (size_t i = 0; i < conversion->image_part_count; i++) {
@@ -221,6 +225,32 @@ static int send_plain(struct conversion *conversion, struct stream *stream, uint
     return 0;
 }
 
+static int send_floats(struct conversion *conversion, const struct part *part, struct stream *stream, struct err *err)
+{
+    float *floats = conversion->converted.floats;
+    const uint64_t total = part->count * part_image_elements(part);
+    for (uint64_t at = 0; at < total;) {
+        const size_t count = total - at < FLOATS_AT_ONCE ? (size_t)(total - at) : FLOATS_AT_ONCE;
+        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size, "the images end", err);
+        if (rc) {
+            return rc;
+        }
+        const size_t finite = element_floats(part->element, conversion->buffer, count, floats);
+        if (finite < count) {
+            return err_set(err, ERR_INVALID,
+                           "%s: number %" PRIu64 " of sample %" PRIu64 " (both from 0) is %g as a float32; only finite "
+                           "ones can be trained on",
+                           part->name, (at + finite) % part_image_elements(part),
+                           (at + finite) / part_image_elements(part), (double)floats[finite]);
+        }
+        if ((rc = conversion->sink(conversion->sink_arg, floats, count * sizeof(*floats), err))) {
+            return rc;
+        }
+        at += count;
+    }
+    return 0;
+}
+
 static int send_cifar(struct conversion *conversion, struct stream *stream, uint64_t records, struct err *err)
 {
     while (records > 0) {
@@ -231,9 +261,10 @@ static int send_cifar(struct conversion *conversion, struct stream *stream, uint
         }
         for (size_t i = 0; i < count; i++) {
             cifar_interleave(conversion->buffer + i * CIFAR_RECORD_BYTES + 1,
-                             conversion->interleaved + i * CIFAR_IMAGE_BYTES);
+                             conversion->converted.cifar + i * CIFAR_IMAGE_BYTES);
         }
-        if ((rc = conversion->sink(conversion->sink_arg, conversion->interleaved, count * CIFAR_IMAGE_BYTES, err))) {
+        if ((rc =
+                 conversion->sink(conversion->sink_arg, conversion->converted.cifar, count * CIFAR_IMAGE_BYTES, err))) {
             return rc;
         }
         records -= count;
@@ -252,7 +283,10 @@ static int send_images(struct conversion *conversion, const struct part *part, s
     if (part->kind == PART_CIFAR) {
         return send_cifar(conversion, stream, part->count, err);
     }
-    return send_plain(conversion, stream, part->count * part_image_bytes(part), err);
+    if (part->element.kind == ELEMENT_FLOAT) {
+        return send_floats(conversion, part, stream, err);
+    }
+    return send_plain(conversion, stream, part->count * part_image_elements(part), err);
 }
 
 static int send_all(struct conversion *conversion, struct dataset_info *info, struct err *err)

@@ -45,17 +45,18 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
 /* Convert what lies in the files `fd[0..fd_count)` (seekable, read from offset 0; one file: any format; two files:
  * images and labels, in either order) and give the result to `sink` piece by piece, in order. Where `reading` (checked)
  * says nothing, the format is recognised by content, never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1
- * dimension (labels); NPY u1, f4 [N,H,W], [N,H,W,C], [N,F] and i4, i8, u1 [N] labels; CIFAR-10 binary records (1 label
- * + 3072 bytes, planes); safetensors as above; tar (ustar, optionally gzip) of these, several CIFAR files in name
- * order. Archives: regular files only, no links, no "..", limits->entries.
+ * dimension (labels); NPY images u1, f2, f4, f8 of [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in
+ * either order of bytes; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as above; tar (ustar,
+ * optionally gzip) of these, several CIFAR files in name order. Floats become float32 and must be finite then.
+ * Archives: regular files only, no links, no "..", limits->entries.
  *
  * Said, for one file alone:
  * - text: plain text, or what gzip made of it; any file is one. Sample i is the bytes [i T, i T + T) as T x 1 x 1, T =
  *   reading->text, and the label of each byte the one behind it; a rest that fills no sample is dropped. ERR_FORMAT for
  *   fewer than T + 1 bytes.
  *
- * Errors say which file or entry and what: "train-labels: 2999 labels for 3000
- * images". ERR_FORMAT, ERR_LIMIT, ERR_IO, or what sink returned. */
+ * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
+ * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink returned. */
 NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);

@@ -123,7 +123,7 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
     }
     part->kind = PART_WHOLE;
     part->count = info.count;
-    part->dtype = info.dtype;
+    part->element = info.dtype == DTYPE_F32 ? element_f32 : element_u8;
     part->h = info.h;
     part->w = info.w;
     part->c = info.c;
@@ -133,7 +133,7 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
         rc = part_pass_images(part, stream, err);
     }
     if (rc == 0) {
-        rc = part_read_labels(part, stream, sizeof(int32_t), labels, err);
+        rc = part_read_labels(part, stream, element_i32, labels, err);
     }
     if (rc == 0 && !images_first) {
         rc = part_pass_images(part, stream, err);

@@ -42,6 +42,11 @@ static void check_result(const struct buf *result, const struct dataset_info *in
         memcpy(&label, result->data + info->labels_offset + 4 * i, sizeof(label));
         ASSERT(label >= 0 && (uint32_t)label < info->classes);
     }
+    for (uint64_t at = 0; info->dtype == DTYPE_F32 && at < info->inputs_bytes; at += sizeof(float)) {
+        float number;
+        memcpy(&number, result->data + info->inputs_offset + at, sizeof(number));
+        ASSERT(__builtin_isfinite(number));
+    }
     file_close(&fd);
 }
 
