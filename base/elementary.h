@@ -3,6 +3,8 @@
 #ifndef BASE_ELEMENTARY_H
 #define BASE_ELEMENTARY_H
 
+#define ELEMENTARY_LN10 0x1.26bb1bbb55516p+1 /* log(10), rounded */
+
 /* e^x; 0 below -708, infinity above 709; NaN for NaN. Relative error below 1e-15. */
 double elementary_exp(double x);
 /* Natural logarithm of a normal x > 0; NaN for NaN and below zero, -infinity for 0 and denormals, infinity for

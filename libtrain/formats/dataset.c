@@ -335,7 +335,7 @@ int dataset_convert(const int *fd, size_t fd_count, const struct reading *readin
 {
     static int (*const convert[READING_KINDS])(
         int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
-        struct dataset_info *out, struct err *err) = {[READING_TEXT] = text_convert};
+        struct dataset_info *out, struct err *err) = {[READING_TEXT] = text_convert, [READING_SOUND] = sound_convert};
     ASSERT(fd_count >= 1);
     if (reading->kind == READING_RECOGNISED) {
         return convert_recognised(fd, fd_count, limits, sink, arg, out, err);

@@ -51,6 +51,8 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * Archives: regular files only, no links, no "..", limits->entries.
  *
  * Said, for one file alone:
+ * - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel spectrograms (log_mel.h) of
+ *   frames x mels x 1, float32.
  * - text: plain text, or what gzip made of it; any file is one. Sample i is the bytes [i T, i T + T) as T x 1 x 1, T =
  *   reading->text, and the label of each byte the one behind it; a rest that fills no sample is dropped. ERR_FORMAT for
  *   fewer than T + 1 bytes.

@@ -67,6 +67,8 @@ NODISCARD int form_read(struct stream *stream, struct part *part, struct labels 
 /* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading. */
 NODISCARD int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
                            dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+NODISCARD int sound_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
+                            dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
 
 /* One record's planes, R then G then B, to out[32 x 32 x 3]. */
 void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);

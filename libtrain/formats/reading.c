@@ -10,6 +10,7 @@
 #define TEXT_MAX 512
 
 #define FIELD(name) offsetof(struct reading, name)
+#define ONLY(kind) (1u << (kind))
 
 /* A parameter, and which kinds of reading it belongs to: bit k is kind k. */
 struct parameter {
@@ -17,18 +18,36 @@ struct parameter {
     size_t offset; /* of an int64_t */
     int64_t min, max;
     uint32_t kinds;
-    enum reading_kind says; /* what it makes of an upload; READING_RECOGNISED: it only goes with others */
+    enum reading_kind says;   /* what it makes of an upload; READING_RECOGNISED: it only goes with others */
+    const char *const *words; /* [max - min + 1]: the names of its values, NULL for a number */
 };
 
+static const char *const label_words[] = {[DATASET_LABEL_DIRECTORY] = "directory", [DATASET_LABEL_PREFIX] = "prefix"};
+
 static const struct parameter parameters[] = {
-    {"text", FIELD(text), 1, DATASET_POSITIONS_MAX, 1u << READING_TEXT, READING_TEXT},
+    {"text", FIELD(text), 1, DATASET_POSITIONS_MAX, ONLY(READING_TEXT), READING_TEXT, NULL},
+    {"sound", FIELD(sound), 4000, 96000, ONLY(READING_SOUND), READING_SOUND, NULL},
+    {"clip_ms", FIELD(clip_ms), 10, 10000, ONLY(READING_SOUND), READING_RECOGNISED, NULL},
+    {"window_ms", FIELD(window_ms), 1, 200, ONLY(READING_SOUND), READING_RECOGNISED, NULL},
+    {"hop_ms", FIELD(hop_ms), 1, 200, ONLY(READING_SOUND), READING_RECOGNISED, NULL},
+    {"mels", FIELD(mels), 1, 256, ONLY(READING_SOUND), READING_RECOGNISED, NULL},
+    {"floor_db", FIELD(floor_db), 0, 200, ONLY(READING_SOUND), READING_RECOGNISED, NULL},
+    {"label", FIELD(label), DATASET_LABEL_DIRECTORY, DATASET_LABEL_PREFIX, ONLY(READING_SOUND), READING_RECOGNISED,
+     label_words},
 };
 #define PARAMETER_COUNT (sizeof(parameters) / sizeof(parameters[0]))
 
 static const char *const kind_names[READING_KINDS] = {
-    [READING_RECOGNISED] = "data that are recognised", [READING_TEXT] = "a text"};
+    [READING_RECOGNISED] = "data that are recognised", [READING_TEXT] = "a text", [READING_SOUND] = "sounds"};
 
-const struct reading reading_default = {.kind = READING_RECOGNISED};
+/* The clip, window and hop of the key-word models: 49 frames. */
+const struct reading reading_default = {.kind = READING_RECOGNISED,
+                                        .clip_ms = 1000,
+                                        .window_ms = 40,
+                                        .hop_ms = 20,
+                                        .mels = 10,
+                                        .floor_db = 60,
+                                        .label = DATASET_LABEL_DIRECTORY};
 
 static int unknown(const char *name, struct err *err)
 {
@@ -39,6 +58,21 @@ static int unknown(const char *name, struct err *err)
     const char *nearest = parse_nearest(name, names, PARAMETER_COUNT);
     return nearest ? err_set(err, ERR_INVALID, "'%.40s' is unknown; did you mean '%s'?", name, nearest)
                    : err_set(err, ERR_INVALID, "'%.40s' is unknown", name);
+}
+
+static int parse_word(const struct parameter *parameter, const char *value, int64_t *out, struct err *err)
+{
+    char known[128] = "";
+    for (int64_t i = parameter->min; i <= parameter->max; i++) {
+        const char *word = parameter->words[i - parameter->min];
+        const size_t used = strlen(known);
+        if (strcmp(value, word) == 0) {
+            *out = i;
+            return 0;
+        }
+        (void)snprintf(known + used, sizeof(known) - used, "%s'%s'", used > 0 ? ", " : "", word);
+    }
+    return err_set(err, ERR_INVALID, "'%.40s' is none of %s", value, known);
 }
 
 int reading_set(struct reading *reading, const char *name, const char *value, struct err *err)
@@ -55,7 +89,8 @@ int reading_set(struct reading *reading, const char *name, const char *value, st
         return err_set(err, ERR_INVALID, "'%s' is there twice", name);
     }
     int64_t number = 0;
-    int rc = parse_i64(value, parameter->min, parameter->max, &number, err);
+    int rc = parameter->words ? parse_word(parameter, value, &number, err)
+                              : parse_i64(value, parameter->min, parameter->max, &number, err);
     if (rc) {
         return err ? err_wrap(err, "'%s'", name) : rc;
     }

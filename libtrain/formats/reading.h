@@ -14,14 +14,19 @@ enum dataset_label {
     DATASET_LABEL_PREFIX,    /* its name, up to the first '_': 7_jackson_32.wav */
 };
 
-enum reading_kind { READING_RECOGNISED /* by content */, READING_TEXT };
-#define READING_KINDS 2
+enum reading_kind { READING_RECOGNISED /* by content */, READING_TEXT, READING_SOUND };
+#define READING_KINDS 3
 
 /* reading_default, then reading_set for each parameter, then reading_check. */
 struct reading {
     enum reading_kind kind;
     uint32_t given; /* bit i: parameter i of the table was set */
     int64_t text;   /* bytes of a sample */
+    int64_t sound;  /* samples a second of the recordings */
+    int64_t clip_ms, window_ms, hop_ms;
+    int64_t mels;     /* bands */
+    int64_t floor_db; /* energies below 10^(-floor_db / 10) count as that */
+    int64_t label;    /* enum dataset_label */
 };
 
 /* Nothing is said: recognised by content. */

@@ -1,4 +1,4 @@
-"""Data sets that no content gives away, or that are not bytes: float arrays, texts."""
+"""Data sets that no content gives away, or that are not bytes: float arrays, texts, sounds."""
 
 import gzip
 import io
@@ -63,3 +63,50 @@ def test_float_arrays_become_float32_whatever_their_size_and_order():
         api.problem("PUT", "/v1/datasets/x", bad, BINARY, code="invalid_dataset", words=("x: number 1 of sample 1",))
         floats = tar_of_bytes({"x": npy("<f4", "(2, 3)", bytes(24)), "y": npy("<f4", "(2,)", bytes(8))})
         api.problem("PUT", "/v1/datasets/x", floats, BINARY, code="invalid_dataset", words=("integer type",))
+
+
+def wav(samples, rate=8000):
+    data = struct.pack(f"<{len(samples)}h", *samples)
+    form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
+    content = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(content)) + content
+
+
+def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
+    square, saw = [9000 if at % 80 < 40 else -9000 for at in range(4000)], [at % 50 * 300 for at in range(9000)]
+    folders = tar_of_bytes({"set/yes/a.wav": wav(square), "set/no/a.wav": wav(saw), "set/yes/b.wav": wav(square[:1])})
+    with Api(data=False) as api:
+        first = api.request("PUT", "/v1/datasets/words?sound=8000", folders, BINARY, expect=201).json
+        must((first["samples"], first["height"], first["width"], first["channels"]) == (3, 49, 10, 1), f"{first}")
+        must((first["classes"], first["dtype"]) == (2, "F32") and "positions" not in first, f"{first}")
+        packed = api.request("PUT", "/v1/datasets/packed?sound=8000", gzip.compress(folders), BINARY, expect=201).json
+        must(packed["sha256"] == first["sha256"], "gzip changed the sounds")
+        view = api.get("/v1/models/dscnn-kws?dataset=words")
+        must(view["classes"] == 2 and not view.get("assumed"), f"{view}")
+        names = tar_of_bytes({"1_a.wav": wav(square), "0_b.wav": wav(saw), "2_b.wav": wav(saw)})
+        shape = "sound=8000&label=prefix&clip_ms=500&window_ms=32&hop_ms=12&mels=20&floor_db=80"
+        second = api.request("PUT", f"/v1/datasets/names?{shape}", names, BINARY, expect=201).json
+        must((second["height"], second["width"], second["classes"]) == (40, 20, 3), f"{second}")
+        labels = struct.pack("<3i", 1, 0, 2)
+        must(api.request("GET", "/v1/datasets/names/content", expect=200).body.endswith(labels), "other labels")
+
+
+def test_bad_sounds_and_parameters_are_refused():
+    square = [9000 if at % 80 < 40 else -9000 for at in range(400)]
+    good = tar_of_bytes({"yes/a.wav": wav(square)})
+    faults = {"sound=1": ("sound", "4000"), "sound=96001": ("sound",), "sound=8000&sound=8000": ("sound", "twice"),
+              "sound=8000&text=64": ("text",), "mels=40": ("mels",), "label=prefix": ("label",),
+              "sound=8000&label=folder": ("label", "directory"), "sound=8000&mells=4": ("mels",),
+              "sound=8000&clip_ms=100000": ("clip_ms",), "sound=8000&hop_ms=0": ("hop_ms",),
+              "sound=8000&window_ms=0": ("window_ms",), "sound=8000&mels=257": ("mels",), "sound=8000&floor_db=-1": ("floor_db",)}
+    refused = {"sound=16000": (good, ("yes/a.wav", "8000")), "sound=8000&clip_ms=30": (good, ("clips of 240",)),
+               "sound=8000&mels=256": (good, ("fewer bands",)), "sound=8000&label=prefix": (good, ("yes/a.wav",)),
+               "sound=8000": (tar_of_bytes({"yes/a.wav": wav(square)[:-10]}), ("yes/a.wav", "RIFF")),
+               "sound=4000": (tar_of_bytes({"a.wav": wav(square)}), ("a.wav", "directory"))}
+    with Api(data=False) as api:
+        for query, words in faults.items():
+            api.problem("PUT", f"/v1/datasets/x?{query}", good, BINARY, code="invalid_parameter", words=words)
+        for query, (content, words) in refused.items():
+            api.problem("PUT", f"/v1/datasets/x?{query}", content, BINARY, code="invalid_dataset", words=words)
+        api.problem("PUT", "/v1/datasets/x", good, BINARY, code="invalid_dataset", words=("yes/a.wav",))
+        must(api.get("/v1/datasets")["items"] == [], "something was kept")

@@ -1,8 +1,11 @@
 """Data sets that are no byte images: uploaded, they train on three agents to the weights that one process makes of the same file."""
 
 import gzip
+import io
+import math
 import pathlib
 import struct
+import tarfile
 import tempfile
 
 from paceline import Fleet, data_files, must, on_devices, tar_of, train
@@ -61,6 +64,37 @@ def test_float_arrays_with_labels_train_over_three_agents():
     job = {"name": "floats", "model": {"description": {"name": "features", "input": {"dtype": "float32"}, "units": units}},
            "dataset": {"train": "floats-train", "test": "floats-test"}, "epochs": 3}
     accuracy = check_form("float arrays", contents, None, job, [1437, 8, 8, 1, "F32", 10])
+    must(accuracy > 0.8, f"accuracy {accuracy}")
+
+
+def words(part, count):
+    """Three words of made-up speakers: chirps that rise, fall and stay, as WAV files in a directory for each."""
+    files = {}
+    for number in range(count):
+        for word, (start, end) in {"rise": (400, 2500), "fall": (2500, 400), "stay": (1200, 1200)}.items():
+            phase, samples = 0.0, []
+            for at in range(2400 + 160 * (number % 10)):
+                pitch = start + (end - start) * at / 4000 + 7 * number
+                phase += 2 * math.pi * pitch / 8000
+                samples.append(int(6000 * math.sin(phase)) + (at * 7919 + number * 104729) % 601 - 300)
+            data = struct.pack(f"<{len(samples)}h", *samples)
+            header = struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVEfmt ", 16, 1, 1, 8000, 16000, 2, 16, b"data",
+                                 len(data))
+            files[f"{part}/{word}/{number}.wav"] = header + data
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+def test_key_words_train_over_three_agents():
+    contents = {"words-train": words("train", 32), "words-test": words("test", 12)}
+    job = {"name": "words", "model": {"name": "dscnn-kws"}, "dataset": {"train": "words-train", "test": "words-test"},
+           "batch": 16, "steps": 24, "epochs": 100, "learning_rate": {"type": "cosine", "value": 0.05}}
+    accuracy = check_form("key words", contents, "sound=8000,clip_ms=500", job, [96, 24, 10, 1, "F32", 3])
     must(accuracy > 0.8, f"accuracy {accuracy}")
 
 

@@ -53,6 +53,17 @@ def tar(entries):
     return content + bytes(-len(content) % 512 + 1024)
 
 
+def chunk(name, data):
+    return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+
+
+def wav(data, kind=1, channels=1, bits=16, rate=8000, before=b"", size=None):
+    block = channels * bits // 8
+    form = struct.pack("<HHIIHH", kind, channels, rate, rate * block & 0xFFFFFFFF, block, bits)
+    content = b"WAVE" + before + chunk(b"fmt ", form) + chunk(b"data", data)
+    return b"RIFF" + struct.pack("<I", len(content) if size is None else size) + content
+
+
 def model(units, **members):
     return json.dumps({"name": "m", **members, "units": units}).encode()
 
@@ -90,6 +101,19 @@ def corpora():
             "two": record + bytes([0]) + bytes(3072),
             "cut": record[:100],
             "form": form,
+        },
+        "sound": {
+            "directories": tar([("no/1.wav", wav(struct.pack("<4h", 0, 99, -99, 32767))),
+                                ("yes/a_1.wav", wav(bytes(range(9)), bits=8)), ("yes/._a_1.wav", b"junk")]),
+            "prefixes": tar([("x/1_a.wav", wav(bytes(12), channels=2, bits=24)), ("x/0_b.wav", wav(bytes(8), bits=32))]),
+            "floats": tar([("a/0_a.wav", wav(struct.pack("<2f", 0.5, -1.5), kind=3, bits=32)),
+                           ("b/1_a.wav", wav(struct.pack("<2d", 0.5, float("nan")), kind=3, bits=64))]),
+            "chunks": tar([("a/0_a.wav", wav(bytes(4), before=chunk(b"LIST", b"odd")))]),
+            "packed": gzip.compress(tar([("a/0_a.wav.gz", gzip.compress(wav(bytes(4)), 9, mtime=0))]), 9, mtime=0),
+            "size_lies": tar([("a/0_a.wav", wav(bytes(4), size=0xFFFFFFFF))]),
+            "no_samples": tar([("a/0_a.wav", wav(b""))]),
+            "gigantic_rate": tar([("a/0_a.wav", wav(bytes(4), rate=0xFFFFFFFF))]),
+            "no_class": tar([("a.wav", wav(bytes(4)))]),
         },
         "archive": {
             "idx": tar([("set/", None), ("set/images", images), ("set/labels", labels)]),

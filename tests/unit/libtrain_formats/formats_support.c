@@ -69,6 +69,33 @@ void put_cifar_record(struct bytes *bytes, uint8_t label)
     }
 }
 
+static void put_little_endian(struct bytes *bytes, size_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)(value >> 8 * i);
+        put(bytes, &byte, 1);
+    }
+}
+
+void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits, const void *data,
+             size_t size)
+{
+    put(bytes, "RIFF", 4);
+    put_little_endian(bytes, 36 + size + size % 2, 4);
+    put(bytes, "WAVEfmt ", 8);
+    put_little_endian(bytes, 16, 4);
+    put_little_endian(bytes, format, 2);
+    put_little_endian(bytes, channels, 2);
+    put_little_endian(bytes, rate, 4);
+    put_little_endian(bytes, (size_t)rate * channels * bits / 8, 4);
+    put_little_endian(bytes, channels * bits / 8, 2);
+    put_little_endian(bytes, bits, 2);
+    put(bytes, "data", 4);
+    put_little_endian(bytes, size, 4);
+    put(bytes, data, size);
+    put_zeros(bytes, size % 2);
+}
+
 void put_tar_entry(struct bytes *bytes, const char *name, char type, const void *data, size_t size)
 {
     char block[512] = {0};

@@ -32,6 +32,26 @@ static void a_text_says_how_many_bytes_a_sample_has(void **state)
     assert_int_equal(reading.text, 64);
 }
 
+static void sounds_say_their_rate_and_may_say_more(void **state)
+{
+    (void)state;
+    struct reading reading;
+    struct err err = {0};
+    assert_ok(reading_parse("sound=8000", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_SOUND);
+    assert_int_equal(reading.clip_ms, 1000);
+    assert_int_equal(reading.window_ms, 40);
+    assert_int_equal(reading.hop_ms, 20);
+    assert_int_equal(reading.mels, 10);
+    assert_int_equal(reading.floor_db, 60);
+    assert_int_equal(reading.label, DATASET_LABEL_DIRECTORY);
+    assert_ok(reading_parse("label=prefix,mels=40,sound=16000,floor_db=0", &reading, &err), &err);
+    assert_int_equal(reading.sound, 16000);
+    assert_int_equal(reading.mels, 40);
+    assert_int_equal(reading.floor_db, 0);
+    assert_int_equal(reading.label, DATASET_LABEL_PREFIX);
+}
+
 static void faults_name_the_parameter(void **state)
 {
     (void)state;
@@ -41,6 +61,12 @@ static void faults_name_the_parameter(void **state)
     fails("text=1,text=1", "'text' is there twice");
     fails("txt=1", "'txt' is unknown; did you mean 'text'?");
     fails("force=1", "'force' is unknown");
+    fails("sound=8000,text=3", "'sound': the data set is a text already");
+    fails("text=3,mels=10", "'mels' does not go with a text");
+    fails("mels=10", "'mels' does not go with data that are recognised");
+    fails("sound=8000,label=folder", "'label': 'folder' is none of 'directory', 'prefix'");
+    fails("sound=8000,mel=4", "'mel' is unknown; did you mean 'mels'?");
+    fails("sound=44100000", "'sound': '44100000' is out of range; expected 4000 to 96000");
     fails("text", "'text': expected NAME=VALUE");
     fails("", "'': expected NAME=VALUE");
     char many[600];
@@ -54,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_said_is_recognised_by_content),
         cmocka_unit_test(a_text_says_how_many_bytes_a_sample_has),
+        cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
         cmocka_unit_test(faults_name_the_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
