@@ -224,6 +224,13 @@ static int open_data(struct training *training, struct err *err)
     return rc;
 }
 
+static int fit_model(struct training *training, const json_t *description, const struct model_fit *fit, struct err *err)
+{
+    int rc = job_augment_check(&training->spec, fit->input, NULL, err);
+    rc = rc ? rc : model_parse(description, fit, &training->model, NULL, err);
+    return rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
+}
+
 static int resolve_model(struct training *training, struct err *err)
 {
     const struct job_model *wanted = &training->spec.model;
@@ -233,7 +240,7 @@ static int resolve_model(struct training *training, struct err *err)
                                   .classes = info->classes,
                                   .positions = info->positions};
     if (wanted->description) {
-        return model_parse(wanted->description, &fit, &training->model, NULL, err);
+        return fit_model(training, wanted->description, &fit, err);
     }
     const char *text = model_zoo_text(wanted->name);
     if (!text) {
@@ -242,7 +249,7 @@ static int resolve_model(struct training *training, struct err *err)
     }
     json_auto_t *description = NULL;
     int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : model_parse(description, &fit, &training->model, NULL, err);
+    rc = rc ? rc : fit_model(training, description, &fit, err);
     return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
 }
 

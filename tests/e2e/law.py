@@ -81,6 +81,19 @@ def test_partitions_of_a_job_that_clips_by_the_norm_give_the_weights_of_one_proc
     random_partitions("resnet8", 3, 3, 3, **clips)
 
 
+AUGMENT = [{"type": "crop", "padding": 4}, {"type": "flip"}, {"type": "normalise", "mean": [0.286], "std": [0.353]}]
+
+
+def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
+    plain = reference(fashion_job("lenet5", steps=6))
+    seen = {plain}
+    for count in range(1, 4):
+        seen.add(reference(fashion_job("lenet5", steps=6, augment=AUGMENT[:count])))
+    must(len(seen) == 4, "an augmentation changed nothing")
+    random_partitions("lenet5", 6, 6, 4, augment=AUGMENT)
+    random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
+
+
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)
@@ -114,6 +127,10 @@ def test_three_replans_and_a_pause_between_slow_and_fast_agents_change_no_bit():
 def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
     three_replans_and_a_pause(optimizer={"type": "adamw", "weight_decay": 0.01, "clip_norm": 0.1},
                               learning_rate={"type": "cosine", "value": 0.001, "warmup_steps": 30})
+
+
+def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
+    three_replans_and_a_pause(augment=AUGMENT)
 
 
 def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():
