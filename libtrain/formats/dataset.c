@@ -80,8 +80,10 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
     if (cifar_recognise(bytes, size)) {
         return cifar_read(stream, part, labels, err);
     }
-    return err_set(err, ERR_FORMAT, "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, tar, gzip of one of these",
-                   stream->name);
+    return err_set(
+        err, ERR_FORMAT,
+        "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, tar, gzip of one of these",
+        stream->name);
 }
 
 static int read_file(struct conversion *conversion, size_t file, struct err *err)
@@ -333,15 +335,23 @@ static int convert_recognised(const int *fd, size_t fd_count, const struct datas
 int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading, const struct dataset_limits *limits,
                     dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
-    static int (*const convert[READING_KINDS])(
-        int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
-        struct dataset_info *out, struct err *err) = {[READING_TEXT] = text_convert, [READING_SOUND] = sound_convert};
+    static int (*const convert[READING_KINDS])(int fd, const struct reading *reading,
+                                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                                               struct dataset_info *out, struct err *err) = {
+        [READING_TEXT] = text_convert, [READING_SOUND] = sound_convert, [READING_IMAGES] = images_convert};
+    enum reading_kind kind = reading->kind;
+    bool images = false;
     ASSERT(fd_count >= 1);
-    if (reading->kind == READING_RECOGNISED) {
+    int rc = kind == READING_RECOGNISED && fd_count == 1 ? images_recognise(fd[0], limits, &images, err) : 0;
+    if (rc) {
+        return rc;
+    }
+    kind = images ? READING_IMAGES : kind;
+    if (kind == READING_RECOGNISED) {
         return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
     }
     if (fd_count > 1) {
         return err_set(err, ERR_INVALID, "two files; a data set whose reading is said is one");
     }
-    return convert[reading->kind](fd[0], reading, limits, sink, arg, out, err);
+    return convert[kind](fd[0], reading, limits, sink, arg, out, err);
 }

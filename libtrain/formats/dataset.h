@@ -47,8 +47,8 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * says nothing, the format is recognised by content, never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1
  * dimension (labels); NPY images u1, f2, f4, f8 of [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in
  * either order of bytes; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as above; tar (ustar,
- * optionally gzip) of these, several CIFAR files in name order. Floats become float32 and must be finite then.
- * Archives: regular files only, no links, no "..", limits->entries.
+ * optionally gzip) of these, several CIFAR files in name order; tar of JPEG and PNG images, as below. Floats become
+ * float32 and must be finite then. Archives: regular files only, no links, no "..", limits->entries.
  *
  * Said, for one file alone:
  * - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel spectrograms (log_mel.h) of
@@ -56,6 +56,9 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * - text: plain text, or what gzip made of it; any file is one. Sample i is the bytes [i T, i T + T) as T x 1 x 1, T =
  *   reading->text, and the label of each byte the one behind it; a rest that fills no sample is dropped. ERR_FORMAT for
  *   fewer than T + 1 bytes.
+ * - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE, recognised as well. The sorted names of
+ *   the classes give the labels, samples keep the archive's order; bytes of size.h x size.w x channels (image.h).
+ *   Without a size all images must have one. What they expand to is bounded by the file's size.
  *
  * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
  * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink returned. */

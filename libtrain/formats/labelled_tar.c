@@ -149,12 +149,11 @@ static int start(struct labelled_tar *tar, struct err *err)
     return rc;
 }
 
-/* The next file that is a sample; NULL behind the last. */
-static int next(struct labelled_tar *tar, struct stream **out, struct err *err)
+int labelled_tar_next(struct source *source, struct stream **out, struct err *err)
 {
     int rc;
     do {
-        rc = source_next(&tar->source, out, err);
+        rc = source_next(source, out, err);
     } while (rc == 0 && *out && base_name((*out)->name)[0] == '.');
     return rc;
 }
@@ -176,14 +175,15 @@ static int number_classes(struct labelled_tar *tar, struct err *err)
     return 0;
 }
 
-static int read_names(struct labelled_tar *tar, struct err *err)
+static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
 {
     struct stream *stream = NULL;
     int rc = start(tar, err);
-    rc = rc ? rc : next(tar, &stream, err);
+    rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
     while (rc == 0 && stream) {
         rc = add_label(tar, stream->name, err);
-        rc = rc ? rc : next(tar, &stream, err);
+        rc = rc == 0 && samples->look ? samples->look(samples->arg, stream, err) : rc;
+        rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
     }
     if (rc == 0 && tar->labels.count == 0) {
         return err_set(err, ERR_FORMAT, "file 1: the archive has no files");
@@ -197,7 +197,7 @@ static int send_samples(struct labelled_tar *tar, const struct labelled_samples 
     int rc = start(tar, err);
     for (size_t i = 0; i < tar->labels.count && rc == 0; i++) {
         struct stream *stream = NULL;
-        rc = next(tar, &stream, err);
+        rc = labelled_tar_next(&tar->source, &stream, err);
         if (rc == 0 && !stream) {
             return err_set(err, ERR_IO, "file 1: changed while it was read");
         }
@@ -212,16 +212,20 @@ int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled
                          struct err *err)
 {
     struct labelled_tar *tar AUTO(labelled_tar_free) = calloc(1, sizeof(*tar));
-    size_t sample_bytes = (size_t)samples->h * samples->w * samples->c * dtype_size(samples->dtype);
-    if (!tar || !(tar->sample = malloc(sample_bytes))) {
+    if (!tar) {
         return err_set(err, ERR_MEMORY, "no memory to read an archive");
     }
     tar->fd = fd;
     tar->limits = limits;
     tar->label = label;
-    int rc = read_names(tar, err);
+    int rc = read_names(tar, samples, err);
     if (rc) {
         return rc;
+    }
+    const size_t sample_bytes = (size_t)samples->h * samples->w * samples->c * dtype_size(samples->dtype);
+    tar->sample = malloc(sample_bytes);
+    if (!tar->sample) {
+        return err_set(err, ERR_MEMORY, "no memory for a sample of %zu bytes", sample_bytes);
     }
     struct dataset_info info = {.count = tar->labels.count,
                                 .h = samples->h,

@@ -69,6 +69,10 @@ NODISCARD int text_convert(int fd, const struct reading *reading, const struct d
                            dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
 NODISCARD int sound_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
                             dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+NODISCARD int images_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
+                             dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+/* Whether a file is an archive of images, by its first content. */
+NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out, struct err *err);
 
 /* One record's planes, R then G then B, to out[32 x 32 x 3]. */
 void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);

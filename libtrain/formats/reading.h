@@ -1,5 +1,6 @@
-/* reading.h: how a data set is read whose content does not say it: as plain text, as sounds. Its parameters are those
- * of PUT /v1/datasets/{name}?... and of `paceline-agent train --as`, one table for both. Pure; any thread. */
+/* reading.h: how a data set is read whose content does not say it: as plain text, as sounds, as images of one size. Its
+ * parameters are those of PUT /v1/datasets/{name}?... and of `paceline-agent train --as`, one table for both. Pure; any
+ * thread. */
 #ifndef LIBTRAIN_FORMATS_READING_H
 #define LIBTRAIN_FORMATS_READING_H
 
@@ -14,8 +15,8 @@ enum dataset_label {
     DATASET_LABEL_PREFIX,    /* its name, up to the first '_': 7_jackson_32.wav */
 };
 
-enum reading_kind { READING_RECOGNISED /* by content */, READING_TEXT, READING_SOUND };
-#define READING_KINDS 3
+enum reading_kind { READING_RECOGNISED /* by content */, READING_TEXT, READING_SOUND, READING_IMAGES };
+#define READING_KINDS 4
 
 /* reading_default, then reading_set for each parameter, then reading_check. */
 struct reading {
@@ -27,6 +28,10 @@ struct reading {
     int64_t mels;     /* bands */
     int64_t floor_db; /* energies below 10^(-floor_db / 10) count as that */
     int64_t label;    /* enum dataset_label */
+    struct {
+        int64_t h, w;
+    } size;           /* of a sample that images are resized to; 0: they all have one size */
+    int64_t channels; /* of a sample made of an image: 1 or 3 */
 };
 
 /* Nothing is said: recognised by content. */

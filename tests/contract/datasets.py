@@ -6,7 +6,7 @@ import struct
 import tarfile
 
 from api import BINARY, Api
-from paceline import data_files, must, tar_of
+from paceline import ROOT, data_files, must, tar_of
 
 
 def test_a_text_is_cut_into_samples_of_bytes():
@@ -45,6 +45,33 @@ def tar_of_bytes(files):
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return out.getvalue()
+
+
+def test_images_in_directories_become_samples_of_one_size():
+    directory = ROOT / "tests" / "golden" / "images"
+    images = {name: (directory / name).read_bytes() for name in ("colour.jpg", "grey.png", "alpha.png")}
+    files = {"set/b/1.jpg": images["colour.jpg"], "set/a/1.png": images["grey.png"], "set/b/2.png": images["alpha.png"]}
+    with Api(data=False) as api:
+        def put(name, content, expect=201):
+            return api.request("PUT", f"/v1/datasets/{name}", tar_of_bytes(content), BINARY, expect=expect).json
+
+        def refused(name, content, word):
+            api.problem("PUT", f"/v1/datasets/{name}", tar_of_bytes(content), BINARY, code="invalid_dataset", words=(word,))
+        seen = put("plain", files)
+        shape = [seen[field] for field in ("samples", "height", "width", "channels", "dtype", "classes")]
+        must(shape == [3, 17, 22, 3, "U8", 2], f"{seen}")
+        content = api.request("GET", "/v1/datasets/plain/content", expect=200).body
+        must(content.endswith(struct.pack("<3i", 1, 0, 1)), "labels are not the places of the sorted directories")
+        seen = put("small?size=8x9&channels=1", files)
+        must((seen["height"], seen["width"], seen["channels"], seen["size_bytes"] < 1000) == (8, 9, 1, True), f"{seen}")
+        must(put("small?channels=1&size=8x9", files, expect=200)["sha256"] == seen["sha256"], "the same again is another")
+        refused("x", {**files, "set/a/2.jpg": images["colour.jpg"][:-100]}, "set/a/2.jpg: JPEG: ")
+        refused("x", {**files, "set/a/2.png": images["grey.png"][:-40]}, "set/a/2.png: PNG: ")
+        refused("x", {**files, "other/a/2.png": images["grey.png"]}, "one directory of classes")
+        refused("x?size=8x8", {"a/b": b"text"}, "a/b: is neither JPEG nor PNG")
+        for query in ("size=8", "size=8x0", "channels=2", "size=8x8&text=5", "size=8x8&size=8x8"):
+            api.problem("PUT", f"/v1/datasets/x?{query}", b"", BINARY, code="invalid_parameter", words=("query parameter",))
+        must([item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"], "something refused was kept")
 
 
 def test_float_arrays_become_float32_whatever_their_size_and_order():

@@ -7,6 +7,7 @@ import pathlib
 import struct
 import tarfile
 import tempfile
+import zlib
 
 from paceline import Fleet, data_files, must, on_devices, tar_of, train
 from runner import run
@@ -96,6 +97,38 @@ def test_key_words_train_over_three_agents():
            "batch": 16, "steps": 24, "epochs": 100, "learning_rate": {"type": "cosine", "value": 0.05}}
     accuracy = check_form("key words", contents, "sound=8000,clip_ms=500", job, [96, 24, 10, 1, "F32", 3])
     must(accuracy > 0.8, f"accuracy {accuracy}")
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(pixels, height, width):
+    lines = b"".join(b"\0" + pixels[row * width:(row + 1) * width] for row in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def png_digits(part):
+    """The digits, made brighter, as PNG files in a directory for each class."""
+    pixels, labels = (gzip.decompress(path.read_bytes()) for path in data_files("digits", part))
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for index, label in enumerate(labels[8:]):
+            content = png(pixels[16 + 64 * index:80 + 64 * index], 8, 8)
+            entry = tarfile.TarInfo(f"{part}/digit-{label}/{index:05}.png")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+def test_images_train_over_three_agents_augmented():
+    contents = {f"images-{part}": png_digits(part) for part in ("train", "test")}
+    augment = [{"type": "crop", "padding": 1}, {"type": "normalise", "mean": [0.3], "std": [0.4]}]
+    job = {"name": "images", "model": {"name": "lenet5"}, "dataset": {"train": "images-train", "test": "images-test"}, "epochs": 2,
+           "augment": augment}
+    accuracy = check_form("images", contents, "size=16x16,channels=1", job, [1437, 16, 16, 1, "U8", 10])
+    must(accuracy > 0.5, f"accuracy {accuracy}")
 
 
 if __name__ == "__main__":

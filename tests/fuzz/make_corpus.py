@@ -10,6 +10,7 @@ import pathlib
 import struct
 import sys
 import tarfile
+import zlib
 
 
 def idx(dimensions, data):
@@ -62,6 +63,23 @@ def wav(data, kind=1, channels=1, bits=16, rate=8000, before=b"", size=None):
     form = struct.pack("<HHIIHH", kind, channels, rate, rate * block & 0xFFFFFFFF, block, bits)
     content = b"WAVE" + before + chunk(b"fmt ", form) + chunk(b"data", data)
     return b"RIFF" + struct.pack("<I", len(content) if size is None else size) + content
+
+
+IMAGES = pathlib.Path(__file__).parent.parent / "golden" / "images"
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width, height, depth, colour, lines, *chunks):
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    parts = [png_chunk(b"IHDR", header), *(png_chunk(*each) for each in chunks), png_chunk(b"IDAT", zlib.compress(lines, 9)), png_chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def image(name):
+    return (IMAGES / name).read_bytes()
 
 
 def model(units, **members):
@@ -123,6 +141,14 @@ def corpora():
             "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
             "outside": tar([("../images", images)]),
             "form": tar([("a.safetensors", form)]),
+            "images": tar([("set/", None), ("set/b/1.jpg", image("colour.jpg")), ("set/a/1.png", image("palette.png"))]),
+        },
+        "image": {
+            "cut": image("colour.jpg")[:-200],
+            "bits": png(9, 3, 1, 0, b"\0\xff\x80" * 3),
+            "filters": png(2, 5, 8, 2, b"".join(bytes([kind, 1, 2, 3, 4, 5, 6]) for kind in range(5))),
+            "texts": png(1, 1, 8, 6, b"\0abcd", *[(b"zTXt", b"k\0\0" + zlib.compress(bytes(5000)))] * 20, (b"gAMA", struct.pack(">I", 45455))),
+            "wide": png(16384, 2048, 8, 0, b""),
         },
         "safetensors": {
             "one": safetensors([("stem.0.weight", "F32", [2, 3], 24)]),

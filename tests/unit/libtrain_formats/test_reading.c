@@ -52,6 +52,32 @@ static void sounds_say_their_rate_and_may_say_more(void **state)
     assert_int_equal(reading.label, DATASET_LABEL_PREFIX);
 }
 
+static void images_have_a_size_and_channels(void **state)
+{
+    (void)state;
+    struct reading reading;
+    struct err err = {0};
+    assert_ok(reading_parse("size=32x48", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_IMAGES);
+    assert_int_equal(reading.size.h, 32);
+    assert_int_equal(reading.size.w, 48);
+    assert_int_equal(reading.channels, 3);
+    assert_ok(reading_parse("channels=1", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_IMAGES);
+    assert_int_equal(reading.size.h, 0);
+    assert_ok(reading_parse("channels=3,size=1x1024", &reading, &err), &err);
+    fails("size=32", "'size': '32': expected two numbers, as in 32x48");
+    fails("size=32x", "'size': '' is not a whole number");
+    fails("size=x32", "'size': '' is not a whole number");
+    fails("size=1x2x3", "'size': '2x3' is not a whole number");
+    fails("size=0x5", "'size': '0' is out of range; expected 1 to 1024");
+    fails("size=5x1025", "'size': '1025' is out of range; expected 1 to 1024");
+    fails("size=1111111111111111111111111x5", "expected two numbers");
+    fails("channels=2", "'channels': expected 1 or 3");
+    fails("channels=4", "'channels': '4' is out of range");
+    fails("text=5,size=3x3", "'size': the data set is a text already");
+}
+
 static void faults_name_the_parameter(void **state)
 {
     (void)state;
@@ -81,6 +107,7 @@ int main(void)
         cmocka_unit_test(nothing_said_is_recognised_by_content),
         cmocka_unit_test(a_text_says_how_many_bytes_a_sample_has),
         cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
+        cmocka_unit_test(images_have_a_size_and_channels),
         cmocka_unit_test(faults_name_the_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
