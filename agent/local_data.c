@@ -11,7 +11,6 @@
 #include "schema/limits.h"
 
 #define FILES_MAX 2
-#define ARCHIVE_ENTRIES_MAX 4096
 
 /* A data set on its way into a file. */
 struct temporary {
@@ -65,30 +64,18 @@ static int open_files(const char *paths, int fd[FILES_MAX], size_t *count, struc
     return 0;
 }
 
-static int convert(const int *fd, size_t count, const struct local_form *form, struct temporary *temporary,
-                   struct dataset_info *info, struct err *err)
-{
-    const struct dataset_limits limits = {
-        .total_bytes = DATASET_BYTES_MAX, .entries = ARCHIVE_ENTRIES_MAX, .unlabelled = form->unlabelled};
-    if (form->text_bytes == 0) {
-        return dataset_convert(fd, count, &limits, write_piece, temporary, info, err);
-    }
-    if (count > 1) {
-        return err_set(err, ERR_INVALID, "a text is one file");
-    }
-    return dataset_convert_text(fd[0], (uint32_t)form->text_bytes, &limits, write_piece, temporary, info, err);
-}
-
 int local_data_open(const char *paths, const struct local_form *form, struct data **out, struct dataset_info *info,
                     struct err *err)
 {
+    const struct dataset_limits limits = {
+        .total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX, .unlabelled = form->unlabelled};
     int fd[FILES_MAX] = {-1, -1};
     size_t count = 0;
     FD_AUTO int result = -1;
     int rc = open_files(paths, fd, &count, err);
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
-    rc = rc ? rc : convert(fd, count, form, &temporary, info, err);
+    rc = rc ? rc : dataset_convert(fd, count, form->reading, &limits, write_piece, &temporary, info, err);
     rc = rc ? rc : data_open_file(result, out, err);
     for (size_t i = 0; i < FILES_MAX; i++) {
         file_close(&fd[i]);

@@ -4,16 +4,14 @@
 #define AGENT_LOCAL_DATA_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "agent/runtime/data.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 
-/* How it is to be read, where its content does not say. */
 struct local_form {
-    int64_t text_bytes; /* of a sample of plain text; 0: it is no text */
-    bool unlabelled;    /* images without labels are taken; info->classes is 0 then */
+    const struct reading *reading; /* where its content does not say what it is */
+    bool unlabelled;               /* images without labels are taken; info->classes is 0 then */
 };
 
 /* paths: "PATH", or "PATH,PATH" for images and labels. Nothing is left behind on the disk, however this ends. */

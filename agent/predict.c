@@ -25,7 +25,8 @@
 struct options {
     char model[4096];
     int64_t top, limit, micro_batch, threads, generate;
-    bool json, text;
+    char as[512];
+    bool json;
 };
 
 #define OPTION(kind, field) .type = (kind), .offset = offsetof(struct options, field)
@@ -44,15 +45,18 @@ static const struct conf_option option_table[] = {
      .value_name = "N",
      .help = "Only the first N samples. Default: all."},
     {.name = "json", OPTION(CONF_FLAG, json), .help = "Print a JSON object a line, for programs. Default: text."},
-    {.name = "text",
-     OPTION(CONF_FLAG, text),
-     .help = "DATA is plain text, cut into samples as long as the model's. Default: no text."},
+    {.name = "as",
+     OPTION(CONF_TEXT, as),
+     .size = sizeof(((struct options *)0)->as),
+     .value_name = "NAME=VALUE[,...]",
+     .help = "How DATA is read, by the parameters that an upload takes: text=64. Default: recognised by content."},
     {.name = "generate",
      OPTION(CONF_INT, generate),
      .min = 1,
      .max = GENERATE_MAX,
      .value_name = "N",
-     .help = "With --text: instead, go on behind the last sample by N bytes, each the most probable. Default: not."},
+     .help =
+         "With plain text: instead, go on behind the last sample by N bytes, each the most probable. Default: not."},
     {.name = "model",
      OPTION(CONF_TEXT, model),
      .size = sizeof(((struct options *)0)->model),
@@ -86,6 +90,7 @@ static const struct conf_program program = {
 
 struct prediction {
     struct options options;
+    struct reading reading;
     int fd; /* the model's file */
     struct trained_file *file;
     struct model *described; /* by --model; owned */
@@ -233,19 +238,10 @@ static int make_stage(struct prediction *prediction, struct err *err)
 static int open_data(struct prediction *prediction, const char *paths, struct err *err)
 {
     const struct model *model = prediction->model;
-    struct local_form form = {.unlabelled = true};
-    if (prediction->options.text && !model) {
-        return err_set(err, ERR_INVALID, "--text needs a model whose file holds its description (tools/from_torch.py)");
-    }
-    if (prediction->options.text) {
-        if (model->positions != model->input.h || model->input.w != 1 || model->input.c != 1) {
-            return err_set(err, ERR_INVALID, "--text: the model '%s' does not take text", model->name);
-        }
-        form.text_bytes = model->positions;
-    }
+    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true};
     int rc = local_data_open(paths, &form, &prediction->data, &prediction->info, err);
-    if (rc != 0 && model && model->positions > 1 && !prediction->options.text) {
-        return err_wrap(err, "data '%s' (plain text needs --text)", paths);
+    if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
+        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths, model->positions);
     }
     return rc == 0 ? 0 : err_wrap(err, "data '%s'", paths);
 }
@@ -294,7 +290,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
     }
     const struct report_config report = {.out = stdout,
                                          .json = prediction->options.json,
-                                         .bytes = prediction->options.text,
+                                         .bytes = prediction->reading.kind == READING_TEXT,
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
                                          .labelled = prediction->info.classes > 0};
@@ -406,12 +402,17 @@ static void release(struct prediction *prediction)
 
 int predict_command(int argc, char **argv, bool *misused, struct err *err)
 {
-    struct prediction prediction = {.options = {.top = TOP_DEFAULT, .threads = 1}, .fd = -1};
+    struct prediction prediction = {
+        .options = {.top = TOP_DEFAULT, .threads = 1}, .reading = reading_default, .fd = -1};
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
-    if (rc == 0 && !done && prediction.options.generate > 0 && !prediction.options.text) {
-        rc = err_set(err, ERR_INVALID, "--generate needs --text");
+    if (rc == 0 && prediction.options.as[0] != '\0' &&
+        (rc = reading_parse(prediction.options.as, &prediction.reading, err)) != 0) {
+        rc = err_wrap(err, "--as");
+    }
+    if (rc == 0 && !done && prediction.options.generate > 0 && prediction.reading.kind != READING_TEXT) {
+        rc = err_set(err, ERR_INVALID, "--generate needs plain text: --as text=T");
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {

@@ -30,8 +30,8 @@ struct options {
     struct conf_list dataset;
     char output[4096];
     char metrics[4096];
+    char reading[512];
     int64_t threads;
-    int64_t text;
 };
 
 static const struct conf_option option_table[] = {
@@ -59,15 +59,13 @@ static const struct conf_option option_table[] = {
      .max = 256,
      .value_name = "N",
      .help = "Compute threads. Default: 1. The result does not depend on it."},
-    {.name = "text",
-     .type = CONF_INT,
-     .offset = offsetof(struct options, text),
-     .min = 1,
-     .max = DATASET_POSITIONS_MAX,
-     .value_name = "T",
-     .help =
-         "The data sets are plain text, cut into samples of T bytes; the label of a byte is the next one. Default: no "
-         "text."},
+    {.name = "as",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, reading),
+     .size = sizeof(((struct options *)0)->reading),
+     .value_name = "NAME=VALUE[,...]",
+     .help = "How the data sets are read, by the parameters that an upload takes: text=64. Default: recognised by "
+             "content."},
 };
 
 static const struct conf_program program = {
@@ -117,7 +115,11 @@ static int open_dataset(const struct options *options, const char *name, struct 
                         struct err *err)
 {
     const struct conf_list *list = &options->dataset;
-    const struct local_form form = {.text_bytes = options->text};
+    struct reading reading = reading_default;
+    if (options->reading[0] != '\0' && reading_parse(options->reading, &reading, err)) {
+        return err_wrap(err, "--as");
+    }
+    const struct local_form form = {.reading = &reading};
     const size_t length = strlen(name);
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->item[i];
@@ -157,6 +159,13 @@ static int open_data(struct training *training, struct err *err)
     return rc;
 }
 
+static int fit_model(struct training *training, const json_t *description, const struct model_fit *fit, struct err *err)
+{
+    int rc = job_augment_check(&training->spec, fit->input, NULL, err);
+    rc = rc ? rc : model_parse(description, fit, &training->model, NULL, err);
+    return rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
+}
+
 static int resolve_model(struct training *training, struct err *err)
 {
     const struct job_model *wanted = &training->spec.model;
@@ -166,7 +175,7 @@ static int resolve_model(struct training *training, struct err *err)
                                   .classes = info->classes,
                                   .positions = info->positions};
     if (wanted->description) {
-        return model_parse(wanted->description, &fit, &training->model, NULL, err);
+        return fit_model(training, wanted->description, &fit, err);
     }
     const char *text = model_zoo_text(wanted->name);
     if (!text) {
@@ -175,7 +184,7 @@ static int resolve_model(struct training *training, struct err *err)
     }
     json_auto_t *description = NULL;
     int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : model_parse(description, &fit, &training->model, NULL, err);
+    rc = rc ? rc : fit_model(training, description, &fit, err);
     return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
 }
 

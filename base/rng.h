@@ -18,7 +18,7 @@ enum rng_purpose {
     RNG_INITIALISE = 1, /* a = unit, b = parameter of the unit, index = element in PyTorch's order */
     RNG_SHUFFLE = 2,    /* a = epoch, b = 0, index = position */
     RNG_DROPOUT = 3,    /* a = step, b = unit << 16 | op, index = sample position * elements + element */
-    RNG_AUGMENT = 4,    /* a = step, b = op, index = sample position */
+    RNG_AUGMENT = 4,    /* a = step, b = 0, index = 4 * sample position + draw: rows, columns, flip */
     RNG_ID = 5,         /* identifiers made by a core */
     RNG_SIMULATION = 6,
     RNG_JITTER = 7, /* of waiting times, so that devices do not call in step */

@@ -23,7 +23,7 @@ def own_text():
 def our_losses(job, text, length, directory):
     metrics = directory / "metrics.jsonl"
     began = time.monotonic()
-    train(job, {"text": [text]}, 2, ["--text", str(length), "--metrics", str(metrics)])
+    train(job, {"text": [text]}, 2, ["--as", f"text={length}", "--metrics", str(metrics)])
     seconds = time.monotonic() - began
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     return [line["value"] for line in lines if line["name"] == "loss"], seconds

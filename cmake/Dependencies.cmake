@@ -1,7 +1,7 @@
 # The outside libraries, one imported target each. A room links the one it alone is allowed to see; tests/borders checks it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib)
+foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib libjpeg libpng)
   pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${library})
 endforeach()
 pkg_check_modules(cmocka IMPORTED_TARGET cmocka)

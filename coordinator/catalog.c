@@ -74,7 +74,8 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
 }
 
 int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                    const struct catalog_entry **out, struct record_faults *faults, struct err *err)
+                    const struct normalise *normalise, const struct catalog_entry **out, struct record_faults *faults,
+                    struct err *err)
 {
     struct catalog_entry *entry = calloc(1, sizeof *entry);
     if (!entry) {
@@ -82,6 +83,9 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
     int code = model_parse(description, fit, &entry->model, faults, err);
+    if (!code && normalise) {
+        code = model_normalise(entry->model, normalise, faults, err);
+    }
     if (!code) {
         code = entry_fill(entry, err);
     }
@@ -138,7 +142,7 @@ int catalog_find(struct catalog *catalog, const char *sha256, const struct catal
         return code;
     }
     struct record_faults faults = {0};
-    code = catalog_resolve(catalog, description, NULL, out, &faults, err);
+    code = catalog_resolve(catalog, description, NULL, NULL, out, &faults, err);
     if (!code && strcmp((*out)->sha256, sha256) != 0) {
         code =
             err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s", sha256, (*out)->sha256);

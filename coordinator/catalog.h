@@ -28,9 +28,11 @@ struct catalog_entry {
 NODISCARD int catalog_new(struct state_store *state, struct catalog **out, struct err *err);
 void catalog_free(struct catalog **catalog);
 
-/* Resolve a description against a data set (fit may be NULL) and keep it; faults as model_parse gives them. */
+/* Resolve a description against a data set and what a job makes of its samples (both may be NULL) and keep it; faults
+ * as model_parse and model_normalise give them. */
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                              const struct catalog_entry **out, struct record_faults *faults, struct err *err);
+                              const struct normalise *normalise, const struct catalog_entry **out,
+                              struct record_faults *faults, struct err *err);
 /* A description as it is stored, resolved or as it was posted; owned by the caller. ERR_NOT_FOUND; ERR_FORMAT: the row
  * is damaged. */
 NODISCARD int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err);

@@ -133,7 +133,7 @@ void train_discard(struct train_stage *stage);
 NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
                              const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err);
 
-/* ---- data order ---- */
+/* ---- data ---- */
 
 /* Which samples make which batch: a permutation per epoch keyed by (seed, epoch). One thread. */
 struct train_sampler;
@@ -145,5 +145,21 @@ void train_sampler_free(struct train_sampler **sampler);
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch);
 /* The batch's sample indices [batch] for `step` (from 1, global); borrowed until the next call. */
 const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step);
+
+/* Where stage 0's samples come from, and what happens to them while a batch is loaded. Plain data. */
+struct train_loader {
+    const unsigned char *inputs; /* stored samples one behind the other, of any alignment; borrowed */
+    struct shape shape;          /* of one sample */
+    size_t element_bytes;
+    size_t padding; /* crop: rows and columns of zeros around a sample; 0: not cropped */
+    bool flip;
+    uint64_t seed;
+};
+struct train_loader train_loader_of(const struct model *model, const struct augment *augment, size_t augment_count,
+                                    uint64_t seed, const unsigned char *inputs);
+/* Load the samples `sample`[count], which are at the positions [first, first + count) of the batch of `step`, as
+ * stored: each cropped and flipped by draws that are a function of (seed, step, position) alone. */
+void train_load(const struct train_loader *loader, int64_t step, size_t first, size_t count, const uint32_t *sample,
+                void *out);
 
 #endif

@@ -67,6 +67,17 @@ static const struct field learning_rate_fields[] = {
 };
 static const struct record learning_rate_record = RECORD(struct learning_rate, "learning_rate", learning_rate_fields);
 
+static const struct field mean_element = {.type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
+static const struct field std_element = {.type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
+/* An element shows what its type has. */
+static const struct field augment_fields[] = {
+    MEMBER_ENUM(struct augment, type, "type", FIELD_REQUIRED, augment_type_names),
+    MEMBER_INT(struct augment, padding, "padding", FIELD_SKIP_EMPTY, 1, AUGMENT_PADDING_MAX),
+    MEMBER_LIST(struct augment, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean_element, normalise.mean_count),
+    MEMBER_LIST(struct augment, normalise.std, "std", FIELD_SKIP_EMPTY, &std_element, normalise.std_count),
+};
+static const struct record augment_record = RECORD(struct augment, "augment", augment_fields);
+
 static const struct field devices_fields[] = {
     MEMBER_MAP(struct job_spec, device_label, "labels", 0, &label_record, device_label_count),
     MEMBER_INT(struct job_spec, devices_min, "min", 0, 1, STAGES_MAX),
@@ -105,7 +116,7 @@ static const struct field spec_fields[] = {
     MEMBER_INT(struct job_spec, steps, "steps", FIELD_NULLABLE, 1, STEPS_MAX),
     MEMBER_RECORD(struct job_spec, optimizer, "optimizer", 0, &optimizer_record),
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
-    MEMBER_CONSTANT("augment", "[]"),
+    MEMBER_RECORDS(struct job_spec, augment, "augment", 0, &augment_record, augment_count),
     MEMBER_CONSTANT("freeze", "[]"),
     MEMBER_CONSTANT("kernels", "null"),
     MEMBER_CONSTANT("strategy", "\"pipeline\""),

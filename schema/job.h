@@ -9,6 +9,7 @@
 
 #include "base/record.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/model/shape.h"
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
@@ -49,6 +50,8 @@ struct job_spec {
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
     struct learning_rate learning_rate;
+    struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
+    size_t augment_count;
     struct label device_label[LABELS_MAX];
     size_t device_label_count;
     int64_t devices_min, devices_max;
@@ -143,6 +146,13 @@ NODISCARD int replan_request_check(const struct replan_request *request, struct 
  * that does not. */
 NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, struct record_faults *faults,
                              struct err *err);
+
+/* Whether the job's augment fits samples of a shape: images, of as many channels as it has numbers, larger than the
+ * padding. A fault at /augment/i for each that does not. */
+NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample, struct record_faults *faults,
+                                struct err *err);
+/* What the job makes of the model's input (model_normalise): no numbers without one. */
+const struct normalise *job_normalise(const struct job_spec *spec);
 
 /* Steps of the whole job: min(steps, epochs * floor(samples / batch)). */
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples);

@@ -154,6 +154,43 @@ static void check_learning_rate(struct check *check, const struct learning_rate 
     }
 }
 
+static void PRINTF_LIKE(4, 5)
+    augment_fault(struct check *check, size_t index, const char *member, const char *format, ...)
+{
+    char pointer[32];
+    char message[RECORD_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    (void)snprintf(pointer, sizeof(pointer), "/augment/%zu%s", index, member);
+    fault(check, pointer, "%s", message);
+}
+
+/* What one type has is required with it and refused with the others. */
+static void check_augment_member(struct check *check, size_t index, int type, int owner, const char *member, bool given)
+{
+    if (type == owner && !given) {
+        augment_fault(check, index, member, "is required with type '%s'", augment_type_names[owner]);
+    } else if (type != owner && given) {
+        augment_fault(check, index, member, "is for type '%s' only", augment_type_names[owner]);
+    }
+}
+
+static void check_augment(struct check *check, const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->augment_count; i++) {
+        const struct augment *augment = &spec->augment[i];
+        const struct normalise *normalise = &augment->normalise;
+        check_augment_member(check, i, augment->type, AUGMENT_CROP, "/padding", augment->padding > 0);
+        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/mean", normalise->mean_count > 0);
+        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/std", normalise->std_count > 0);
+        if (i > 0 && augment->type <= augment[-1].type) {
+            augment_fault(check, i, "/type", "each type once, in the order crop, flip, normalise");
+        }
+    }
+}
+
 static void check_rising(struct check *check, const int64_t *cut, size_t cut_count)
 {
     for (size_t i = 1; i < cut_count; i++) {
@@ -172,6 +209,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_batch(&check, spec);
     check_optimizer(&check, &spec->optimizer);
     check_learning_rate(&check, &spec->learning_rate);
+    check_augment(&check, spec);
     if (spec->devices_min > spec->devices_max) {
         fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
     }
@@ -217,6 +255,41 @@ int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, stru
         }
     }
     return finish(&check, err);
+}
+
+int job_augment_check(const struct job_spec *spec, struct shape sample, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    for (size_t i = 0; i < spec->augment_count; i++) {
+        const struct augment *augment = &spec->augment[i];
+        const struct normalise *normalise = &augment->normalise;
+        const uint32_t side = sample.h < sample.w ? sample.h : sample.w;
+        if (side < 2) {
+            augment_fault(&check, i, "", "is for images; samples of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " are none",
+                          sample.h, sample.w, sample.c);
+            continue;
+        }
+        if (augment->padding >= side) {
+            augment_fault(&check, i, "/padding", "must be below the samples' shorter side, %" PRIu32, side);
+        }
+        if (normalise->mean_count > 0 && normalise->mean_count != sample.c) {
+            augment_fault(&check, i, "/mean", "has %zu numbers; the samples have %" PRIu32 " channels",
+                          normalise->mean_count, sample.c);
+        }
+        if (normalise->std_count > 0 && normalise->std_count != sample.c) {
+            augment_fault(&check, i, "/std", "has %zu numbers; the samples have %" PRIu32 " channels",
+                          normalise->std_count, sample.c);
+        }
+    }
+    return finish(&check, err);
+}
+
+const struct normalise *job_normalise(const struct job_spec *spec)
+{
+    static const struct normalise none;
+    const struct augment *augment = augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
+    /* One count without the other is a fault of job_spec_check. */
+    return augment && augment->normalise.mean_count == augment->normalise.std_count ? &augment->normalise : &none;
 }
 
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)

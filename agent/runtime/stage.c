@@ -223,6 +223,8 @@ static int fill_stage(struct stage *stage, struct err *err)
         stage->evaluation_batches =
             ((size_t)config->samples.test_samples + stage->micro_batch - 1) / stage->micro_batch;
     }
+    stage->loader = train_loader_of(stage->model, stage->spec.augment, stage->spec.augment_count,
+                                    (uint64_t)stage->spec.seed, config->data.train_inputs);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
     rc = rc ? rc : make_buffers(stage, err);

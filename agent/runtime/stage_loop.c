@@ -13,14 +13,6 @@
 
 /* ---- samples ---- */
 
-static void gather(const struct stage *stage, const uint32_t *sample, size_t count, unsigned char *out)
-{
-    for (size_t i = 0; i < count; i++) {
-        memcpy(out + i * stage->sample_bytes, stage->config.data.train_inputs + sample[i] * stage->sample_bytes,
-               stage->sample_bytes);
-    }
-}
-
 static void gather_labels(const struct stage *stage, const uint32_t *sample, size_t count)
 {
     const size_t bytes = stage->label_count * sizeof(int32_t);
@@ -44,7 +36,8 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     const bool last = stage_is_last(stage);
     unsigned char *input = stage->input_slot[first ? task->slot : task->input];
     if (first) {
-        gather(stage, samples_of(stage, task), stage->micro_batch, input);
+        train_load(&stage->loader, task->step, task->micro_batch * stage->micro_batch, stage->micro_batch,
+                   samples_of(stage, task), input);
         if (stage->step_began_seconds == 0) {
             stage->step_began_seconds = clock_now_seconds();
         }

@@ -35,6 +35,7 @@ struct stage {
     struct train_pool *pool;
     struct train_stage *train;
     struct train_sampler *sampler; /* of stage 0 and of the last one */
+    struct train_loader loader;    /* of stage 0 */
     double loss_sum;               /* of the step */
     double test_loss_sum;
     uint64_t test_correct;

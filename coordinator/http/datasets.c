@@ -12,7 +12,6 @@
 #include "coordinator/spool.h"
 #include "libtrain/formats/dataset.h"
 
-#define ARCHIVE_ENTRIES_MAX 1000
 #define UPLOADS_MAX 64 /* data sets on their way at once: each holds two buffers and a file */
 
 /* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
@@ -24,8 +23,8 @@ struct dataset_upload {
     struct blob_upload *blob;
     struct dataset_info info;
     struct dataset dataset;
-    int64_t text_bytes; /* of a sample of plain text; 0: the format is recognised */
-    bool refused;       /* the data are to blame, not the coordinator */
+    struct reading reading;
+    bool refused; /* the data are to blame, not the coordinator */
     int code;
     struct err err;
 };
@@ -67,16 +66,14 @@ static void convert_run(struct work_job *job)
     struct dataset_upload *upload = (struct dataset_upload *)job;
     struct coordinator *coordinator = upload->coordinator;
     struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
-                                    .entries = ARCHIVE_ENTRIES_MAX};
+                                    .entries = DATASET_ENTRIES_MAX};
     int fd = spool_fd(upload->spool);
     upload->code = blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
     if (upload->code) {
         return;
     }
-    upload->code = upload->text_bytes > 0
-                       ? dataset_convert_text(fd, (uint32_t)upload->text_bytes, &limits, convert_sink, upload,
-                                              &upload->info, &upload->err)
-                       : dataset_convert(&fd, 1, &limits, convert_sink, upload, &upload->info, &upload->err);
+    upload->code =
+        dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload, &upload->info, &upload->err);
     if (upload->code) {
         /* What is larger inside than allowed is a fault of the data as well. */
         upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||
@@ -183,16 +180,39 @@ static void on_client_gone(void *arg)
     upload->exchange = NULL;
 }
 
-/* What can be said with the headers alone. */
-static bool admit(struct coordinator *coordinator, struct http_exchange *exchange, int64_t *text_bytes)
+struct query {
+    struct reading reading;
+    bool failed;
+    struct err err; /* of the first fault */
+};
+
+static void take_parameter(void *arg, const char *name, const char *value)
 {
-    static const char *const allowed[] = {"text", NULL};
+    struct query *query = arg;
+    query->failed = query->failed || reading_set(&query->reading, name, value, &query->err) != 0;
+}
+
+/* How the body is to be read: false when answered. */
+static bool read_query(struct http_exchange *exchange, struct reading *out)
+{
+    struct query query = {.reading = reading_default};
+    http_each_query(exchange, take_parameter, &query);
+    if (query.failed || reading_check(&query.reading, &query.err)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter %s", query.err.text);
+        return false;
+    }
+    *out = query.reading;
+    return true;
+}
+
+/* What can be said with the headers alone. */
+static bool admit(struct coordinator *coordinator, struct http_exchange *exchange, struct reading *reading)
+{
     const struct coordinator_config *config = coordinator->config;
     const char *name = http_param(exchange, "name");
     uint64_t free_bytes = 0;
     struct err err = {0};
-    if (!answer_check_query(exchange, allowed) ||
-        !answer_query_int(exchange, "text", 1, POSITIONS_MAX, 0, text_bytes) || !answer_check_upload_type(exchange)) {
+    if (!read_query(exchange, reading) || !answer_check_upload_type(exchange)) {
         return false;
     }
     if (!name_valid(name)) {
@@ -224,8 +244,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     struct coordinator *coordinator = context;
     struct dataset_upload *upload = NULL;
     struct err err = {0};
-    int64_t text_bytes = 0;
-    if (!admit(coordinator, exchange, &text_bytes)) {
+    struct reading reading;
+    if (!admit(coordinator, exchange, &reading)) {
         return false;
     }
     if (coordinator->dataset_uploads == UPLOADS_MAX) {
@@ -248,7 +268,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     }
     upload->coordinator = coordinator;
     upload->exchange = exchange;
-    upload->text_bytes = text_bytes;
+    upload->reading = reading;
     snprintf(upload->dataset.name, sizeof upload->dataset.name, "%s", http_param(exchange, "name"));
     coordinator->dataset_uploads++;
     *state = upload;

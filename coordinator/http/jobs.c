@@ -80,7 +80,12 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     struct job_spec *spec = &submission->spec;
     const json_t *description = named ? named : spec->model.description;
     struct record_faults inner = {0};
-    int code = catalog_resolve(coordinator->catalog, description, &submission->fit, &submission->model, &inner, err);
+    int code = job_augment_check(spec, submission->fit.input, faults, err);
+    if (code) {
+        return code;
+    }
+    code = catalog_resolve(coordinator->catalog, description, &submission->fit, job_normalise(spec), &submission->model,
+                           &inner, err);
     for (size_t index = 0; index < inner.count; index++) {
         char pointer[RECORD_POINTER_MAX];
         snprintf(pointer, sizeof pointer, "%.24s%.130s", named ? "/model/name" : "/model/description",

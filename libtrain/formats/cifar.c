@@ -16,7 +16,7 @@ int cifar_read(struct stream *stream, struct part *part, struct labels *labels, 
     static const uint64_t shape[] = {32, 32, 3};
     int rc = part_set_shape(part, shape, 3, err);
     part->kind = PART_CIFAR;
-    part->dtype = DTYPE_U8;
+    part->element = element_u8;
     part->label_first = labels->count;
     while (rc == 0) {
         uint8_t record[CIFAR_RECORD_BYTES];

@@ -11,6 +11,7 @@
 #include "libtrain/formats/source.h"
 
 #define PARTS_MAX 64
+#define FLOATS_AT_ONCE (STREAM_BUFFER_BYTES / sizeof(double)) /* doubles are the largest numbers that are read */
 #define CIFAR_RECORDS_AT_ONCE (STREAM_BUFFER_BYTES / CIFAR_RECORD_BYTES)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "labels are written as they lie in memory");
@@ -31,7 +32,10 @@ struct conversion {
     dataset_sink_fn sink;
     void *sink_arg;
     uint8_t buffer[STREAM_BUFFER_BYTES];
-    uint8_t interleaved[CIFAR_RECORDS_AT_ONCE * CIFAR_IMAGE_BYTES];
+    union {
+        uint8_t cifar[CIFAR_RECORDS_AT_ONCE * CIFAR_IMAGE_BYTES];
+        float floats[FLOATS_AT_ONCE];
+    } converted; /* what the buffer holds, in the form of the result */
 };
 
 static void conversion_free(struct conversion **conversion)
@@ -76,8 +80,10 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
     if (cifar_recognise(bytes, size)) {
         return cifar_read(stream, part, labels, err);
     }
-    return err_set(err, ERR_FORMAT, "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, tar, gzip of one of these",
-                   stream->name);
+    return err_set(
+        err, ERR_FORMAT,
+        "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, tar, gzip of one of these",
+        stream->name);
 }
 
 static int read_file(struct conversion *conversion, size_t file, struct err *err)
@@ -180,7 +186,7 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
         (struct dataset_info){.h = first->h,
                               .w = first->w,
                               .c = first->c,
-                              .dtype = first->dtype,
+                              .dtype = part_dtype(first),
                               .classes = conversion->label_part_count ? (uint32_t)conversion->labels.largest + 1 : 0,
                               .positions = first->positions ? first->positions : 1};
     for (size_t i = 0; i < conversion->image_part_count; i++) {
@@ -226,6 +232,32 @@ static int send_plain(struct conversion *conversion, struct stream *stream, uint
     return 0;
 }
 
+static int send_floats(struct conversion *conversion, const struct part *part, struct stream *stream, struct err *err)
+{
+    float *floats = conversion->converted.floats;
+    const uint64_t total = part->count * part_image_elements(part);
+    for (uint64_t at = 0; at < total;) {
+        const size_t count = total - at < FLOATS_AT_ONCE ? (size_t)(total - at) : FLOATS_AT_ONCE;
+        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size, "the images end", err);
+        if (rc) {
+            return rc;
+        }
+        const size_t finite = element_floats(part->element, conversion->buffer, count, floats);
+        if (finite < count) {
+            return err_set(err, ERR_INVALID,
+                           "%s: number %" PRIu64 " of sample %" PRIu64 " (both from 0) is %g as a float32; only finite "
+                           "ones can be trained on",
+                           part->name, (at + finite) % part_image_elements(part),
+                           (at + finite) / part_image_elements(part), (double)floats[finite]);
+        }
+        if ((rc = conversion->sink(conversion->sink_arg, floats, count * sizeof(*floats), err))) {
+            return rc;
+        }
+        at += count;
+    }
+    return 0;
+}
+
 static int send_cifar(struct conversion *conversion, struct stream *stream, uint64_t records, struct err *err)
 {
     while (records > 0) {
@@ -236,9 +268,10 @@ static int send_cifar(struct conversion *conversion, struct stream *stream, uint
         }
         for (size_t i = 0; i < count; i++) {
             cifar_interleave(conversion->buffer + i * CIFAR_RECORD_BYTES + 1,
-                             conversion->interleaved + i * CIFAR_IMAGE_BYTES);
+                             conversion->converted.cifar + i * CIFAR_IMAGE_BYTES);
         }
-        if ((rc = conversion->sink(conversion->sink_arg, conversion->interleaved, count * CIFAR_IMAGE_BYTES, err))) {
+        if ((rc =
+                 conversion->sink(conversion->sink_arg, conversion->converted.cifar, count * CIFAR_IMAGE_BYTES, err))) {
             return rc;
         }
         records -= count;
@@ -257,7 +290,10 @@ static int send_images(struct conversion *conversion, const struct part *part, s
     if (part->kind == PART_CIFAR) {
         return send_cifar(conversion, stream, part->count, err);
     }
-    return send_plain(conversion, stream, part->count * part_image_bytes(part), err);
+    if (part->element.kind == ELEMENT_FLOAT) {
+        return send_floats(conversion, part, stream, err);
+    }
+    return send_plain(conversion, stream, part->count * part_image_elements(part), err);
 }
 
 static int send_no_labels(struct conversion *conversion, uint64_t bytes, struct err *err)
@@ -274,17 +310,7 @@ static int send_no_labels(struct conversion *conversion, uint64_t bytes, struct 
 
 static int send_all(struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
-    char header[FORM_HEADER_MAX];
-    size_t header_size = 0;
-    int rc = form_write(info, header, &header_size, err);
-    if (rc) {
-        return rc;
-    }
-    if (info->total_bytes > conversion->limits->total_bytes) {
-        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
-                       info->total_bytes, conversion->limits->total_bytes);
-    }
-    rc = conversion->sink(conversion->sink_arg, header, header_size, err);
+    int rc = form_send_header(info, conversion->limits, conversion->sink, conversion->sink_arg, err);
     for (size_t i = 0; i < conversion->image_part_count && rc == 0; i++) {
         rc = send_images(conversion, conversion->image_part[i], err);
     }
@@ -298,10 +324,9 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
     return rc == 0 && conversion->label_part_count == 0 ? send_no_labels(conversion, info->labels_bytes, err) : rc;
 }
 
-int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
-                    void *arg, struct dataset_info *out, struct err *err)
+static int convert_recognised(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
+                              void *arg, struct dataset_info *out, struct err *err)
 {
-    ASSERT(fd_count >= 1);
     struct conversion *conversion AUTO(conversion_free) = calloc(1, sizeof(*conversion));
     if (!conversion) {
         return err_set(err, ERR_MEMORY, "no memory to read a data set");
@@ -322,4 +347,28 @@ int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits 
     }
     *out = info;
     return 0;
+}
+
+int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading, const struct dataset_limits *limits,
+                    dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+{
+    static int (*const convert[READING_KINDS])(int fd, const struct reading *reading,
+                                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                                               struct dataset_info *out, struct err *err) = {
+        [READING_TEXT] = text_convert, [READING_SOUND] = sound_convert, [READING_IMAGES] = images_convert};
+    enum reading_kind kind = reading->kind;
+    bool images = false;
+    ASSERT(fd_count >= 1);
+    int rc = kind == READING_RECOGNISED && fd_count == 1 ? images_recognise(fd[0], limits, &images, err) : 0;
+    if (rc) {
+        return rc;
+    }
+    kind = images ? READING_IMAGES : kind;
+    if (kind == READING_RECOGNISED) {
+        return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
+    }
+    if (fd_count > 1) {
+        return err_set(err, ERR_INVALID, "two files; a data set whose reading is said is one");
+    }
+    return convert[kind](fd[0], reading, limits, sink, arg, out, err);
 }

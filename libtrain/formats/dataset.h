@@ -15,11 +15,13 @@
 
 #include "base/err.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/formats/reading.h"
 
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
 #define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
 #define DATASET_CLASSES_MAX 65536
-#define DATASET_POSITIONS_MAX 32767 /* labels of a sample */
+#define DATASET_POSITIONS_MAX 32767   /* labels of a sample */
+#define DATASET_ENTRIES_MAX (1 << 20) /* files in an archive, for programs that need no other limit */
 
 struct dataset_info {
     uint64_t count;         /* samples */
@@ -43,21 +45,28 @@ struct dataset_limits {
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);
 
 /* Convert what lies in the files `fd[0..fd_count)` (seekable, read from offset 0; one file: any format; two files:
- * images and labels, in either order) and give the result to `sink` piece by piece, in order. The format is recognised
- * by content, never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1 dimension (labels); NPY u1, f4 [N,H,W],
- * [N,H,W,C], [N,F] and i4, i8, u1 [N] labels; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as
- * above; tar (ustar, optionally gzip) of these, several CIFAR files in name order. Archives: regular files only, no
- * links, no "..", limits->entries. Errors say which file or entry and what: "train-labels: 2999 labels for 3000
- * images". ERR_FORMAT, ERR_LIMIT, ERR_IO, or what sink returned. */
-NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
-                              void *arg, struct dataset_info *out, struct err *err);
-
-/* Convert plain text, a file or what gzip made of it: sample i is the bytes [i T, i T + T) as T x 1 x 1, T = positions,
- * and the label of each byte the one behind it; a rest that fills no sample is dropped. Nothing is recognised: any file
- * is a text. ERR_FORMAT for fewer than T + 1 bytes; ERR_INVALID for T outside [1, DATASET_POSITIONS_MAX]; else as
- * above. */
-NODISCARD int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits *limits,
-                                   dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+ * images and labels, in either order) and give the result to `sink` piece by piece, in order. Where `reading` (checked)
+ * says nothing, the format is recognised by content, never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1
+ * dimension (labels); NPY images u1, f2, f4, f8 of [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in
+ * either order of bytes; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as above; tar (ustar,
+ * optionally gzip) of these, several CIFAR files in name order; tar of JPEG and PNG images, as below. Floats become
+ * float32 and must be finite then. Archives: regular files only, no links, no "..", limits->entries.
+ *
+ * Said, for one file alone:
+ * - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel spectrograms (log_mel.h) of
+ *   frames x mels x 1, float32.
+ * - text: plain text, or what gzip made of it; any file is one. Sample i is the bytes [i T, i T + T) as T x 1 x 1, T =
+ *   reading->text, and the label of each byte the one behind it; a rest that fills no sample is dropped. ERR_FORMAT for
+ *   fewer than T + 1 bytes.
+ * - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE, recognised as well. The sorted names of
+ *   the classes give the labels, samples keep the archive's order; bytes of size.h x size.w x channels (image.h).
+ *   Without a size all images must have one. What they expand to is bounded by the file's size.
+ *
+ * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
+ * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink returned. */
+NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
+                              const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                              struct dataset_info *out, struct err *err);
 
 /* Read the header of a file in the one form and check it against the file's size. `classes` is 0: it is not in the
  * header. */

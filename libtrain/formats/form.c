@@ -54,8 +54,11 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
     return 0;
 }
 
-int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out_size, struct err *err)
+int form_send_header(struct dataset_info *info, const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                     struct err *err)
 {
+    char text[FORM_HEADER_MAX];
+    size_t size = 0;
     struct safetensors_tensor tensor[FORM_TENSORS] = {
         {.name = INPUTS, .dtype = info->dtype, .rank = 4, .dim = {info->count, info->h, info->w, info->c}},
         {.name = LABELS,
@@ -65,14 +68,18 @@ int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out
     };
     struct safetensors_header header = {
         .tensor = tensor, .tensor_capacity = FORM_TENSORS, .tensor_count = FORM_TENSORS};
-    int rc = safetensors_write(&header, out, FORM_HEADER_MAX, out_size, err);
+    int rc = safetensors_write(&header, text, sizeof(text), &size, err);
     if (rc) {
         return rc;
     }
     uint32_t classes = info->classes;
     rc = check(&header, info, err);
     info->classes = classes;
-    return rc;
+    if (rc == 0 && info->total_bytes > limits->total_bytes) {
+        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
+                       info->total_bytes, limits->total_bytes);
+    }
+    return rc ? rc : sink(arg, text, size, err);
 }
 
 bool form_recognise(const uint8_t *bytes, size_t available)
@@ -116,7 +123,7 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
     }
     part->kind = PART_WHOLE;
     part->count = info.count;
-    part->dtype = info.dtype;
+    part->element = info.dtype == DTYPE_F32 ? element_f32 : element_u8;
     part->h = info.h;
     part->w = info.w;
     part->c = info.c;
@@ -126,7 +133,7 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
         rc = part_pass_images(part, stream, err);
     }
     if (rc == 0) {
-        rc = part_read_labels(part, stream, sizeof(int32_t), labels, err);
+        rc = part_read_labels(part, stream, element_i32, labels, err);
     }
     if (rc == 0 && !images_first) {
         rc = part_pass_images(part, stream, err);

@@ -8,7 +8,9 @@
 #define FORM_TENSORS 2
 #define FORM_HEADER_MAX 4096
 
-/* Write the header of a data set whose count, shape and dtype are set; sets the offsets and sizes of *info. */
-NODISCARD int form_write(struct dataset_info *info, char out[FORM_HEADER_MAX], size_t *out_size, struct err *err);
+/* Give the header of a data set whose count, shape and dtype are set to `sink`; sets the offsets and sizes of *info.
+ * ERR_LIMIT where the whole would have more than limits->total_bytes. */
+NODISCARD int form_send_header(struct dataset_info *info, const struct dataset_limits *limits, dataset_sink_fn sink,
+                               void *arg, struct err *err);
 
 #endif

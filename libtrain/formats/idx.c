@@ -62,10 +62,10 @@ int idx_read(struct stream *stream, struct part *part, struct labels *labels, st
         dim[i] = big_endian(dimensions + 4 * i);
     }
     part->count = dim[0];
-    part->dtype = DTYPE_U8;
+    part->element = element_u8;
     part->kind = mark[3] == 1 ? PART_LABELS : PART_IMAGES;
     if (part->kind == PART_LABELS) {
-        rc = part_read_labels(part, stream, 1, labels, err);
+        rc = part_read_labels(part, stream, element_u8, labels, err);
     } else if ((rc = part_set_shape(part, dim + 1, mark[3] - 1u, err)) == 0) {
         rc = part_pass_images(part, stream, err);
     }

@@ -1,5 +1,5 @@
-/* NPY, NumPy's format: a mark, a version, a header that is a Python dictionary, data. Versions 1 and 2, C order, little
- * endian. Source: numpy.lib.format. */
+/* NPY, NumPy's format: a mark, a version, a header that is a Python dictionary, data. Versions 1 to 3, which differ in
+ * the length of the header; C order. Source: numpy.lib.format. */
 #include <string.h>
 
 #include "libtrain/formats/part.h"
@@ -64,7 +64,8 @@ static int read_order(struct scanner *scanner, struct err *err)
 {
     static const char word[] = "False";
     if (!scanner_take(scanner, word[0])) {
-        return err_set(err, ERR_UNSUPPORTED, "fortran_order must be False: save it with numpy.ascontiguousarray");
+        return err_set(err, ERR_UNSUPPORTED,
+                       "fortran_order must be False: save what numpy.ascontiguousarray makes of it");
     }
     for (const char *c = word + 1; *c; c++) {
         if (scanner->at == scanner->size || scanner->text[scanner->at++] != *c) {
@@ -115,8 +116,8 @@ static int read_header(struct stream *stream, struct npy_header *header, struct 
         return rc;
     }
     uint8_t version = start[MARK_BYTES];
-    if ((version != 1 && version != 2) || start[MARK_BYTES + 1] != 0) {
-        return err_set(err, ERR_UNSUPPORTED, "%s: NPY version %u.%u; 1.0 and 2.0 are read", stream->name, version,
+    if (version < 1 || version > 3 || start[MARK_BYTES + 1] != 0) {
+        return err_set(err, ERR_UNSUPPORTED, "%s: NPY version %u.%u; 1.0, 2.0 and 3.0 are read", stream->name, version,
                        start[MARK_BYTES + 1]);
     }
     size_t length_bytes = version == 1 ? 2 : 4;
@@ -137,28 +138,51 @@ static int read_header(struct stream *stream, struct npy_header *header, struct 
     return rc && err ? err_wrap(err, "%s: NPY", stream->name) : rc;
 }
 
+/* "<f4": order of bytes (= is the machine's, | none), kind, bytes. A bool is a byte of 0 or 1. */
+static bool parse_descr(const char *descr, struct element *out)
+{
+    static const struct {
+        char kind;
+        enum element_kind element;
+        const char *sizes;
+    } kinds[] = {{'b', ELEMENT_UNSIGNED, "1"},
+                 {'u', ELEMENT_UNSIGNED, "1248"},
+                 {'i', ELEMENT_SIGNED, "1248"},
+                 {'f', ELEMENT_FLOAT, "248"}};
+    const bool has_order = descr[0] != '\0' && strchr("<>=|", descr[0]);
+    const char *word = descr + has_order;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (word[0] == kinds[i].kind && word[1] != '\0' && word[2] == '\0' && strchr(kinds[i].sizes, word[1])) {
+            *out = (struct element){
+                .kind = kinds[i].element, .size = (uint8_t)(word[1] - '0'), .big_endian = descr[0] == '>'};
+            return true;
+        }
+    }
+    return false;
+}
+
 int npy_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err)
 {
     struct npy_header header = {0};
+    struct element element = {0};
     int rc = read_header(stream, &header, err);
     if (rc) {
         return rc;
     }
-    bool u1 = strcmp(header.descr, "|u1") == 0 || strcmp(header.descr, "u1") == 0;
-    bool f4 = strcmp(header.descr, "<f4") == 0;
-    size_t label_size = u1 ? 1 : strcmp(header.descr, "<i4") == 0 ? 4 : strcmp(header.descr, "<i8") == 0 ? 8 : 0;
-    bool images = header.rank >= 2 && (u1 || f4);
-    if (!images && (header.rank != 1 || label_size == 0)) {
+    const bool known = parse_descr(header.descr, &element);
+    const bool is_float = element.kind == ELEMENT_FLOAT;
+    const bool images = header.rank >= 2 && (is_float || (element.kind == ELEMENT_UNSIGNED && element.size == 1));
+    if (!known || (!images && (header.rank != 1 || is_float))) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: NPY of %zu dimensions and type '%s'; images have 2 to 4 of type |u1 or <f4, labels 1 of "
-                       "type <i4, <i8 or |u1",
+                       "%s: NPY of %zu dimensions and type '%s'; images have 2 to 4 of type u1, f2, f4 or f8, labels 1 "
+                       "of an integer type",
                        part->name, header.rank, header.descr);
     }
     part->count = header.dim[0];
-    part->dtype = f4 ? DTYPE_F32 : DTYPE_U8;
+    part->element = element;
     part->kind = images ? PART_IMAGES : PART_LABELS;
     if (!images) {
-        rc = part_read_labels(part, stream, label_size, labels, err);
+        rc = part_read_labels(part, stream, element, labels, err);
     } else if ((rc = part_set_shape(part, header.dim + 1, header.rank - 1, err)) == 0) {
         rc = part_pass_images(part, stream, err);
     }

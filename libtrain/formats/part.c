@@ -7,6 +7,10 @@
 
 #define LABELS_FIRST_CAPACITY 4096
 
+const struct element element_u8 = {.kind = ELEMENT_UNSIGNED, .size = 1};
+const struct element element_i32 = {.kind = ELEMENT_SIGNED, .size = sizeof(int32_t)};
+const struct element element_f32 = {.kind = ELEMENT_FLOAT, .size = sizeof(float)};
+
 void labels_done(struct labels *labels)
 {
     free(labels->value);
@@ -52,9 +56,14 @@ int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct e
     return 0;
 }
 
-uint64_t part_image_bytes(const struct part *part)
+uint64_t part_image_elements(const struct part *part)
 {
-    return (uint64_t)part->h * part->w * part->c * dtype_size(part->dtype);
+    return (uint64_t)part->h * part->w * part->c;
+}
+
+enum dtype part_dtype(const struct part *part)
+{
+    return part->element.kind == ELEMENT_FLOAT ? DTYPE_F32 : DTYPE_U8;
 }
 
 uint64_t part_label_count(const struct part *part)
@@ -69,25 +78,18 @@ int part_pass_images(struct part *part, struct stream *stream, struct err *err)
                        DATASET_SAMPLES_MAX);
     }
     part->skip = stream->position;
-    return stream_skip(stream, part->count * part_image_bytes(part), "the images end", err);
+    return stream_skip(stream, part->count * part_image_elements(part) * part->element.size, "the images end", err);
 }
 
-static int64_t label_at(const uint8_t *bytes, size_t size)
-{
-    uint64_t value = 0;
-    for (size_t i = size; i > 0; i--) {
-        value = value << 8 | bytes[i - 1];
-    }
-    return size == 4 ? (int32_t)(uint32_t)value : (int64_t)value;
-}
-
-int part_read_labels(struct part *part, struct stream *stream, size_t size, struct labels *labels, struct err *err)
+int part_read_labels(struct part *part, struct stream *stream, struct element element, struct labels *labels,
+                     struct err *err)
 {
     uint8_t buffer[8192];
     const uint64_t count = part->count > DATASET_SAMPLES_MAX ? part->count : part_label_count(part);
     if (count > DATASET_SAMPLES_MAX) {
         return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " labels; at most %d", part->name, count, DATASET_SAMPLES_MAX);
     }
+    const size_t size = element.size;
     uint64_t left = count * size;
     part->label_first = labels->count;
     while (left > 0) {
@@ -95,7 +97,7 @@ int part_read_labels(struct part *part, struct stream *stream, size_t size, stru
         size_t got = 0;
         int rc = stream_read(stream, buffer, wanted, &got, err);
         for (size_t i = 0; i + size <= got && rc == 0; i += size) {
-            rc = labels_append(labels, label_at(buffer + i, size), part->name, err);
+            rc = labels_append(labels, element_integer(element, buffer + i), part->name, err);
         }
         if (rc) {
             return rc;

@@ -4,6 +4,7 @@
 #define LIBTRAIN_FORMATS_PART_H
 
 #include "libtrain/formats/dataset.h"
+#include "libtrain/formats/element.h"
 #include "libtrain/formats/stream.h"
 
 #define CIFAR_PIXELS 1024
@@ -15,15 +16,18 @@ enum part_kind { PART_IMAGES, PART_LABELS, PART_CIFAR, PART_WHOLE /* images and 
 struct part {
     enum part_kind kind;
     char name[STREAM_NAME_MAX];
-    size_t file, content; /* which file, and which content within it */
-    uint64_t count;       /* images or labels */
-    uint32_t h, w, c;     /* of an image */
-    enum dtype dtype;     /* of images */
-    uint32_t positions;   /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
-    uint64_t skip;        /* bytes in front of the images; they are contiguous but in PART_CIFAR */
-    size_t label_first;   /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
-                             + part_label_count()) */
+    size_t file, content;   /* which file, and which content within it */
+    uint64_t count;         /* images or labels */
+    uint32_t h, w, c;       /* of an image */
+    struct element element; /* of images: of one byte, or floats */
+    uint32_t positions;     /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
+    uint64_t skip;          /* bytes in front of the images; they are contiguous but in PART_CIFAR */
+    size_t label_first;     /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
+                               + part_label_count()) */
 };
+
+/* Numbers as the project's one form has them. */
+extern const struct element element_u8, element_i32, element_f32;
 
 struct labels {
     int32_t *value;
@@ -39,11 +43,13 @@ NODISCARD int labels_append(struct labels *labels, int64_t label, const char *na
 NODISCARD int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct err *err);
 /* Count and shape are set and the images come next: note where, and read over them. */
 NODISCARD int part_pass_images(struct part *part, struct stream *stream, struct err *err);
-/* The count is set and the labels come next: append them. Each has `size` bytes, little endian; of one byte unsigned,
- * of 4 and 8 signed. */
-NODISCARD int part_read_labels(struct part *part, struct stream *stream, size_t size, struct labels *labels,
+/* The count is set and the labels come next: append them. */
+NODISCARD int part_read_labels(struct part *part, struct stream *stream, struct element element, struct labels *labels,
                                struct err *err);
-uint64_t part_image_bytes(const struct part *part);
+/* Numbers of an image. */
+uint64_t part_image_elements(const struct part *part);
+/* What its images become: DTYPE_F32 where they are floats, else DTYPE_U8. */
+enum dtype part_dtype(const struct part *part);
 uint64_t part_label_count(const struct part *part);
 
 /* By its first bytes; size is the whole stream's, or STREAM_SIZE_UNKNOWN. */
@@ -57,6 +63,16 @@ NODISCARD int idx_read(struct stream *stream, struct part *part, struct labels *
 NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+
+/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading. */
+NODISCARD int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
+                           dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+NODISCARD int sound_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
+                            dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+NODISCARD int images_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
+                             dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
+/* Whether a file is an archive of images, by its first content. */
+NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out, struct err *err);
 
 /* One record's planes, R then G then B, to out[32 x 32 x 3]. */
 void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);

@@ -5,6 +5,7 @@
 
 #include "libtrain/formats/dataset.h"
 #include "libtrain/formats/form.h"
+#include "libtrain/formats/part.h"
 #include "libtrain/formats/source.h"
 
 #define BYTE_VALUES 256
@@ -103,13 +104,10 @@ static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *inf
     return 0;
 }
 
-int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits *limits, dataset_sink_fn sink,
-                         void *arg, struct dataset_info *out, struct err *err)
+int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink,
+                 void *arg, struct dataset_info *out, struct err *err)
 {
-    if (positions < 1 || positions > DATASET_POSITIONS_MAX) {
-        return err_set(err, ERR_INVALID, "samples of %" PRIu32 " bytes of text; expected 1 to %d", positions,
-                       DATASET_POSITIONS_MAX);
-    }
+    const uint32_t positions = (uint32_t)reading->text;
     struct text *text AUTO(text_free) = calloc(1, sizeof(*text));
     if (!text) {
         return err_set(err, ERR_MEMORY, "no memory to read a text");
@@ -119,23 +117,14 @@ int dataset_convert_text(int fd, uint32_t positions, const struct dataset_limits
     text->sink = sink;
     text->sink_arg = arg;
     uint64_t bytes = 0;
-    char header[FORM_HEADER_MAX];
-    size_t header_size = 0;
     struct dataset_info info;
     int rc = count_bytes(text, &bytes, err);
     rc = rc ? rc : describe(bytes, positions, &info, err);
-    rc = rc ? rc : form_write(&info, header, &header_size, err);
-    if (rc) {
-        return rc;
+    rc = rc ? rc : form_send_header(&info, limits, sink, arg, err);
+    rc = rc ? rc : send(text, 0, info.inputs_bytes, false, err);
+    rc = rc ? rc : send(text, 1, info.inputs_bytes, true, err);
+    if (rc == 0) {
+        *out = info;
     }
-    if (info.total_bytes > limits->total_bytes) {
-        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
-                       info.total_bytes, limits->total_bytes);
-    }
-    if ((rc = sink(arg, header, header_size, err)) || (rc = send(text, 0, info.inputs_bytes, false, err)) ||
-        (rc = send(text, 1, info.inputs_bytes, true, err))) {
-        return rc;
-    }
-    *out = info;
-    return 0;
+    return rc;
 }

@@ -392,7 +392,8 @@ static int planner_init(struct planner *planner, struct arena *arena, size_t inp
 
 static bool scales_input(const struct model *model, size_t first)
 {
-    return first == 0 && (model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f);
+    return first == 0 && (model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f ||
+                          model->input_normalise.mean_count > 0);
 }
 
 static int plan_ops(struct arena *arena, struct err *err)

@@ -42,7 +42,8 @@ json_t *model_describe(const struct model *model)
         .input = {.dimension = {model->input.h, model->input.w, model->input.c},
                   .rank = 3,
                   .dtype = model->input_dtype == input_dtypes[0] ? 0 : 1,
-                  .scale = model->input_scale},
+                  .scale = model->input_scale,
+                  .normalise = model->input_normalise},
         .loss = {.label_smoothing = model->label_smoothing},
     };
     bool complete = true;

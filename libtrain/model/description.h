@@ -34,6 +34,7 @@ struct input_fields {
     size_t rank;          /* 0: left open */
     int dtype;            /* index into input_dtypes; -1: left open */
     double scale;         /* 0: the dtype's default */
+    struct normalise normalise;
 };
 
 struct loss_fields {

@@ -84,8 +84,10 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         unit_fault(state, pointer, "%s: %s", op_type_names[op->type], err.text);
         return;
     }
-    if (op->type == OP_EMBEDDING && lowering->model->input_scale != 1.0) {
-        unit_fault(state, pointer, "embedding: takes the stored numbers as they are: the input's scale must be 1");
+    if (op->type == OP_EMBEDDING &&
+        (lowering->model->input_scale != 1.0 || lowering->model->input_normalise.mean_count > 0)) {
+        unit_fault(state, pointer, "embedding: takes the stored numbers as they are: the input's scale must be 1%s",
+                   lowering->model->input_normalise.mean_count > 0 ? ", without mean and std" : "");
         return;
     }
     lowering->activations += shape_elements(added->out);

@@ -1,6 +1,9 @@
 #include "libtrain/model/model.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
 
 void model_free(struct model **model)
 {
@@ -14,4 +17,37 @@ void model_free(struct model **model)
     free(old->unit);
     free(old);
     *model = NULL;
+}
+
+/* Why this model's input cannot be normalised so; NULL: it can. */
+static const char *refusal(const struct model *model, const struct normalise *normalise)
+{
+    const struct normalise *own = &model->input_normalise;
+    const size_t bytes = normalise->mean_count * sizeof(double);
+    if (model->unit[0].op[0].type == OP_EMBEDDING) {
+        return "the input are tokens, which cannot be normalised";
+    }
+    if (own->mean_count > 0 &&
+        (memcmp(own->mean, normalise->mean, bytes) != 0 || memcmp(own->std, normalise->std, bytes) != 0)) {
+        return "the model states a mean and std of its own, and the job others";
+    }
+    return NULL;
+}
+
+int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
+                    struct err *err)
+{
+    if (normalise->mean_count == 0) {
+        return 0;
+    }
+    ASSERT(normalise->mean_count == model->input.c && normalise->std_count == model->input.c);
+    const char *refused = refusal(model, normalise);
+    if (refused) {
+        if (faults) {
+            record_fault(faults, "/input/mean", "%s", refused);
+        }
+        return err_set(err, ERR_INVALID, "/input/mean: %s", refused);
+    }
+    model->input_normalise = *normalise;
+    return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/record.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/model/recipe.h"
 #include "libtrain/model/shape.h"
 
 #define MODEL_NAME_MAX 64
@@ -113,11 +114,12 @@ struct unit {
 struct model {
     char name[MODEL_NAME_MAX];
     struct shape input;
-    enum dtype input_dtype; /* DTYPE_U8 or DTYPE_F32 */
-    double input_scale;     /* x = scale * stored value, applied before the first unit */
-    uint32_t classes;       /* channels of the last unit's output (softmax cross-entropy over them) */
-    uint32_t positions;     /* of the last unit's output, each with a label: 1, or those of a sequence */
-    double label_smoothing; /* of the loss, [0, 1): the share of the target that all classes get alike */
+    enum dtype input_dtype;           /* DTYPE_U8 or DTYPE_F32 */
+    double input_scale;               /* x = scale * stored value, applied before the first unit */
+    struct normalise input_normalise; /* then x = (x - mean) / std of its channel; no numbers: not */
+    uint32_t classes;                 /* channels of the last unit's output (softmax cross-entropy over them) */
+    uint32_t positions;               /* of the last unit's output, each with a label: 1, or those of a sequence */
+    double label_smoothing;           /* of the loss, [0, 1): the share of the target that all classes get alike */
     struct unit *unit;
     size_t unit_count;
 };
@@ -138,6 +140,11 @@ struct model_fit {
 NODISCARD int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
                           struct record_faults *faults, struct err *err);
 void model_free(struct model **model);
+/* Normalise the input of a model that nobody shares yet, as a job asks for it: a mean and a std for each of its
+ * channels, or no numbers, which change nothing. A fault at /input/mean where the description states other numbers or
+ * the input are tokens, which are read as they are stored. ERR_INVALID with faults, which may be NULL. */
+NODISCARD int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
+                              struct err *err);
 
 /* The description with nothing left open (input, classes and defaults written out): same model, same bytes; model_parse
  * reads it back without fit. A new JSON object, owned by the caller; NULL when out of memory. */

@@ -51,6 +51,8 @@ const struct record unit_record = RECORD(struct unit_fields, "unit", unit_field)
 static const char *const dtype_words[] = {"uint8", "float32", NULL};
 const enum dtype input_dtypes[] = {DTYPE_U8, DTYPE_F32};
 
+static const struct field mean = {.type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
+static const struct field std = {.type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
 static const struct field dimension = {.type = FIELD_INT, .min = 1, .max = MODEL_ELEMENTS_MAX};
 static const struct field input_field[] = {
     {.name = "shape",
@@ -63,6 +65,9 @@ static const struct field input_field[] = {
      .count_offset = offsetof(struct input_fields, rank)},
     MEMBER_ENUM(struct input_fields, dtype, "dtype", 0, dtype_words),
     MEMBER_DOUBLE(struct input_fields, scale, "scale", 0, 1e-30, 1e30),
+    /* Not written where there are none: descriptions without them keep their bytes, and so their hash. */
+    MEMBER_LIST(struct input_fields, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean, normalise.mean_count),
+    MEMBER_LIST(struct input_fields, normalise.std, "std", FIELD_SKIP_EMPTY, &std, normalise.std_count),
 };
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
 
@@ -140,6 +145,25 @@ static void resolve_dtype(struct lowering *lowering, const struct input_fields *
     model->input_scale = input->scale > 0 ? input->scale : usual;
 }
 
+/* Behind the shape: as many numbers as channels. */
+static void resolve_normalise(struct lowering *lowering, const struct normalise *stated)
+{
+    const uint32_t channels = lowering->model->input.c;
+    const size_t count[] = {stated->mean_count, stated->std_count};
+    static const char *const pointer[] = {"/input/mean", "/input/std"};
+    if (stated->mean_count == 0 && stated->std_count == 0) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (count[i] != channels && !lowering->broken) {
+            record_fault(lowering->faults, pointer[i], "%zu numbers for the %" PRIu32 " channels of a sample", count[i],
+                         channels);
+            lowering->broken = true;
+        }
+    }
+    lowering->model->input_normalise = *stated;
+}
+
 /* ---- the whole ---- */
 
 /* The last unit's output is one score per class, in PyTorch's order, at each position that has a label. */
@@ -198,6 +222,7 @@ static int lower_description(struct lowering *lowering, const struct description
     }
     resolve_shape(lowering, &description->input, fit);
     resolve_dtype(lowering, &description->input, fit);
+    resolve_normalise(lowering, &description->input.normalise);
     for (size_t i = 0; i < model->unit_count && !lowering->out_of_memory; i++) {
         lower_unit(lowering, description->unit[i], i);
     }

@@ -7,6 +7,19 @@ const char *const optimizer_type_names[] = {
 const char *const learning_rate_type_names[] = {
     [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
 
+const char *const augment_type_names[] = {
+    [AUGMENT_CROP] = "crop", [AUGMENT_FLIP] = "flip", [AUGMENT_NORMALISE] = "normalise", NULL};
+
+const struct augment *augment_find(const struct augment *augment, size_t count, enum augment_type type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (augment[i].type == (int)type) {
+            return &augment[i];
+        }
+    }
+    return NULL;
+}
+
 /* base ^ exponent, exponent >= 0, by squaring. */
 static double power(double base, int64_t exponent)
 {

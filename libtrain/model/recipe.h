@@ -1,5 +1,5 @@
-/* recipe.h: how a model is trained, as data: optimizer and learning rate. Used by schema (a job's fields) and libtrain
- * alike. Pure. */
+/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation. Used by schema (a job's fields)
+ * and libtrain alike. Pure. */
 #ifndef LIBTRAIN_MODEL_RECIPE_H
 #define LIBTRAIN_MODEL_RECIPE_H
 
@@ -36,6 +36,38 @@ struct learning_rate {
 
 /* The learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
 double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps);
+
+/* ---- what happens to samples on their way into the first unit ---- */
+
+#define NORMALISE_CHANNELS_MAX 16
+#define NORMALISE_MEAN_MAX 1e9 /* and -1e9 */
+#define NORMALISE_STD_MIN 1e-9
+#define NORMALISE_STD_MAX 1e9
+
+/* Of each channel, in units behind the input's scale. No numbers: it is left as it is; else as many as channels. */
+struct normalise {
+    double mean[NORMALISE_CHANNELS_MAX], std[NORMALISE_CHANNELS_MAX];
+    size_t mean_count, std_count;
+};
+
+/* In the order in which they are applied. */
+enum augment_type {
+    AUGMENT_CROP,      /* training: a window of the sample's size, drawn from the sample with a border of zeros */
+    AUGMENT_FLIP,      /* training: left and right change places, with probability 1/2 */
+    AUGMENT_NORMALISE, /* always: (x - mean) / std; becomes part of the model's input (ADR 0039) */
+};
+#define AUGMENT_TYPES 3
+extern const char *const augment_type_names[]; /* ends with NULL */
+#define AUGMENT_PADDING_MAX 1024
+
+struct augment {
+    int type;                   /* enum augment_type */
+    int64_t padding;            /* CROP: >= 1 */
+    struct normalise normalise; /* NORMALISE */
+};
+
+/* The one of a type, or NULL. */
+const struct augment *augment_find(const struct augment *augment, size_t count, enum augment_type type);
 
 /* ---- what an optimizer keeps and costs ---- */
 

@@ -1,6 +1,6 @@
 /* elementary_vector.h: exp and the normal distribution without branches and tables, to stand in loops that a compiler
  * turns into vector instructions; every step is elementwise, so all ISAs give the same bits. Libtrain's own, as
- * elementary.h, with a relative error below 1e-10: more than enough for results that become floats. Any thread. */
+ * base/elementary.h, with a relative error below 1e-10: more than enough for results that become floats. Any thread. */
 #ifndef LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 #define LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 

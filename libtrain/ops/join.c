@@ -142,3 +142,80 @@ void scale_floats(const struct compute *compute, size_t count, float scale, cons
         .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .scale = scale, .x = x, .y = y};
     pool_run(compute->pool, job.slabs, scale_slab, &job);
 }
+
+/* Channels change with every element: the factors of all channels, repeated, let a loop of whole vectors go over them.
+ */
+#define PERIOD_MAX (NORMALISE_CHANNELS_MAX * SIMD_FLOATS)
+
+struct normalise_job {
+    size_t count, slabs;
+    size_t period; /* channels * SIMD_FLOATS */
+    const unsigned char *bytes;
+    const float *x;
+    float *y;
+    float factor[PERIOD_MAX], offset[PERIOD_MAX];
+};
+
+SIMD_CLONES static void normalise_bytes_loop(size_t count, const float *restrict factor, const float *restrict offset,
+                                             const unsigned char *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < count; i++) {
+        y[i] = (float)x[i] * factor[i] + offset[i];
+    }
+}
+
+SIMD_CLONES static void normalise_floats_loop(size_t count, const float *restrict factor, const float *restrict offset,
+                                              const float *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < count; i++) {
+        y[i] = x[i] * factor[i] + offset[i];
+    }
+}
+
+static size_t period_count(const struct normalise_job *job)
+{
+    return (job->count + job->period - 1) / job->period;
+}
+
+static void normalise_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct normalise_job *job = arg;
+    (void)worker;
+    size_t end = slab_begin(period_count(job), job->slabs, task + 1);
+    for (size_t p = slab_begin(period_count(job), job->slabs, task); p < end; p++) {
+        size_t first = p * job->period;
+        size_t count = job->count - first < job->period ? job->count - first : job->period;
+        if (job->bytes) {
+            normalise_bytes_loop(count, job->factor, job->offset, job->bytes + first, job->y + first);
+        } else {
+            normalise_floats_loop(count, job->factor, job->offset, job->x + first, job->y + first);
+        }
+    }
+}
+
+static void run_normalise(const struct compute *compute, struct normalise_job *job, double scale,
+                          const struct normalise *normalise)
+{
+    const size_t C = normalise->mean_count;
+    job->period = C * SIMD_FLOATS;
+    for (size_t i = 0; i < job->period; i++) {
+        job->factor[i] = (float)(scale / normalise->std[i % C]);
+        job->offset[i] = (float)(-normalise->mean[i % C] / normalise->std[i % C]);
+    }
+    job->slabs = slab_count(period_count(job), job->period, SLABS_MAX);
+    pool_run(compute->pool, job->slabs, normalise_slab, job);
+}
+
+void normalise_bytes(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
+                     const unsigned char *x, float *y)
+{
+    struct normalise_job job = {.count = count, .bytes = x, .y = y};
+    run_normalise(compute, &job, scale, normalise);
+}
+
+void normalise_floats(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
+                      const float *x, float *y)
+{
+    struct normalise_job job = {.count = count, .x = x, .y = y};
+    run_normalise(compute, &job, scale, normalise);
+}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
+#include "libtrain/model/recipe.h"
 
 /* y = x[0] + x[1] + ..., in this order, over `count` floats: overwrites; y may be x[0]. inputs >= 1. */
 void add_forward(const struct compute *compute, size_t count, const float *const *x, size_t inputs, float *y);
@@ -21,5 +22,11 @@ void concat_backward(const struct compute *compute, size_t M, size_t C, size_t w
 /* y = scale * x, x being bytes or floats: how stored samples enter the first unit. Overwrites; no overlap. */
 void scale_bytes(const struct compute *compute, size_t count, float scale, const unsigned char *x, float *y);
 void scale_floats(const struct compute *compute, size_t count, float scale, const float *x, float *y);
+/* The same with a mean and a std of each channel, which come next to each other: y = x (scale / std) + (-mean / std),
+ * both factors in double and then rounded. count: a multiple of the channels. */
+void normalise_bytes(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
+                     const unsigned char *x, float *y);
+void normalise_floats(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
+                      const float *x, float *y);
 
 #endif

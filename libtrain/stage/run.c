@@ -76,7 +76,7 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     return call;
 }
 
-/* The stage's input as the first op reads it: stored samples are scaled to floats. */
+/* The stage's input as the first op reads it: stored samples are scaled to floats, and normalised. */
 static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place, size_t count,
                   const void *input)
 {
@@ -86,12 +86,19 @@ static void enter(const struct train_stage *stage, struct areas *areas, struct a
         return;
     }
     const struct model *model = stage_model(stage);
+    const struct compute *compute = &stage->compute;
+    const struct normalise *normalise = &model->input_normalise;
+    const bool bytes = model->input_dtype == DTYPE_U8;
     size_t elements = count * shape_elements(model->input);
-    float scale = (float)model->input_scale;
-    if (model->input_dtype == DTYPE_U8) {
-        scale_bytes(&stage->compute, elements, scale, input, writable(areas, place));
+    float *to = writable(areas, place);
+    if (normalise->mean_count > 0 && bytes) {
+        normalise_bytes(compute, elements, model->input_scale, normalise, input, to);
+    } else if (normalise->mean_count > 0) {
+        normalise_floats(compute, elements, model->input_scale, normalise, input, to);
+    } else if (bytes) {
+        scale_bytes(compute, elements, (float)model->input_scale, input, to);
     } else {
-        scale_floats(&stage->compute, elements, scale, input, writable(areas, place));
+        scale_floats(compute, elements, (float)model->input_scale, input, to);
     }
 }
 

@@ -19,7 +19,8 @@ ROOMS = {
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
     "libtrain/model": ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h",
                        "libtrain/formats/"],
-    "libtrain/formats": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
+    "libtrain/formats": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h", "libtrain/images/"],
+    "libtrain/images": PURE_BASE,
     "coordinator/plan": PURE_BASE + ["libtrain/model/"],
     "coordinator/core": PURE_BASE + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
     "coordinator": ["base/", "net/", "schema/", "libtrain/model/", "libtrain/formats/"],
@@ -41,6 +42,9 @@ OUTSIDE = {
     "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*", "tests/e2e/powercut/*"],
     "cblas.h": ["libtrain/backend/*", "bench/*"],
     "zlib.h": ["libtrain/formats/*", "tests/unit/libtrain_formats/*"],
+    "jpeglib.h": ["libtrain/images/*"],
+    "jerror.h": ["libtrain/images/*"],
+    "png.h": ["libtrain/images/*"],
     "cmocka.h": ["tests/support/*"],
     "assert.h": [],  # ours is base/assert.h: the build types define NDEBUG
 }

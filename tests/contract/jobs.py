@@ -31,6 +31,16 @@ def test_bad_jobs_are_refused_field_by_field():
         both = api.problem("POST", "/v1/jobs", {**JOB, "optimizer": adam}, code="invalid_fields")
         must({fault["pointer"] for fault in both.json["errors"]} == {"/optimizer/nesterov", "/optimizer/clip_norm"}, f"{both.json}")
         api.problem("POST", "/v1/jobs", {**JOB, "optimizer": {"type": "lamb"}}, code="invalid_fields", words=("/optimizer/type", "adamw"))
+        normalise = {"type": "normalise", "mean": [0.5], "std": [0.5]}
+        both = api.problem("POST", "/v1/jobs", {**JOB, "augment": [{"type": "crop", "padding": 8}, {**normalise, "mean": [1, 2]}]},
+                           code="invalid_fields")
+        must({fault["pointer"] for fault in both.json["errors"]} == {"/augment/0/padding", "/augment/1/mean"}, f"{both.json}")
+        api.problem("POST", "/v1/jobs", {**JOB, "augment": [{"type": "normalise", "mean": [0.5]}]}, code="invalid_fields",
+                    words=("/augment/0/std", "required"))
+        own = {"name": "own", "input": {"mean": [0.25], "std": [0.5]},
+               "units": [{"name": "head", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}
+        api.problem("POST", "/v1/jobs", {**JOB, "model": {"description": own}, "augment": [normalise]}, code="invalid_fields",
+                    words=("/model/description/input/mean", "of its own"))
         api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
         api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
         both = api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}, "dataset": {"train": "no"}}, code="invalid_fields")
@@ -43,6 +53,22 @@ def test_bad_jobs_are_refused_field_by_field():
         api.problem("POST", "/v1/jobs", json.dumps(JOB).encode(), {}, code="unsupported_media_type")
         api.problem("POST", "/v1/jobs", b" " * (3 << 20), JSON, code="body_too_large")
         must(api.get("/v1/jobs")["items"] == [], "a refused job was kept")
+
+
+def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
+    augment = [{"type": "crop", "padding": 1}, {"type": "flip"}, {"type": "normalise", "mean": [0.5], "std": [0.25]}]
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        plain = api.submit(JOB)
+        job = api.submit({**JOB, "augment": augment})
+        must(job["spec"]["augment"] == augment, f"{job['spec']['augment']}")
+        must(job["spec"]["model"]["sha256"] != plain["spec"]["model"]["sha256"], "the model in use is another one")
+        api.request("POST", f"/v1/jobs/{plain['id']}/cancel", expect=202)
+        agent.heartbeat()
+        run = agent.assignment(after=agent.revision, wait=60)["run"]
+        must(run["job_spec"]["augment"] == augment, f"{run['job_spec']}")
+        given = run["job_spec"]["model"]["description"]["input"]
+        must(given["mean"] == [0.5] and given["std"] == [0.25], f"{given}")
 
 
 def test_a_job_larger_than_the_devices_memory_is_refused():

@@ -166,29 +166,6 @@ def test_a_data_set_is_stored_once_under_its_name():
         api.problem("GET", "/v1/datasets/nothing", code="unknown_dataset")
 
 
-def test_a_text_is_cut_into_samples_of_bytes():
-    text = bytes(range(256)) * 20
-    with Api(data=False) as api:
-        first = api.request("PUT", "/v1/datasets/text?text=64", text, BINARY, expect=201).json
-        must((first["samples"], first["height"], first["width"], first["channels"]) == (79, 64, 1, 1), f"{first}")
-        must((first["classes"], first["positions"], first["dtype"]) == (256, 64, "U8"), f"{first}")
-        packed = api.request("PUT", "/v1/datasets/packed?text=64", gzip.compress(text), BINARY, expect=201).json
-        must(packed["sha256"] == first["sha256"], "gzip changed the text")
-        content = api.request("GET", "/v1/datasets/text/content", expect=200).body
-        must(text[:79 * 64] in content, "the inputs are not the bytes of the text")
-        view = api.get("/v1/models/gpt-mini?dataset=text")
-        must(view["classes"] == 256 and view["units"][-1]["output"] == {"height": 64, "width": 1, "channels": 256}, f"{view}")
-        api.problem("GET", "/v1/models/lenet5?dataset=text", code="invalid_fields")
-        must(api.get("/v1/models/gpt-mini")["assumed"], "an input that nobody named is not assumed")
-        api.problem("PUT", "/v1/datasets/x?text=0", text, BINARY, code="invalid_parameter", words=("text",))
-        api.problem("PUT", "/v1/datasets/x?text=40000", text, BINARY, code="invalid_parameter", words=("text",))
-        api.problem("PUT", "/v1/datasets/x?text=6000", text, BINARY, code="invalid_dataset", words=("5120 bytes of text",))
-        images = api.request("PUT", "/v1/datasets/images", tar_of(*data_files("digits", "train")), BINARY, expect=201).json
-        must("positions" not in images, f"{images}")
-        job = {"model": {"name": "gpt-mini"}, "dataset": {"train": "text", "test": "images"}}
-        api.problem("POST", "/v1/jobs?dry_run=true", job, code="invalid_fields", words=("/dataset/test",))
-
-
 def blobs(api):
     """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
     for _ in range(300):

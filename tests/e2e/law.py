@@ -81,6 +81,19 @@ def test_partitions_of_a_job_that_clips_by_the_norm_give_the_weights_of_one_proc
     random_partitions("resnet8", 3, 3, 3, **clips)
 
 
+AUGMENT = [{"type": "crop", "padding": 4}, {"type": "flip"}, {"type": "normalise", "mean": [0.286], "std": [0.353]}]
+
+
+def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
+    plain = reference(fashion_job("lenet5", steps=6))
+    seen = {plain}
+    for count in range(1, 4):
+        seen.add(reference(fashion_job("lenet5", steps=6, augment=AUGMENT[:count])))
+    must(len(seen) == 4, "an augmentation changed nothing")
+    random_partitions("lenet5", 6, 6, 4, augment=AUGMENT)
+    random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
+
+
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)
@@ -116,6 +129,10 @@ def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
                               learning_rate={"type": "cosine", "value": 0.001, "warmup_steps": 30})
 
 
+def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
+    three_replans_and_a_pause(augment=AUGMENT)
+
+
 def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():
     jobs = [fashion_job("lenet5", steps=40, init={"seed": seed}) for seed in (1, 2)]
     expected = [reference(job) for job in jobs]
@@ -143,7 +160,7 @@ def test_a_transformer_on_text_over_three_agents_gives_the_weights_of_one_proces
     job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
            "micro_batches": 4, "epochs": 100000, "steps": 40, "evaluate": {"every_epochs": 1},
            "learning_rate": {"type": "constant", "value": 0.02}}
-    expected, output = train(job, {"text": [text]}, 2, ["--text", "32"])
+    expected, output = train(job, {"text": [text]}, 2, ["--as", "text=32"])
     with Fleet() as fleet:
         fleet.start_coordinator("--heartbeat-ms", 100)
         fleet.request("PUT", "/v1/datasets/text?text=32", text.read_bytes(), {"Content-Type": "application/octet-stream"},

@@ -90,16 +90,16 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
                       expect=201)
         fleet.start_agents(2)
         accuracy, loss = train_on_fleet(fleet, job, [2], model)
-        samples, total, _ = predict_json(model, TEXT, "--text", "--top", 5)
+        samples, total, _ = predict_json(model, TEXT, "--as", "text=32", "--top", 5)
         must(total["accuracy"] == accuracy and total["loss"] == loss, f"{total}, the job said {accuracy}, {loss}")
         must(total["labels"] == 32 * total["samples"] and total["samples"] == len(samples), f"{total}")
         text = TEXT.read_bytes()
         must(all(sample["label"] == text[32 * (index + 1)] for index, sample in enumerate(samples)), "labels")
-        must("most frequent mistakes" in predict(model, TEXT, "--text", "--top", 0), "no list of mistakes")
+        must("most frequent mistakes" in predict(model, TEXT, "--as", "text=32", "--top", 0), "no list of mistakes")
 
-        made = json.loads(predict(model, TEXT, "--text", "--generate", 40, "--json"))["bytes"]
+        made = json.loads(predict(model, TEXT, "--as", "text=32", "--generate", 40, "--json"))["bytes"]
         must(len(made) == 40 and made[0] == samples[-1]["top"][0]["class"], f"{made}")
-        must("plain text needs --text" in predict(model, TEXT, fails=True), "no hint")
+        must("plain text needs --as text=32" in predict(model, TEXT, fails=True), "no hint")
 
 
 def test_data_that_do_not_fit_are_refused_in_one_line():

@@ -10,6 +10,7 @@ import pathlib
 import struct
 import sys
 import tarfile
+import zlib
 
 
 def idx(dimensions, data):
@@ -53,6 +54,34 @@ def tar(entries):
     return content + bytes(-len(content) % 512 + 1024)
 
 
+def chunk(name, data):
+    return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
+
+
+def wav(data, kind=1, channels=1, bits=16, rate=8000, before=b"", size=None):
+    block = channels * bits // 8
+    form = struct.pack("<HHIIHH", kind, channels, rate, rate * block & 0xFFFFFFFF, block, bits)
+    content = b"WAVE" + before + chunk(b"fmt ", form) + chunk(b"data", data)
+    return b"RIFF" + struct.pack("<I", len(content) if size is None else size) + content
+
+
+IMAGES = pathlib.Path(__file__).parent.parent / "golden" / "images"
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width, height, depth, colour, lines, *chunks):
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    parts = [png_chunk(b"IHDR", header), *(png_chunk(*each) for each in chunks), png_chunk(b"IDAT", zlib.compress(lines, 9)), png_chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def image(name):
+    return (IMAGES / name).read_bytes()
+
+
 def model(units, **members):
     return json.dumps({"name": "m", **members, "units": units}).encode()
 
@@ -86,6 +115,9 @@ def corpora():
             "bytes": pair(npy("|u1", (2, 2, 2), bytes(8)), npy("<i8", "(2,)", struct.pack("<2q", 0, 3))),
             "floats": pair(npy("<f4", (2, 3), struct.pack("<6f", *range(6))), npy("<i4", "(2,)", struct.pack("<2i", 0, 1))),
             "version2": pair(npy("|u1", (1, 1, 1, 3), bytes(3), 2), npy("|u1", "(1,)", b"\x05")),
+            "doubles": pair(npy(">f8", (2, 3), struct.pack(">6d", *range(6)), 3), npy(">u2", "(2,)", struct.pack(">2H", 0, 9))),
+            "halves": pair(npy("<f2", (2, 3), struct.pack("<6e", *range(6))), npy("|b1", "(2,)", b"\1\0")),
+            "not_finite": pair(npy("<f4", (1, 2), struct.pack("<2f", 1, float("nan"))), npy("|i1", "(1,)", b"\0")),
             "negative": pair(npy("|u1", (1, 1), bytes(1)), npy("<i8", "(1,)", struct.pack("<q", -1))),
             "fortran": pair(npy("|u1", (2, 2), bytes(4)).replace(b"False", b"True "), b""),
         },
@@ -95,6 +127,19 @@ def corpora():
             "cut": record[:100],
             "form": form,
         },
+        "sound": {
+            "directories": tar([("no/1.wav", wav(struct.pack("<4h", 0, 99, -99, 32767))),
+                                ("yes/a_1.wav", wav(bytes(range(9)), bits=8)), ("yes/._a_1.wav", b"junk")]),
+            "prefixes": tar([("x/1_a.wav", wav(bytes(12), channels=2, bits=24)), ("x/0_b.wav", wav(bytes(8), bits=32))]),
+            "floats": tar([("a/0_a.wav", wav(struct.pack("<2f", 0.5, -1.5), kind=3, bits=32)),
+                           ("b/1_a.wav", wav(struct.pack("<2d", 0.5, float("nan")), kind=3, bits=64))]),
+            "chunks": tar([("a/0_a.wav", wav(bytes(4), before=chunk(b"LIST", b"odd")))]),
+            "packed": gzip.compress(tar([("a/0_a.wav.gz", gzip.compress(wav(bytes(4)), 9, mtime=0))]), 9, mtime=0),
+            "size_lies": tar([("a/0_a.wav", wav(bytes(4), size=0xFFFFFFFF))]),
+            "no_samples": tar([("a/0_a.wav", wav(b""))]),
+            "gigantic_rate": tar([("a/0_a.wav", wav(bytes(4), rate=0xFFFFFFFF))]),
+            "no_class": tar([("a.wav", wav(bytes(4)))]),
+        },
         "archive": {
             "idx": tar([("set/", None), ("set/images", images), ("set/labels", labels)]),
             "cifar": tar([("data_batch_2.bin", record), ("data_batch_1.bin", record)]),
@@ -103,6 +148,14 @@ def corpora():
             "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
             "outside": tar([("../images", images)]),
             "form": tar([("a.safetensors", form)]),
+            "images": tar([("set/", None), ("set/b/1.jpg", image("colour.jpg")), ("set/a/1.png", image("palette.png"))]),
+        },
+        "image": {
+            "cut": image("colour.jpg")[:-200],
+            "bits": png(9, 3, 1, 0, b"\0\xff\x80" * 3),
+            "filters": png(2, 5, 8, 2, b"".join(bytes([kind, 1, 2, 3, 4, 5, 6]) for kind in range(5))),
+            "texts": png(1, 1, 8, 6, b"\0abcd", *[(b"zTXt", b"k\0\0" + zlib.compress(bytes(5000)))] * 20, (b"gAMA", struct.pack(">I", 45455))),
+            "wide": png(16384, 2048, 8, 0, b""),
         },
         "safetensors": {
             "one": safetensors([("stem.0.weight", "F32", [2, 3], 24)]),

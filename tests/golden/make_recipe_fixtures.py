@@ -10,6 +10,8 @@ optimizer.N.*              a trajectory of 20 steps: start [count], gradients an
 clip_norm.N.*              one step of a net in float64: samples [shape] (inputs, labels); settings [2]: clip_norm, the norm of
                            all gradients before it; norms [parameters] of each parameter's gradient behind it
 softmax_cross_entropy.N.*  scores, labels, the mean loss and its gradient; settings [1]: label_smoothing
+augment.N.*                images [shape: height, width, channels, padding] of bytes; settings [2 channels]: means, stds;
+                           views [(2 padding + 1)^2][2] of it: every crop, as it is and flipped, normalised
 schedule.N.*               rates [steps] in double; settings [6]: type (0 constant, 1 step, 2 cosine), value,
                            warmup_steps, step_size, gamma, final_value
 """
@@ -134,10 +136,28 @@ def schedule_cases(ops):
                 settings=doubles(kind, value, warmup, step_size, gamma, final))
 
 
+def augment_cases(ops):
+    """torchvision's RandomCrop(size, padding), RandomHorizontalFlip, ToTensor and Normalize, for every draw of the first two."""
+    for h, w, c, padding in [(6, 5, 3, 2), (4, 7, 1, 1)]:
+        image = torch.from_numpy(ops.random.randint(0, 256, size=(c, h, w)).astype(np.uint8))
+        mean, std = (torch.from_numpy(ops.random.uniform(low, high, size=c)) for low, high in ((0.3, 0.6), (0.2, 0.4)))
+        padded = functional.pad(image, (padding,) * 4)
+        views = []
+        for row in range(2 * padding + 1):
+            for column in range(2 * padding + 1):
+                window = padded[:, row : row + h, column : column + w]
+                for view in (window, window.flip(-1)):
+                    tensor = view.to(torch.float32).div(255)
+                    tensor = tensor.sub(mean.float().view(-1, 1, 1)).div(std.float().view(-1, 1, 1))
+                    views.append(tensor)
+        ops.add("augment", [h, w, c, padding], image=image.permute(1, 2, 0).reshape(-1), views=torch.stack(views),
+                settings=torch.cat([mean, std]))
+
+
 def main():
     torch.set_num_threads(1)
     ops = Ops()
-    for cases in (optimizer_cases, smoothing_cases, schedule_cases, norm_cases):
+    for cases in (optimizer_cases, smoothing_cases, schedule_cases, norm_cases, augment_cases):
         cases(ops)
     print(f"recipe: {sum(ops.counts.values())} cases, {save('recipe', ops.tensors)} bytes")
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
 #include "libtrain/optim/gradient.h"
 #include "libtrain/optim/optimizer.h"
@@ -240,6 +241,72 @@ static void schedules_are_pytorchs(void **state)
     assert_int_equal(number, 7);
 }
 
+static bool is_view(const float *y, const float *view, size_t count)
+{
+    double worst = 0;
+    for (size_t i = 0; i < count; i++) {
+        worst = fmax(worst, fabs((double)y[i] - (double)view[i]));
+    }
+    return worst < 2e-6;
+}
+
+/* A loader and a stage's entry give one of PyTorch's views for every draw, and each of them for some draw. */
+static void check_views(const struct compute *compute, size_t number)
+{
+    const int64_t *shape = fixture_shape(&recipe, "augment", number);
+    const size_t C = (size_t)shape[2];
+    const size_t offsets = 2 * (size_t)shape[3] + 1;
+    const size_t elements = (size_t)(shape[0] * shape[1] * shape[2]);
+    const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = shape[3]}, {.type = AUGMENT_FLIP}};
+    const double *settings = doubles("augment", number, "settings", 2 * C);
+    const struct model model = {.input = {(uint32_t)shape[0], (uint32_t)shape[1], (uint32_t)C},
+                                .input_dtype = DTYPE_U8};
+    struct normalise normalise = {.mean_count = C, .std_count = C};
+    memcpy(normalise.mean, settings, C * sizeof(double));
+    memcpy(normalise.std, settings + C, C * sizeof(double));
+    char key[32];
+    size_t count;
+    (void)snprintf(key, sizeof(key), "augment.%zu.image", number);
+    const struct train_loader loader =
+        train_loader_of(&model, augment, 2, 3, fixture_data(&recipe, key, DTYPE_U8, &count));
+    assert_int_equal(count, elements);
+    const float *views = fixture_floats(&recipe, "augment", number, "views", &count);
+    assert_int_equal(count, 2 * offsets * offsets * elements);
+    unsigned char *loaded = malloc(elements);
+    float *y = malloc(elements * sizeof(*y));
+    bool seen[128] = {false};
+    assert_true(loaded && y && 2 * offsets * offsets <= 128);
+    for (int64_t step = 1; step <= 1000; step++) {
+        static const uint32_t first = 0;
+        train_load(&loader, step, 0, 1, &first, loaded);
+        normalise_bytes(compute, elements, 1.0 / 255.0, &normalise, loaded, y);
+        size_t found = 0;
+        for (size_t view = 0; view < 2 * offsets * offsets; view++) {
+            const bool same = is_view(y, views + view * elements, elements);
+            found += same;
+            seen[view] = seen[view] || same;
+        }
+        assert_int_equal(found, 1);
+    }
+    for (size_t view = 0; view < 2 * offsets * offsets; view++) {
+        assert_true(seen[view]);
+    }
+    free(loaded);
+    free(y);
+}
+
+static void augmented_samples_are_those_of_pytorch(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    struct compute compute = compute_init(pools->pool[1], (struct workspace_bytes){0});
+    size_t number = 0;
+    for (; fixture_has(&recipe, "augment", number); number++) {
+        check_views(&compute, number);
+    }
+    assert_int_equal(number, 2);
+    compute_done(&compute);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_net_is_clipped_by_the_norm_pytorch_finds),
         cmocka_unit_test(label_smoothing_is_the_one_pytorch_computes),
         cmocka_unit_test(schedules_are_pytorchs),
+        cmocka_unit_test(augmented_samples_are_those_of_pytorch),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

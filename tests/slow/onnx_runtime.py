@@ -161,7 +161,7 @@ def samples_of(description, random, directory):
     (path / "raw").write_bytes(samples.tobytes())
     if text_model(description):
         (path / "data").write_bytes(samples.tobytes() + b"x")
-        return [path / "data", "--text"]
+        return [path / "data", "--as", f"text={shape[0]}"]
     np.save(path / "data.npy", samples)
     return [path / "data.npy"]
 

@@ -85,9 +85,9 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@bare", "@b", "--model=@rubbish"), "--model"},
         {WORDS("@bare", "@b", "--model=@other.json"), "is missing"},
         {WORDS("@model", "@b", "--model=mlp"), "holds its description"},
-        {WORDS("@model", "@b", "--text"), "does not take text"},
-        {WORDS("@bare", "@b", "--text", "--model=gpt-mini"), "--text needs"},
-        {WORDS("@model", "@b", "--generate=3"), "--generate needs --text"},
+        {WORDS("@model", "@b", "--as=text=8"), "the model"},
+        {WORDS("@model", "@b", "--as=txet=8"), "did you mean 'text'"},
+        {WORDS("@model", "@b", "--generate=3"), "--generate needs plain text"},
         {WORDS("@model", "@b", "--top=101"), "top"},
         {WORDS("@model", "@b", "--micro-batch=0"), "micro-batch"},
     };

@@ -39,8 +39,25 @@ static const struct catalog_entry *resolve(struct room *room, int units, uint32_
     struct record_faults faults = {0};
     struct err err = {0};
     assert_ok(json_parse(text, (size_t)length, &description, &err), &err);
-    assert_ok(catalog_resolve(room->catalog, description, &fit, &entry, &faults, &err), &err);
+    assert_ok(catalog_resolve(room->catalog, description, &fit, NULL, &entry, &faults, &err), &err);
     return entry;
+}
+
+/* Fitted to a job that normalises: the description says so, and so another model. */
+static void a_normalised_model_is_another_entry(void **state)
+{
+    static const struct normalise normalise = {.mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
+    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
+    struct room room;
+    open_room(&room, *state);
+    const struct catalog_entry *plain = resolve(&room, 5, 10);
+    const struct catalog_entry *entry = NULL;
+    struct err err = {0};
+    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &normalise, &entry, NULL, &err), &err);
+    assert_string_not_equal(entry->sha256, plain->sha256);
+    assert_holds(entry->text.data, "\"mean\":[0.5],\"std\":[0.25]");
+    assert_int_equal(entry->model->input_normalise.mean_count, 1);
+    close_room(&room);
 }
 
 static void put_row(struct room *room, const char *sha256, const char *text, size_t size)
@@ -125,7 +142,7 @@ static void a_description_that_does_not_fit_is_refused_at_its_place(void **state
         "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"linear\", \"units\": 4}]}]}";
     open_room(&room, *state);
     assert_ok(json_parse(text, sizeof text - 1, &description, &err), &err);
-    assert_int_equal(catalog_resolve(room.catalog, description, &fit, &entry, &faults, &err), ERR_INVALID);
+    assert_int_equal(catalog_resolve(room.catalog, description, &fit, NULL, &entry, &faults, &err), ERR_INVALID);
     assert_true(faults.count > 0);
     assert_holds(faults.fault[0].pointer, "/units/0");
     assert_int_equal(catalog_count(room.catalog), 0);
@@ -169,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_directory(a_model_is_resolved_once),
+        test_with_directory(a_normalised_model_is_another_entry),
         test_with_directory(a_model_is_found_again_by_its_hash_after_a_restart),
         test_with_directory(damaged_rows_are_told_from_missing_ones),
         test_with_directory(a_description_that_does_not_fit_is_refused_at_its_place),

@@ -166,6 +166,51 @@ static void stored_samples_are_scaled_to_floats(void **state)
     }
 }
 
+static void check_normalise(void **state, size_t pool, size_t pixels, size_t C, double scale)
+{
+    struct draws draws = draws_new(61 + C);
+    struct compute compute = plain_compute(state, pool);
+    const size_t count = pixels * C;
+    float *floats = draw_floats(&draws, count);
+    float *y = draw_floats(&draws, count);
+    unsigned char *bytes = malloc(count);
+    struct normalise normalise = {.mean_count = C, .std_count = C};
+    assert_non_null(bytes);
+    for (size_t c = 0; c < C; c++) {
+        normalise.mean[c] = 0.3 + 0.05 * (double)c;
+        normalise.std[c] = 0.2 + 0.01 * (double)c;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = (unsigned char)draw_size(&draws, 0, 255);
+    }
+    normalise_bytes(&compute, count, scale, &normalise, bytes, y);
+    for (size_t i = 0; i < count; i++) {
+        const double expected = ((double)bytes[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
+        assert_true(fabs((double)y[i] - expected) <= 1e-6 * fmax(1.0, fabs(expected)));
+    }
+    normalise_floats(&compute, count, scale, &normalise, floats, y);
+    for (size_t i = 0; i < count; i++) {
+        const double expected = ((double)floats[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
+        assert_true(fabs((double)y[i] - expected) <= 1e-6 * fmax(1.0, fabs(expected)));
+    }
+    free(floats);
+    free(bytes);
+    free(y);
+    compute_done(&compute);
+}
+
+static void samples_are_normalised_by_channel(void **state)
+{
+    static const size_t channels[] = {1, 3, 5, 16};
+    for (size_t pool = 0; pool < KERNEL_POOLS; pool++) {
+        for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+            check_normalise(state, pool, 1, channels[i], 1.0 / 255.0);
+            check_normalise(state, pool, 37, channels[i], 1.0 / 255.0);
+            check_normalise(state, pool, 5000, channels[i], 1.0 / 128.0);
+        }
+    }
+}
+
 static void channel_sums_match_the_oracle_at_any_thread_count(void **state)
 {
     struct draws draws = draws_new(53);
@@ -269,6 +314,7 @@ int main(void)
         cmocka_unit_test(sums_add_in_order_and_may_overwrite_their_first_input),
         cmocka_unit_test(concatenation_lays_channels_side_by_side_and_backward_takes_them_apart),
         cmocka_unit_test(stored_samples_are_scaled_to_floats),
+        cmocka_unit_test(samples_are_normalised_by_channel),
         cmocka_unit_test(channel_sums_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(dropout_draws_the_same_mask_for_the_same_elements_however_they_are_cut),
         cmocka_unit_test(dropout_accumulates_and_works_in_place_and_rate_zero_changes_nothing),

@@ -64,9 +64,11 @@ static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
     law_done(&law);
 }
 
-/* Every op and every way to join them, stored floats that are scaled, a sum of a unit's input with itself. */
+/* Every op and every way to join them, stored bytes that are scaled and normalised, a sum of a unit's input with
+ * itself. */
 static const char everything[] =
-    "{\"name\": \"everything\", \"input\": {\"shape\": [9, 11, 5], \"dtype\": \"uint8\", \"scale\": 0.0078125},"
+    "{\"name\": \"everything\", \"input\": {\"shape\": [9, 11, 5], \"dtype\": \"uint8\", \"scale\": 0.0078125,"
+    " \"mean\": [0.5, 0.6, 0.7, 0.8, 0.9], \"std\": [0.2, 0.3, 0.4, 0.5, 0.6]},"
     " \"units\": ["
     "  {\"name\": \"first\", \"ops\": [{\"type\": \"relu\"}, {\"type\": \"avg_pool\", \"kernel\": 3, \"stride\": 1,"
     "    \"padding\": 1}]},"

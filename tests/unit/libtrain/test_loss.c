@@ -1,8 +1,6 @@
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "libtrain/ops/elementary.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
 #include "tests/unit/libtrain/kernel_support.h"
 #include "tests/unit/libtrain/naive.h"
@@ -12,53 +10,6 @@
 static double off_by(double actual, double expected)
 {
     return expected == 0.0 ? fabs(actual) : fabs(actual - expected) / fabs(expected);
-}
-
-static void the_exponential_is_that_of_libm_to_1e_15(void **state)
-{
-    (void)state;
-    struct draws draws = draws_new(71);
-    double worst = 0.0;
-    for (int i = 0; i < 200000; i++) {
-        double unit = 2.0 * (double)rng_uniform(&draws.stream, draws.next++) - 1.0;
-        double x = unit * (i % 3 == 0 ? 700.0 : i % 3 == 1 ? 10.0 : 1e-3);
-        worst = fmax(worst, off_by(elementary_exp(x), exp(x)));
-    }
-    assert_true(worst < RELATIVE);
-    assert_true(off_by(elementary_exp(709.0), exp(709.0)) < RELATIVE);
-    assert_true(off_by(elementary_exp(-708.0), exp(-708.0)) < RELATIVE);
-}
-
-static void the_logarithm_is_that_of_libm_to_1e_15(void **state)
-{
-    (void)state;
-    struct draws draws = draws_new(72);
-    double worst = 0.0;
-    for (int i = 0; i < 200000; i++) {
-        double unit = 2.0 * (double)rng_uniform(&draws.stream, draws.next++) - 1.0;
-        double x = i % 3 == 0 ? exp(unit * 700.0) : i % 3 == 1 ? 1.0 + unit * 0.5 : 1.0 + unit * 1e-6;
-        worst = fmax(worst, off_by(elementary_log(x), log(x)));
-    }
-    assert_true(worst < RELATIVE);
-    for (int n = 1; n < 5000; n++) {
-        assert_true(off_by(elementary_log(n), log(n)) < RELATIVE);
-    }
-    assert_true(off_by(elementary_log(DBL_MAX), log(DBL_MAX)) < RELATIVE);
-    assert_true(off_by(elementary_log(DBL_MIN), log(DBL_MIN)) < RELATIVE);
-}
-
-static void exponential_and_logarithm_know_their_ends(void **state)
-{
-    (void)state;
-    assert_true(elementary_exp(0.0) == 1.0);
-    assert_true(elementary_exp(-INFINITY) == 0.0);
-    assert_true(elementary_exp(-1000.0) == 0.0);
-    assert_true(isinf(elementary_exp(INFINITY)) && isinf(elementary_exp(710.0)));
-    assert_true(isnan(elementary_exp(NAN)));
-    assert_true(elementary_log(1.0) == 0.0);
-    assert_true(isinf(elementary_log(0.0)) && elementary_log(0.0) < 0.0);
-    assert_true(isinf(elementary_log(INFINITY)));
-    assert_true(isnan(elementary_log(-1.0)) && isnan(elementary_log(NAN)));
 }
 
 static void check_loss(const struct kernel_pools *pools, struct draws *draws, size_t N, size_t C, float spread,
@@ -146,9 +97,6 @@ static void scores_that_are_not_finite_give_a_loss_that_is_not_finite(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_exponential_is_that_of_libm_to_1e_15),
-        cmocka_unit_test(the_logarithm_is_that_of_libm_to_1e_15),
-        cmocka_unit_test(exponential_and_logarithm_know_their_ends),
         cmocka_unit_test(the_loss_of_any_shape_matches_the_oracle_at_any_thread_count),
         cmocka_unit_test(smoothing_moves_the_target_towards_all_classes),
         cmocka_unit_test(scores_that_are_not_finite_give_a_loss_that_is_not_finite),

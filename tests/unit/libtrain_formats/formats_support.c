@@ -69,6 +69,33 @@ void put_cifar_record(struct bytes *bytes, uint8_t label)
     }
 }
 
+static void put_little_endian(struct bytes *bytes, size_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)(value >> 8 * i);
+        put(bytes, &byte, 1);
+    }
+}
+
+void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits, const void *data,
+             size_t size)
+{
+    put(bytes, "RIFF", 4);
+    put_little_endian(bytes, 36 + size + size % 2, 4);
+    put(bytes, "WAVEfmt ", 8);
+    put_little_endian(bytes, 16, 4);
+    put_little_endian(bytes, format, 2);
+    put_little_endian(bytes, channels, 2);
+    put_little_endian(bytes, rate, 4);
+    put_little_endian(bytes, (size_t)rate * channels * bits / 8, 4);
+    put_little_endian(bytes, channels * bits / 8, 2);
+    put_little_endian(bytes, bits, 2);
+    put(bytes, "data", 4);
+    put_little_endian(bytes, size, 4);
+    put(bytes, data, size);
+    put_zeros(bytes, size % 2);
+}
+
 void put_tar_entry(struct bytes *bytes, const char *name, char type, const void *data, size_t size)
 {
     char block[512] = {0};
@@ -130,7 +157,7 @@ int convert(const struct bytes *first, const struct bytes *second, struct conver
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     int fd[2] = {memory_file(first), second ? memory_file(second) : -1};
     buf_init(&out->file, 1 << 20);
-    int rc = dataset_convert(fd, second ? 2 : 1, &limits, append, &out->file, &out->info, err);
+    int rc = dataset_convert(fd, second ? 2 : 1, &reading_default, &limits, append, &out->file, &out->info, err);
     file_close(&fd[0]);
     if (second) {
         file_close(&fd[1]);

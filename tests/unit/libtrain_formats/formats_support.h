@@ -28,6 +28,9 @@ void put_idx_labels(struct bytes *bytes, uint32_t count);
 void put_npy(struct bytes *bytes, const char *dictionary, const void *data, size_t size);
 /* A CIFAR-10 record whose byte i of plane p is p * 50 + i % 50. */
 void put_cifar_record(struct bytes *bytes, uint8_t label);
+/* A whole WAV file; format 1 is PCM, 3 floats. */
+void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits, const void *data,
+             size_t size);
 /* A tar entry; type '0' is a file. */
 void put_tar_entry(struct bytes *bytes, const char *name, char type, const void *data, size_t size);
 void put_tar_end(struct bytes *bytes);

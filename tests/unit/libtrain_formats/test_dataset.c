@@ -106,7 +106,8 @@ static void images_alone_are_taken_where_labels_are_not_needed(void **state)
     put_idx_labels(&labels, 3);
     int fd[2] = {memory_file(&images), memory_file(&labels)};
     buf_init(&converted.file, 1 << 20);
-    assert_ok(dataset_convert(fd, 1, &limits, append_to, &converted.file, &converted.info, &err), &err);
+    assert_ok(dataset_convert(fd, 1, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
+              &err);
     assert_int_equal(converted.info.count, 3);
     assert_int_equal(converted.info.classes, 0);
     assert_int_equal(converted.file.size, converted.info.total_bytes);
@@ -114,11 +115,13 @@ static void images_alone_are_taken_where_labels_are_not_needed(void **state)
         assert_int_equal(label_of(&converted, i), 0);
     }
     buf_clear(&converted.file);
-    assert_ok(dataset_convert(fd, 2, &limits, append_to, &converted.file, &converted.info, &err), &err);
+    assert_ok(dataset_convert(fd, 2, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
+              &err);
     assert_true(converted.info.classes > 0);
     buf_clear(&converted.file);
-    assert_int_equal(dataset_convert(fd + 1, 1, &limits, append_to, &converted.file, &converted.info, &err),
-                     ERR_FORMAT);
+    assert_int_equal(
+        dataset_convert(fd + 1, 1, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
+        ERR_FORMAT);
     assert_holds(err.text, "file 1: labels alone");
     converted_done(&converted);
     file_close(&fd[0]);
@@ -157,7 +160,7 @@ static void an_error_of_the_sink_comes_back_unchanged(void **state)
         size_t left = room[i];
         struct dataset_info info;
         struct err err = {0};
-        assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_FULL);
+        assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_FULL);
         assert_string_equal(err.text, "no space left");
     }
     file_close(&fd[0]);
@@ -176,7 +179,7 @@ static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
     put_idx_images(&images, 60, 28, 28);
     put_idx_labels(&labels, 60);
     int fd[2] = {memory_file(&images), memory_file(&labels)};
-    assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
     assert_holds(err.text, "at most 4096 are allowed");
     assert_true(left == SIZE_MAX);
     file_close(&fd[0]);
@@ -193,7 +196,7 @@ static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
         put(&images, member.data, member.size);
     }
     fd[0] = memory_file(&images);
-    assert_int_equal(dataset_convert(fd, 2, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
     assert_holds(err.text, "file 1: expands to more than");
     file_close(&fd[0]);
     file_close(&fd[1]);
@@ -208,7 +211,7 @@ static void a_pipe_is_not_a_file(void **state)
     struct dataset_info info;
     struct err err = {0};
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(dataset_convert(ends, 1, &limits, stop_at, &left, &info, &err), ERR_INVALID);
+    assert_int_equal(dataset_convert(ends, 1, &reading_default, &limits, stop_at, &left, &info, &err), ERR_INVALID);
     assert_holds(err.text, "file 1: is not a regular file");
     file_close(&ends[0]);
     file_close(&ends[1]);

@@ -151,6 +151,58 @@ static void defaults_are_written_out(void **state)
     model_free(&model);
 }
 
+static void a_normalised_input_is_written_and_read(void **state)
+{
+    (void)state;
+    struct model_fit fit = {{4, 4, 2}, DTYPE_U8, 3, 1};
+    static const char text[] =
+        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,2],\"dtype\":\"uint8\",\"scale\":0.5,\"mean\":[0.25,-1.5],"
+        "\"std\":[0.5,2.0]},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"flatten\"},{\"type\":\"linear\","
+        "\"units\":3,\"bias\":true}]}],\"loss\":{\"type\":\"softmax_cross_entropy\"}}";
+    static const struct normalise normalise = {
+        .mean = {0.25, -1.5}, .std = {0.5, 2.0}, .mean_count = 2, .std_count = 2};
+    static const struct normalise other = {.mean = {0.25, -1.0}, .std = {0.5, 2.0}, .mean_count = 2, .std_count = 2};
+    static const struct normalise none;
+    struct err err = {0};
+    struct model *plain = good_model("{\"name\":\"m\",\"input\":{\"scale\":0.5},\"units\":[{\"name\":\"a\",\"ops\":["
+                                     "{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":3}]}]}",
+                                     &fit);
+    assert_ok(model_normalise(plain, &none, NULL, &err), &err);
+    assert_int_equal(plain->input_normalise.mean_count, 0);
+    assert_ok(model_normalise(plain, &normalise, NULL, &err), &err);
+    struct model *stated = good_model(text, &fit);
+    assert_ok(model_normalise(stated, &normalise, NULL, &err), &err);
+    struct model *const models[] = {plain, stated};
+    for (size_t i = 0; i < 2; i++) {
+        struct model *model = models[i];
+        BUF_AUTO struct buf written;
+        buf_init(&written, MODEL_DESCRIPTION_BYTES_MAX);
+        json_t *described = model_describe(model);
+        assert_ok(json_write(described, &written, &err), &err);
+        json_decref(described);
+        assert_string_equal(written.data, text);
+        model_free(&model);
+    }
+    struct record_faults faults = {0};
+    stated = good_model(text, &fit);
+    assert_int_equal(model_normalise(stated, &other, &faults, &err), ERR_INVALID);
+    assert_int_equal(faults.count, 1);
+    assert_string_equal(faults.fault[0].pointer, "/input/mean");
+    assert_holds(err.text, "of its own");
+    model_free(&stated);
+}
+
+static void tokens_are_not_normalised(void **state)
+{
+    (void)state;
+    static const struct normalise normalise = {.mean = {0.5}, .std = {0.5}, .mean_count = 1, .std_count = 1};
+    struct model *model = zoo_model("gpt-mini", 16, 1, 1);
+    struct err err = {0};
+    assert_int_equal(model_normalise(model, &normalise, NULL, &err), ERR_INVALID);
+    assert_holds(err.text, "tokens");
+    model_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +211,8 @@ int main(void)
         cmocka_unit_test(windows_are_written_as_short_as_they_are_read),
         cmocka_unit_test(label_smoothing_is_written_where_there_is_some),
         cmocka_unit_test(defaults_are_written_out),
+        cmocka_unit_test(a_normalised_input_is_written_and_read),
+        cmocka_unit_test(tokens_are_not_normalised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,6 +201,28 @@ static void check_cases(const struct fault_case *cases, size_t count, const stru
     }
 }
 
+#define RGB(input) "{\"name\":\"m\",\"input\":{" input "},\"units\":[" HEAD "]}"
+
+static void an_input_has_a_mean_and_a_std_for_each_channel(void **state)
+{
+    (void)state;
+    static const struct model_fit rgb = {{32, 32, 3}, DTYPE_U8, 10, 1};
+    static const struct fault_case cases[] = {
+        {RGB("\"mean\":[1,2],\"std\":[1,2,3]"), "/input/mean", "2 numbers for the 3 channels"},
+        {RGB("\"mean\":[1,2,3]"), "/input/std", "0 numbers for the 3 channels"},
+        {RGB("\"std\":[1,2,3,4]"), "/input/mean", "0 numbers for the 3 channels"},
+        {RGB("\"mean\":[1,2,\"3\"],\"std\":[1,2,3]"), "/input/mean/2", "expected"},
+        {RGB("\"mean\":[1,2,3],\"std\":[1,0,3]"), "/input/std/1", "at least"},
+        {RGB("\"mean\":[1,2,3e9],\"std\":[1,2,3]"), "/input/mean/2", "at most"},
+        {RGB("\"mean\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"), "/input/mean", "at most 16"},
+    };
+    check_cases(cases, sizeof(cases) / sizeof(cases[0]), &rgb);
+    struct model *model = good_model(RGB("\"mean\":[1,2,3],\"std\":[4,5,6]"), &rgb);
+    assert_int_equal(model->input_normalise.mean_count, 3);
+    assert_true(model->input_normalise.std[1] > 4.9 && model->input_normalise.std[1] < 5.1);
+    model_free(&model);
+}
+
 static void faults_of_form_name_the_field_and_the_unit(void **state)
 {
     (void)state;
@@ -342,6 +364,8 @@ static void faults_of_sequences_say_what_was_given_and_what_is_needed(void **sta
          "its weight has more than"},
         {TEXT(OPS(EMBED "," EMBED) "," SCORES), "/units/0/ops/1", "takes the model's input of T x 1 x 1"},
         {"{\"name\":\"m\",\"units\":[" OPS(EMBED) "," SCORES "]}", "/units/0/ops/0", "the input's scale must be 1"},
+        {"{\"name\":\"m\",\"input\":{\"scale\":1,\"mean\":[1],\"std\":[1]},\"units\":[" OPS(EMBED) "," SCORES "]}",
+         "/units/0/ops/0", "without mean and std"},
         {TEXT(OPS(EMBED ",{\"type\":\"attention\",\"heads\":0}") "," SCORES), "/units/0/ops/1/heads", "at least 1"},
         {TEXT(OPS(EMBED ",{\"type\":\"attention\",\"heads\":3}") "," SCORES), "/units/0/ops/1",
          "a multiple of its 3 heads, not 12"},
@@ -443,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_linear_knows_what_its_input_was_flattened_from),
         cmocka_unit_test(what_is_left_open_comes_from_the_data_set),
         cmocka_unit_test(more_outputs_than_classes_are_fine),
+        cmocka_unit_test(an_input_has_a_mean_and_a_std_for_each_channel),
         cmocka_unit_test(faults_of_form_name_the_field_and_the_unit),
         cmocka_unit_test(faults_of_shape_say_what_was_given_and_what_is_needed),
         cmocka_unit_test(sequences_keep_their_positions_to_the_end),

@@ -1,6 +1,7 @@
 /* The faults of single fields and the rules between them: schema/examples/invalid. */
 #include "tests/support/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "schema/job.h"
@@ -56,6 +57,51 @@ static void borders_lie_within_the_model(void **state)
     assert_int_equal(job_cuts_check(NULL, 0, 1, NULL, &err), 0);
 }
 
+static struct job_spec read_augment(const char *list)
+{
+    char text[512];
+    struct err err = {0};
+    struct job_spec spec = job_spec_default;
+    int size = snprintf(text, sizeof(text),
+                        "{\"model\": {\"name\": \"lenet5\"}, \"dataset\": {\"train\": \"t\"}, \"augment\": %s}", list);
+    assert_in_range(size, 1, sizeof(text) - 1);
+    assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
+    assert_ok(job_spec_check(&spec, NULL, &err), &err);
+    return spec;
+}
+
+static void check_augment(const char *list, struct shape sample, const char *expected)
+{
+    struct err err = {0};
+    struct job_spec spec = read_augment(list);
+    assert_int_equal(job_augment_check(&spec, sample, NULL, &err), expected ? ERR_INVALID : 0);
+    assert_string_equal(err.text, expected ? expected : "");
+    record_done(&job_spec_record, &spec);
+}
+
+static void an_augment_fits_the_samples(void **state)
+{
+    (void)state;
+    static const char two[] = "[{\"type\": \"normalise\", \"mean\": [1, 2], \"std\": [3, 4]}]";
+    static const char uneven[] = "[{\"type\": \"normalise\", \"mean\": [1, 2], \"std\": [3]}]";
+    check_augment("[]", (struct shape){1, 1, 20}, NULL);
+    check_augment("[{\"type\": \"flip\"}]", (struct shape){64, 1, 1},
+                  "/augment/0: is for images; samples of 64 x 1 x 1 are none");
+    check_augment("[{\"type\": \"crop\", \"padding\": 5}]", (struct shape){6, 9, 1}, NULL);
+    check_augment("[{\"type\": \"crop\", \"padding\": 6}]", (struct shape){6, 9, 1},
+                  "/augment/0/padding: must be below the samples' shorter side, 6");
+    check_augment(two, (struct shape){6, 9, 2}, NULL);
+    check_augment(two, (struct shape){6, 9, 3}, "/augment/0/mean: has 2 numbers; the samples have 3 channels");
+    check_augment(uneven, (struct shape){6, 9, 2}, "/augment/0/std: has 1 numbers; the samples have 2 channels");
+    struct job_spec spec = read_augment(two);
+    assert_int_equal(job_normalise(&spec)->mean_count, 2);
+    spec.augment[0].normalise.std_count = 0;
+    assert_int_equal(job_normalise(&spec)->mean_count, 0);
+    spec.augment_count = 0;
+    assert_int_equal(job_normalise(&spec)->mean_count, 0);
+    record_done(&job_spec_record, &spec);
+}
+
 static struct replan_request read_replan(const char *text)
 {
     struct err err = {0};
@@ -109,6 +155,7 @@ int main(void)
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
+        cmocka_unit_test(an_augment_fits_the_samples),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
         cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
         cmocka_unit_test(a_description_lives_as_long_as_its_spec),

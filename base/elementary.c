@@ -1,4 +1,4 @@
-#include "libtrain/ops/elementary.h"
+#include "base/elementary.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -7,6 +7,7 @@
 #define LN2_HIGH 0x1.62e42fee00000p-1 /* 33 bits: k * LN2_HIGH is exact */
 #define LN2_LOW 0x1.a39ef35793c76p-33
 #define INVERSE_LN2 0x1.71547652b82fep0
+#define TWO_PI 0x1.921fb54442d18p+2
 #define ROUND 0x1.8p52 /* adding and subtracting it rounds to an integer */
 
 static double from_bits(uint64_t bits)
@@ -80,4 +81,48 @@ double elementary_log(double x)
     /* log m = 2 s + 2 s sum, and 2 s = f - f s: f carries the leading bits exactly. */
     double k = (double)exponent;
     return k * LN2_HIGH + (f - (f * s - (2.0 * s * sum + k * LN2_LOW)));
+}
+
+/* The sum of factor[i] x^i, by Horner's rule from the last. */
+static double polynomial(const double *factor, size_t count, double x)
+{
+    double sum = factor[count - 1];
+    for (size_t i = count - 1; i > 0; i--) {
+        sum = sum * x + factor[i - 1];
+    }
+    return sum;
+}
+
+/* Every reduction, to the nearest whole turn, half and quarter, is exact. What is left is at most an eighth of a turn,
+ * where the Taylor polynomials of degree 17 and 16 have remainders below 3e-18. */
+double elementary_cos_turns(double turns)
+{
+    static const double sine[] = {1.0,
+                                  -1.0 / 6.0,
+                                  1.0 / 120.0,
+                                  -1.0 / 5040.0,
+                                  1.0 / 362880.0,
+                                  -1.0 / 39916800.0,
+                                  1.0 / 6227020800.0,
+                                  -1.0 / 1307674368000.0,
+                                  1.0 / 355687428096000.0};
+    static const double cosine[] = {1.0,
+                                    -0.5,
+                                    1.0 / 24.0,
+                                    -1.0 / 720.0,
+                                    1.0 / 40320.0,
+                                    -1.0 / 3628800.0,
+                                    1.0 / 479001600.0,
+                                    -1.0 / 87178291200.0,
+                                    1.0 / 20922789888000.0};
+    double left = turns - (turns + ROUND - ROUND);
+    left = left < 0.0 ? -left : left;
+    const double sign = left > 0.25 ? -1.0 : 1.0;
+    left = left > 0.25 ? 0.5 - left : left;
+    if (left > 0.125) {
+        const double t = (0.25 - left) * TWO_PI;
+        return sign * (t * polynomial(sine, sizeof(sine) / sizeof(sine[0]), t * t));
+    }
+    const double t = left * TWO_PI;
+    return sign * polynomial(cosine, sizeof(cosine) / sizeof(cosine[0]), t * t);
 }

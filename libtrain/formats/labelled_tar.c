@@ -1,0 +1,244 @@
+#include "libtrain/formats/labelled_tar.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/formats/form.h"
+#include "libtrain/formats/part.h"
+#include "libtrain/formats/source.h"
+
+#define CLASSES_FIRST_CAPACITY 16
+
+struct class
+{
+    char *name;     /* owned */
+    uint32_t order; /* how many classes were met before it: what its labels say until all names are known */
+};
+
+struct labelled_tar {
+    int fd;
+    const struct dataset_limits *limits;
+    enum dataset_label label;
+    struct source source;
+    struct labels labels;
+    struct class *class; /* sorted by name */
+    size_t class_count, class_capacity;
+    size_t class_last; /* the one that was met last: the next file is often of the same */
+    uint8_t *sample;
+};
+
+static void labelled_tar_free(struct labelled_tar **tar)
+{
+    if (*tar) {
+        source_close(&(*tar)->source);
+        labels_done(&(*tar)->labels);
+        for (size_t i = 0; i < (*tar)->class_count; i++) {
+            free((*tar)->class[i].name);
+        }
+        free((*tar)->class);
+        free((*tar)->sample);
+        free(*tar);
+    }
+}
+
+/* ---- the class of a file ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The class that a path says, as a part of it; no characters where it says none. */
+static const char *class_of(const char *path, enum dataset_label label, size_t *size)
+{
+    const char *base = base_name(path);
+    const char *first = base;
+    const char *end = base;
+    if (label == DATASET_LABEL_PREFIX) {
+        const char *mark = strchr(base, '_');
+        end = mark ? mark : base;
+    } else if (base > path) {
+        end = base - 1;
+        for (first = end; first > path && first[-1] != '/'; first--) {
+        }
+    }
+    *size = (size_t)(end - first);
+    if (label == DATASET_LABEL_DIRECTORY && *size == 1 && *first == '.') {
+        *size = 0;
+    }
+    return first;
+}
+
+static int compare(const char *text, size_t size, const char *name)
+{
+    int order = strncmp(text, name, size);
+    return order ? order : name[size] ? -1 : 0;
+}
+
+/* Where the class is among the sorted ones, or belongs. */
+static size_t find_class(const struct labelled_tar *tar, const char *text, size_t size, bool *found)
+{
+    size_t low = 0;
+    size_t high = tar->class_count;
+    *found = tar->class_last < high && compare(text, size, tar->class[tar->class_last].name) == 0;
+    if (*found) {
+        return tar->class_last;
+    }
+    while (low < high && !*found) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare(text, size, tar->class[middle].name);
+        *found = order == 0;
+        low = order > 0 ? middle + 1 : *found ? middle : low;
+        high = order < 0 ? middle : high;
+    }
+    return low;
+}
+
+static int add_class(struct labelled_tar *tar, size_t at, const char *text, size_t size, struct err *err)
+{
+    if (tar->class_count == LABELLED_CLASSES_MAX) {
+        return err_set(err, ERR_LIMIT, "more than %d classes", LABELLED_CLASSES_MAX);
+    }
+    if (tar->class_count == tar->class_capacity) {
+        size_t capacity = tar->class_capacity ? 2 * tar->class_capacity : CLASSES_FIRST_CAPACITY;
+        struct class *grown = realloc(tar->class, capacity * sizeof(*grown));
+        if (!grown) {
+            return err_set(err, ERR_MEMORY, "no memory for %zu classes", capacity);
+        }
+        tar->class = grown;
+        tar->class_capacity = capacity;
+    }
+    char *name = strndup(text, size);
+    if (!name) {
+        return err_set(err, ERR_MEMORY, "no memory for a class");
+    }
+    memmove(tar->class + at + 1, tar->class + at, (tar->class_count - at) * sizeof(*tar->class));
+    tar->class[at] = (struct class){.name = name, .order = (uint32_t)tar->class_count++};
+    return 0;
+}
+
+static int add_label(struct labelled_tar *tar, const char *path, struct err *err)
+{
+    size_t size = 0;
+    bool found = false;
+    const char *text = class_of(path, tar->label, &size);
+    if (size == 0) {
+        return tar->label == DATASET_LABEL_PREFIX
+                   ? err_set(err, ERR_FORMAT, "%s: its name has no class in front of a '_'", path)
+                   : err_set(err, ERR_FORMAT, "%s: lies in no directory, which would be its class", path);
+    }
+    size_t at = find_class(tar, text, size, &found);
+    int rc = found ? 0 : add_class(tar, at, text, size, err);
+    if (rc) {
+        return err ? err_wrap(err, "%s", path) : rc;
+    }
+    tar->class_last = at;
+    return labels_append(&tar->labels, tar->class[at].order, path, err);
+}
+
+/* ---- the two passes ---- */
+
+static int start(struct labelled_tar *tar, struct err *err)
+{
+    int rc = source_open(&tar->source, tar->fd, "file 1", tar->limits, err);
+    if (rc == 0 && !tar->source.is_tar) {
+        return err_set(err, ERR_FORMAT, "file 1: is no tar (or tar.gz) with a file for each sample");
+    }
+    return rc;
+}
+
+int labelled_tar_next(struct source *source, struct stream **out, struct err *err)
+{
+    int rc;
+    do {
+        rc = source_next(source, out, err);
+    } while (rc == 0 && *out && base_name((*out)->name)[0] == '.');
+    return rc;
+}
+
+/* Until now a label says when its class was met; from now on, which place its name has. */
+static int number_classes(struct labelled_tar *tar, struct err *err)
+{
+    int32_t *place = malloc((tar->class_count + 1) * sizeof(*place));
+    if (!place) {
+        return err_set(err, ERR_MEMORY, "no memory for %zu classes", tar->class_count);
+    }
+    for (size_t i = 0; i < tar->class_count; i++) {
+        place[tar->class[i].order] = (int32_t)i;
+    }
+    for (size_t i = 0; i < tar->labels.count; i++) {
+        tar->labels.value[i] = place[tar->labels.value[i]];
+    }
+    free(place);
+    return 0;
+}
+
+static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
+{
+    struct stream *stream = NULL;
+    int rc = start(tar, err);
+    rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
+    while (rc == 0 && stream) {
+        rc = add_label(tar, stream->name, err);
+        rc = rc == 0 && samples->look ? samples->look(samples->arg, stream, err) : rc;
+        rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
+    }
+    if (rc == 0 && tar->labels.count == 0) {
+        return err_set(err, ERR_FORMAT, "file 1: the archive has no files");
+    }
+    return rc ? rc : number_classes(tar, err);
+}
+
+static int send_samples(struct labelled_tar *tar, const struct labelled_samples *samples, size_t sample_bytes,
+                        dataset_sink_fn sink, void *arg, struct err *err)
+{
+    int rc = start(tar, err);
+    for (size_t i = 0; i < tar->labels.count && rc == 0; i++) {
+        struct stream *stream = NULL;
+        rc = labelled_tar_next(&tar->source, &stream, err);
+        if (rc == 0 && !stream) {
+            return err_set(err, ERR_IO, "file 1: changed while it was read");
+        }
+        rc = rc ? rc : samples->read(samples->arg, stream, tar->sample, err);
+        rc = rc ? rc : sink(arg, tar->sample, sample_bytes, err);
+    }
+    return rc;
+}
+
+int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled_samples *samples,
+                         const struct dataset_limits *limits, dataset_sink_fn sink, void *arg, struct dataset_info *out,
+                         struct err *err)
+{
+    struct labelled_tar *tar AUTO(labelled_tar_free) = calloc(1, sizeof(*tar));
+    if (!tar) {
+        return err_set(err, ERR_MEMORY, "no memory to read an archive");
+    }
+    tar->fd = fd;
+    tar->limits = limits;
+    tar->label = label;
+    int rc = read_names(tar, samples, err);
+    if (rc) {
+        return rc;
+    }
+    const size_t sample_bytes = (size_t)samples->h * samples->w * samples->c * dtype_size(samples->dtype);
+    tar->sample = malloc(sample_bytes);
+    if (!tar->sample) {
+        return err_set(err, ERR_MEMORY, "no memory for a sample of %zu bytes", sample_bytes);
+    }
+    struct dataset_info info = {.count = tar->labels.count,
+                                .h = samples->h,
+                                .w = samples->w,
+                                .c = samples->c,
+                                .dtype = samples->dtype,
+                                .classes = (uint32_t)tar->class_count,
+                                .positions = 1};
+    if ((rc = form_send_header(&info, limits, sink, arg, err)) ||
+        (rc = send_samples(tar, samples, sample_bytes, sink, arg, err)) ||
+        (rc = sink(arg, tar->labels.value, tar->labels.count * sizeof(int32_t), err))) {
+        return rc;
+    }
+    *out = info;
+    return 0;
+}

@@ -1,0 +1,114 @@
+#include "libtrain/formats/reading.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+static void fails(const char *text, const char *part)
+{
+    struct reading reading = {.text = -1};
+    struct err err = {0};
+    assert_int_not_equal(reading_parse(text, &reading, &err), 0);
+    assert_holds(err.text, part);
+    assert_int_equal(reading.text, -1);
+}
+
+static void nothing_said_is_recognised_by_content(void **state)
+{
+    (void)state;
+    struct reading reading = reading_default;
+    struct err err = {0};
+    assert_ok(reading_check(&reading, &err), &err);
+    assert_int_equal(reading.kind, READING_RECOGNISED);
+}
+
+static void a_text_says_how_many_bytes_a_sample_has(void **state)
+{
+    (void)state;
+    struct reading reading;
+    struct err err = {0};
+    assert_ok(reading_parse("text=64", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_TEXT);
+    assert_int_equal(reading.text, 64);
+}
+
+static void sounds_say_their_rate_and_may_say_more(void **state)
+{
+    (void)state;
+    struct reading reading;
+    struct err err = {0};
+    assert_ok(reading_parse("sound=8000", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_SOUND);
+    assert_int_equal(reading.clip_ms, 1000);
+    assert_int_equal(reading.window_ms, 40);
+    assert_int_equal(reading.hop_ms, 20);
+    assert_int_equal(reading.mels, 10);
+    assert_int_equal(reading.floor_db, 60);
+    assert_int_equal(reading.label, DATASET_LABEL_DIRECTORY);
+    assert_ok(reading_parse("label=prefix,mels=40,sound=16000,floor_db=0", &reading, &err), &err);
+    assert_int_equal(reading.sound, 16000);
+    assert_int_equal(reading.mels, 40);
+    assert_int_equal(reading.floor_db, 0);
+    assert_int_equal(reading.label, DATASET_LABEL_PREFIX);
+}
+
+static void images_have_a_size_and_channels(void **state)
+{
+    (void)state;
+    struct reading reading;
+    struct err err = {0};
+    assert_ok(reading_parse("size=32x48", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_IMAGES);
+    assert_int_equal(reading.size.h, 32);
+    assert_int_equal(reading.size.w, 48);
+    assert_int_equal(reading.channels, 3);
+    assert_ok(reading_parse("channels=1", &reading, &err), &err);
+    assert_int_equal(reading.kind, READING_IMAGES);
+    assert_int_equal(reading.size.h, 0);
+    assert_ok(reading_parse("channels=3,size=1x1024", &reading, &err), &err);
+    fails("size=32", "'size': '32': expected two numbers, as in 32x48");
+    fails("size=32x", "'size': '' is not a whole number");
+    fails("size=x32", "'size': '' is not a whole number");
+    fails("size=1x2x3", "'size': '2x3' is not a whole number");
+    fails("size=0x5", "'size': '0' is out of range; expected 1 to 1024");
+    fails("size=5x1025", "'size': '1025' is out of range; expected 1 to 1024");
+    fails("size=1111111111111111111111111x5", "expected two numbers");
+    fails("channels=2", "'channels': expected 1 or 3");
+    fails("channels=4", "'channels': '4' is out of range");
+    fails("text=5,size=3x3", "'size': the data set is a text already");
+}
+
+static void faults_name_the_parameter(void **state)
+{
+    (void)state;
+    fails("text=0", "'text': '0' is out of range; expected 1 to 32767");
+    fails("text=32768", "'text': '32768' is out of range");
+    fails("text=many", "'text': 'many' is not a whole number");
+    fails("text=1,text=1", "'text' is there twice");
+    fails("txt=1", "'txt' is unknown; did you mean 'text'?");
+    fails("force=1", "'force' is unknown");
+    fails("sound=8000,text=3", "'sound': the data set is a text already");
+    fails("text=3,mels=10", "'mels' does not go with a text");
+    fails("mels=10", "'mels' does not go with data that are recognised");
+    fails("sound=8000,label=folder", "'label': 'folder' is none of 'directory', 'prefix'");
+    fails("sound=8000,mel=4", "'mel' is unknown; did you mean 'mels'?");
+    fails("sound=44100000", "'sound': '44100000' is out of range; expected 4000 to 96000");
+    fails("text", "'text': expected NAME=VALUE");
+    fails("", "'': expected NAME=VALUE");
+    char many[600];
+    memset(many, 'x', sizeof(many) - 1);
+    many[sizeof(many) - 1] = '\0';
+    fails(many, "more than 511 characters");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_said_is_recognised_by_content),
+        cmocka_unit_test(a_text_says_how_many_bytes_a_sample_has),
+        cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
+        cmocka_unit_test(images_have_a_size_and_channels),
+        cmocka_unit_test(faults_name_the_parameter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
