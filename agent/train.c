@@ -64,7 +64,8 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, reading),
      .size = sizeof(((struct options *)0)->reading),
      .value_name = "NAME=VALUE[,...]",
-     .help = "How the data sets are read, by the parameters that an upload takes: text=64. Default: recognised by "
+     .help = "How the data sets are read, by the parameters that an upload takes: text=64, or "
+             "sound=8000,label=prefix. Default: recognised by "
              "content."},
 };
 
