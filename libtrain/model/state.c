@@ -101,14 +101,14 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
     }
     layout->header.tensor_capacity = count;
     append_state(layout, from, NULL);
-    size_t exported = layout->header.tensor_count;
+    layout->export_count = layout->header.tensor_count;
     append_state(layout, from, optimizer);
     ASSERT(layout->header.tensor_count == count);
     int rc = write_header(&layout->header, &layout->header_text, err);
     if (rc) {
         return rc;
     }
-    layout->export_bytes = exported > 0 ? layout->header.tensor[exported - 1].end : 0;
+    layout->export_bytes = layout->export_count > 0 ? layout->header.tensor[layout->export_count - 1].end : 0;
     layout->blob_bytes = layout->header.data_offset + layout->header.data_bytes;
     *out = layout;
     layout = NULL;

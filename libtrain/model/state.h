@@ -36,6 +36,7 @@ struct state_layout {
     struct safetensors_header header; /* header.tensor is owned by the layout */
     struct state_source *source;      /* [header.tensor_count] */
     char *header_text;                /* header.data_offset bytes: 8-byte length and JSON */
+    size_t export_count;              /* parameters and buffers: the first tensors, which are exported */
     uint64_t export_bytes;            /* data bytes of parameters and buffers: the part that is exported */
     uint64_t blob_bytes;              /* the whole file */
 };
