@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/parse.h"
 
 /* Where faults of one check go; the first one also becomes the error. */
 struct check {
@@ -165,10 +166,18 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
     }
 }
 
+static void check_init(struct check *check, const struct job_spec *spec)
+{
+    if (spec->init_except_count > 0 && spec->init_checkpoint.text[0] == '\0') {
+        fault(check, "/init/except", "names units that are not taken from the checkpoint: there is none");
+    }
+}
+
 int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
     check_model(&check, &spec->model);
+    check_init(&check, spec);
     check_batch(&check, spec);
     check_optimizer(&check, &spec->optimizer);
     check_learning_rate(&check, &spec->learning_rate);
@@ -217,6 +226,52 @@ int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, stru
         }
     }
     return finish(&check, err);
+}
+
+static void check_unit(struct check *check, const struct unit_name *name, size_t index, const struct model *model,
+                       const char *list)
+{
+    const char *known[MODEL_UNITS_MAX];
+    char pointer[RECORD_POINTER_MAX];
+    (void)snprintf(pointer, sizeof(pointer), "%s/%zu", list, index);
+    for (size_t k = 0; k < index; k++) {
+        if (strcmp(name[k].text, name[index].text) == 0) {
+            fault(check, pointer, "is the same unit as %s/%zu", list, k);
+            return;
+        }
+    }
+    for (size_t u = 0; u < model->unit_count; u++) {
+        known[u] = model->unit[u].name;
+        if (strcmp(known[u], name[index].text) == 0) {
+            return;
+        }
+    }
+    const char *nearest = parse_nearest(name[index].text, known, model->unit_count);
+    if (nearest) {
+        fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?", name[index].text, nearest);
+    } else {
+        fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'", name[index].text, known[0],
+              known[model->unit_count - 1]);
+    }
+}
+
+int job_units_check(const struct unit_name *name, size_t count, const struct model *model, const char *pointer,
+                    struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    for (size_t i = 0; i < count; i++) {
+        check_unit(&check, name, i, model, pointer);
+    }
+    return finish(&check, err);
+}
+
+bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
+{
+    bool taken = spec->init_checkpoint.text[0] != '\0';
+    for (size_t i = 0; taken && i < spec->init_except_count; i++) {
+        taken = strcmp(spec->init_except[i].text, unit) != 0;
+    }
+    return taken;
 }
 
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)

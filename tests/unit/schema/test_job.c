@@ -56,6 +56,37 @@ static void borders_lie_within_the_model(void **state)
     assert_int_equal(job_cuts_check(NULL, 0, 1, NULL, &err), 0);
 }
 
+static void units_are_those_of_the_model_each_once(void **state)
+{
+    (void)state;
+    struct unit unit[] = {{.name = "conv1"}, {.name = "dense1"}, {.name = "head"}};
+    const struct model model = {.unit = unit, .unit_count = 3};
+    const struct unit_name name[] = {{"head"}, {"conv1"}, {"head"}, {"conf1"}, {"stem"}};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    assert_int_equal(job_units_check(name, 2, &model, "/init/except", &faults, &err), 0);
+    assert_int_equal(job_units_check(name, 5, &model, "/init/except", &faults, &err), ERR_INVALID);
+    assert_int_equal(faults.count, 3);
+    assert_string_equal(faults.fault[0].pointer, "/init/except/2");
+    assert_string_equal(faults.fault[0].message, "is the same unit as /init/except/0");
+    assert_string_equal(faults.fault[1].message, "the model has no unit 'conf1'; did you mean 'conv1'?");
+    assert_string_equal(faults.fault[2].message, "the model has no unit 'stem'; its units are 'conv1' to 'head'");
+    assert_string_equal(err.text, "/init/except/2: is the same unit as /init/except/0");
+}
+
+static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
+{
+    (void)state;
+    struct job_spec spec = job_spec_default;
+    assert_false(job_from_checkpoint(&spec, "head"));
+    memcpy(spec.init_checkpoint.text, "ckpt_1", sizeof("ckpt_1"));
+    assert_true(job_from_checkpoint(&spec, "head"));
+    memcpy(spec.init_except[0].text, "head", sizeof("head"));
+    spec.init_except_count = 1;
+    assert_false(job_from_checkpoint(&spec, "head"));
+    assert_true(job_from_checkpoint(&spec, "conv1"));
+}
+
 static struct replan_request read_replan(const char *text)
 {
     struct err err = {0};
@@ -109,6 +140,8 @@ int main(void)
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
+        cmocka_unit_test(units_are_those_of_the_model_each_once),
+        cmocka_unit_test(a_unit_is_from_the_checkpoint_unless_it_is_excepted),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
         cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
         cmocka_unit_test(a_description_lives_as_long_as_its_spec),
