@@ -298,9 +298,17 @@ static int parse_model(struct training *training, struct err *err)
 static int resolve_model(struct training *training, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
+    bool frozen[MODEL_UNITS_MAX];
     int rc = parse_model(training, err);
-    return rc ? rc
-              : job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
+    rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
+    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
+        training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];
+    }
+    return rc;
 }
 
 /* ---- output ---- */

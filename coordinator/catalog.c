@@ -73,8 +73,9 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
     return 0;
 }
 
-int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                    const struct catalog_entry **out, struct record_faults *faults, struct err *err)
+/* frozen: NULL, or which units are frozen beside those that the description says. */
+static int resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit, const bool *frozen,
+                   const struct catalog_entry **out, struct record_faults *faults, struct err *err)
 {
     struct catalog_entry *entry = calloc(1, sizeof *entry);
     if (!entry) {
@@ -82,6 +83,9 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
     int code = model_parse(description, fit, &entry->model, faults, err);
+    for (size_t unit = 0; !code && frozen && unit < entry->model->unit_count; unit++) {
+        entry->model->unit[unit].frozen = entry->model->unit[unit].frozen || frozen[unit];
+    }
     if (!code) {
         code = entry_fill(entry, err);
     }
@@ -100,6 +104,18 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     catalog->count++;
     *out = entry;
     return 0;
+}
+
+int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
+                    const struct catalog_entry **out, struct record_faults *faults, struct err *err)
+{
+    return resolve(catalog, description, fit, NULL, out, faults, err);
+}
+
+int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
+                   const struct catalog_entry **out, struct err *err)
+{
+    return resolve(catalog, entry->description, NULL, frozen, out, NULL, err);
 }
 
 static bool parse_row(void *arg, const struct state_row *row)

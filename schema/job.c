@@ -109,7 +109,7 @@ static const struct field spec_fields[] = {
     MEMBER_RECORD(struct job_spec, optimizer, "optimizer", 0, &optimizer_record),
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
     MEMBER_CONSTANT("augment", "[]"),
-    MEMBER_CONSTANT("freeze", "[]"),
+    MEMBER_LIST(struct job_spec, freeze, "freeze", 0, &unit_name_element, freeze_count),
     MEMBER_CONSTANT("kernels", "null"),
     MEMBER_CONSTANT("strategy", "\"pipeline\""),
     MEMBER_CONSTANT("pipeline", "\"sync\""),

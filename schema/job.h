@@ -57,6 +57,8 @@ struct job_spec {
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
     struct learning_rate learning_rate;
+    struct unit_name freeze[UNITS_MAX]; /* units that are not trained: "frozen" in the resolved description */
+    size_t freeze_count;
     struct label device_label[LABELS_MAX];
     size_t device_label_count;
     int64_t devices_min, devices_max;
@@ -158,6 +160,9 @@ NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_c
  * nearest that there is. */
 NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
                               const char *pointer, struct record_faults *faults, struct err *err);
+/* Which units of the model the job freezes. Faults as above, and one where nothing would be left to train. */
+NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
+                         struct record_faults *faults, struct err *err);
 /* Whether version 0 of the unit is taken from the job's checkpoint. */
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 

@@ -265,13 +265,36 @@ int job_units_check(const struct unit_name *name, size_t count, const struct mod
     return finish(&check, err);
 }
 
+static bool is_named(const struct unit_name *name, size_t count, const char *unit)
+{
+    size_t at = 0;
+    while (at < count && strcmp(name[at].text, unit) != 0) {
+        at++;
+    }
+    return at < count;
+}
+
+int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
+               struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    bool left = false;
+    for (size_t i = 0; i < spec->freeze_count; i++) {
+        check_unit(&check, spec->freeze, i, model, "/freeze");
+    }
+    for (size_t u = 0; u < model->unit_count; u++) {
+        frozen[u] = is_named(spec->freeze, spec->freeze_count, model->unit[u].name);
+        left = left || (!frozen[u] && model_trains(model, u));
+    }
+    if (spec->freeze_count > 0 && !left) {
+        fault(&check, "/freeze", "names every unit that has parameters: nothing is left to train");
+    }
+    return finish(&check, err);
+}
+
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
 {
-    bool taken = spec->init_checkpoint.text[0] != '\0';
-    for (size_t i = 0; taken && i < spec->init_except_count; i++) {
-        taken = strcmp(spec->init_except[i].text, unit) != 0;
-    }
-    return taken;
+    return spec->init_checkpoint.text[0] != '\0' && !is_named(spec->init_except, spec->init_except_count, unit);
 }
 
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)

@@ -115,6 +115,11 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
                  named ? "" : inner.fault[index].pointer);
         record_fault(faults, pointer, "%s", inner.fault[index].message);
     }
+    bool frozen[MODEL_UNITS_MAX];
+    if (!code && spec->freeze_count > 0) {
+        code = job_freeze(spec, submission->model->model, frozen, faults, err);
+        code = code ? code : catalog_freeze(coordinator->catalog, submission->model, frozen, &submission->model, err);
+    }
     if (code) {
         return code;
     }

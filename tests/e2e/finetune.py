@@ -205,5 +205,72 @@ def test_a_job_that_waits_keeps_its_checkpoint_over_a_restart_of_the_coordinator
         must(fleet.checkpoint_sha256(submitted) == expected, "other weights after a restart")
 
 
+def part_of(tensors, units):
+    return {name: tensor for name, tensor in tensors.items() if name.split(".")[0] in units}
+
+
+def check_frozen(fleet, job, content, frozen, what, agents=3):
+    """The law, and that the frozen tensors in the export are byte for byte those of the checkpoint, and no others."""
+    expected = reference(job, content)
+    must(reference({**job, "freeze": []}, content) != expected, f"{what}: nothing was frozen")
+    done = check(fleet, job, expected, what, agents)
+    before, after = tensors_of(content), tensors_of(fleet.checkpoint(done))
+    must(part_of(after, frozen) == part_of(before, frozen), f"{what}: a frozen tensor changed")
+    same = {name for name in after if name.split(".")[0] not in frozen and after[name] == before.get(name)}
+    must(not same, f"{what}: {same} did not change")
+    return done
+
+
+def test_frozen_units_are_byte_for_byte_those_of_the_checkpoint_and_the_law_holds():
+    with fashion_fleet(3) as fleet:
+        checkpoint, content = trained(fleet)
+        job = {**from_checkpoint(checkpoint, steps=20, optimizer={"type": "adamw", "weight_decay": 0.1, "clip_norm": 0.5}),
+               "evaluate": {"every_epochs": 0}}
+        for frozen, cuts in ((["conv1", "conv2"], [1, 3]), (["conv1", "conv2"], [2, 4]), (["conv2", "dense2"], [1, 3])):
+            check_frozen(fleet, {**job, "freeze": frozen, "cuts": cuts}, content, frozen, f"lenet5, {frozen} frozen, cut at {cuts}")
+
+
+def test_batch_norm_of_frozen_units_keeps_its_statistics():
+    with fashion_fleet(3) as fleet:
+        checkpoint, content = trained(fleet, model="resnet8")
+        for frozen, cuts in ((["stem", "block1"], [2, 3]), (["block2"], [1, 4])):
+            job = {**from_checkpoint(checkpoint, "resnet8", steps=4), "freeze": frozen, "cuts": cuts}
+            check_frozen(fleet, job, content, frozen, f"resnet8, {frozen} frozen, cut at {cuts}")
+
+
+def test_frozen_units_move_and_survive_like_any_other():
+    with fashion_fleet(4, lease_ms=1500) as fleet:
+        checkpoint, content = trained(fleet)
+        job = {**from_checkpoint(checkpoint, steps=300, init={"except": ["head"]}), "freeze": ["conv1", "dense1"],
+               "replication": {"neighbor_every": 10, "center_every": 20}}
+        expected = reference(job, content)
+        submitted = fleet.submit({**job, "cuts": [1, 3], **on_devices(3, 3)})
+        fleet.wait_until(submitted, lambda seen: seen["version"] > 0, "a version in the center")
+        fleet.verb(submitted, "replan", {"cuts": [2, 4]})
+        fleet.wait_until(submitted, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "runs again")
+        fleet.agent_of(submitted, 0).kill()
+        fleet.wait_until(submitted, lambda seen: seen["generation"] > 2 and seen["state"] == "running", "has recovered")
+        fleet.verb(submitted, "pause")
+        fleet.wait(submitted, "paused")
+        fleet.verb(submitted, "resume")
+        fleet.wait(submitted, "succeeded")
+        must(fleet.checkpoint_sha256(submitted) == expected, "other weights after a re-plan, a loss and a pause")
+
+
+def test_what_cannot_be_frozen_is_refused():
+    with fashion_fleet() as fleet:
+        def refused(freeze, pointer, text):
+            answer = fleet.submit(fashion_job(freeze=freeze), expect=422)
+            must(any(fault["pointer"] == pointer and text in fault["message"] for fault in answer["errors"]), answer)
+
+        refused(["conv3"], "/freeze/0", "did you mean 'conv1'?")
+        refused(["conv1", "conv1"], "/freeze/1", "is the same unit as /freeze/0")
+        refused(["conv1", "conv2", "dense1", "dense2", "head"], "/freeze", "nothing is left to train")
+        seen = fleet.submit(fashion_job(freeze=["conv1"]))
+        plain = fleet.submit(fashion_job())
+        must(seen["spec"]["freeze"] == ["conv1"] and plain["spec"]["freeze"] == [], seen["spec"])
+        must(seen["spec"]["model"]["sha256"] != plain["spec"]["model"]["sha256"], "the frozen model is another description")
+
+
 if __name__ == "__main__":
     run(globals())

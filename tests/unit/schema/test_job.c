@@ -74,6 +74,33 @@ static void units_are_those_of_the_model_each_once(void **state)
     assert_string_equal(err.text, "/init/except/2: is the same unit as /init/except/0");
 }
 
+static void something_is_left_to_train(void **state)
+{
+    (void)state;
+    struct op op = {.tensor = {{.suffix = "weight", .role = TENSOR_PARAMETER}}, .tensor_count = 1};
+    struct op flat = {0};
+    struct unit unit[] = {{.name = "conv1", .op = &op, .op_count = 1},
+                          {.name = "flat", .op = &flat, .op_count = 1},
+                          {.name = "head", .op = &op, .op_count = 1}};
+    const struct model model = {.unit = unit, .unit_count = 3};
+    struct job_spec spec = job_spec_default;
+    struct err err = {0};
+    bool frozen[MODEL_UNITS_MAX];
+    assert_ok(job_freeze(&spec, &model, frozen, NULL, &err), &err);
+    assert_false(frozen[0] || frozen[1] || frozen[2]);
+    memcpy(spec.freeze[0].text, "conv1", sizeof("conv1"));
+    spec.freeze_count = 1;
+    assert_ok(job_freeze(&spec, &model, frozen, NULL, &err), &err);
+    assert_true(frozen[0] && !frozen[1] && !frozen[2]);
+    unit[2].frozen = true; /* by the description */
+    assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/freeze: names every unit that has parameters: nothing is left to train");
+    memcpy(spec.freeze[0].text, "haed", sizeof("haed"));
+    unit[2].frozen = false;
+    assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/freeze/0: the model has no unit 'haed'; its units are 'conv1' to 'head'");
+}
+
 static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
 {
     (void)state;
@@ -141,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(units_are_those_of_the_model_each_once),
+        cmocka_unit_test(something_is_left_to_train),
         cmocka_unit_test(a_unit_is_from_the_checkpoint_unless_it_is_excepted),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
         cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
