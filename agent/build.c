@@ -23,6 +23,7 @@ struct build {
     struct troubles *troubles;
     struct fetch *fetch;
     struct model *model;
+    struct checkpoint_file *checkpoint; /* opened for the first unit that needs it */
     struct built *out;
 };
 
@@ -234,6 +235,34 @@ static int load_foreign(struct build *build, const struct source *source, struct
     return rc;
 }
 
+static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
+{
+    const struct build *build = arg;
+    char url[AGENT_URL_MAX];
+    if (size == 0) {
+        return 0;
+    }
+    (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s", build->device->coordinator,
+                   build->run->data.checkpoint_sha256, build->device->id.text, build->device->boot);
+    const int64_t got = fetch_get(build->fetch, url, NULL, offset, out, size, err);
+    if (got < 0) {
+        return (int)got;
+    }
+    return (size_t)got == size
+               ? 0
+               : err_set(err, ERR_FORMAT, "the checkpoint ends at byte %" PRIu64, offset + (uint64_t)got);
+}
+
+/* The unit's tensors alone are fetched. */
+static int load_start(struct build *build, const struct source *source, struct err *err)
+{
+    int rc = 0;
+    if (!build->checkpoint) {
+        rc = checkpoint_file_open(read_checkpoint, build, &build->checkpoint, err);
+    }
+    return rc ? rc : stage_start_unit(build->out->stage, (size_t)source->unit, build->checkpoint, err);
+}
+
 static int load_units(struct build *build, const char **code, struct err *err)
 {
     const struct assignment_run *run = build->run;
@@ -246,6 +275,8 @@ static int load_units(struct build *build, const char **code, struct err *err)
             rc = err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i, source->unit);
         } else if (source->from == SOURCE_SEED) {
             rc = stage_load_unit(build->out->stage, (size_t)source->unit, NULL, 0, err);
+        } else if (source->from == SOURCE_CHECKPOINT) {
+            rc = load_start(build, source, err);
         } else if (source->from == SOURCE_SELF) {
             rc = load_own(build, source, err);
         } else {
@@ -326,6 +357,7 @@ int build_stage(const struct device_context *device, const struct assignment_run
     *code = "internal";
     int rc = fetch_new(cancel, PATIENCE_MS, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
+    checkpoint_file_close(&build.checkpoint);
     fetch_free(&build.fetch);
     model_free(&build.model);
     if (rc == ERR_MEMORY) {

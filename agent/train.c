@@ -1,6 +1,7 @@
 #include "agent/train.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "libtrain/formats/dataset.h"
+#include "libtrain/model/checkpoint.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
@@ -28,6 +30,7 @@
 
 struct options {
     struct conf_list dataset;
+    char checkpoint[4096];
     char output[4096];
     char metrics[4096];
     char reading[512];
@@ -40,6 +43,12 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, dataset),
      .value_name = "NAME=PATH[,PATH]",
      .help = "Where a data set of the job lies: one file of any known format, or images and labels. Repeatable."},
+    {.name = "checkpoint",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, checkpoint),
+     .size = sizeof(((struct options *)0)->checkpoint),
+     .value_name = "FILE",
+     .help = "Where the job's init.checkpoint lies, as safetensors. Default: none."},
     {.name = "output",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, output),
@@ -86,6 +95,8 @@ struct training {
     struct data *train, *test; /* test: NULL without one, or the same pointer as train */
     struct dataset_info train_info;
     struct model *model;
+    int checkpoint_fd;
+    struct checkpoint_file *checkpoint; /* NULL: from the seed */
     struct stage *stage;
     FILE *metrics;
     int64_t total_steps;
@@ -167,7 +178,41 @@ static int fit_model(struct training *training, const json_t *description, const
     return rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
 }
 
-static int resolve_model(struct training *training, struct err *err)
+static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
+{
+    const struct training *training = arg;
+    return file_read_at(training->checkpoint_fd, out, size, offset, err);
+}
+
+/* The job's init.checkpoint is a file here. */
+static int open_checkpoint(struct training *training, struct err *err)
+{
+    const char *path = training->options.checkpoint;
+    const char *id = training->spec.init_checkpoint.text;
+    struct stat status;
+    if (path[0] == '\0' && id[0] != '\0') {
+        return err_set(err, ERR_INVALID,
+                       "the job starts from the checkpoint '%s': say where it lies by --checkpoint FILE", id);
+    }
+    if (path[0] == '\0') {
+        return 0;
+    }
+    if (id[0] == '\0') {
+        return err_set(err, ERR_INVALID, "--checkpoint '%s': the job has no init.checkpoint", path);
+    }
+    training->checkpoint_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (training->checkpoint_fd < 0 || fstat(training->checkpoint_fd, &status) != 0) {
+        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    }
+    int rc = checkpoint_file_open(read_checkpoint, training, &training->checkpoint, err);
+    if (rc == 0 && checkpoint_file_bytes(training->checkpoint) != (uint64_t)status.st_size) {
+        rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header", (int64_t)status.st_size,
+                     checkpoint_file_bytes(training->checkpoint));
+    }
+    return rc == 0 ? 0 : err_wrap(err, "--checkpoint '%s'", path);
+}
+
+static int parse_model(struct training *training, struct err *err)
 {
     const struct job_model *wanted = &training->spec.model;
     const struct dataset_info *info = &training->train_info;
@@ -187,6 +232,22 @@ static int resolve_model(struct training *training, struct err *err)
     int rc = json_parse(text, strlen(text), &description, err);
     rc = rc ? rc : fit_model(training, description, &fit, err);
     return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
+}
+
+static int resolve_model(struct training *training, struct err *err)
+{
+    const struct job_spec *spec = &training->spec;
+    bool frozen[MODEL_UNITS_MAX];
+    int rc = parse_model(training, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
+    rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
+    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
+        training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];
+    }
+    return rc;
 }
 
 /* ---- output ---- */
@@ -313,7 +374,9 @@ static int make_stage(struct training *training, struct err *err)
     int rc = description ? model_parse(description, NULL, &model, NULL, err) : err_set(err, ERR_MEMORY, "model");
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
-        rc = stage_load_unit(training->stage, unit, NULL, 0, err);
+        rc = job_from_checkpoint(&training->spec, training->model->unit[unit].name)
+                 ? stage_start_unit(training->stage, unit, training->checkpoint, err)
+                 : stage_load_unit(training->stage, unit, NULL, 0, err);
     }
     return rc;
 }
@@ -349,6 +412,7 @@ static int run(struct training *training, struct err *err)
     int rc = check_output(training->options.output, err);
     rc = rc ? rc : open_data(training, err);
     rc = rc ? rc : resolve_model(training, err);
+    rc = rc ? rc : open_checkpoint(training, err);
     rc = rc ? rc : make_stage(training, err);
     rc = rc ? rc : open_metrics(training, err);
     if (rc != 0) {
@@ -374,6 +438,8 @@ static int run(struct training *training, struct err *err)
 static void release(struct training *training)
 {
     stage_release(&training->stage);
+    checkpoint_file_close(&training->checkpoint);
+    file_close(&training->checkpoint_fd);
     model_free(&training->model);
     if (training->test != training->train) {
         data_close(&training->test);
@@ -388,7 +454,7 @@ static void release(struct training *training)
 
 int train_command(int argc, char **argv, bool *misused, struct err *err)
 {
-    struct training training = {.options = {.threads = 1}};
+    struct training training = {.options = {.threads = 1}, .checkpoint_fd = -1};
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &training.options, &positional, &done, err);

@@ -73,9 +73,23 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
     return 0;
 }
 
-int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                    const struct normalise *normalise, const struct catalog_entry **out, struct record_faults *faults,
-                    struct err *err)
+/* What a job changes in a description. */
+struct change {
+    const struct normalise *normalise; /* of the input; NULL: nothing */
+    const bool *frozen;                /* NULL, or which units are frozen beside those that the description says */
+};
+
+static int change_model(struct model *model, const struct change *change, struct record_faults *faults, struct err *err)
+{
+    for (size_t unit = 0; change->frozen && unit < model->unit_count; unit++) {
+        model->unit[unit].frozen = model->unit[unit].frozen || change->frozen[unit];
+    }
+    return change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
+}
+
+static int resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
+                   const struct change *change, const struct catalog_entry **out, struct record_faults *faults,
+                   struct err *err)
 {
     struct catalog_entry *entry = calloc(1, sizeof *entry);
     if (!entry) {
@@ -83,9 +97,7 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
     int code = model_parse(description, fit, &entry->model, faults, err);
-    if (!code && normalise) {
-        code = model_normalise(entry->model, normalise, faults, err);
-    }
+    code = code ? code : change_model(entry->model, change, faults, err);
     if (!code) {
         code = entry_fill(entry, err);
     }
@@ -104,6 +116,19 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     catalog->count++;
     *out = entry;
     return 0;
+}
+
+int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
+                    const struct normalise *normalise, const struct catalog_entry **out, struct record_faults *faults,
+                    struct err *err)
+{
+    return resolve(catalog, description, fit, &(struct change){.normalise = normalise}, out, faults, err);
+}
+
+int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
+                   const struct catalog_entry **out, struct err *err)
+{
+    return resolve(catalog, entry->description, NULL, &(struct change){.frozen = frozen}, out, NULL, err);
 }
 
 static bool parse_row(void *arg, const struct state_row *row)

@@ -33,6 +33,9 @@ void catalog_free(struct catalog **catalog);
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
                               const struct normalise *normalise, const struct catalog_entry **out,
                               struct record_faults *faults, struct err *err);
+/* The same model with more units frozen, those for which frozen[unit] says so. */
+NODISCARD int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
+                             const struct catalog_entry **out, struct err *err);
 /* A description as it is stored, resolved or as it was posted; owned by the caller. ERR_NOT_FOUND; ERR_FORMAT: the row
  * is damaged. */
 NODISCARD int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err);

@@ -42,6 +42,7 @@ struct coordinator {
     struct turn *turn;
     struct unit_upload *unit_uploads; /* http/unit_upload.c */
     size_t dataset_uploads;           /* http/datasets.c: between the first byte and the answer */
+    size_t checkpoint_uploads;        /* http/checkpoints.c: the same */
     struct coordinator_statistics statistics;
     struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */

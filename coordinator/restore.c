@@ -117,6 +117,7 @@ struct references {
     bool *seen;
     size_t count, capacity;
     bool failed;
+    struct table *uploads; /* uploaded checkpoints, met on the way */
 };
 
 static void refer(struct references *references, const char *sha256)
@@ -148,6 +149,18 @@ static void refer_rows(struct references *references, const struct table *datase
     }
 }
 
+static void take_upload(struct references *references, const struct checkpoint *checkpoint)
+{
+    struct table *uploads = references->uploads;
+    struct checkpoint *grown = grow(uploads->item, uploads->element_size, uploads->count, &uploads->capacity);
+    if (!grown) {
+        uploads->code = err_set(uploads->err, ERR_MEMORY, "out of memory");
+        return;
+    }
+    uploads->item = grown;
+    grown[uploads->count++] = *checkpoint;
+}
+
 static bool refer_checkpoint(void *arg, const struct state_row *row)
 {
     struct checkpoint checkpoint = {0};
@@ -157,6 +170,8 @@ static bool refer_checkpoint(void *arg, const struct state_row *row)
     if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults, &err)) {
         references->failed = true; /* better keep every blob than lose one that a damaged row names */
         log_error("checkpoint_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
+    } else if (checkpoint.job.text[0] == '\0') {
+        take_upload(references, &checkpoint);
     }
     refer(references, checkpoint.sha256);
     return true;
@@ -218,8 +233,10 @@ static int reconcile(struct coordinator *coordinator, struct references *referen
     if (code) {
         return code;
     }
+    references->uploads->err = err;
     code =
         state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, refer_checkpoint, references, err);
+    code = code ? code : references->uploads->code;
     if (code || references->failed) {
         return code;
     }
@@ -246,7 +263,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     struct table models = {.kind = OBJECT_MODEL, .element_size = sizeof(struct model_row)};
     struct table incidents = {.kind = OBJECT_INCIDENT, .element_size = sizeof(struct incident)};
     struct table units = {.kind = OBJECT_CENTER_UNIT, .element_size = sizeof(struct center_unit)};
-    struct references references = {0};
+    struct table uploads = {.kind = OBJECT_CHECKPOINT, .element_size = sizeof(struct checkpoint)};
+    struct references references = {.uploads = &uploads};
     struct restored_job *restored = NULL;
     struct table *all[] = {&devices, &jobs, &datasets, &models, &units};
     int code = 0;
@@ -280,6 +298,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
                                            .dataset_count = datasets.count,
                                            .model = (const struct model_row *)models.item,
                                            .model_count = models.count,
+                                           .checkpoint = (const struct checkpoint *)uploads.item,
+                                           .checkpoint_count = uploads.count,
                                            .center_unit = (const struct center_unit *)units.item,
                                            .center_unit_count = units.count,
                                            .incident = (const struct incident *)incidents.item,
@@ -297,6 +317,7 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         free(all[index]->item);
     }
     free(plans.item);
+    free(uploads.item);
     free(incidents.item);
     return code;
 }

@@ -9,6 +9,10 @@
  *
  * Running statistics of batch-norm move with each forward of a step and become the state with its update.
  *
+ * A frozen unit (model.h) computes in training as in evaluation: running statistics, no dropout. Its state does not
+ * change, it has no optimizer state and its gradients count as 0; backward goes through it to units before it that are
+ * trained.
+ *
  * Threads: a stage is used by one thread at a time (the compute thread); it fans out over its pool inside a call. */
 #ifndef LIBTRAIN_TRAIN_H
 #define LIBTRAIN_TRAIN_H
@@ -108,7 +112,8 @@ NODISCARD int train_forward(struct train_stage *stage, size_t slot, struct train
 
 /* Backward of the micro-batch in `slot`; micro-batches of a step in order. Parameter gradients accumulate.
  * output_gradient  float32 [micro_batch, out]; NULL on the last stage.
- * input_gradient   overwritten, float32 [micro_batch, in]; NULL on stage 0. */
+ * input_gradient   overwritten, float32 [micro_batch, in]; NULL on stage 0. 0 where no unit before the stage is
+ * trained: then nothing was computed for it. */
 void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient);
 
 /* With an optimizer that has a clip_norm, between the last backward of a step and its update: the sum of squares of the

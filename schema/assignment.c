@@ -8,7 +8,8 @@ const char *const phase_names[] = {
 };
 
 const char *const source_from_names[] = {
-    [SOURCE_SEED] = "seed", [SOURCE_SELF] = "self", [SOURCE_DEVICE] = "device", [SOURCE_CENTER] = "center", NULL,
+    [SOURCE_SEED] = "seed",     [SOURCE_CHECKPOINT] = "checkpoint", [SOURCE_SELF] = "self",
+    [SOURCE_DEVICE] = "device", [SOURCE_CENTER] = "center",         NULL,
 };
 
 /* A document of many units stays small when what a source does not need is left out. */

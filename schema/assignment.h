@@ -25,10 +25,12 @@ struct peer {
 
 /* Where units [first, end) at resume_version come from. */
 enum source_from {
-    SOURCE_SEED,   /* version 0: computed from the seed */
-    SOURCE_SELF,   /* this device's own snapshot */
-    SOURCE_DEVICE, /* another device's snapshot: GET url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
-    SOURCE_CENTER, /* GET /v1/agent/blobs/{sha256} */
+    SOURCE_SEED,       /* version 0: computed from the seed */
+    SOURCE_CHECKPOINT, /* version 0: the unit's tensors of the job's checkpoint: ranges of GET /v1/agent/blobs/{sha256}
+                        */
+    SOURCE_SELF,       /* this device's own snapshot */
+    SOURCE_DEVICE,     /* another device's snapshot: GET url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
+    SOURCE_CENTER,     /* GET /v1/agent/blobs/{sha256} */
 };
 extern const char *const source_from_names[];
 
@@ -38,8 +40,8 @@ struct source {
     struct device_id device;
     char url[URL_SIZE];
     char ticket[TICKET_SIZE];
-    char sha256[SHA256_SIZE]; /* of the blob; "" with SOURCE_SEED */
-    int64_t bytes;
+    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with SOURCE_SEED */
+    int64_t bytes;            /* of that */
 };
 
 /* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all of it). */

@@ -18,7 +18,7 @@ const struct record dataset_record = RECORD(struct dataset, "dataset", dataset_f
 
 static const struct field checkpoint_fields[] = {
     MEMBER_FORM(struct checkpoint, id.text, "id", FIELD_REQUIRED, &checkpoint_id_form),
-    MEMBER_FORM(struct checkpoint, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_FORM(struct checkpoint, job.text, "job", FIELD_NULLABLE, &job_id_form),
     MEMBER_INT(struct checkpoint, revision, "revision", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct checkpoint, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_FORM(struct checkpoint, sha256, "sha256", FIELD_REQUIRED, &sha256_form),

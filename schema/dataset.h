@@ -22,12 +22,12 @@ struct dataset {
     int64_t created_ms;
 };
 
-/* A trained model in the center. */
+/* A trained model in the center, or weights that were uploaded. */
 struct checkpoint {
     struct checkpoint_id id;
-    struct job_id job;
+    struct job_id job; /* that trained it; "": uploaded */
     int64_t revision;
-    int64_t version;
+    int64_t version; /* 0: uploaded */
     char sha256[SHA256_SIZE];
     int64_t bytes;
     int64_t created_ms;

@@ -38,9 +38,12 @@ static const struct field dataset_fields[] = {
 };
 static const struct record dataset_group = RECORD(struct job_spec, "job_dataset", dataset_fields);
 
+static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
+
 static const struct field init_fields[] = {
     MEMBER_INT(struct job_spec, seed, "seed", 0, 0, INTEGER_MAX),
-    MEMBER_CONSTANT("checkpoint", "null"),
+    MEMBER_FORM(struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form),
+    MEMBER_LIST(struct job_spec, init_except, "except", 0, &unit_name_element, init_except_count),
 };
 static const struct record init_group = RECORD(struct job_spec, "job_init", init_fields);
 
@@ -117,7 +120,7 @@ static const struct field spec_fields[] = {
     MEMBER_RECORD(struct job_spec, optimizer, "optimizer", 0, &optimizer_record),
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
     MEMBER_RECORDS(struct job_spec, augment, "augment", 0, &augment_record, augment_count),
-    MEMBER_CONSTANT("freeze", "[]"),
+    MEMBER_LIST(struct job_spec, freeze, "freeze", 0, &unit_name_element, freeze_count),
     MEMBER_CONSTANT("kernels", "null"),
     MEMBER_CONSTANT("strategy", "\"pipeline\""),
     MEMBER_CONSTANT("pipeline", "\"sync\""),
@@ -160,6 +163,8 @@ static const struct field data_fields[] = {
     MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form),
     MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX),
 };
 const struct record job_data_record = RECORD(struct job_data, "job_data", data_fields);
 
@@ -227,8 +232,6 @@ static const struct field job_fields[] = {
 const struct record job_record = RECORD(struct job, "job", job_fields);
 
 /* ---- requests and answers about a job ---- */
-
-static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
 static const struct field preview_stage_fields[] = {
     MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/model/shape.h"
 #include "schema/device.h"
@@ -38,12 +39,19 @@ struct job_model {
     json_t *description;      /* input; owned. In assignments the resolved description. NULL inside cores */
 };
 
+struct unit_name {
+    char text[NAME_SIZE];
+};
+
 struct job_spec {
     char name[NAME_SIZE];
     struct job_model model;
     char dataset_train[NAME_SIZE];
     char dataset_test[NAME_SIZE]; /* "" : no evaluation */
     int64_t seed;
+    struct checkpoint_id init_checkpoint;    /* version 0 is taken from it; "": from the seed */
+    struct unit_name init_except[UNITS_MAX]; /* units that start from the seed all the same */
+    size_t init_except_count;
     int64_t batch;
     int64_t micro_batches;
     int64_t epochs;
@@ -52,6 +60,8 @@ struct job_spec {
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
+    struct unit_name freeze[UNITS_MAX]; /* units that are not trained: "frozen" in the resolved description */
+    size_t freeze_count;
     struct label device_label[LABELS_MAX];
     size_t device_label_count;
     int64_t devices_min, devices_max;
@@ -67,11 +77,13 @@ struct job_spec {
 };
 extern const struct job_spec job_spec_default;
 
-/* What a job needs to know of its data sets, fixed when it is submitted. */
+/* What a job needs to know of its data sets and its checkpoint, fixed when it is submitted. */
 struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
     int64_t train_samples, test_samples;
+    char checkpoint_sha256[SHA256_SIZE]; /* "" without one */
+    int64_t checkpoint_bytes;
 };
 
 struct job_progress {
@@ -118,7 +130,7 @@ struct job {
     struct job_data data;
     struct job_progress progress; /* volatile but for step */
     int64_t generation;           /* of the newest plan, 0 before the first */
-    int64_t version;          /* newest version that is whole in the center (pause, end), 0: recomputed from the seed */
+    int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and checkpoint */
     int64_t neighbor_version; /* newest version that two devices hold every unit of, 0: none */
     bool stalled;             /* no step for longer than step_ms */
     struct job_deadlines deadlines;
@@ -153,6 +165,15 @@ NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample
                                 struct err *err);
 /* What the job makes of the model's input (model_normalise): no numbers without one. */
 const struct normalise *job_normalise(const struct job_spec *spec);
+/* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is not, with the
+ * nearest that there is. */
+NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
+                              const char *pointer, struct record_faults *faults, struct err *err);
+/* Which units of the model the job freezes. Faults as above, and one where nothing would be left to train. */
+NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
+                         struct record_faults *faults, struct err *err);
+/* Whether version 0 of the unit is taken from the job's checkpoint. */
+bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 
 /* Steps of the whole job: min(steps, epochs * floor(samples / batch)). */
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/parse.h"
 
 /* Where faults of one check go; the first one also becomes the error. */
 struct check {
@@ -202,10 +203,18 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
     }
 }
 
+static void check_init(struct check *check, const struct job_spec *spec)
+{
+    if (spec->init_except_count > 0 && spec->init_checkpoint.text[0] == '\0') {
+        fault(check, "/init/except", "names units that are not taken from the checkpoint: there is none");
+    }
+}
+
 int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
     check_model(&check, &spec->model);
+    check_init(&check, spec);
     check_batch(&check, spec);
     check_optimizer(&check, &spec->optimizer);
     check_learning_rate(&check, &spec->learning_rate);
@@ -284,12 +293,81 @@ int job_augment_check(const struct job_spec *spec, struct shape sample, struct r
     return finish(&check, err);
 }
 
+static void check_unit(struct check *check, const struct unit_name *name, size_t index, const struct model *model,
+                       const char *list)
+{
+    const char *known[MODEL_UNITS_MAX];
+    char pointer[RECORD_POINTER_MAX];
+    (void)snprintf(pointer, sizeof(pointer), "%s/%zu", list, index);
+    for (size_t k = 0; k < index; k++) {
+        if (strcmp(name[k].text, name[index].text) == 0) {
+            fault(check, pointer, "is the same unit as %s/%zu", list, k);
+            return;
+        }
+    }
+    for (size_t u = 0; u < model->unit_count; u++) {
+        known[u] = model->unit[u].name;
+        if (strcmp(known[u], name[index].text) == 0) {
+            return;
+        }
+    }
+    const char *nearest = parse_nearest(name[index].text, known, model->unit_count);
+    if (nearest) {
+        fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?", name[index].text, nearest);
+    } else {
+        fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'", name[index].text, known[0],
+              known[model->unit_count - 1]);
+    }
+}
+
+int job_units_check(const struct unit_name *name, size_t count, const struct model *model, const char *pointer,
+                    struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    for (size_t i = 0; i < count; i++) {
+        check_unit(&check, name, i, model, pointer);
+    }
+    return finish(&check, err);
+}
+
 const struct normalise *job_normalise(const struct job_spec *spec)
 {
     static const struct normalise none;
     const struct augment *augment = augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
     /* One count without the other is a fault of job_spec_check. */
     return augment && augment->normalise.mean_count == augment->normalise.std_count ? &augment->normalise : &none;
+}
+
+static bool is_named(const struct unit_name *name, size_t count, const char *unit)
+{
+    size_t at = 0;
+    while (at < count && strcmp(name[at].text, unit) != 0) {
+        at++;
+    }
+    return at < count;
+}
+
+int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
+               struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    bool left = false;
+    for (size_t i = 0; i < spec->freeze_count; i++) {
+        check_unit(&check, spec->freeze, i, model, "/freeze");
+    }
+    for (size_t u = 0; u < model->unit_count; u++) {
+        frozen[u] = is_named(spec->freeze, spec->freeze_count, model->unit[u].name);
+        left = left || (!frozen[u] && model_trains(model, u));
+    }
+    if (spec->freeze_count > 0 && !left) {
+        fault(&check, "/freeze", "names every unit that has parameters: nothing is left to train");
+    }
+    return finish(&check, err);
+}
+
+bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
+{
+    return spec->init_checkpoint.text[0] != '\0' && !is_named(spec->init_except, spec->init_except_count, unit);
 }
 
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)

@@ -12,6 +12,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_INVALID_FIELDS] = {"invalid_fields", 422, "Fields of the body are not valid", false},
     [PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", 400, "A parameter of the request is not valid", false},
     [PROBLEM_INVALID_DATASET] = {"invalid_dataset", 422, "The data set cannot be read", false},
+    [PROBLEM_INVALID_CHECKPOINT] = {"invalid_checkpoint", 422, "The checkpoint cannot be read", false},
     [PROBLEM_INVALID_BLOB] = {"invalid_blob", 422, "The body is not the announced one", false},
     [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", 415, "The content type is not taken here", false},
     [PROBLEM_BODY_TOO_LARGE] = {"body_too_large", 413, "The body is larger than allowed", false},

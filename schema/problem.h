@@ -16,6 +16,7 @@ enum problem_code {
     PROBLEM_INVALID_FIELDS,         /* 422, with errors[] */
     PROBLEM_INVALID_PARAMETER,      /* 400: query, header or path */
     PROBLEM_INVALID_DATASET,        /* 422 */
+    PROBLEM_INVALID_CHECKPOINT,     /* 422 */
     PROBLEM_INVALID_BLOB,           /* 422: hash or length is not as announced */
     PROBLEM_UNSUPPORTED_MEDIA_TYPE, /* 415 */
     PROBLEM_BODY_TOO_LARGE,         /* 413 */

@@ -287,6 +287,20 @@ int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t s
     return train_unit_load(stage->train, unit, blob, size, err);
 }
 
+int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file, struct err *err)
+{
+    struct state_layout *layout AUTO(state_layout_free) = NULL;
+    int rc = state_layout_new(stage->model, unit, &stage->spec.optimizer, &layout, err);
+    void *blob = rc == 0 ? malloc((size_t)layout->blob_bytes) : NULL;
+    if (rc == 0 && !blob) {
+        rc = err_set(err, ERR_MEMORY, "unit %zu of %zu bytes", unit, (size_t)layout->blob_bytes);
+    }
+    rc = rc ? rc : checkpoint_read_unit(file, stage->model, unit, layout, blob, err);
+    rc = rc ? rc : train_unit_load(stage->train, unit, blob, (size_t)layout->blob_bytes, err);
+    free(blob);
+    return rc;
+}
+
 size_t stage_unit_bytes(const struct stage *stage, size_t unit)
 {
     return train_unit_bytes(stage->train, unit);

@@ -16,6 +16,7 @@
 #include "agent/core/pipeline.h"
 #include "agent/runtime/cancel.h"
 #include "base/err.h"
+#include "libtrain/model/checkpoint.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/train.h"
@@ -60,6 +61,8 @@ void stage_release(struct stage **stage);
 
 /* blob NULL: from the seed. For the compute thread, as the next three. */
 NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
+/* Version 0 of the unit from a checkpoint: its tensors, and an optimizer that starts anew. As checkpoint_read_unit. */
+NODISCARD int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file, struct err *err);
 size_t stage_unit_bytes(const struct stage *stage, size_t unit);
 void stage_save_unit(const struct stage *stage, size_t unit, void *out);
 /* After the last step. */

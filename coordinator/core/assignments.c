@@ -78,7 +78,10 @@ static void fill_sources(const struct core *core, const struct job_slot *job, co
         struct source *source = &run->source[run->source_count++];
         source->unit = u;
         source->from = from->from;
-        if (from->from != SOURCE_SEED) {
+        if (from->from == SOURCE_CHECKPOINT) {
+            text_set(source->sha256, SHA256_SIZE, "%s", job->job.data.checkpoint_sha256);
+            source->bytes = job->job.data.checkpoint_bytes;
+        } else if (from->from != SOURCE_SEED) {
             text_set(source->sha256, SHA256_SIZE, "%s", source_hash(job, u));
             source->bytes = source_bytes(job, u);
         }
@@ -167,7 +170,9 @@ bool core_may_read_blob(const struct core *core, const char *device_id, const ch
     }
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     for (int64_t u = stage->first; u < stage->end; u++) {
-        if (job->source[u].from == SOURCE_CENTER && strcmp(source_hash(job, u), sha256) == 0) {
+        int from = job->source[u].from;
+        const char *named = from == SOURCE_CENTER ? source_hash(job, u) : job->job.data.checkpoint_sha256;
+        if ((from == SOURCE_CENTER || from == SOURCE_CHECKPOINT) && strcmp(named, sha256) == 0) {
             return true;
         }
     }

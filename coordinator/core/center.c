@@ -78,7 +78,7 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
             return true;
         }
     }
-    return false;
+    return table_find(&core->checkpoints, sha256) != NULL;
 }
 
 /* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is used again: actions of

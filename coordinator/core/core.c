@@ -39,6 +39,9 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     rc = rc != 0
              ? rc
              : table_init(&core->models, sizeof(struct model_row), offsetof(struct model_row, name), MODELS_MAX, err);
+    rc = rc != 0 ? rc
+                 : table_init(&core->checkpoints, sizeof(struct checkpoint), offsetof(struct checkpoint, sha256),
+                              CHECKPOINTS_MAX, err);
     if (rc != 0) {
         return rc;
     }
@@ -73,6 +76,7 @@ void core_free(struct core **pointer)
     table_done(&core->jobs);
     table_done(&core->datasets);
     table_done(&core->models);
+    table_done(&core->checkpoints);
     free(core->device_due_ms);
     free(core->job_due_ms);
     free(core->holding);
@@ -138,57 +142,6 @@ static void handle_tick(struct core *core, const struct event *event)
     for (size_t i = 0; i < core->jobs.count && core->actions->count < ACTIONS_MAX / 4; i++) {
         generation_tick(core, job_slot_at(core, i));
     }
-}
-
-static void handle_dataset_stored(struct core *core, const struct event *event)
-{
-    const struct dataset *stored = event->dataset_stored.dataset;
-    struct dataset *dataset = table_find(&core->datasets, stored->name);
-    if (dataset) {
-        if (strcmp(dataset->sha256, stored->sha256) == 0) {
-            act_reply(core, 200, OBJECT_DATASET, dataset);
-        } else {
-            act_problem(core, PROBLEM_NAME_TAKEN, "data set '%s' exists with other content (sha256 %.16s...)",
-                        dataset->name, dataset->sha256);
-        }
-        return;
-    }
-    dataset = table_add(&core->datasets, stored->name);
-    if (!dataset) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps", DATASETS_MAX);
-        return;
-    }
-    *dataset = *stored;
-    dataset->revision = 1;
-    dataset->created_ms = core->wall_ms;
-    act_persist(core, OBJECT_DATASET, dataset);
-    act_reply(core, 201, OBJECT_DATASET, dataset);
-    act_publish(core, "dataset_stored", "", "data set '%s' is stored", dataset->name);
-}
-
-static void handle_model_stored(struct core *core, const struct event *event)
-{
-    const struct model_row *stored = event->model_stored.model;
-    struct model_row *model = table_find(&core->models, stored->name);
-    if (model) {
-        if (strcmp(model->sha256, stored->sha256) == 0) {
-            act_reply(core, 200, OBJECT_MODEL, model);
-        } else {
-            act_problem(core, PROBLEM_NAME_TAKEN, "model '%s' exists with another description", model->name);
-        }
-        return;
-    }
-    model = table_add(&core->models, stored->name);
-    if (!model) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps", MODELS_MAX);
-        return;
-    }
-    *model = *stored;
-    model->revision = 1;
-    model->created_ms = core->wall_ms;
-    act_persist(core, OBJECT_MODEL, model);
-    act_reply(core, 201, OBJECT_MODEL, model);
-    act_publish(core, "model_stored", "", "model '%s' is stored", model->name);
 }
 
 static void handle_disk(struct core *core, const struct event *event)
@@ -341,6 +294,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_JOB_VERB] = handle_job_verb,
         [EVENT_DATASET_STORED] = handle_dataset_stored,
         [EVENT_MODEL_STORED] = handle_model_stored,
+        [EVENT_CHECKPOINT_STORED] = handle_checkpoint_stored,
         [EVENT_BLOB_STORED] = handle_blob_stored,
         [EVENT_EXPORTED] = handle_exported,
         [EVENT_PLAN_QUESTION] = handle_plan_question,
@@ -421,6 +375,11 @@ size_t core_job_count(const struct core *core)
 const struct job *core_job_at(const struct core *core, size_t index)
 {
     return &job_slot_at(core, index)->job;
+}
+
+const struct checkpoint *core_upload(const struct core *core, const char *sha256)
+{
+    return table_find(&core->checkpoints, sha256);
 }
 
 const struct job *core_job(const struct core *core, const char *id)

@@ -43,6 +43,11 @@ struct device_slot *device_slot_at(const struct core *core, size_t index);
 struct job_slot *job_slot_at(const struct core *core, size_t index);
 struct device_slot *stage_device(const struct core *core, const struct job_slot *job, size_t stage);
 
+/* ---- stored.c ---- */
+void handle_dataset_stored(struct core *core, const struct event *event);
+void handle_model_stored(struct core *core, const struct event *event);
+void handle_checkpoint_stored(struct core *core, const struct event *event);
+
 /* ---- states.c ---- */
 /* What a verb does to a job in a state. */
 enum verb_effect {

@@ -12,6 +12,7 @@
 #define NEVER INT64_MAX
 #define DATASETS_MAX 1024
 #define MODELS_MAX 1024
+#define CHECKPOINTS_MAX 1024         /* uploaded; those of jobs are rows only */
 #define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
 #define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */
@@ -278,6 +279,7 @@ struct core {
     int64_t revision_base; /* of assignments: no number of an earlier life comes again */
 
     struct table devices, jobs, datasets, models;
+    struct table checkpoints;     /* uploaded ones, by their content */
     int64_t *device_due_ms;       /* [devices_max] by slot */
     int64_t *job_due_ms;          /* [jobs_max] by slot */
     struct holding_item *holding; /* [HOLDINGS_POOL_MAX + 1], 0 unused */

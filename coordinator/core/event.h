@@ -25,13 +25,14 @@ enum event_type {
     EVENT_DEVICE_VERB,
     EVENT_JOB_SUBMIT,
     EVENT_JOB_VERB,
-    EVENT_DATASET_STORED, /* the upload is durable in the blob store */
-    EVENT_MODEL_STORED,   /* POST /v1/models */
-    EVENT_BLOB_STORED,    /* a unit's state from an agent is durable in the blob store */
-    EVENT_EXPORTED,       /* the answer to ACTION_EXPORT */
-    EVENT_PLAN_QUESTION,  /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
-    EVENT_POLL_BROKEN,    /* the connection of a device's parked poll broke: a hint that it may be gone */
-    EVENT_DISK,           /* the store's disk is nearly full, or no longer */
+    EVENT_DATASET_STORED,    /* the upload is durable in the blob store */
+    EVENT_MODEL_STORED,      /* POST /v1/models */
+    EVENT_CHECKPOINT_STORED, /* an uploaded checkpoint is durable in the blob store */
+    EVENT_BLOB_STORED,       /* a unit's state from an agent is durable in the blob store */
+    EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
+    EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
+    EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: a hint that it may be gone */
+    EVENT_DISK,              /* the store's disk is nearly full, or no longer */
 };
 
 /* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps the model alive so
@@ -53,6 +54,8 @@ struct event_restored {
     size_t dataset_count;
     const struct model_row *model;
     size_t model_count;
+    const struct checkpoint *checkpoint; /* uploaded ones */
+    size_t checkpoint_count;
     const struct center_unit *center_unit;
     size_t center_unit_count;
     const struct incident *incident; /* open ones */
@@ -97,6 +100,11 @@ struct event_model_stored {
     const struct model_row *model;
 };
 
+struct event_checkpoint_stored {
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
 struct event_blob_stored {
     struct device_id device;
     struct center_unit unit;
@@ -137,6 +145,7 @@ struct event {
         struct event_job_verb job_verb;
         struct event_dataset_stored dataset_stored;
         struct event_model_stored model_stored;
+        struct event_checkpoint_stored checkpoint_stored;
         struct event_blob_stored blob_stored;
         struct event_exported exported;
         struct event_plan_question plan_question;

@@ -70,6 +70,16 @@ uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, 
     return bytes;
 }
 
+static uint64_t trained_bytes(struct core *core, const struct job_slot *job, const struct plan_stage *stage)
+{
+    uint64_t bytes = 0;
+    cost_count(job->model, core->planning->cost);
+    for (int64_t u = stage->first; u < stage->end; u++) {
+        bytes += core->planning->cost[u].trained_bytes;
+    }
+    return bytes;
+}
+
 void profile_take(struct core *core, struct job_slot *job, struct device_slot *device,
                   const struct heartbeat *heartbeat)
 {
@@ -84,9 +94,10 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
         take_link(device, &heartbeat->link[i]);
     }
     for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
-        const struct unit_seconds *seconds = &heartbeat->unit_seconds[i];
+        const struct unit_seconds *seconds =
+            &heartbeat->unit_seconds[i]; /* backward: none in front of the first trained */
         if (seconds->unit >= stage->first && seconds->unit < stage->end && is_seconds(seconds->forward_seconds) &&
-            is_seconds(seconds->backward_seconds)) {
+            seconds->backward_seconds >= 0 && seconds->backward_seconds < UNIT_SECONDS_MAX) {
             profile->forward_seconds[seconds->unit] = seconds->forward_seconds;
             profile->backward_seconds[seconds->unit] = seconds->backward_seconds;
         }
@@ -99,7 +110,7 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
         }
     }
     if (is_seconds(heartbeat->update_seconds)) {
-        uint64_t bytes = profile_parameter_bytes(core, job, stage->first, stage->end);
+        uint64_t bytes = trained_bytes(core, job, stage);
         profile->update_seconds_per_byte = bytes > 0 ? heartbeat->update_seconds / (double)bytes : 0;
     }
 }
@@ -139,7 +150,7 @@ static void predict_device(struct planning *planning, const struct job_slot *job
         double backward = predict(probe, cost->backward_flops, cost->backward_bytes, (double)samples);
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
-        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->parameter_bytes, update_passes);
+        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->trained_bytes, update_passes);
         ratio->whole += forward + backward;
         if (is_measured(device, job, u)) {
             ratio->measured += device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
@@ -170,8 +181,8 @@ static void correct_device(struct planning *planning, const struct job_slot *job
         *backward = measured ? device->profile.backward_seconds[u] : *backward * scale;
         bool known = job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
                      device->profile.update_seconds_per_byte > 0;
-        *update = known ? device->profile.update_seconds_per_byte * (double)planning->cost[u].parameter_bytes
-                        : *update * scale;
+        *update =
+            known ? device->profile.update_seconds_per_byte * (double)planning->cost[u].trained_bytes : *update * scale;
     }
 }
 

@@ -201,10 +201,12 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
 {
     struct unit_source *source = &job->source[unit];
     int64_t version = job->plan.resume_version, bytes = source_bytes(job, unit);
-    *source = (struct unit_source){.from = SOURCE_SEED};
     if (version == 0) {
+        bool taken = job_from_checkpoint(&job->job.spec, job->model->unit[unit].name);
+        *source = (struct unit_source){.from = taken ? SOURCE_CHECKPOINT : SOURCE_SEED};
         return;
     }
+    *source = (struct unit_source){0};
     if (holds(core, job, holders, device, unit)) {
         source->from = SOURCE_SELF;
         return;
@@ -224,7 +226,7 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
 }
 
 /* From itself, from the cheapest live device, from the center, in this order, and from the center before a device that
- * is out of reach; version 0 from the seed. */
+ * is out of reach; version 0 from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
     const struct absent nobody = {0};
@@ -233,6 +235,9 @@ void sources_choose(struct core *core, struct job_slot *job)
     size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
     job->peer_sources = false;
     job->plan.bytes_moved = job->moving_bytes = 0;
+    if (job->plan.resume_version == 0) {
+        job->moving_bytes = job->job.data.checkpoint_bytes;
+    }
     for (size_t i = 0; i < count; i++) {
         core->held[i].device->asked_bytes = 0;
     }

@@ -205,6 +205,12 @@ void handle_restored(struct core *core, const struct event *event)
         ASSERT(model);
         *model = rows->model[i];
     }
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        struct checkpoint *checkpoint = table_add(&core->checkpoints, rows->checkpoint[i].sha256);
+        ASSERT(checkpoint);
+        *checkpoint = rows->checkpoint[i];
+        core_id_seen(core, checkpoint->id.text);
+    }
     for (size_t i = 0; i < rows->job_count; i++) {
         restore_job(core, &rows->job[i]);
     }

@@ -107,59 +107,6 @@ void serve_plan(void *context, struct http_exchange *exchange)
     }
 }
 
-/* ---- checkpoints ---- */
-
-struct checkpoint_row {
-    struct checkpoint checkpoint;
-    int code;
-    struct err err;
-};
-
-static bool read_checkpoint(void *arg, const struct state_row *row)
-{
-    struct checkpoint_row *out = arg;
-    struct record_faults faults = {0};
-    out->code = wire_read(&checkpoint_record, row->document, row->document_size, &out->checkpoint, &faults, &out->err);
-    return false;
-}
-
-static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange, struct checkpoint *out)
-{
-    static const char *const allowed[] = {NULL};
-    const char *id = http_param(exchange, "id");
-    struct checkpoint_row row = {0};
-    if (!answer_check_query(exchange, allowed)) {
-        return false;
-    }
-    int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, &row.err);
-    code = code ? code : row.code;
-    if (code == ERR_NOT_FOUND) {
-        answer_unknown(exchange, PROBLEM_UNKNOWN_CHECKPOINT, id);
-    } else if (code) {
-        answer_err(exchange, &row.err);
-    }
-    *out = row.checkpoint;
-    return !code;
-}
-
-void serve_checkpoint(void *context, struct http_exchange *exchange)
-{
-    struct checkpoint checkpoint;
-    if (find_checkpoint(context, exchange, &checkpoint)) {
-        answer_kind(exchange, OBJECT_CHECKPOINT, &checkpoint);
-    }
-}
-
-void serve_checkpoint_content(void *context, struct http_exchange *exchange)
-{
-    struct checkpoint checkpoint;
-    if (find_checkpoint(context, exchange, &checkpoint)) {
-        char file_name[ID_SIZE + 16];
-        snprintf(file_name, sizeof file_name, "%s.safetensors", checkpoint.id.text);
-        content_serve(context, exchange, checkpoint.sha256, file_name);
-    }
-}
-
 /* ---- metrics ---- */
 
 /* A page holds whole steps, so that `since` can go on behind its last one. */

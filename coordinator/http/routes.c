@@ -48,6 +48,8 @@ static const struct http_route routes[] = {
     {"POST", "/v1/plans", serve_plan_question, NULL, JSON_BODY_MAX},
     {"GET", "/v1/incidents", serve_incidents, NULL, 0},
     {"GET", "/v1/incidents/{id}", serve_incident, NULL, 0},
+    {"GET", "/v1/checkpoints", serve_all_checkpoints, NULL, 0},
+    {"POST", "/v1/checkpoints", NULL, &checkpoint_sink, 0},
     {"GET", "/v1/checkpoints/{id}", serve_checkpoint, NULL, 0},
     {"GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, NULL, 0},
 

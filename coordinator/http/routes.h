@@ -35,8 +35,9 @@ HANDLER(serve_datasets);
 HANDLER(serve_dataset);
 HANDLER(serve_dataset_content);
 extern const struct http_sink dataset_sink;
-/* jobs.c */
+/* job_submit.c */
 HANDLER(serve_job_post);
+/* jobs.c */
 HANDLER(serve_jobs);
 HANDLER(serve_job);
 HANDLER(serve_job_pause);
@@ -47,9 +48,12 @@ HANDLER(serve_job_replan);
 HANDLER(serve_plans);
 HANDLER(serve_plan);
 HANDLER(serve_checkpoints);
+HANDLER(serve_metrics);
+/* checkpoints.c */
+HANDLER(serve_all_checkpoints);
 HANDLER(serve_checkpoint);
 HANDLER(serve_checkpoint_content);
-HANDLER(serve_metrics);
+extern const struct http_sink checkpoint_sink;
 /* incidents.c */
 HANDLER(serve_incidents);
 HANDLER(serve_job_incidents);

@@ -62,15 +62,21 @@ static bool is_outside(const struct storage *storage)
 
 /* ---- the graph ---- */
 
-/* Parameters and buffers lie in their arenas in the order of the ops. */
-static void place_tensors(struct arena *arena, struct arena_op *op)
+/* Parameters and buffers lie in their arenas in the order of the ops, but frozen parameters behind the others. */
+static void place_tensors(struct arena *arena, bool frozen)
 {
-    for (size_t t = 0; t < op->op->tensor_count; t++) {
-        const struct op_tensor *tensor = &op->op->tensor[t];
-        uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
-        op->tensor[t] = *end;
-        *end += size_align(tensor->elements * sizeof(float), WORKSPACE_ALIGNMENT) / sizeof(float);
+    for (size_t g = 0; g < arena->op_count; g++) {
+        struct arena_op *op = &arena->op[g];
+        for (size_t t = 0; t < op->op->tensor_count && op->frozen == frozen; t++) {
+            const struct op_tensor *tensor = &op->op->tensor[t];
+            uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
+            uint64_t floats = size_align(tensor->elements * sizeof(float), WORKSPACE_ALIGNMENT) / sizeof(float);
+            op->tensor[t] = *end;
+            *end += floats;
+            arena->turn_floats = frozen && floats > arena->turn_floats ? floats : arena->turn_floats;
+        }
     }
+    arena->trained_floats = frozen ? arena->trained_floats : arena->parameter_floats;
 }
 
 static void number_tensors(struct planner *planner)
@@ -79,7 +85,7 @@ static void number_tensors(struct planner *planner)
     const struct model *model = arena->model;
     size_t g = 0;
     planner->shape[0] = model->unit[arena->first].in;
-    planner->wants[0] = arena->first > 0;
+    planner->wants[0] = arena->hands_back = arena->first > model_first_trained(model);
     for (size_t u = arena->first; u < arena->end; u++) {
         const struct unit *unit = &model->unit[u];
         size_t base = g;
@@ -88,10 +94,10 @@ static void number_tensors(struct planner *planner)
             op->op = &unit->op[k];
             op->unit = (uint16_t)u;
             op->index = (uint16_t)k;
-            place_tensors(arena, op);
+            op->frozen = unit->frozen;
             planner->base[g] = base;
             planner->shape[g + 1] = op->op->out;
-            planner->wants[g + 1] = op->op->tensor_count > 0;
+            planner->wants[g + 1] = op->op->tensor_count > 0 && !unit->frozen;
             for (size_t i = 0; i < op->op->input_count; i++) {
                 size_t input = base + op->op->input[i];
                 op->input_shape[i] = planner->shape[input];
@@ -154,16 +160,17 @@ static void plan_activations(struct planner *planner, bool training)
     put_tensor(planner, 0, storage_add(planner, area, tensor_bytes(planner, 0), 0));
     for (size_t g = 0; g < planner->op_count; g++) {
         const struct op *op = arena->op[g].op;
+        bool backward = training && planner->wants[g + 1];
         size_t output = output_storage(planner, g, training);
         put_tensor(planner, g + 1, output);
         for (size_t i = 0; i < op->input_count; i++) {
             struct storage *input = &planner->storage[planner->activation[planner->base[g] + op->input[i]]];
             input->last = g + 1;
-            input->keep = input->keep || (training && op_traits(op->type)->backward_input);
+            input->keep = input->keep || (backward && op_traits(op->type)->backward_input);
         }
         bool reads_output = op_traits(op->type)->backward_output && arena->op[g].fusion == ARENA_ALONE;
         planner->storage[output].last = g + 1;
-        planner->storage[output].keep = planner->storage[output].keep || (training && reads_output);
+        planner->storage[output].keep = planner->storage[output].keep || (backward && reads_output);
     }
     planner->storage[planner->activation[planner->op_count]].last = planner->op_count + 1; /* output, or loss */
 }
@@ -183,7 +190,10 @@ static void place_slot(struct planner *planner)
     for (size_t g = 0; g < planner->op_count; g++) {
         struct arena_op *op = &arena->op[g];
         uint64_t saved = 0;
-        if (op->op->type == OP_BATCH_NORM) {
+        if (!planner->wants[g + 1]) {
+            continue;
+        }
+        if (op->op->type == OP_BATCH_NORM && !op->frozen) {
             saved = (uint64_t)BATCH_NORM_SAVED * op->op->out.c * sizeof(float);
         } else if (op->op->type == OP_LAYER_NORM) {
             saved = (uint64_t)2 * op->op->out.h * op->op->out.w * arena->micro_batch * sizeof(float);
@@ -416,6 +426,8 @@ static int plan_ops(struct arena *arena, struct err *err)
     int rc = planner_init(&planner, arena, input_count, err);
     if (rc == 0) {
         number_tensors(&planner);
+        place_tensors(arena, false);
+        place_tensors(arena, true);
         find_fusions(&planner);
         plan_training(&planner);
         plan_evaluation(&planner);

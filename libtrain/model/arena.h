@@ -42,12 +42,14 @@ struct arena_op {
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_place input[MODEL_OP_INPUTS_MAX], output;
     struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;
-    struct arena_place saved;           /* SLOT: statistics of batch-norm and layer-norm, max-pool's winners */
+    struct arena_place
+        saved; /* SLOT, where backward needs it: statistics of batch-norm and layer-norm, max-pool's winners */
     struct arena_place output_gradient; /* NOWHERE: backward has nothing to do here */
     struct arena_place input_gradient[MODEL_OP_INPUTS_MAX];
     bool accumulate[MODEL_OP_INPUTS_MAX];  /* the gradient is added to what an earlier op wrote there */
-    uint64_t tensor[MODEL_OP_TENSORS_MAX]; /* first float of op->tensor[i]: parameters in the parameter and gradient
-                                              arenas, buffers in the buffer arena */
+    bool frozen;                           /* its unit is */
+    uint64_t tensor[MODEL_OP_TENSORS_MAX]; /* first float of op->tensor[i]: parameters in the parameter arena and, those
+                                              that are trained, in the gradient arena; buffers in the buffer arena */
 };
 
 struct arena {
@@ -55,15 +57,18 @@ struct arena {
     size_t first, end, micro_batch;
     struct arena_op *op; /* all ops of the stage's units, in order */
     size_t op_count;
+    bool hands_back;                          /* its input has a gradient: some unit before it is trained */
     bool scale_input;                         /* stage 0: stored samples are turned into floats first */
     struct arena_place input, evaluate_input; /* of the first op's unit: STAGE_INPUT unless scale_input */
     struct arena_place output, evaluate_output;
     struct arena_place output_gradient; /* last stage: SLOT, the loss's gradient; else OUTPUT_GRADIENT */
     uint64_t parameter_floats, buffer_floats;
-    uint64_t slot_bytes;   /* of one slot */
-    uint64_t tensor_bytes; /* of the workspace */
-    uint64_t shared_bytes; /* kernels' scratch for all threads */
-    uint64_t worker_bytes; /* kernels' scratch per thread */
+    uint64_t trained_floats; /* parameters of units that are not frozen: they come first */
+    uint64_t turn_floats;    /* behind the gradients: the largest tensor of a frozen unit, to turn its layout in */
+    uint64_t slot_bytes;     /* of one slot */
+    uint64_t tensor_bytes;   /* of the workspace */
+    uint64_t shared_bytes;   /* kernels' scratch for all threads */
+    uint64_t worker_bytes;   /* kernels' scratch per thread */
 };
 
 /* Plan units [first, end) for micro-batches of `micro_batch` samples. ERR_INVALID for an empty range, units the model

@@ -84,20 +84,27 @@ static double forward_flops(const struct op *op)
     return 0;
 }
 
-/* `input_gradient`: false where the op's input is made of the model's input alone, which needs no gradient. */
-static double backward_flops(const struct op *op, bool input_gradient)
+/* Which gradients an op computes. */
+struct wanted {
+    bool input;   /* false where its input is made of the model's input and frozen units alone */
+    bool weights; /* it has parameters that are trained */
+};
+
+static double backward_flops(const struct op *op, struct wanted wanted)
 {
+    const bool input_gradient = wanted.input;
     double out = elements(op->out);
     double window = (double)op->kernel.h * op->kernel.w;
     switch (op->type) {
     case OP_CONV2D:
-    case OP_LINEAR: return 2 * multiply_adds(op) * (input_gradient ? 2 : 1) + (op->bias ? out : 0);
+    case OP_LINEAR:
+        return 2 * multiply_adds(op) * (input_gradient + wanted.weights) + (op->bias && wanted.weights ? out : 0);
     case OP_AVG_POOL: return input_gradient ? out * window : 0;
     case OP_GLOBAL_AVG_POOL: return input_gradient ? elements(op->in) : 0;
-    case OP_BATCH_NORM:
-    case OP_LAYER_NORM: return out * (input_gradient ? ops[op->type].backward : 5);
-    case OP_EMBEDDING:
-    case OP_POSITIONS: return out * ops[op->type].backward;
+    case OP_BATCH_NORM: return out * (!wanted.weights ? input_gradient : input_gradient ? ops[op->type].backward : 5);
+    case OP_LAYER_NORM: return out * (input_gradient ? ops[op->type].backward : wanted.weights ? 5 : 0);
+    case OP_EMBEDDING: return wanted.weights ? out * ops[op->type].backward : 0;
+    case OP_POSITIONS: return wanted.weights || input_gradient ? out * ops[op->type].backward : 0;
     /* The scores once more, and the gradients of the values, shares, queries and keys. */
     case OP_ATTENTION: return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
     case OP_MAX_POOL:
@@ -128,14 +135,18 @@ static double moved_bytes(const struct unit *unit, const struct op *op, double f
 }
 
 /* Bytes kept from forward to backward: the outputs that some op's backward reads, what ops keep besides, and the unit's
- * output, which the next unit's backward reads. The unit's input belongs to whoever made it. */
-static uint64_t kept_bytes(const struct unit *unit)
+ * output, which the next unit's backward reads. The unit's input belongs to whoever made it. gradient[i + 1]: op i has
+ * a backward. */
+static uint64_t kept_bytes(const struct unit *unit, const bool *gradient)
 {
     bool kept[MODEL_UNIT_OPS_MAX + 1] = {false};
     uint64_t bytes = 0;
     kept[unit->op_count] = true;
     for (size_t i = 0; i < unit->op_count; i++) {
         const struct op *op = &unit->op[i];
+        if (!gradient[i + 1]) {
+            continue;
+        }
         kept[i + 1] = kept[i + 1] || op_traits(op->type)->backward_output;
         kept[op->input[0]] = kept[op->input[0]] || op_traits(op->type)->backward_input;
     }
@@ -147,45 +158,48 @@ static uint64_t kept_bytes(const struct unit *unit)
         } else if (kept[i]) {
             bytes += size * 4;
         }
-        bytes += size * ops[op->type].keeps_bytes + (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
+        if (gradient[i]) {
+            bytes += size * ops[op->type].keeps_bytes + (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
+        }
     }
     return bytes;
 }
 
-/* `first`: the unit reads the model's input, of `input_size` bytes an element, and hands no gradient back. */
-static void count_unit(const struct unit *unit, bool first, size_t input_size, struct unit_cost *cost)
+/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes. */
+static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, struct unit_cost *cost)
 {
-    bool gradient[MODEL_UNIT_OPS_MAX + 1] = {!first};
+    bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
     *cost = (struct unit_cost){
-        .activation_bytes = kept_bytes(unit),
         .input_bytes = shape_elements(unit->in) * input_size,
         .output_bytes = shape_elements(unit->out) * 4,
     };
     for (size_t i = 0; i < unit->op_count; i++) {
         const struct op *op = &unit->op[i];
-        bool input_gradient = false;
+        struct wanted wanted = {.weights = op->tensor_count > 0 && !unit->frozen};
         for (size_t k = 0; k < op->input_count; k++) {
-            input_gradient = input_gradient || gradient[op->input[k]];
+            wanted.input = wanted.input || gradient[op->input[k]];
         }
-        gradient[i + 1] = input_gradient || op->tensor_count > 0;
+        gradient[i + 1] = wanted.input || wanted.weights;
         double moved = moved_bytes(unit, op, (double)input_size);
         cost->forward_flops += forward_flops(op);
-        cost->backward_flops += backward_flops(op, input_gradient);
+        cost->backward_flops += backward_flops(op, wanted);
         cost->forward_bytes += moved;
         /* The weight gradient and the data gradient each go over the tensors once. */
-        cost->backward_bytes += moved * ((op->tensor_count > 0) + input_gradient);
+        cost->backward_bytes += moved * (wanted.weights + wanted.input);
         for (size_t k = 0; k < op->tensor_count; k++) {
             uint64_t bytes = (uint64_t)op->tensor[k].elements * 4;
             cost->parameter_bytes += op->tensor[k].role == TENSOR_PARAMETER ? bytes : 0;
+            cost->trained_bytes += op->tensor[k].role == TENSOR_PARAMETER && !unit->frozen ? bytes : 0;
             cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
         }
     }
+    cost->activation_bytes = kept_bytes(unit, gradient);
 }
 
 void cost_count(const struct model *model, struct unit_cost *cost)
 {
+    const size_t first = model_first_trained(model);
     for (size_t i = 0; i < model->unit_count; i++) {
-        bool first = i == 0;
-        count_unit(&model->unit[i], first, first ? dtype_size(model->input_dtype) : 4, &cost[i]);
+        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &cost[i]);
     }
 }

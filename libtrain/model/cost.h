@@ -8,10 +8,11 @@
 
 struct unit_cost {
     double forward_flops;  /* per sample; a multiply-add counts 2 */
-    double backward_flops; /* per sample; data and weight gradients */
+    double backward_flops; /* per sample; data and weight gradients, as far as a unit here or before it is trained */
     double forward_bytes;  /* per sample: activations read and written */
     double backward_bytes;
     uint64_t parameter_bytes;  /* float32 */
+    uint64_t trained_bytes;    /* of these, with gradients and updates: all or, in a frozen unit, none */
     uint64_t buffer_bytes;     /* batch-norm statistics */
     uint64_t activation_bytes; /* per sample, kept from forward to backward */
     uint64_t input_bytes;      /* per sample: the float32 tensor at its input border (stage 0: the stored dtype) */

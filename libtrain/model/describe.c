@@ -19,7 +19,7 @@ static struct chain *chain_of(struct unit_fields *fields, const struct op *op)
 
 static json_t *describe_unit(const struct unit *unit)
 {
-    struct unit_fields fields = {.branch_count = unit->branch_count};
+    struct unit_fields fields = {.branch_count = unit->branch_count, .frozen = unit->frozen};
     bool complete = true;
     memcpy(fields.name, unit->name, sizeof(fields.name));
     for (size_t i = 0; i < unit->op_count && complete; i++) {

@@ -27,6 +27,7 @@ struct unit_fields {
     struct chain branch[MODEL_OP_INPUTS_MAX];
     size_t branch_count;
     struct chain then;
+    bool frozen;
 };
 
 struct input_fields {

@@ -252,6 +252,7 @@ void lower_unit(struct lowering *lowering, const json_t *value, size_t index)
     unit->in = lowering->form.shape;
     int rc = record_read(&unit_record, value, pointer, &fields, lowering->faults, NULL);
     memcpy(unit->name, fields.name, sizeof(unit->name));
+    unit->frozen = fields.frozen;
     if (rc) {
         name_faults(&state, fault_count);
     } else {

@@ -18,7 +18,7 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
         for (size_t k = 0; k < unit->op_count; k++) {
             for (size_t t = 0; t < unit->op[k].tensor_count; t++) {
                 const struct op_tensor *tensor = &unit->op[k].tensor[t];
-                size_t copies = 1 + (tensor->role == TENSOR_PARAMETER ? optimizer_arrays : 0);
+                size_t copies = 1 + (tensor->role == TENSOR_PARAMETER && !unit->frozen ? optimizer_arrays : 0);
                 bytes += (uint64_t)tensor->elements * copies * sizeof(float);
             }
         }
@@ -68,8 +68,8 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
         .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
-        .gradients = arena->parameter_floats * sizeof(float),
-        .optimizer = arena->parameter_floats * arrays * sizeof(float),
+        .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
+        .optimizer = arena->trained_floats * arrays * sizeof(float),
         .snapshot = state_bytes(model, request, arrays),
     };
     bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&

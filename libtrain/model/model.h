@@ -109,6 +109,7 @@ struct unit {
     struct op *op; /* the last op's output is the unit's output */
     size_t op_count;
     size_t branch_count; /* of `branches`, an empty one included; else 0 */
+    bool frozen;         /* its parameters and buffers stay as they are, and it computes as in evaluation */
 };
 
 struct model {
@@ -145,6 +146,10 @@ void model_free(struct model **model);
  * the input are tokens, which are read as they are stored. ERR_INVALID with faults, which may be NULL. */
 NODISCARD int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
                               struct err *err);
+/* Whether the unit has parameters that training changes. */
+bool model_trains(const struct model *model, size_t unit);
+/* The first unit that does, unit_count when none does: those before it need no backward. */
+size_t model_first_trained(const struct model *model);
 
 /* The description with nothing left open (input, classes and defaults written out): same model, same bytes; model_parse
  * reads it back without fit. A new JSON object, owned by the caller; NULL when out of memory. */

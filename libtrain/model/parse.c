@@ -45,6 +45,7 @@ static const struct field unit_field[] = {
      .element_size = sizeof(struct chain),
      .count_offset = offsetof(struct unit_fields, branch_count)},
     CHAIN(struct unit_fields, then, "then", FIELD_SKIP_EMPTY, 0),
+    MEMBER_BOOL(struct unit_fields, frozen, "frozen", FIELD_SKIP_EMPTY),
 };
 const struct record unit_record = RECORD(struct unit_fields, "unit", unit_field);
 
@@ -196,6 +197,19 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
     model->positions = last->out.h;
 }
 
+static void check_frozen(struct lowering *lowering)
+{
+    const struct model *model = lowering->model;
+    bool frozen = false;
+    for (size_t i = 0; i < model->unit_count; i++) {
+        frozen = frozen || model->unit[i].frozen;
+    }
+    if (frozen && model_first_trained(model) == model->unit_count) {
+        record_fault(lowering->faults, "/units", "every unit that has parameters is frozen: nothing is left to train");
+        lowering->broken = true;
+    }
+}
+
 /* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of tensors. */
 static bool valid_model_name(const char *name)
 {
@@ -231,6 +245,7 @@ static int lower_description(struct lowering *lowering, const struct description
     }
     if (!lowering->broken) {
         check_output(lowering, fit);
+        check_frozen(lowering);
     }
     return 0;
 }

@@ -91,7 +91,7 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
 {
     ASSERT(unit < model->unit_count);
     const struct unit *from = &model->unit[unit];
-    size_t count = count_tensors(from, optimizer_state_arrays(optimizer));
+    size_t count = count_tensors(from, from->frozen ? 0 : optimizer_state_arrays(optimizer));
     ASSERT(count <= STATE_TENSORS_MAX);
     struct state_layout *layout AUTO(state_layout_free) = calloc(1, sizeof(*layout));
     if (layout) {
@@ -103,14 +103,19 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
     }
     layout->header.tensor_capacity = count;
     append_state(layout, from, NULL);
-    size_t exported = layout->header.tensor_count;
-    append_state(layout, from, optimizer);
+    layout->export_count = layout->header.tensor_count;
+    if (from->frozen) {
+        layout->header.metadata[0] = (struct safetensors_metadata){.key = "frozen", .value = "true"};
+        layout->header.metadata_count = 1;
+    } else {
+        append_state(layout, from, optimizer);
+    }
     ASSERT(layout->header.tensor_count == count);
     int rc = write_header(&layout->header, &layout->header_text, err);
     if (rc) {
         return rc;
     }
-    layout->export_bytes = exported > 0 ? layout->header.tensor[exported - 1].end : 0;
+    layout->export_bytes = layout->export_count > 0 ? layout->header.tensor[layout->export_count - 1].end : 0;
     layout->blob_bytes = layout->header.data_offset + layout->header.data_bytes;
     *out = layout;
     layout = NULL;

@@ -2,11 +2,12 @@
  * the exported model file. Both follow from the description alone, so the coordinator assembles an export without
  * reading tensors. Pure.
  *
- * A snapshot blob is a safetensors file without metadata: first parameters and buffers in op order under PyTorch's
+ * A snapshot blob is a safetensors file: first parameters and buffers in op order under PyTorch's
  * names ("stem.0.weight"), then per parameter the optimizer's arrays ("stem.0.weight.momentum", or
- * "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"), all in PyTorch's layout. The exported file holds, unit after
- * unit, the first part of each: its data is the concatenation of the blobs' [0, export_bytes) data ranges. Same state,
- * same bytes, same sha256. */
+ * "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"), all in PyTorch's layout. That of a frozen unit has no such
+ * arrays, and says "frozen" in its metadata: the blob of a model's only unit would else be the exported file, byte for
+ * byte. The exported file holds, unit after unit, the first part of each: its data is the concatenation of the blobs'
+ * [0, export_bytes) data ranges. Same state, same bytes, same sha256. */
 #ifndef LIBTRAIN_MODEL_STATE_H
 #define LIBTRAIN_MODEL_STATE_H
 
@@ -37,6 +38,7 @@ struct state_layout {
     struct safetensors_header header; /* header.tensor is owned by the layout */
     struct state_source *source;      /* [header.tensor_count] */
     char *header_text;                /* header.data_offset bytes: 8-byte length and JSON */
+    size_t export_count;              /* parameters and buffers: the first tensors, which are exported */
     uint64_t export_bytes;            /* data bytes of parameters and buffers: the part that is exported */
     uint64_t blob_bytes;              /* the whole file */
 };

@@ -213,19 +213,26 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
     pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
 }
 
+/* factor and summand that make y of x, behind each other in job.factor. */
+static void fix_factors(struct batch_norm_job *job, const float *weight, const float *bias, const float *running_mean,
+                        const float *running_variance)
+{
+    size_t C = job->shape->C;
+    for (size_t c = 0; c < C; c++) {
+        double scale = (double)weight[c] / sqrt((double)running_variance[c] + job->shape->epsilon);
+        job->factor[c] = (float)scale;
+        job->factor[C + c] = (float)((double)bias[c] - (double)running_mean[c] * scale);
+    }
+}
+
 void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                          const float *weight, const float *bias, const float *running_mean,
                          const float *running_variance, float *y)
 {
     struct batch_norm_job job = job_of(compute, shape);
-    size_t C = shape->C;
     job.x = x;
     job.y = y;
-    for (size_t c = 0; c < C; c++) {
-        double scale = (double)weight[c] / sqrt((double)running_variance[c] + shape->epsilon);
-        job.factor[c] = (float)scale;
-        job.factor[C + c] = (float)((double)bias[c] - (double)running_mean[c] * scale);
-    }
+    fix_factors(&job, weight, bias, running_mean, running_variance);
     pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
 }
 
@@ -291,4 +298,48 @@ void batch_norm_backward(const struct compute *compute, const struct batch_norm_
     if (dx) {
         pool_run(compute->pool, elementwise_slabs(shape), combine_slab, &job);
     }
+}
+
+/* dx = dy a, the factors being those of the forward pass. */
+SIMD_CLONES static void shorten_rows(const struct batch_norm_job *job, size_t m, size_t rows)
+{
+    size_t C = job->shape->C;
+    float low = job->low;
+    float high = job->high;
+    bool accumulate = job->accumulate;
+    const float *restrict scale = job->factor;
+    const float *restrict shift = job->factor + C;
+    for (size_t end = m + rows; m < end; m++) {
+        const float *restrict row = job->x + m * C;
+        const float *gradient = job->dy + m * C;
+        float *out = job->dx + m * C;
+        SIMD_IN_PLACE
+        for (size_t c = 0; c < C; c++) {
+            float value = masked(row[c] * scale[c] + shift[c], low, high, gradient[c]) * scale[c];
+            out[c] = accumulate ? out[c] + value : value;
+        }
+    }
+}
+
+static void shorten_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct batch_norm_job *job = arg;
+    (void)worker;
+    size_t count = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, count, task);
+    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
+    shorten_rows(job, m, rows);
+}
+
+void batch_norm_backward_frozen(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                                const float *weight, const float *bias, const float *running_mean,
+                                const float *running_variance, const float *dy, float *dx, bool accumulate)
+{
+    struct batch_norm_job job = job_of(compute, shape);
+    job.x = x;
+    job.dy = dy;
+    job.dx = dx;
+    job.accumulate = accumulate;
+    fix_factors(&job, weight, bias, running_mean, running_variance);
+    pool_run(compute->pool, elementwise_slabs(shape), shorten_slab, &job);
 }

@@ -37,4 +37,10 @@ void batch_norm_backward(const struct compute *compute, const struct batch_norm_
                          const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
                          float *dweight, float *dbias);
 
+/* Backward of batch_norm_evaluate, whose statistics do not depend on x: dx = weight / sqrt(running_variance + epsilon)
+ * dy; overwrites or accumulates; may be dy. x as in evaluate: the activation is flat where it was. */
+void batch_norm_backward_frozen(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                                const float *weight, const float *bias, const float *running_mean,
+                                const float *running_variance, const float *dy, float *dx, bool accumulate);
+
 #endif

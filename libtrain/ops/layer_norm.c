@@ -143,7 +143,7 @@ void layer_norm_backward(const struct compute *compute, const struct layer_norm_
                                        .partial = compute->shared};
     size_t C = shape->C;
     pool_run(compute->pool, job.slabs, backward_slab, &job);
-    for (size_t c = 0; c < C; c++) {
+    for (size_t c = 0; dweight && c < C; c++) {
         double product = 0.0;
         double sum = 0.0;
         for (size_t slab = 0; slab < job.slabs; slab++) {

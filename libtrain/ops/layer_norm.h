@@ -19,8 +19,8 @@ void layer_norm_forward(const struct compute *compute, const struct layer_norm_s
                         const float *weight, const float *bias, float *saved, float *y);
 
 /* With g = weight dy and xhat the normalised row: dx = (g - mean(g) - xhat mean(g xhat)) / sqrt(variance + epsilon);
- * overwrites or accumulates; NULL: not wanted; may be dy. dweight += sum of dy xhat, dbias += sum of dy: accumulate. x
- * as in forward. */
+ * overwrites or accumulates; NULL: not wanted; may be dy. dweight += sum of dy xhat, dbias += sum of dy: accumulate;
+ * dweight NULL: neither is wanted. x as in forward. */
 void layer_norm_backward(const struct compute *compute, const struct layer_norm_shape *shape, const float *x,
                          const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
                          float *dweight, float *dbias);

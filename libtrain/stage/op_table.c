@@ -29,15 +29,21 @@ static void forward_conv2d(const struct op_call *call)
     conv2d_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
 }
 
+static void backward_conv2d_data(const struct op_call *call)
+{
+    struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
+    if (call->input_gradient[0]) {
+        conv2d_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
+                             call->plan->accumulate[0]);
+    }
+}
+
 static void backward_conv2d(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
     conv2d_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
                             call->gradient[1]);
-    if (call->input_gradient[0]) {
-        conv2d_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
-                             call->plan->accumulate[0]);
-    }
+    backward_conv2d_data(call);
 }
 
 /* ---- linear: on each position of a sequence ---- */
@@ -54,15 +60,21 @@ static void forward_linear(const struct op_call *call)
     linear_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
 }
 
+static void backward_linear_data(const struct op_call *call)
+{
+    struct linear_shape shape = linear_shape_of(call);
+    if (call->input_gradient[0]) {
+        linear_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
+                             call->plan->accumulate[0]);
+    }
+}
+
 static void backward_linear(const struct op_call *call)
 {
     struct linear_shape shape = linear_shape_of(call);
     linear_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
                             call->gradient[1]);
-    if (call->input_gradient[0]) {
-        linear_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
-                             call->plan->accumulate[0]);
-    }
+    backward_linear_data(call);
 }
 
 static float ceiling_of(const struct op *op)
@@ -102,6 +114,16 @@ static void backward_batch_norm(const struct op_call *call)
     struct batch_norm_shape shape = batch_norm_shape_of(call);
     batch_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved, call->output_gradient,
                         call->input_gradient[0], call->plan->accumulate[0], call->gradient[0], call->gradient[1]);
+}
+
+static void backward_batch_norm_frozen(const struct op_call *call)
+{
+    struct batch_norm_shape shape = batch_norm_shape_of(call);
+    if (call->input_gradient[0]) {
+        batch_norm_backward_frozen(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
+                                   call->tensor[2], call->tensor[3], call->output_gradient, call->input_gradient[0],
+                                   call->plan->accumulate[0]);
+    }
 }
 
 /* ---- relu, relu6 ---- */
@@ -261,6 +283,11 @@ static void forward_embedding(const struct op_call *call)
                       call->output);
 }
 
+static void backward_nothing(const struct op_call *call)
+{
+    (void)call;
+}
+
 static void backward_embedding(const struct op_call *call)
 {
     embedding_backward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0], call->output_gradient,
@@ -352,24 +379,25 @@ static void backward_concat(const struct op_call *call)
 const struct op_functions *op_functions(enum op_type type)
 {
     static const struct op_functions table[] = {
-        [OP_CONV2D] = {forward_conv2d, forward_conv2d, backward_conv2d},
-        [OP_LINEAR] = {forward_linear, forward_linear, backward_linear},
-        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, backward_batch_norm},
-        [OP_RELU] = {forward_relu, forward_relu, backward_relu},
-        [OP_RELU6] = {forward_relu, forward_relu, backward_relu},
-        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, backward_max_pool},
-        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, backward_avg_pool},
-        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, backward_global_avg_pool},
-        [OP_FLATTEN] = {forward_same, forward_same, backward_same},
-        [OP_DROPOUT] = {forward_dropout, forward_same, backward_dropout},
-        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, backward_layer_norm},
-        [OP_GELU] = {forward_activation, forward_activation, backward_activation},
-        [OP_SILU] = {forward_activation, forward_activation, backward_activation},
-        [OP_EMBEDDING] = {forward_embedding, forward_embedding, backward_embedding},
-        [OP_POSITIONS] = {forward_positions, forward_positions, backward_positions},
-        [OP_ATTENTION] = {forward_attention, forward_attention, backward_attention},
-        [OP_ADD] = {forward_add, forward_add, backward_same},
-        [OP_CONCAT] = {forward_concat, forward_concat, backward_concat},
+        [OP_CONV2D] = {forward_conv2d, forward_conv2d, backward_conv2d, backward_conv2d_data},
+        [OP_LINEAR] = {forward_linear, forward_linear, backward_linear, backward_linear_data},
+        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, backward_batch_norm, backward_batch_norm_frozen},
+        [OP_RELU] = {forward_relu, forward_relu, backward_relu, backward_relu},
+        [OP_RELU6] = {forward_relu, forward_relu, backward_relu, backward_relu},
+        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, backward_max_pool, backward_max_pool},
+        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, backward_avg_pool, backward_avg_pool},
+        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, backward_global_avg_pool,
+                                backward_global_avg_pool},
+        [OP_FLATTEN] = {forward_same, forward_same, backward_same, backward_same},
+        [OP_DROPOUT] = {forward_dropout, forward_same, backward_dropout, backward_same},
+        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, backward_layer_norm, backward_layer_norm},
+        [OP_GELU] = {forward_activation, forward_activation, backward_activation, backward_activation},
+        [OP_SILU] = {forward_activation, forward_activation, backward_activation, backward_activation},
+        [OP_EMBEDDING] = {forward_embedding, forward_embedding, backward_embedding, backward_nothing},
+        [OP_POSITIONS] = {forward_positions, forward_positions, backward_positions, backward_same},
+        [OP_ATTENTION] = {forward_attention, forward_attention, backward_attention, backward_attention},
+        [OP_ADD] = {forward_add, forward_add, backward_same, backward_same},
+        [OP_CONCAT] = {forward_concat, forward_concat, backward_concat, backward_concat},
     };
     return &table[type];
 }

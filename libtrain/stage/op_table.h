@@ -14,7 +14,7 @@ struct op_call {
     float *output;                              /* NULL: the caller's input, flattened; never written */
     void *saved;                                /* NULL in evaluation */
     float *tensor[MODEL_OP_TENSORS_MAX];        /* parameters and buffers; NULL behind the last */
-    float *gradient[MODEL_OP_TENSORS_MAX];      /* of parameters */
+    float *gradient[MODEL_OP_TENSORS_MAX];      /* of parameters; NULL in a frozen unit */
     const float *output_gradient;               /* backward */
     float *input_gradient[MODEL_OP_INPUTS_MAX]; /* backward; NULL: not wanted */
     uint64_t seed;
@@ -26,8 +26,9 @@ typedef void (*op_fn)(const struct op_call *call);
 
 struct op_functions {
     op_fn forward;  /* training */
-    op_fn evaluate; /* running statistics, no dropout, nothing saved */
+    op_fn evaluate; /* running statistics, no dropout: also the training forward of a frozen unit */
     op_fn backward;
+    op_fn backward_frozen; /* of that: the input's gradient alone */
 };
 
 const struct op_functions *op_functions(enum op_type type);

@@ -65,7 +65,7 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     for (size_t t = 0; t < op->tensor_count; t++) {
         bool parameter = op->tensor[t].role == TENSOR_PARAMETER;
         call.tensor[t] = (parameter ? stage->parameter : buffer) + plan->tensor[t];
-        call.gradient[t] = parameter ? stage->gradient + plan->tensor[t] : NULL;
+        call.gradient[t] = parameter && !plan->frozen ? stage->gradient + plan->tensor[t] : NULL;
     }
     if (pass == PASS_BACKWARD) {
         call.output_gradient = readable(areas, plan->output_gradient);
@@ -153,6 +153,11 @@ static size_t output_bytes(const struct train_stage *stage, size_t count)
     return count * shape_elements(stage_model(stage)->unit[stage->config.end - 1].out) * sizeof(float);
 }
 
+static size_t input_bytes(const struct train_stage *stage)
+{
+    return stage->config.micro_batch * shape_elements(stage_model(stage)->unit[stage->config.first].in) * sizeof(float);
+}
+
 static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
 {
     return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
@@ -171,7 +176,8 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
         }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_FORWARD);
         call.position = stage->slot[slot].position;
-        op_functions(call.op->type)->forward(&call);
+        const struct op_functions *functions = op_functions(call.op->type);
+        (arena->op[g].frozen ? functions->evaluate : functions->forward)(&call);
     }
     const float *result = readable(&areas, arena->output);
     if (!stage_is_last(stage)) {
@@ -220,13 +226,17 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
                           .output_gradient = output_gradient,
                           .input_gradient = input_gradient};
     uint64_t mode = denormal_flush();
+    if (input_gradient && !arena->hands_back) {
+        memset(input_gradient, 0, input_bytes(stage));
+    }
     for (size_t g = arena->op_count; g-- > 0;) {
         if (arena->op[g].output_gradient.area == ARENA_NOWHERE || arena->op[g].fusion == ARENA_DONE_BEFORE) {
             continue;
         }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
         call.position = stage->slot[slot].position;
-        op_functions(call.op->type)->backward(&call);
+        const struct op_functions *functions = op_functions(call.op->type);
+        (arena->op[g].frozen ? functions->backward_frozen : functions->backward)(&call);
     }
     denormal_restore(mode);
 }

@@ -24,8 +24,8 @@ struct train_stage {
     float *buffer;                /* [buffer_floats] as of the last update: saved, and read by evaluation */
     float *running;               /* [buffer_floats] moved on by each training forward, taken over by the update, so
                                      that a discarded half step leaves no trace */
-    float *gradient;              /* [parameter_floats] zero between steps */
-    float *optimizer_state;       /* [optimizer_state_arrays][parameter_floats]; NULL without one */
+    float *gradient;              /* [trained_floats] zero between steps, [turn_floats] */
+    float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
     unsigned char *workspace;     /* tensors of one call */
     struct stage_slot *slot;      /* [in_flight] */

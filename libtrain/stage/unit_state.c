@@ -20,10 +20,16 @@ static const struct arena_op *op_of(const struct train_stage *stage, size_t unit
     return &stage->arena->op[stage->first_op[local_unit(stage, unit)] + op];
 }
 
-/* [parameter_floats] */
+/* [trained_floats] */
 static float *optimizer_array(const struct train_stage *stage, size_t array)
 {
-    return stage->optimizer_state + array * stage->arena->parameter_floats;
+    return stage->optimizer_state + array * stage->arena->trained_floats;
+}
+
+/* Memory of a parameter's size, to turn its layout in: that of its gradient, if it has one. */
+static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan, size_t tensor)
+{
+    return stage->gradient + (plan->frozen ? stage->arena->trained_floats : plan->tensor[tensor]);
 }
 
 /* ---- layouts: PyTorch's outside, ours inside ---- */
@@ -88,14 +94,14 @@ static void fill(float *to, size_t count, float value)
     }
 }
 
-/* `parameter` counts the unit's parameters. The draws come in PyTorch's order, in the gradient's memory. */
+/* `parameter` counts the unit's parameters. The draws come in PyTorch's order. */
 static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan, size_t tensor,
                                  uint32_t parameter)
 {
     const struct op *op = plan->op;
     size_t elements = op->tensor[tensor].elements;
     float *to = stage->parameter + plan->tensor[tensor];
-    float *draws = stage->gradient + plan->tensor[tensor];
+    float *draws = turn_memory(stage, plan, tensor);
     if (is_drawn(op, tensor)) {
         struct rng_stream stream = rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
         float bound = initial_bound(op);
@@ -108,7 +114,7 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
         fill(to, elements, norm && tensor == 0 ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
-    for (size_t array = 0; array < optimizer_state_arrays(&stage->config.optimizer); array++) {
+    for (size_t array = 0; !plan->frozen && array < optimizer_state_arrays(&stage->config.optimizer); array++) {
         fill(optimizer_array(stage, array) + plan->tensor[tensor], elements, 0.0f);
     }
 }
@@ -181,7 +187,7 @@ int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn wri
             rc = write(arg, memory, elements * sizeof(float), err);
             continue;
         }
-        float *turned = stage->gradient + plan->tensor[source->tensor];
+        float *turned = turn_memory(stage, plan, source->tensor);
         export_tensor(plan->op, source->tensor, memory, turned);
         rc = write(arg, turned, elements * sizeof(float), err);
         fill(turned, elements, 0.0f);
@@ -212,8 +218,8 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
             memcpy(stage->running + offset, from, bytes);
             continue;
         }
-        /* By way of the gradient's memory: the blob need not be aligned. */
-        float *aligned = stage->gradient + offset;
+        /* The blob need not be aligned. */
+        float *aligned = turn_memory(stage, plan, source->tensor);
         memcpy(aligned, from, bytes);
         import_tensor(plan->op, source->tensor, aligned, memory_of(stage, plan, source));
         memset(aligned, 0, bytes);

@@ -15,7 +15,7 @@ static int diverged(const struct train_stage *stage, struct err *err)
     const struct arena *arena = stage->arena;
     for (size_t g = 0; g < arena->op_count; g++) {
         const struct op *op = arena->op[g].op;
-        for (size_t t = 0; t < op->tensor_count; t++) {
+        for (size_t t = 0; t < op->tensor_count && !arena->op[g].frozen; t++) {
             const struct op_tensor *tensor = &op->tensor[t];
             if (tensor->role == TENSOR_PARAMETER &&
                 !gradient_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
@@ -26,19 +26,19 @@ static int diverged(const struct train_stage *stage, struct err *err)
     return err_set(err, ERR_DIVERGED, "a gradient is not finite");
 }
 
-/* First float of the parameters from the stage's unit `index` on. Those of a unit lie together, at the same distances
- * from each other in every stage (and what lies between them stays zero). */
+/* First float of the trained parameters from the stage's unit `index` on. Those of a unit lie together, at the same
+ * distances from each other in every stage (and what lies between them stays zero). */
 static size_t parameters_from(const struct train_stage *stage, size_t index)
 {
     const struct arena *arena = stage->arena;
     for (size_t g = stage->first_op[index]; g < arena->op_count; g++) {
-        for (size_t t = 0; t < arena->op[g].op->tensor_count; t++) {
+        for (size_t t = 0; t < arena->op[g].op->tensor_count && !arena->op[g].frozen; t++) {
             if (arena->op[g].op->tensor[t].role == TENSOR_PARAMETER) {
                 return (size_t)arena->op[g].tensor[t];
             }
         }
     }
-    return (size_t)arena->parameter_floats;
+    return (size_t)arena->trained_floats;
 }
 
 int train_sum_squares(struct train_stage *stage, double behind, double *out, struct err *err)
@@ -67,7 +67,7 @@ int train_sum_squares(struct train_stage *stage, double behind, double *out, str
 int train_clip(struct train_stage *stage, double squares, struct err *err)
 {
     double limit = stage->config.optimizer.clip_norm;
-    size_t count = (size_t)stage->arena->parameter_floats;
+    size_t count = (size_t)stage->arena->trained_floats;
     ASSERT(limit > 0 && !stage->clipped);
     if (!isfinite(squares) || squares < 0) {
         return err_set(err, ERR_INVALID, "%g is not the sum of squares of gradients", squares);
@@ -84,7 +84,7 @@ int train_clip(struct train_stage *stage, double squares, struct err *err)
 
 static void update_parameters(struct train_stage *stage, int64_t step, double learning_rate)
 {
-    size_t count = (size_t)stage->arena->parameter_floats;
+    size_t count = (size_t)stage->arena->trained_floats;
     struct optimizer_call call = {.optimizer = &stage->config.optimizer,
                                   .step = step,
                                   .rate = learning_rate,
@@ -103,7 +103,7 @@ static void update_parameters(struct train_stage *stage, int64_t step, double le
 int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)
 {
     const struct arena *arena = stage->arena;
-    size_t count = (size_t)arena->parameter_floats;
+    size_t count = (size_t)arena->trained_floats;
     ASSERT(step >= 1 && stage->clipped == (stage->config.optimizer.clip_norm > 0));
     uint64_t mode = denormal_flush();
     int rc = 0;
@@ -124,8 +124,8 @@ void train_discard(struct train_stage *stage)
 {
     const struct arena *arena = stage->arena;
     stage->clipped = false;
-    if (arena->parameter_floats > 0) {
-        memset(stage->gradient, 0, arena->parameter_floats * sizeof(float));
+    if (arena->trained_floats > 0) {
+        memset(stage->gradient, 0, arena->trained_floats * sizeof(float));
     }
     if (arena->buffer_floats > 0) {
         memcpy(stage->running, stage->buffer, arena->buffer_floats * sizeof(float));

@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import json
+import math
+import struct
 import threading
 
 from api import BINARY, JSON, Api, example
@@ -12,6 +14,17 @@ from paceline import data_files, must, tar_of
 TINY = {"name": "tiny", "units": [
     {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 4}]},
     {"name": "second", "ops": [{"type": "relu"}, {"type": "linear", "units": "classes"}]}]}
+
+
+def safetensors(tensors):
+    """{name: shape} of F32 zeros."""
+    header, size = {}, 0
+    for name, shape in tensors.items():
+        end = size + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [size, end]}
+        size = end
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(size)
 
 
 # ---- devices ----
@@ -166,6 +179,40 @@ def test_a_data_set_is_stored_once_under_its_name():
         api.problem("GET", "/v1/datasets/nothing", code="unknown_dataset")
 
 
+def test_checkpoints_are_uploaded_once_and_listed():
+    files = [safetensors({"stem.0.weight": [size, 3]}) for size in range(1, 6)]
+    with Api(data=False) as api:
+        must(api.get("/v1/checkpoints") == {"items": [], "next_cursor": None}, "checkpoints from nowhere")
+        stored = [api.request("POST", "/v1/checkpoints", file, BINARY, expect=201).json for file in files]
+        must([item["size_bytes"] for item in stored] == [len(file) for file in files], f"{stored}")
+        must(all(item["job"] is None and item["version"] == 0 and item["revision"] == 1 for item in stored), f"{stored}")
+        again = api.request("POST", "/v1/checkpoints", files[2], {}, expect=200)
+        must(again.json == stored[2] and again.headers["ETag"] == '"1"', f"{again.body!r}")
+        items, pages = api.pages("/v1/checkpoints", 2)
+        must(items == stored and pages == 3, f"{pages} pages: {items}")
+        must(api.get(f"/v1/checkpoints/{stored[1]['id']}") == stored[1], "the list and the object differ")
+        must(api.request("GET", f"/v1/checkpoints/{stored[1]['id']}/content", expect=200).body == files[1], "the content")
+        pieces = (files[3][at:at + 7] for at in range(0, len(files[3]), 7))
+        must(api.request("POST", "/v1/checkpoints", pieces, BINARY, expect=200).json == stored[3], "in chunks of unknown number")
+        api.coordinator.stop()
+        api.restart_coordinator()
+        must(api.pages("/v1/checkpoints", 2)[0] == stored, "after a restart")
+        must(api.request("POST", "/v1/checkpoints", files[0], BINARY, expect=200).json == stored[0], "known after a restart")
+
+
+def test_bad_checkpoints_are_refused():
+    good = safetensors({"stem.0.weight": [2, 3]})
+    with Api(data=False) as api:
+        for body in (b"", b"nonsense", good[:20], good[:-1], good + b"x", safetensors({}), bytes(1 << 20)):
+            api.problem("POST", "/v1/checkpoints", body, BINARY, code="invalid_checkpoint")
+            api.problem("POST", "/v1/checkpoints", (body[at:at + 5000] for at in range(0, len(body), 5000)), BINARY,
+                        code="invalid_checkpoint")
+        api.problem("POST", "/v1/checkpoints", good, {"Content-Type": "text/plain"}, code="unsupported_media_type")
+        api.problem("POST", "/v1/checkpoints?name=x", good, BINARY, code="invalid_parameter", words=("name",))
+        api.problem("POST", "/v1/checkpoints", b"", {**BINARY, "Content-Length": str(5 << 30)}, code="body_too_large")
+        must(api.get("/v1/checkpoints")["items"] == [] and blobs(api) == 0, "something was kept")
+
+
 def blobs(api):
     """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
     for _ in range(300):
@@ -204,6 +251,7 @@ def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
     good = tar_of(*data_files("digits", "train"))
     with Api("--min-free", "1000T", data=False) as api:
         api.problem("PUT", "/v1/datasets/x", good, BINARY, code="disk_full", words=("free",))
+        api.problem("POST", "/v1/checkpoints", safetensors({"stem.0.weight": [2, 3]}), BINARY, code="disk_full")
         must(api.get("/healthz") == {"status": "ok"}, "healthz")
         api.coordinator.stop()
         api.restart_coordinator()

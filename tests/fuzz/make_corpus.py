@@ -97,6 +97,10 @@ def corpora():
     images = idx([3, 2, 2], bytes(range(12)))
     labels = idx([3], bytes([0, 2, 1]))
     record = bytes([7]) + bytes(i % 251 for i in range(3072))
+    linear = [("a.0.weight", "F32", [2, 3], 24), ("a.0.bias", "F32", [2], 8),
+              *((f"a.1.{name}", "F32", [2], 8) for name in ("weight", "bias", "running_mean", "running_var")),
+              ("a.1.num_batches_tracked", "I64", [], 8), ("b.0.bias", "F32", [2], 8), ("b.0.weight", "F32", [2, 2], 16),
+              ("c.0.weight", "F32", [3], 12)]
     form = safetensors([("inputs", "U8", [2, 1, 2, 1], 4), ("labels", "I32", [2], 8)], None, b"abcd" + struct.pack("<2i", 1, 0))
     conv = {"type": "conv2d", "filters": 4, "kernel": 3, "padding": 1}
     head = {"name": "head", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}]}
@@ -173,6 +177,13 @@ def corpora():
             "other": trained([{"name": "a", "ops": [{"type": "batch_norm"}, {"type": "flatten"}]},
                               {"name": "b", "ops": [{"type": "linear", "units": 3}]}], [("b.0.weight", "F32", [3], 12)]),
             "bare": safetensors([("a.1.weight", "F32", [3, 4], 48)]),
+        },
+        "checkpoint": {
+            "fits": safetensors(linear, {"format": "pt"}, bytes(range(108))),
+            "head": safetensors(linear[:6], None, bytes(72)),
+            "shape": safetensors([("a.0.weight", "F32", [3, 2], 24), *linear[1:]], None, bytes(108)),
+            "cut": safetensors(linear, None, bytes(50)),
+            "stranger": safetensors([("a.0.scale", "F32", [2], 8), *linear], None, bytes(116)),
         },
         "model": {
             "chain": model([{"name": "a", "ops": [conv, {"type": "batch_norm"}, {"type": "relu"}]}, head]),

@@ -8,7 +8,7 @@ optimizer.N.*              a trajectory of 20 steps: start [count], gradients an
                            the last step [arrays][count]; settings [10] in double: type (0 sgd, 1 adam, 2 adamw),
                            momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_value, clip_norm, rate
 clip_norm.N.*              one step of a net in float64: samples [shape] (inputs, labels); settings [2]: clip_norm, the norm of
-                           all gradients before it; norms [parameters] of each parameter's gradient behind it
+                           all gradients before it; norms [parameters] of each parameter's gradient behind it; of the last two some units are frozen
 softmax_cross_entropy.N.*  scores, labels, the mean loss and its gradient; settings [1]: label_smoothing
 augment.N.*                images [shape: height, width, channels, padding] of bytes; settings [2 channels]: means, stds;
                            views [(2 padding + 1)^2][2] of it: every crop, as it is and flipped, normalised
@@ -76,17 +76,24 @@ def optimizer_cases(ops):
 
 
 def norm_cases(ops):
-    for name, shape, batch, limit in [("lenet5", [28, 28, 1], 8, 0.5), ("resnet8", [28, 28, 1], 4, 0.25)]:
+    for name, shape, batch, limit, frozen in [
+        ("lenet5", [28, 28, 1], 8, 0.5, ()),
+        ("resnet8", [28, 28, 1], 4, 0.25, ()),
+        ("resnet8", [28, 28, 1], 4, 0.25, ("stem", "block2")),
+        ("lenet5", [28, 28, 1], 8, 0.5, ("conv1", "conv2")),
+    ]:
         stored = ops.random.randint(0, 256, size=[batch] + shape).astype(np.uint8)
         labels = torch.from_numpy(ops.random.randint(0, 10, size=batch).astype(np.int64))
         model = Model(zoo_description(name), shape, 10)
         initialise(model)
         model = model.to(dtype=torch.float64)
+        for unit in frozen:  # as fine-tuning does: no gradients, and running statistics in place of the batch's
+            model.get_submodule(unit).eval().requires_grad_(False)
         inputs = torch.from_numpy(stored.astype(np.float32) * SCALE).permute(0, 3, 1, 2).to(torch.float64)
         functional.cross_entropy(model(inputs).flatten(1), labels).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit).item()
         assert norm > 1.5 * limit, f"{name}: {norm}"
-        norms = [parameter.grad.norm().item() for parameter in model.parameters()]
+        norms = [parameter.grad.norm().item() for parameter in model.parameters() if parameter.requires_grad]
         ops.add("clip_norm", [batch, *shape], inputs=torch.from_numpy(stored).reshape(-1), labels=labels.to(torch.int32),
                 settings=doubles(limit, norm), norms=doubles(*norms))
 

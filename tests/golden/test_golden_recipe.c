@@ -143,8 +143,8 @@ static void check_norms(const struct pipeline *pipeline, const double *expected,
     assert_int_equal(parameter, expected_count);
 }
 
-/* Each unit is a stage of its own. */
-static void check_clipped_step(const struct kernel_pools *pools, const char *name, size_t number)
+/* Each unit is a stage of its own. Bit u of `frozen`: unit u is. */
+static void check_clipped_step(const struct kernel_pools *pools, const char *name, size_t number, unsigned frozen)
 {
     const int64_t *shape = fixture_shape(&recipe, "clip_norm", number);
     const double *settings = doubles("clip_norm", number, "settings", 2);
@@ -162,6 +162,7 @@ static void check_clipped_step(const struct kernel_pools *pools, const char *nam
     size_t end[PIPELINE_STAGES_MAX];
     for (size_t unit = 0; unit < model->unit_count; unit++) {
         end[unit] = unit + 1;
+        model->unit[unit].frozen = frozen >> unit & 1;
     }
     struct pipeline *pipeline = pipeline_new(&step, end, model->unit_count, pools->pool[1]);
     pipeline_initialise(pipeline);
@@ -183,9 +184,15 @@ static void check_clipped_step(const struct kernel_pools *pools, const char *nam
 
 static void a_net_is_clipped_by_the_norm_pytorch_finds(void **state)
 {
-    check_clipped_step(*state, "lenet5", 0);
-    check_clipped_step(*state, "resnet8", 1);
-    assert_false(fixture_has(&recipe, "clip_norm", 2));
+    check_clipped_step(*state, "lenet5", 0, 0);
+    check_clipped_step(*state, "resnet8", 1, 0);
+}
+
+static void gradients_go_through_frozen_units_as_in_pytorch(void **state)
+{
+    check_clipped_step(*state, "resnet8", 2, 1 << 0 | 1 << 2);
+    check_clipped_step(*state, "lenet5", 3, 1 << 0 | 1 << 1);
+    assert_false(fixture_has(&recipe, "clip_norm", 4));
 }
 
 static void label_smoothing_is_the_one_pytorch_computes(void **state)
@@ -312,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers_go_where_pytorchs_go),
         cmocka_unit_test(a_net_is_clipped_by_the_norm_pytorch_finds),
+        cmocka_unit_test(gradients_go_through_frozen_units_as_in_pytorch),
         cmocka_unit_test(label_smoothing_is_the_one_pytorch_computes),
         cmocka_unit_test(schedules_are_pytorchs),
         cmocka_unit_test(augmented_samples_are_those_of_pytorch),

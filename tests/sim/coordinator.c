@@ -391,6 +391,8 @@ void coordinator_restored(const struct world *world, const struct rows *rows, st
                                              .plan_count = out->plan_count,
                                              .dataset = rows->dataset,
                                              .dataset_count = rows->dataset_count,
+                                             .checkpoint = rows->checkpoint,
+                                             .checkpoint_count = 1, /* the uploaded one; then those of jobs */
                                              .incident = rows->incident,
                                              .incident_count = rows->incident_count,
                                              .center_unit = rows->unit,

@@ -44,6 +44,11 @@ uint64_t digest_initial(int64_t seed, size_t unit)
     return digest_mix((uint64_t)seed, unit);
 }
 
+uint64_t digest_start(uint64_t checkpoint, size_t unit)
+{
+    return digest_mix(checkpoint, (uint64_t)unit);
+}
+
 uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch)
 {
     return digest_mix(digest_mix((uint64_t)seed, (uint64_t)step), micro_batch);
@@ -128,7 +133,8 @@ static void fill(struct reference *reference, const struct reference_job *job)
 {
     struct digest_stage stage = {.end = job->units, .units = job->units, .clips = job->clips};
     for (size_t u = 0; u < stage.units; u++) {
-        stage.state[u] = digest_initial(job->seed, u);
+        bool taken = job->checkpoint != 0 && u + 1 < stage.units; /* all but the head: users_start_from */
+        stage.state[u] = taken ? digest_start(job->checkpoint, u) : digest_initial(job->seed, u);
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
         for (size_t m = 0; step > 0 && m < job->micro_batches; m++) {

@@ -24,6 +24,8 @@ double digest_number(uint64_t digest);
 
 /* Version 0 of a unit. */
 uint64_t digest_initial(int64_t seed, size_t unit);
+/* The same, of a job that starts from a checkpoint of this content. */
+uint64_t digest_start(uint64_t checkpoint, size_t unit);
 /* A micro-batch of the training set, and of the test set. */
 uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch);
 uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
@@ -62,6 +64,7 @@ struct reference {
 /* What it is that is trained, and how. */
 struct reference_job {
     int64_t seed, steps;
+    uint64_t checkpoint; /* 0: none */
     size_t units, micro_batches, test_batches;
     bool clips;
 };

@@ -66,7 +66,8 @@ static bool load(struct world *world, struct run *run, const struct source *sour
         run_fail(world, run, source->from == SOURCE_DEVICE ? "peer" : "internal", text);
         return false;
     }
-    run->stage.state[source->unit] = digest;
+    run->stage.state[source->unit] =
+        source->from == SOURCE_CHECKPOINT ? digest_start(digest, (size_t)source->unit) : digest;
     run->fetch.at++;
     return true;
 }

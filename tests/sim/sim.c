@@ -81,6 +81,16 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
     (void)snprintf(dataset->dtype, sizeof(dataset->dtype), "U8");
 }
 
+/* A file that somebody uploaded: jobs may start from it. */
+static void store_checkpoint(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    struct checkpoint *checkpoint = &coordinator->rows.checkpoint[coordinator->rows.checkpoint_count++];
+    *checkpoint = (struct checkpoint){.id = {"ckpt_00000000000000000000000000"}, .revision = 1, .bytes = 1 << 20};
+    digest_text(digest_mix(1, 2), checkpoint->sha256);
+    blobs_add(&coordinator->blobs, checkpoint->sha256);
+}
+
 int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices, struct trace *trace,
              struct err *err)
 {
@@ -103,6 +113,7 @@ int sim_open(struct world *world, uint64_t seed, const struct models *models, si
     world->net->rates = (struct net_rates){.delay_us = 200, .jitter_us = 100};
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);
+    store_checkpoint(world);
     return 0;
 }
 
@@ -153,6 +164,9 @@ static void draw_job(struct world *world, size_t index)
     spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
     spec->optimizer.clip_norm = spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
+    if (spec->seed % 3 == 0) {
+        users_start_from(world, job);
+    }
     job->data.train_samples = spec->batch * world_draw(world, DRAW_SCENARIO, 3, 30);
     job->data.test_samples = world_draw(world, DRAW_SCENARIO, 1, 5 * spec->batch);
     spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);

@@ -57,6 +57,17 @@ struct user_job *users_add(struct world *world, size_t model, int64_t steps)
     return job;
 }
 
+void users_start_from(const struct world *world, struct user_job *job)
+{
+    const struct checkpoint *checkpoint = &world->coordinator->rows.checkpoint[0];
+    struct job_spec *spec = &job->spec;
+    spec->init_checkpoint = checkpoint->id;
+    (void)snprintf(spec->init_except[0].text, NAME_SIZE, "%s", job->model->unit[job->model->unit_count - 1].name);
+    spec->init_except_count = 1;
+    memcpy(job->data.checkpoint_sha256, checkpoint->sha256, SHA256_SIZE);
+    job->data.checkpoint_bytes = checkpoint->bytes;
+}
+
 /* ---- calls ---- */
 
 static void answered(struct world *world, struct call *call)
@@ -175,6 +186,7 @@ static int make_reference(struct user_job *job, struct err *err)
         .micro_batches = (size_t)job->spec.micro_batches,
         .test_batches = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch),
         .clips = job->spec.optimizer.clip_norm > 0,
+        .checkpoint = job->data.checkpoint_sha256[0] ? digest_of_text(job->data.checkpoint_sha256) : 0,
     };
     return reference_new(&reference, &job->reference, err);
 }

@@ -42,6 +42,8 @@ int users_new(struct world *world, struct err *err);
 void users_free(struct world *world);
 /* One more job, submitted at once; its fields may be changed until time passes. */
 struct user_job *users_add(struct world *world, size_t model, int64_t steps);
+/* The job starts from the world's checkpoint, but for its last unit. */
+void users_start_from(const struct world *world, struct user_job *job);
 /* Compute what they must come to, and start to look after them. */
 int users_begin(struct world *world, struct err *err);
 /* Send a verb; what is answered is in the trace. */

@@ -226,6 +226,10 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
     unit_sha256(sha256, run->resume_version, source->unit);
     switch ((enum source_from)source->from) {
     case SOURCE_SEED: assert_int_equal(run->resume_version, 0); return true;
+    case SOURCE_CHECKPOINT:
+        assert_int_equal(run->resume_version, 0);
+        assert_string_equal(source->sha256, run->data.checkpoint_sha256);
+        return core_may_read_blob(world->core, agent->id.text, source->sha256);
     case SOURCE_SELF: assert_true(agent_holds(agent, run->job.text, run->resume_version, source->unit)); return true;
     case SOURCE_DEVICE: {
         const struct agent *other = world_agent_of(world, source->device.text);

@@ -269,7 +269,8 @@ static void start(struct world *world)
     static struct restored_job jobs[256];
     static struct plan plans[WORLD_ROWS];
     static struct incident incidents[WORLD_ROWS];
-    size_t incident_count = 0;
+    static struct checkpoint uploads[WORLD_CHECKPOINTS];
+    size_t incident_count = 0, upload_count = 0;
     struct rows *rows = &world->rows;
     struct err err = {0};
     size_t job_count = 0, plan_count = 0;
@@ -293,6 +294,11 @@ static void start(struct world *world)
             incidents[incident_count++] = rows->incident[i];
         }
     }
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (rows->checkpoint[i].job.text[0] == '\0') {
+            uploads[upload_count++] = rows->checkpoint[i];
+        }
+    }
     struct event event = {.type = EVENT_RESTORED,
                           .restored = {.seed = 1 + world->lives++,
                                        .device = rows->device,
@@ -305,6 +311,8 @@ static void start(struct world *world)
                                        .dataset_count = rows->dataset_count,
                                        .model = rows->model,
                                        .model_count = rows->model_count,
+                                       .checkpoint = uploads,
+                                       .checkpoint_count = upload_count,
                                        .center_unit = rows->unit,
                                        .center_unit_count = rows->unit_count,
                                        .incident = incidents,
@@ -398,8 +406,14 @@ struct job_spec world_spec(const char *name, int64_t steps)
 
 static void submit(struct world *world, const struct job_spec *spec, bool dry_run)
 {
-    const struct job_data data = {
-        .train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100};
+    const struct rows *rows = &world->rows;
+    struct job_data data = {.train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100};
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (strcmp(rows->checkpoint[i].id.text, spec->init_checkpoint.text) == 0) {
+            memcpy(data.checkpoint_sha256, rows->checkpoint[i].sha256, SHA256_SIZE);
+            data.checkpoint_bytes = rows->checkpoint[i].bytes;
+        }
+    }
     struct event event = {.type = EVENT_JOB_SUBMIT,
                           .job_submit = {.spec = spec, .data = &data, .model = world->model, .dry_run = dry_run}};
     world_send(world, &event);

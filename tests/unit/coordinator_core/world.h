@@ -63,6 +63,8 @@ struct agent {
     struct heartbeat heartbeat; /* the last one sent */
 };
 
+#define WORLD_CHECKPOINTS 1100 /* more than the core keeps of uploaded ones */
+
 /* Rows as the store keeps them. */
 struct rows {
     struct device device[64];
@@ -75,7 +77,7 @@ struct rows {
     size_t dataset_count;
     struct model_row model[8];
     size_t model_count;
-    struct checkpoint checkpoint[256];
+    struct checkpoint checkpoint[WORLD_CHECKPOINTS];
     size_t checkpoint_count;
     struct incident incident[WORLD_ROWS];
     size_t incident_count;

@@ -184,6 +184,60 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
 }
 
 /* The same numbers, bit for bit, as the two ops one after the other. */
+/* What a frozen layer hands back: dy, where the activation is not flat, times the factor of its evaluation. */
+static void check_frozen(const struct kernel_pools *pools, struct draws *draws, struct batch_norm_shape shape)
+{
+    bool accumulate = draw_size(draws, 0, 1);
+    size_t count = shape.M * shape.C;
+    float *x = draw_floats(draws, count);
+    float *weight = draw_floats(draws, shape.C);
+    float *bias = draw_floats(draws, shape.C);
+    float *mean = draw_floats(draws, shape.C);
+    float *variance = draw_floats(draws, shape.C);
+    float *dy = draw_floats(draws, count);
+    float *start = draw_floats(draws, count);
+    float *y = copy_floats(x, count);
+    float *expected = copy_floats(start, count);
+    struct batch_norm_shape plain = shape;
+    plain.relu = false;
+    for (size_t c = 0; c < shape.C; c++) {
+        variance[c] = variance[c] * 0.5f + 1.0f;
+    }
+    for (size_t i = 0; i < KERNEL_POOLS; i++) {
+        struct compute compute = compute_init(pools->pool[i], batch_norm_workspace(shape.M, shape.C));
+        float *dx = copy_floats(accumulate ? start : dy, count);
+        batch_norm_evaluate(&compute, &plain, x, weight, bias, mean, variance, y);
+        for (size_t k = 0; k < count; k++) {
+            double scale = (double)weight[k % shape.C] / sqrt((double)variance[k % shape.C] + shape.epsilon);
+            bool flat = shape.relu && (y[k] <= 0.0f || (shape.ceiling != RELU_NO_CEILING && y[k] >= shape.ceiling));
+            expected[k] = (float)((accumulate ? (double)start[k] : 0.0) + (flat ? 0.0 : (double)dy[k] * scale));
+        }
+        batch_norm_backward_frozen(&compute, &shape, x, weight, bias, mean, variance, accumulate ? dy : dx, dx,
+                                   accumulate);
+        assert_close(dx, expected, count, TOLERANCE);
+        free(dx);
+        compute_done(&compute);
+    }
+    float *all[] = {x, weight, bias, mean, variance, dy, start, y, expected};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        free(all[k]);
+    }
+}
+
+static void a_frozen_layer_hands_back_the_gradient_of_its_evaluation(void **state)
+{
+    struct draws draws = draws_new(9);
+    for (size_t i = 0; i < 30; i++) {
+        struct batch_norm_shape shape = {.M = draw_size(&draws, 1, i % 3 ? 90 : 9000),
+                                         .C = draw_size(&draws, 1, 40),
+                                         .epsilon = 1e-5,
+                                         .momentum = 0.1,
+                                         .relu = i % 2,
+                                         .ceiling = i % 4 == 1 ? 0.5f : RELU_NO_CEILING};
+        check_frozen(*state, &draws, shape);
+    }
+}
+
 static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
 {
     const struct kernel_pools *pools = *state;
@@ -254,6 +308,7 @@ int main(void)
         cmocka_unit_test(layers_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(layers_of_several_slabs_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(a_constant_channel_has_variance_zero_and_stays_finite),
+        cmocka_unit_test(a_frozen_layer_hands_back_the_gradient_of_its_evaluation),
         cmocka_unit_test(a_relu_behind_it_is_done_in_the_same_passes),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -207,6 +207,57 @@ static void every_optimizer_gives_the_same_bits_cut_and_moved(void **state)
     }
 }
 
+/* ---- frozen units ---- */
+
+/* Bit u of `frozen`: unit u is, if there is something to train left. */
+static struct model *with_frozen(struct model *model, uint64_t frozen)
+{
+    for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
+        model->unit[unit].frozen = frozen >> unit & 1;
+    }
+    assert_true(model_first_trained(model) < model->unit_count);
+    return model;
+}
+
+/* After all steps frozen units are what they were at version 0, and units with parameters that are not frozen are not.
+ */
+static void check_frozen_state(const struct law *law)
+{
+    struct pipeline *pipeline = pipeline_new(&law->recipe, &law->model->unit_count, 1, law->pools->pool[0]);
+    size_t size;
+    pipeline_initialise(pipeline);
+    unsigned char *start = pipeline_save(pipeline, &size);
+    assert_int_equal(size, law->expected_size);
+    for (size_t unit = 0, at = 0; unit < law->model->unit_count; unit++) {
+        size_t bytes = train_unit_bytes(pipeline->stage[0], unit);
+        bool same = memcmp(start + at, law->expected + at, bytes) == 0;
+        assert_true(same == !model_trains(law->model, unit));
+        at += bytes;
+    }
+    free(start);
+    pipeline_free(pipeline);
+}
+
+static void frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits(void **state)
+{
+    static const uint64_t frozen[] = {0x1f, 0x55, 0xaa, 0x30c};
+    for (size_t i = 0; i < 4; i++) {
+        struct model *model[] = {good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}),
+                                 good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}),
+                                 zoo_model("resnet8", 28, 28, 1)};
+        for (size_t m = 0; m < 3; m++) {
+            struct law law =
+                law_with(state, with_frozen(model[m], frozen[i]), usual_run, &optimizers[(2 * i + m) % OPTIMIZERS]);
+            size_t every[PIPELINE_STAGES_MAX];
+            check_frozen_state(&law);
+            law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
+            law_check_random_partitions(&law, PARTITIONS(3));
+            check_moves(&law, PARTITIONS(1));
+            law_done(&law);
+        }
+    }
+}
+
 /* Otherwise the test above would say nothing about it. */
 static void clipping_and_smoothing_change_what_is_learnt(void **state)
 {
@@ -325,6 +376,7 @@ int main(void)
         cmocka_unit_test(the_state_moves_between_partitions_and_threads_on_the_way),
         cmocka_unit_test(every_optimizer_gives_the_same_bits_cut_and_moved),
         cmocka_unit_test(clipping_and_smoothing_change_what_is_learnt),
+        cmocka_unit_test(frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits),
         cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
         cmocka_unit_test(micro_batches_change_the_result_within_rounding),

@@ -147,6 +147,7 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
         const struct zoo_case *z = &zoo[i % ZOO_COUNT];
         struct draws draws = draws_new(i);
         struct model *model = zoo_model(z->name, z->h, z->w, z->c);
+        model->unit[1].frozen = i >= ZOO_COUNT;
         const struct pipeline_recipe recipe = {
             .model = model, .batch = 8, .micro_batches = 4, .optimizer = optimizers[3 - i % 4], .learning_rate = 0.001};
         const size_t end[] = {1, model->unit_count};
@@ -170,6 +171,59 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
         free(inputs);
         free(labels);
         pipeline_free(pipeline);
+        model_free(&model);
+    }
+}
+
+/* The first half of the units, and what a stage of all units takes then. */
+static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct model *model)
+{
+    struct memory_bytes bytes;
+    struct err err = {0};
+    struct train_stage *stage = NULL;
+    const struct train_stage_config config = {.model = model,
+                                              .end = model->unit_count,
+                                              .micro_batch = 2,
+                                              .micro_batches = 4,
+                                              .in_flight = 1,
+                                              .optimizer = optimizers[2],
+                                              .pool = pools->pool[0]};
+    const struct memory_request request = {.end = config.end, .micro_batch = 2, .in_flight = 1, .threads = 1};
+    for (size_t unit = 0; unit < model->unit_count / 2; unit++) {
+        model->unit[unit].frozen = true;
+    }
+    assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
+    size_t before = aligned_bytes;
+    assert_ok(train_stage_new(&config, &stage, &err), &err);
+    assert_int_equal(aligned_bytes - before,
+                     bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations + bytes.workspace);
+    assert_int_equal(bytes.optimizer, 2 * sizeof(float) * stage->arena->trained_floats);
+    uint64_t snapshot = 0;
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        snapshot += stage->layout[unit]->header.data_bytes;
+    }
+    assert_int_equal(bytes.snapshot, snapshot);
+    train_stage_free(&stage);
+    return bytes;
+}
+
+static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    for (size_t i = 0; i < ZOO_COUNT; i++) {
+        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        const struct memory_request request = {
+            .end = model->unit_count, .micro_batch = 2, .in_flight = 1, .threads = 1};
+        struct memory_bytes plain;
+        struct err err = {0};
+        assert_ok(memory_of_stage(model, &optimizers[2], &request, &plain, &err), &err);
+        struct memory_bytes frozen = freeze_half(*state, model);
+        assert_int_equal(frozen.parameters, plain.parameters);
+        assert_true(frozen.optimizer < plain.optimizer);
+        assert_true(frozen.snapshot < plain.snapshot);
+        assert_true(frozen.gradients <= plain.gradients);
+        assert_true(frozen.activations < plain.activations);
+        assert_true(frozen.total < plain.total);
         model_free(&model);
     }
 }
@@ -280,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stage_allocates_exactly_what_memory_of_stage_says),
+        cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
         cmocka_unit_test(no_tensor_of_the_workspace_is_overwritten_while_it_is_needed),
         cmocka_unit_test(rectifiers_and_batch_norms_cost_no_extra_memory),

@@ -91,6 +91,37 @@ static void a_flatten_moves_nothing(void **state)
     model_free(&model);
 }
 
+static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    struct unit_cost plain[5], front[5], middle[5];
+    cost_count(model, plain);
+    model->unit[0].frozen = model->unit[1].frozen = true;
+    cost_count(model, front);
+    for (size_t u = 0; u < 5; u++) {
+        assert_count(front[u].forward_flops, plain[u].forward_flops);
+        assert_count(front[u].parameter_bytes, plain[u].parameter_bytes);
+        assert_count(front[u].trained_bytes, u < 2 ? 0 : plain[u].parameter_bytes);
+        assert_count(plain[u].trained_bytes, plain[u].parameter_bytes);
+    }
+    assert_count(front[0].backward_flops, 0);
+    assert_count(front[1].backward_flops, 0);
+    assert_count(front[1].backward_bytes, 0);
+    assert_count(front[0].activation_bytes, 4 * 1176); /* its output alone */
+    /* The first unit that is trained hands nothing back, as the first of a model. */
+    assert_count(front[2].backward_flops, 2 * 400 * 120 + 120 + 120);
+    assert_count(front[3].backward_flops, plain[3].backward_flops);
+
+    model->unit[0].frozen = false;
+    cost_count(model, middle);
+    assert_count(middle[0].backward_flops, plain[0].backward_flops);
+    assert_count(middle[1].backward_flops, 2 * 150 * 1600 + 1600 + 400); /* data gradient, relu, pool */
+    assert_count(middle[2].backward_flops, plain[2].backward_flops);
+    assert_count(middle[1].activation_bytes, plain[1].activation_bytes);
+    model_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +129,7 @@ int main(void)
         cmocka_unit_test(an_inverted_residual_block_matches_a_count_by_hand),
         cmocka_unit_test(a_layer_of_attention_matches_a_count_by_hand),
         cmocka_unit_test(a_flatten_moves_nothing),
+        cmocka_unit_test(frozen_units_cost_no_more_than_what_goes_through_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

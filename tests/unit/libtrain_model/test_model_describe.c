@@ -51,6 +51,35 @@ static void assert_round_trip(const struct model *model)
     model_free(&again);
 }
 
+static void frozen_units_are_described_and_others_are_not(void **state)
+{
+    (void)state;
+    struct model *model = usual_model("lenet5");
+    struct err err = {0};
+    BUF_AUTO struct buf plain;
+    BUF_AUTO struct buf frozen;
+    buf_init(&plain, MODEL_DESCRIPTION_BYTES_MAX);
+    buf_init(&frozen, MODEL_DESCRIPTION_BYTES_MAX);
+    json_t *described = model_describe(model);
+    assert_ok(json_write(described, &plain, &err), &err);
+    json_decref(described);
+    assert_null(strstr(plain.data, "frozen"));
+    assert_int_equal(model_first_trained(model), 0);
+    model->unit[0].frozen = model->unit[2].frozen = true;
+    assert_round_trip(model);
+    described = model_describe(model);
+    assert_ok(json_write(described, &frozen, &err), &err);
+    json_decref(described);
+    struct model *again = good_model(frozen.data, NULL);
+    for (size_t unit = 0; unit < 5; unit++) {
+        assert_true(again->unit[unit].frozen == (unit == 0 || unit == 2));
+        assert_true(model_trains(again, unit) == !again->unit[unit].frozen);
+    }
+    assert_int_equal(model_first_trained(again), 1);
+    model_free(&again);
+    model_free(&model);
+}
+
 static void a_zoo_model_survives_describe_and_parse(void **state)
 {
     (void)state;
@@ -206,6 +235,7 @@ static void tokens_are_not_normalised(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frozen_units_are_described_and_others_are_not),
         cmocka_unit_test(a_zoo_model_survives_describe_and_parse),
         cmocka_unit_test(an_example_survives_describe_and_parse),
         cmocka_unit_test(windows_are_written_as_short_as_they_are_read),

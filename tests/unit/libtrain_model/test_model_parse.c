@@ -454,6 +454,18 @@ static void limits_on_units_ops_and_elements_hold(void **state)
                  NULL, "/units/0/ops/18", "parameters have more than 1073741824");
 }
 
+static void a_model_that_is_frozen_as_a_whole_is_refused(void **state)
+{
+    (void)state;
+    assert_fault("{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":["
+                 "{\"name\":\"a\",\"frozen\":true,\"ops\":[{\"type\":\"linear\",\"units\":2}]},"
+                 "{\"name\":\"b\",\"ops\":[{\"type\":\"relu\"}]}]}",
+                 NULL, "/units", "nothing is left to train");
+    assert_fault("{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":["
+                 "{\"name\":\"a\",\"frozen\":1,\"ops\":[{\"type\":\"linear\",\"units\":2}]}]}",
+                 NULL, "/units/0/frozen", "boolean");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +486,7 @@ int main(void)
         cmocka_unit_test(faults_of_sequences_say_what_was_given_and_what_is_needed),
         cmocka_unit_test(faults_against_the_data_set_name_both_sides),
         cmocka_unit_test(all_faults_of_a_description_are_collected),
+        cmocka_unit_test(a_model_that_is_frozen_as_a_whole_is_refused),
         cmocka_unit_test(limits_on_units_ops_and_elements_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

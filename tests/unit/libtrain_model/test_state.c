@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "libtrain/model/state.h"
 #include "tests/support/test.h"
@@ -109,6 +110,26 @@ static void a_unit_without_tensors_has_an_empty_blob(void **state)
     model_free(&model);
 }
 
+static void a_frozen_unit_has_no_optimizer_state_and_says_so(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("resnet8", 28, 28, 1);
+    struct state_layout *layout = NULL, *plain = NULL;
+    struct err err = {0};
+    assert_ok(state_layout_new(model, 0, &(struct optimizer){.type = OPTIMIZER_SGD}, &plain, &err), &err);
+    model->unit[0].frozen = true;
+    assert_ok(state_layout_new(model, 0, &momentum, &layout, &err), &err);
+    assert_int_equal(layout->header.tensor_count, 5);
+    assert_int_equal(layout->export_count, 5);
+    assert_int_equal(layout->export_bytes, plain->export_bytes);
+    assert_int_equal(layout->header.data_bytes, layout->export_bytes);
+    assert_string_equal(safetensors_metadata(&layout->header, "frozen"), "true");
+    assert_true(strstr(layout->header_text + 8, "__metadata__") != NULL); /* the exported file has none */
+    state_layout_free(&layout);
+    state_layout_free(&plain);
+    model_free(&model);
+}
+
 static void an_export_is_the_concatenation_of_the_first_parts(void **state)
 {
     (void)state;
@@ -145,6 +166,7 @@ int main(void)
         cmocka_unit_test(adam_keeps_two_arrays_beside_each_parameter),
         cmocka_unit_test(a_header_text_reads_back_as_the_same_header),
         cmocka_unit_test(a_unit_without_tensors_has_an_empty_blob),
+        cmocka_unit_test(a_frozen_unit_has_no_optimizer_state_and_says_so),
         cmocka_unit_test(an_export_is_the_concatenation_of_the_first_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,64 @@ static void an_augment_fits_the_samples(void **state)
     record_done(&job_spec_record, &spec);
 }
 
+static void units_are_those_of_the_model_each_once(void **state)
+{
+    (void)state;
+    struct unit unit[] = {{.name = "conv1"}, {.name = "dense1"}, {.name = "head"}};
+    const struct model model = {.unit = unit, .unit_count = 3};
+    const struct unit_name name[] = {{"head"}, {"conv1"}, {"head"}, {"conf1"}, {"stem"}};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    assert_int_equal(job_units_check(name, 2, &model, "/init/except", &faults, &err), 0);
+    assert_int_equal(job_units_check(name, 5, &model, "/init/except", &faults, &err), ERR_INVALID);
+    assert_int_equal(faults.count, 3);
+    assert_string_equal(faults.fault[0].pointer, "/init/except/2");
+    assert_string_equal(faults.fault[0].message, "is the same unit as /init/except/0");
+    assert_string_equal(faults.fault[1].message, "the model has no unit 'conf1'; did you mean 'conv1'?");
+    assert_string_equal(faults.fault[2].message, "the model has no unit 'stem'; its units are 'conv1' to 'head'");
+    assert_string_equal(err.text, "/init/except/2: is the same unit as /init/except/0");
+}
+
+static void something_is_left_to_train(void **state)
+{
+    (void)state;
+    struct op op = {.tensor = {{.suffix = "weight", .role = TENSOR_PARAMETER}}, .tensor_count = 1};
+    struct op flat = {0};
+    struct unit unit[] = {{.name = "conv1", .op = &op, .op_count = 1},
+                          {.name = "flat", .op = &flat, .op_count = 1},
+                          {.name = "head", .op = &op, .op_count = 1}};
+    const struct model model = {.unit = unit, .unit_count = 3};
+    struct job_spec spec = job_spec_default;
+    struct err err = {0};
+    bool frozen[MODEL_UNITS_MAX];
+    assert_ok(job_freeze(&spec, &model, frozen, NULL, &err), &err);
+    assert_false(frozen[0] || frozen[1] || frozen[2]);
+    memcpy(spec.freeze[0].text, "conv1", sizeof("conv1"));
+    spec.freeze_count = 1;
+    assert_ok(job_freeze(&spec, &model, frozen, NULL, &err), &err);
+    assert_true(frozen[0] && !frozen[1] && !frozen[2]);
+    unit[2].frozen = true; /* by the description */
+    assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/freeze: names every unit that has parameters: nothing is left to train");
+    memcpy(spec.freeze[0].text, "haed", sizeof("haed"));
+    unit[2].frozen = false;
+    assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/freeze/0: the model has no unit 'haed'; its units are 'conv1' to 'head'");
+}
+
+static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
+{
+    (void)state;
+    struct job_spec spec = job_spec_default;
+    assert_false(job_from_checkpoint(&spec, "head"));
+    memcpy(spec.init_checkpoint.text, "ckpt_1", sizeof("ckpt_1"));
+    assert_true(job_from_checkpoint(&spec, "head"));
+    memcpy(spec.init_except[0].text, "head", sizeof("head"));
+    spec.init_except_count = 1;
+    assert_false(job_from_checkpoint(&spec, "head"));
+    assert_true(job_from_checkpoint(&spec, "conv1"));
+}
+
 static struct replan_request read_replan(const char *text)
 {
     struct err err = {0};
@@ -156,6 +214,9 @@ int main(void)
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(an_augment_fits_the_samples),
+        cmocka_unit_test(units_are_those_of_the_model_each_once),
+        cmocka_unit_test(something_is_left_to_train),
+        cmocka_unit_test(a_unit_is_from_the_checkpoint_unless_it_is_excepted),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
         cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
         cmocka_unit_test(a_description_lives_as_long_as_its_spec),

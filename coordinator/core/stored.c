@@ -1,0 +1,82 @@
+/* What people put into the center: data sets, models, checkpoints. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+void handle_dataset_stored(struct core *core, const struct event *event)
+{
+    const struct dataset *stored = event->dataset_stored.dataset;
+    struct dataset *dataset = table_find(&core->datasets, stored->name);
+    if (dataset) {
+        if (strcmp(dataset->sha256, stored->sha256) == 0) {
+            act_reply(core, 200, OBJECT_DATASET, dataset);
+        } else {
+            act_problem(core, PROBLEM_NAME_TAKEN, "data set '%s' exists with other content (sha256 %.16s...)",
+                        dataset->name, dataset->sha256);
+        }
+        return;
+    }
+    dataset = table_add(&core->datasets, stored->name);
+    if (!dataset) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps", DATASETS_MAX);
+        return;
+    }
+    *dataset = *stored;
+    dataset->revision = 1;
+    dataset->created_ms = core->wall_ms;
+    act_persist(core, OBJECT_DATASET, dataset);
+    act_reply(core, 201, OBJECT_DATASET, dataset);
+    act_publish(core, "dataset_stored", "", "data set '%s' is stored", dataset->name);
+}
+
+void handle_model_stored(struct core *core, const struct event *event)
+{
+    const struct model_row *stored = event->model_stored.model;
+    struct model_row *model = table_find(&core->models, stored->name);
+    if (model) {
+        if (strcmp(model->sha256, stored->sha256) == 0) {
+            act_reply(core, 200, OBJECT_MODEL, model);
+        } else {
+            act_problem(core, PROBLEM_NAME_TAKEN, "model '%s' exists with another description", model->name);
+        }
+        return;
+    }
+    model = table_add(&core->models, stored->name);
+    if (!model) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps", MODELS_MAX);
+        return;
+    }
+    *model = *stored;
+    model->revision = 1;
+    model->created_ms = core->wall_ms;
+    act_persist(core, OBJECT_MODEL, model);
+    act_reply(core, 201, OBJECT_MODEL, model);
+    act_publish(core, "model_stored", "", "model '%s' is stored", model->name);
+}
+
+/* The same content again is the same checkpoint. */
+void handle_checkpoint_stored(struct core *core, const struct event *event)
+{
+    const struct event_checkpoint_stored *stored = &event->checkpoint_stored;
+    struct checkpoint *checkpoint = table_find(&core->checkpoints, stored->sha256);
+    if (checkpoint) {
+        act_reply(core, 200, OBJECT_CHECKPOINT, checkpoint);
+        return;
+    }
+    checkpoint = table_add(&core->checkpoints, stored->sha256);
+    if (!checkpoint) {
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d uploaded checkpoints, the most this version keeps",
+                    CHECKPOINTS_MAX);
+        return;
+    }
+    memcpy(checkpoint->sha256, stored->sha256, SHA256_SIZE);
+    checkpoint->bytes = stored->bytes;
+    checkpoint->revision = 1;
+    checkpoint->created_ms = core->wall_ms;
+    core_id(core, checkpoint->id.text, "ckpt_");
+    act_persist(core, OBJECT_CHECKPOINT, checkpoint);
+    act_reply(core, 201, OBJECT_CHECKPOINT, checkpoint);
+    act_publish(core, "checkpoint_stored", checkpoint->id.text, "an uploaded checkpoint of %" PRId64 " bytes is stored",
+                checkpoint->bytes);
+}

@@ -1,0 +1,321 @@
+/* Checkpoints: of jobs, and those that are uploaded: received straight into the center while their header is read. */
+#include "coordinator/http/checkpoints.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/disk.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/content.h"
+#include "coordinator/http/routes.h"
+#include "libtrain/model/checkpoint.h"
+#include "schema/wire.h"
+
+#define PREFIX_BYTES 8
+#define UPLOADS_MAX 16 /* on their way at once: each holds a header */
+
+/* ---- what there is ---- */
+
+struct checkpoint_row {
+    struct checkpoint checkpoint;
+    int code;
+    struct err err;
+};
+
+static bool read_checkpoint(void *arg, const struct state_row *row)
+{
+    struct checkpoint_row *out = arg;
+    struct record_faults faults = {0};
+    out->code = wire_read(&checkpoint_record, row->document, row->document_size, &out->checkpoint, &faults, &out->err);
+    return false;
+}
+
+int checkpoint_find(struct coordinator *coordinator, const char *id, struct checkpoint *out, struct err *err)
+{
+    struct checkpoint_row row = {0};
+    int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, err);
+    if (!code && row.code) {
+        *err = row.err;
+        code = row.code;
+    }
+    if (!code) {
+        *out = row.checkpoint;
+    }
+    return code;
+}
+
+static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange, struct checkpoint *out)
+{
+    static const char *const allowed[] = {NULL};
+    const char *id = http_param(exchange, "id");
+    struct err err = {0};
+    if (!answer_check_query(exchange, allowed)) {
+        return false;
+    }
+    int code = checkpoint_find(coordinator, id, out, &err);
+    if (code == ERR_NOT_FOUND) {
+        answer_unknown(exchange, PROBLEM_UNKNOWN_CHECKPOINT, id);
+    } else if (code) {
+        answer_err(exchange, &err);
+    }
+    return !code;
+}
+
+void serve_checkpoint(void *context, struct http_exchange *exchange)
+{
+    struct checkpoint checkpoint;
+    if (find_checkpoint(context, exchange, &checkpoint)) {
+        answer_kind(exchange, OBJECT_CHECKPOINT, &checkpoint);
+    }
+}
+
+void serve_checkpoint_content(void *context, struct http_exchange *exchange)
+{
+    struct checkpoint checkpoint;
+    if (find_checkpoint(context, exchange, &checkpoint)) {
+        char file_name[ID_SIZE + 16];
+        snprintf(file_name, sizeof file_name, "%s.safetensors", checkpoint.id.text);
+        content_serve(context, exchange, checkpoint.sha256, file_name);
+    }
+}
+
+static bool list_checkpoint(void *arg, const struct state_row *row)
+{
+    return answer_list_text(arg, row->id, row->document, row->document_size);
+}
+
+void serve_all_checkpoints(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    struct answer_list list;
+    const char *after;
+    struct err err = {0};
+    if (!answer_list_begin(exchange, &list, &after)) {
+        return;
+    }
+    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, after, list.limit + 1, false, list_checkpoint, &list,
+                   &err)) {
+        buf_done(&list.body);
+        answer_err(exchange, &err);
+        return;
+    }
+    answer_list_end(exchange, &list);
+}
+
+/* ---- an upload ---- */
+
+struct checkpoint_upload {
+    struct work_job job; /* first */
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL when the client is gone */
+    struct blob_upload *blob;
+    struct buf head; /* the file's first bytes, until its header was read */
+    bool known;      /* it was: */
+    uint64_t expected_bytes;
+    uint64_t received_bytes;
+    struct event_checkpoint_stored stored;
+    int code;
+    struct err err;
+};
+
+static void upload_free(struct checkpoint_upload *upload)
+{
+    upload->coordinator->checkpoint_uploads--;
+    buf_done(&upload->head);
+    free(upload);
+}
+
+static int read_head(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
+{
+    const struct buf *head = arg;
+    if (offset > head->size || size > head->size - offset) {
+        return err_set(err, ERR_FORMAT, "the file ends in its header");
+    }
+    memcpy(out, head->data + offset, size);
+    return 0;
+}
+
+static int judge_header(struct checkpoint_upload *upload, struct err *err)
+{
+    struct checkpoint_file *file AUTO(checkpoint_file_close) = NULL;
+    const int64_t announced = http_content_length(upload->exchange);
+    int code = checkpoint_file_open(read_head, &upload->head, &file, err);
+    if (code) {
+        return code;
+    }
+    upload->known = true;
+    upload->expected_bytes = checkpoint_file_bytes(file);
+    buf_done(&upload->head);
+    if (checkpoint_file_tensors(file) == 0) {
+        return err_set(err, ERR_FORMAT, "it has no tensors");
+    }
+    if (announced > 0 && (uint64_t)announced != upload->expected_bytes) {
+        return err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header", announced,
+                       upload->expected_bytes);
+    }
+    return 0;
+}
+
+/* Keep what belongs to the header, and read it as soon as it is whole. */
+static int note_header(struct checkpoint_upload *upload, const char *data, size_t size, struct err *err)
+{
+    uint64_t wanted = PREFIX_BYTES;
+    while (!upload->known) {
+        if (upload->head.size >= PREFIX_BYTES) {
+            int code = safetensors_header_bytes((const uint8_t *)upload->head.data, &wanted, err);
+            if (code || upload->head.size == wanted) {
+                return code ? code : judge_header(upload, err);
+            }
+        }
+        const uint64_t missing = wanted - upload->head.size;
+        const size_t part = size < missing ? size : (size_t)missing;
+        int code = buf_append(&upload->head, data, part, err);
+        if (code || part == 0) {
+            return code;
+        }
+        data += part;
+        size -= part;
+    }
+    return 0;
+}
+
+static bool is_refusal(int code)
+{
+    return code == ERR_FORMAT || code == ERR_INVALID || code == ERR_LIMIT;
+}
+
+/* The blob writer's thread; never after the blob was finished or aborted. */
+static void upload_room(void *arg)
+{
+    struct checkpoint_upload *upload = arg;
+    http_exchange_continue(upload->exchange);
+}
+
+static bool upload_open(void *context, struct http_exchange *exchange, void **state)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    struct err err = {0};
+    if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
+        return false;
+    }
+    if (http_content_length(exchange) > (int64_t)BLOB_BYTES_MAX) {
+        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a checkpoint has at most %llu bytes", BLOB_BYTES_MAX);
+        return false;
+    }
+    if (coordinator->checkpoint_uploads == UPLOADS_MAX) {
+        answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already", UPLOADS_MAX);
+        return false;
+    }
+    disk_look(coordinator);
+    struct checkpoint_upload *upload = calloc(1, sizeof *upload);
+    int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    code = code ? code : blob_upload_open(coordinator->blobs, NULL, BLOB_BYTES_MAX, &upload->blob, &err);
+    if (code) {
+        free(upload);
+        answer_upload_err(exchange, &err);
+        return false;
+    }
+    upload->coordinator = coordinator;
+    upload->exchange = exchange;
+    buf_init(&upload->head, SAFETENSORS_HEADER_MAX);
+    coordinator->checkpoint_uploads++;
+    blob_upload_on_room(upload->blob, upload_room, upload);
+    *state = upload;
+    return true;
+}
+
+/* A refusal is told at once; the server reads the rest of the body away and calls upload_abort. */
+static size_t upload_write(void *state, const void *data, size_t size)
+{
+    struct checkpoint_upload *upload = state;
+    struct err err = {0};
+    int64_t taken = blob_upload_write(upload->blob, data, size, &err);
+    if (taken < 0) {
+        answer_err(upload->exchange, &err);
+        return size;
+    }
+    int code = note_header(upload, data, (size_t)taken, &err);
+    if (code) {
+        if (is_refusal(code)) {
+            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err.text);
+        } else {
+            answer_err(upload->exchange, &err);
+        }
+        return size;
+    }
+    upload->received_bytes += (uint64_t)taken;
+    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
+    return (size_t)taken;
+}
+
+/* The loop's thread again. Where the core would not have it, the blob is left to the sweep of the next start: somebody
+ * else may have the same content. */
+static void upload_report(struct work_job *job)
+{
+    struct checkpoint_upload *upload = (struct checkpoint_upload *)job;
+    struct http_exchange *exchange = upload->exchange;
+    if (exchange) {
+        http_on_end(exchange, NULL, NULL);
+    }
+    if (!upload->code) {
+        struct event event = {.type = EVENT_CHECKPOINT_STORED, .checkpoint_stored = upload->stored};
+        turn_event(upload->coordinator->turn, &event, exchange, NULL);
+    } else if (exchange) {
+        answer_err(exchange, &upload->err);
+    }
+    upload_free(upload);
+}
+
+/* The blob writer's thread. */
+static void upload_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+{
+    struct checkpoint_upload *upload = arg;
+    upload->code = code;
+    if (code) {
+        upload->err = *err;
+    } else {
+        snprintf(upload->stored.sha256, sizeof upload->stored.sha256, "%s", sha256);
+        upload->stored.bytes = (int64_t)size;
+    }
+    upload->job.done = upload_report;
+    work_post(upload->coordinator->work, &upload->job);
+}
+
+static void upload_client_gone(void *arg)
+{
+    struct checkpoint_upload *upload = arg;
+    upload->exchange = NULL;
+}
+
+static void upload_finish(void *state)
+{
+    struct checkpoint_upload *upload = state;
+    if (!upload->known || upload->received_bytes != upload->expected_bytes) {
+        if (upload->known) {
+            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT,
+                           "it has %" PRIu64 " bytes, %" PRIu64 " by its header", upload->received_bytes,
+                           upload->expected_bytes);
+        } else {
+            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT,
+                           "the file ends before its header does; send a safetensors file (curl -X POST -T FILE)");
+        }
+        blob_upload_abort(upload->blob);
+        upload_free(upload);
+        return;
+    }
+    http_on_end(upload->exchange, upload_client_gone, upload);
+    blob_upload_finish(upload->blob, upload_durable, upload);
+}
+
+static void upload_abort(void *state)
+{
+    struct checkpoint_upload *upload = state;
+    blob_upload_abort(upload->blob);
+    upload_free(upload);
+}
+
+const struct http_sink checkpoint_sink = {
+    .open = upload_open, .write = upload_write, .finish = upload_finish, .abort = upload_abort};

@@ -1,0 +1,305 @@
+/* POST /v1/jobs: what the job's names stand for, whether its parts fit together, and the event. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/checkpoints.h"
+#include "coordinator/http/describe.h"
+#include "coordinator/http/replay.h"
+#include "coordinator/http/routes.h"
+#include "libtrain/model/checkpoint.h"
+#include "schema/job.h"
+
+/* A job as it was posted and what its names stand for. */
+struct submission {
+    struct work_job job; /* first */
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL: the client went while a worker looked at the checkpoint */
+    bool dry_run;
+    struct job_spec spec;
+    struct job_data data;
+    struct model_fit fit;
+    const struct catalog_entry *model;
+    struct record_faults faults;
+    int code;
+    struct err err;
+};
+
+static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name, const char *pointer,
+                                          struct record_faults *faults)
+{
+    const struct dataset *dataset = core_dataset(coordinator->core, name);
+    if (!dataset) {
+        record_fault(faults, pointer, "no data set '%s'; upload it with PUT /v1/datasets/%s", name, name);
+    }
+    return dataset;
+}
+
+static void resolve_data(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults)
+{
+    const struct job_spec *spec = &submission->spec;
+    const struct dataset *train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
+    const struct dataset *test = NULL;
+    if (spec->dataset_test[0]) {
+        test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
+    }
+    if (!train) {
+        return;
+    }
+    memcpy(submission->data.train_sha256, train->sha256, SHA256_SIZE);
+    submission->data.train_samples = train->samples;
+    submission->fit = describe_fit(train);
+    if (train->samples < spec->batch) {
+        record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'", (long long)spec->batch,
+                     (long long)train->samples, train->name);
+    }
+    if (!test) {
+        return;
+    }
+    memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
+    submission->data.test_samples = test->samples;
+    if (test->height != train->height || test->width != train->width || test->channels != train->channels ||
+        strcmp(test->dtype, train->dtype) != 0 || test->positions != train->positions) {
+        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'", train->name);
+    }
+    if (test->classes > train->classes) {
+        record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
+                     (long long)test->classes - 1, train->name, (long long)train->classes - 1);
+    }
+}
+
+/* The file that version 0 is taken from. */
+static void resolve_checkpoint(struct coordinator *coordinator, struct submission *submission,
+                               struct record_faults *faults)
+{
+    const char *id = submission->spec.init_checkpoint.text;
+    struct job_data *data = &submission->data;
+    struct checkpoint checkpoint;
+    struct err err = {0};
+    int code = id[0] ? checkpoint_find(coordinator, id, &checkpoint, &err) : 0;
+    if (code) {
+        record_fault(faults, "/init/checkpoint", "%s",
+                     code == ERR_NOT_FOUND ? "no such checkpoint; GET /v1/checkpoints lists them" : err.text);
+    } else if (id[0]) {
+        memcpy(data->checkpoint_sha256, checkpoint.sha256, SHA256_SIZE);
+        data->checkpoint_bytes = checkpoint.bytes;
+    }
+}
+
+/* The description of a model that is given by name; gives ownership. */
+static int find_model(struct coordinator *coordinator, const char *name, struct record_faults *faults, json_t **out,
+                      struct err *err)
+{
+    int code = describe_named(coordinator, name, out, err);
+    if (code == ERR_NOT_FOUND) {
+        record_fault(faults, "/model/name", "%s", err->text);
+        return ERR_INVALID;
+    }
+    return code;
+}
+
+/* Turn the model's description, its own or that of its name, into a catalog entry and check what depends on it. */
+static int resolve_model(struct coordinator *coordinator, struct submission *submission, const json_t *named,
+                         struct record_faults *faults, struct err *err)
+{
+    struct job_spec *spec = &submission->spec;
+    const json_t *description = named ? named : spec->model.description;
+    struct record_faults inner = {0};
+    int code = job_augment_check(spec, submission->fit.input, faults, err);
+    if (code) {
+        return code;
+    }
+    code = catalog_resolve(coordinator->catalog, description, &submission->fit, job_normalise(spec), &submission->model,
+                           &inner, err);
+    for (size_t index = 0; index < inner.count; index++) {
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof pointer, "%.24s%.130s", named ? "/model/name" : "/model/description",
+                 named ? "" : inner.fault[index].pointer);
+        record_fault(faults, pointer, "%s", inner.fault[index].message);
+    }
+    bool frozen[MODEL_UNITS_MAX];
+    if (!code && spec->freeze_count > 0) {
+        code = job_freeze(spec, submission->model->model, frozen, faults, err);
+        code = code ? code : catalog_freeze(coordinator->catalog, submission->model, frozen, &submission->model, err);
+    }
+    if (code) {
+        return code;
+    }
+    const struct catalog_entry *entry = submission->model;
+    snprintf(spec->model.name, sizeof spec->model.name, "%s", entry->model->name);
+    memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
+    code = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
+    int except = job_units_check(spec->init_except, spec->init_except_count, entry->model, "/init/except", faults, err);
+    return code ? code : except;
+}
+
+static int resolve(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
+                   struct err *err)
+{
+    int code = job_spec_check(&submission->spec, faults, err);
+    resolve_data(coordinator, submission, faults);
+    resolve_checkpoint(coordinator, submission, faults);
+    const struct job_model *model = &submission->spec.model;
+    json_auto_t *named = NULL;
+    if (!model->name[0] && !model->description) {
+        return code ? code : ERR_INVALID; /* a fault already */
+    }
+    int model_code = model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
+    if (!model_code && !submission->data.train_sha256[0]) {
+        model_code = ERR_INVALID; /* a model cannot be fitted to an unknown data set */
+    }
+    model_code = model_code ? model_code : resolve_model(coordinator, submission, named, faults, err);
+    code = code ? code : model_code;
+    return code || faults->count == 0 ? code : ERR_INVALID;
+}
+
+/* ---- does the model fit the checkpoint: on a worker ---- */
+
+static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
+{
+    size_t got = 0;
+    int code = blob_read(arg, offset, out, size, &got, err);
+    return code || got == size ? code : err_set(err, ERR_FORMAT, "it ends at byte %" PRIu64, offset + got);
+}
+
+/* A fault for each unit that cannot be taken. */
+static void check_units(struct submission *submission, const struct checkpoint_file *file)
+{
+    const struct model *model = submission->model->model;
+    for (size_t unit = 0; unit < model->unit_count && !submission->code; unit++) {
+        struct err err = {0};
+        int code = job_from_checkpoint(&submission->spec, model->unit[unit].name)
+                       ? checkpoint_check_unit(file, model, unit, &err)
+                       : 0;
+        if (code == ERR_INVALID) {
+            record_fault(&submission->faults, "/init/checkpoint", "%s; init.except names units that start anew",
+                         err.text);
+        } else if (code) {
+            submission->code = code;
+            submission->err = err;
+        }
+    }
+}
+
+static void fit_run(struct work_job *job)
+{
+    struct submission *submission = (struct submission *)job;
+    struct blob_reader *reader = NULL;
+    struct checkpoint_file *file = NULL;
+    uint64_t size = 0;
+    int code = blob_reader_open(submission->coordinator->blobs, submission->data.checkpoint_sha256, &reader, &size,
+                                &submission->err);
+    code = code ? code : checkpoint_file_open(read_blob, reader, &file, &submission->err);
+    submission->code = code;
+    if (!code) {
+        check_units(submission, file);
+    }
+    checkpoint_file_close(&file);
+    blob_reader_close(&reader);
+}
+
+/* ---- the request ---- */
+
+static void submit(struct submission *submission, struct http_exchange *exchange, struct turn_extra *extra)
+{
+    extra->description = submission->model->text.data;
+    extra->description_size = submission->model->text.size;
+    memcpy(extra->description_sha256, submission->model->sha256, SHA256_SIZE);
+    struct event event = {.type = EVENT_JOB_SUBMIT,
+                          .job_submit = {.spec = &submission->spec,
+                                         .data = &submission->data,
+                                         .model = submission->model->model,
+                                         .dry_run = submission->dry_run}};
+    turn_event(submission->coordinator->turn, &event, exchange, extra);
+}
+
+/* The same key may have been used while the worker looked: it is asked for once more. */
+static void answer_fit(struct submission *submission, struct http_exchange *exchange)
+{
+    struct turn_extra extra = {0};
+    if (submission->faults.count > 0) {
+        answer_faults(exchange, &submission->faults);
+    } else if (submission->code) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "checkpoint '%s': %s", submission->spec.init_checkpoint.text,
+                       submission->err.text);
+    } else if (submission->dry_run || replay_check(submission->coordinator, exchange, &extra)) {
+        submit(submission, exchange, &extra);
+    }
+}
+
+/* Nobody is there to be told of a job whose client has gone: there is none. */
+static void fit_done(struct work_job *job)
+{
+    struct submission *submission = (struct submission *)job;
+    struct http_exchange *exchange = submission->exchange;
+    if (job->cancelled) {
+        submission->code = err_set(&submission->err, ERR_CANCELLED, "the program ends");
+    }
+    if (exchange) {
+        http_on_end(exchange, NULL, NULL);
+        answer_fit(submission, exchange);
+    }
+    catalog_unpin(submission->coordinator->catalog, submission->model->sha256);
+    free(submission);
+}
+
+static void fit_client_gone(void *arg)
+{
+    struct submission *submission = arg;
+    submission->exchange = NULL;
+}
+
+/* Takes the submission when it has to wait for a worker: it is NULL then. */
+static void serve_submission(struct submission **place, struct http_exchange *exchange, struct turn_extra *extra)
+{
+    struct submission *submission = *place;
+    struct coordinator *coordinator = submission->coordinator;
+    int code = resolve(coordinator, submission, &submission->faults, &submission->err);
+    record_done(&job_spec_record, &submission->spec); /* the core knows models by their hash */
+    if (submission->faults.count > 0) {
+        answer_faults(exchange, &submission->faults);
+    } else if (code) {
+        answer_err(exchange, &submission->err);
+    } else if (!submission->data.checkpoint_sha256[0]) {
+        submit(submission, exchange, extra);
+    } else {
+        submission->job = (struct work_job){.run = fit_run, .done = fit_done};
+        submission->exchange = exchange;
+        catalog_pin(coordinator->catalog, submission->model->sha256);
+        http_on_end(exchange, fit_client_gone, submission);
+        work_submit(coordinator->work, &submission->job);
+        *place = NULL;
+    }
+}
+
+void serve_job_post(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {"dry_run", NULL};
+    struct coordinator *coordinator = context;
+    struct turn_extra extra = {0};
+    const char *dry_run = http_query(exchange, "dry_run");
+    bool dry = dry_run && strcmp(dry_run, "true") == 0;
+    if (!answer_check_query(exchange, allowed)) {
+        return;
+    }
+    if (dry_run && !dry && strcmp(dry_run, "false") != 0) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "dry_run: expected true or false, not '%.40s'", dry_run);
+        return;
+    }
+    struct submission *submission = calloc(1, sizeof *submission);
+    if (!submission) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return;
+    }
+    submission->coordinator = coordinator;
+    submission->dry_run = dry;
+    submission->spec = job_spec_default;
+    if ((dry || replay_check(coordinator, exchange, &extra)) &&
+        answer_read_body(exchange, &job_spec_record, false, &submission->spec)) {
+        serve_submission(&submission, exchange, &extra);
+    }
+    free(submission);
+}

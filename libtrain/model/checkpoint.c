@@ -1,0 +1,188 @@
+#include "libtrain/model/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX_BYTES 8
+/* Of a tensor in a header: ,"":{"dtype":"U8","shape":[],"data_offsets":[0,1]} has more. */
+#define ENTRY_BYTES_MIN 40
+#define SHAPE_TEXT 96
+
+struct checkpoint_file {
+    struct safetensors_header header; /* header.tensor is owned */
+    checkpoint_read_fn read;
+    void *arg;
+};
+
+/* ---- the header ---- */
+
+static int read_header(struct checkpoint_file *file, struct err *err)
+{
+    uint8_t prefix[PREFIX_BYTES];
+    uint64_t bytes = 0;
+    int rc = file->read(file->arg, 0, prefix, sizeof(prefix), err);
+    rc = rc ? rc : safetensors_header_bytes(prefix, &bytes, err);
+    if (rc) {
+        return rc;
+    }
+    const uint64_t most = bytes / ENTRY_BYTES_MIN + 1;
+    struct safetensors_header *header = &file->header;
+    header->tensor_capacity = most < CHECKPOINT_TENSORS_MAX ? (size_t)most : CHECKPOINT_TENSORS_MAX;
+    header->tensor = calloc(header->tensor_capacity, sizeof(*header->tensor));
+    unsigned char *text = malloc((size_t)bytes);
+    if (!header->tensor || !text) {
+        free(text);
+        return err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", bytes);
+    }
+    memcpy(text, prefix, sizeof(prefix));
+    rc = file->read(file->arg, PREFIX_BYTES, text + PREFIX_BYTES, (size_t)bytes - PREFIX_BYTES, err);
+    rc = rc ? rc : safetensors_parse(text, (size_t)bytes, header, err);
+    free(text);
+    return rc;
+}
+
+int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out, struct err *err)
+{
+    struct checkpoint_file *file AUTO(checkpoint_file_close) = calloc(1, sizeof(*file));
+    if (!file) {
+        return err_set(err, ERR_MEMORY, "no memory for a checkpoint");
+    }
+    file->read = read;
+    file->arg = arg;
+    int rc = read_header(file, err);
+    if (rc) {
+        return rc;
+    }
+    *out = file;
+    file = NULL;
+    return 0;
+}
+
+void checkpoint_file_close(struct checkpoint_file **file)
+{
+    if (*file) {
+        free((*file)->header.tensor);
+        free(*file);
+        *file = NULL;
+    }
+}
+
+uint64_t checkpoint_file_bytes(const struct checkpoint_file *file)
+{
+    return file->header.data_offset + file->header.data_bytes;
+}
+
+size_t checkpoint_file_tensors(const struct checkpoint_file *file)
+{
+    return file->header.tensor_count;
+}
+
+/* ---- what a unit takes ---- */
+
+static void shape_text(const uint64_t *dim, size_t rank, char out[SHAPE_TEXT])
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < rank && at < SHAPE_TEXT; i++) {
+        at += (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%" PRIu64, i ? " x " : "", dim[i]);
+    }
+}
+
+/* The file's tensor for one of the unit's. */
+static int match_tensor(const struct checkpoint_file *file, const struct safetensors_tensor *own,
+                        const struct safetensors_tensor **out, struct err *err)
+{
+    const struct safetensors_tensor *from = safetensors_find(&file->header, own->name);
+    if (!from) {
+        return err_set(err, ERR_INVALID, "the checkpoint has no tensor '%s'", own->name);
+    }
+    bool same = from->rank == own->rank;
+    for (size_t i = 0; same && i < own->rank; i++) {
+        same = from->dim[i] == own->dim[i];
+    }
+    if (!same) {
+        char theirs[SHAPE_TEXT], ours[SHAPE_TEXT];
+        shape_text(from->dim, from->rank, theirs);
+        shape_text(own->dim, own->rank, ours);
+        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint, %s in the model", own->name, theirs,
+                       ours);
+    }
+    if (from->dtype != own->dtype) {
+        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint: expected %s", own->name,
+                       dtype_name(from->dtype), dtype_name(own->dtype));
+    }
+    *out = from;
+    return 0;
+}
+
+static bool is_exported(const struct state_layout *layout, const char *name)
+{
+    for (size_t i = 0; i < layout->export_count; i++) {
+        if (strcmp(layout->header.tensor[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* A tensor that bears the unit's name but is none of its own. */
+static int check_strangers(const struct checkpoint_file *file, const char *unit, const struct state_layout *layout,
+                           struct err *err)
+{
+    const size_t length = strlen(unit);
+    for (size_t i = 0; i < file->header.tensor_count; i++) {
+        const char *name = file->header.tensor[i].name;
+        bool of_unit = strncmp(name, unit, length) == 0 && name[length] == '.';
+        if (of_unit && !is_exported(layout, name) && !ends_with(name, ".num_batches_tracked")) {
+            return err_set(err, ERR_INVALID, "the model has no tensor '%s' of the checkpoint", name);
+        }
+    }
+    return 0;
+}
+
+/* Blob NULL: check only. */
+static int take_unit(const struct checkpoint_file *file, const struct model *model, size_t unit,
+                     const struct state_layout *layout, unsigned char *blob, struct err *err)
+{
+    const char *name = model->unit[unit].name;
+    int rc = check_strangers(file, name, layout, err);
+    for (size_t i = 0; rc == 0 && i < layout->export_count; i++) {
+        const struct safetensors_tensor *own = &layout->header.tensor[i];
+        const struct safetensors_tensor *from = NULL;
+        rc = match_tensor(file, own, &from, err);
+        if (rc == 0 && blob) {
+            rc = file->read(file->arg, file->header.data_offset + from->begin,
+                            blob + layout->header.data_offset + own->begin, (size_t)(own->end - own->begin), err);
+        }
+    }
+    return rc == 0 ? 0 : err_wrap(err, "unit '%s'", name);
+}
+
+int checkpoint_check_unit(const struct checkpoint_file *file, const struct model *model, size_t unit, struct err *err)
+{
+    static const struct optimizer none = {.type = OPTIMIZER_SGD};
+    struct state_layout *layout AUTO(state_layout_free) = NULL;
+    int rc = state_layout_new(model, unit, &none, &layout, err);
+    return rc ? rc : take_unit(file, model, unit, layout, NULL, err);
+}
+
+int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model, size_t unit,
+                         const struct state_layout *layout, void *blob, struct err *err)
+{
+    const uint64_t state = layout->header.data_offset + layout->export_bytes;
+    int rc = take_unit(file, model, unit, layout, blob, err);
+    if (rc == 0) {
+        memcpy(blob, layout->header_text, (size_t)layout->header.data_offset);
+        memset((unsigned char *)blob + state, 0, (size_t)(layout->blob_bytes - state));
+    }
+    return rc;
+}
