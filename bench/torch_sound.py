@@ -23,7 +23,7 @@ def data_of(path):
 def main():
     (inputs, labels), (test_inputs, test_labels) = data_of(sys.argv[1]), data_of(sys.argv[2])
     job = json.loads(pathlib.Path(sys.argv[3]).read_text())
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # a second one only waits: a part of a batch is small
     description = json.loads((ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text())
     model = Model(description, list(inputs.permute(0, 2, 3, 1).shape[1:]), int(labels.max()) + 1)
     initialise(model)
