@@ -6,6 +6,7 @@ const char *const optimizer_type_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw", NULL};
 const char *const learning_rate_type_names[] = {
     [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
+const char *const recompute_names[] = {[RECOMPUTE_NONE] = "none", [RECOMPUTE_UNIT] = "unit", NULL};
 
 /* base ^ exponent, exponent >= 0, by squaring. */
 static double power(double base, int64_t exponent)

@@ -27,6 +27,7 @@ typedef void (*op_fn)(const struct op_call *call);
 struct op_functions {
     op_fn forward;  /* training */
     op_fn evaluate; /* running statistics, no dropout, nothing saved */
+    op_fn again;    /* the output of forward (and what it saved, unless that was kept) once more, and nothing else */
     op_fn backward;
 };
 
