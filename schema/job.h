@@ -12,6 +12,7 @@
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/plan.h"
 
 enum job_state {
     JOB_QUEUED,
@@ -48,6 +49,7 @@ struct job_spec {
     int64_t epochs;
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
+    int recompute; /* enum recompute */
     struct learning_rate learning_rate;
     struct label device_label[LABELS_MAX];
     size_t device_label_count;
@@ -155,6 +157,7 @@ struct preview_stage {
     size_t unit_count;
     int64_t in_flight;
     int64_t memory_bytes;
+    struct plan_memory memory;        /* its parts */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy; /* share of the step it computes */
