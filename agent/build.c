@@ -67,6 +67,7 @@ static int check_memory(const struct build *build, struct err *err)
         .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
         .in_flight = (size_t)run->in_flight,
         .threads = build->device->threads,
+        .recompute = run->job_spec.recompute,
     };
     struct memory_bytes bytes;
     int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request, &bytes, err);

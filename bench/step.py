@@ -59,7 +59,8 @@ def ceilings(data, thread_counts):
 
 
 class Bench:
-    def __init__(self, directory):
+    def __init__(self, directory, recompute):
+        self.recompute = recompute
         self.directory = pathlib.Path(directory)
         self.data = self.directory / "data.bin"
         with open(self.data, "wb") as file:
@@ -73,7 +74,7 @@ class Bench:
         job.write_text(json.dumps({
             "name": "step", "model": {"name": model}, "dataset": {"train": "data"}, "batch": batch, "micro_batches": 1, "epochs": 10000,
             "steps": WARMUP + steps, "evaluate": {"every_epochs": 0}, "optimizer": {"type": "sgd", "momentum": 0.9},
-            "learning_rate": {"type": "constant", "value": 0.01}}))
+            "learning_rate": {"type": "constant", "value": 0.01}, "recompute": self.recompute}))
         _, peak = run([BIN / "paceline-agent", "train", job, "--dataset", f"data={self.data}", "--threads", threads, "--metrics", metrics,
                        "--output", self.directory / "model"])
         values = [line["value"] for line in map(json.loads, metrics.read_text().splitlines()) if line["name"] == "step_seconds"]
@@ -113,7 +114,8 @@ def compare(bench, model, batch, threads, rounds, ceiling, view):
     arithmetic = batch * (view["forward_flops"] + view["backward_flops"]) / ceiling[0]
     traffic = least_bytes(view, batch) / ceiling[1]
     memory_ratio = min(peak["default"], peak["channels_last"]) / peak["ours"]
-    row = {"model": model, "batch": batch, "threads": threads, "ours_ms": seconds["ours"] * 1e3, "torch_ms": seconds["default"] * 1e3,
+    row = {"model": model, "batch": batch, "threads": threads, "recompute": bench.recompute,
+           "ours_ms": seconds["ours"] * 1e3, "torch_ms": seconds["default"] * 1e3,
            "torch_channels_last_ms": seconds["channels_last"] * 1e3, "ratio": median(ratios), "ratio_min": min(ratios),
            "ratio_max": max(ratios), "ratio_spread": spread(ratios), "memory_ratio": memory_ratio, "ours_peak_bytes": peak["ours"],
            "arithmetic_ms": arithmetic * 1e3, "traffic_ms": traffic * 1e3, "roofline": max(arithmetic, traffic) / seconds["ours"],
@@ -130,11 +132,12 @@ def main():
     arguments.add_argument("--batches", nargs="+", type=int, default=BATCHES)
     arguments.add_argument("--threads", nargs="+", type=int, default=THREADS)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments.add_argument("--recompute", default="none", choices=("none", "unit"), help="our side's job field")
     options = arguments.parse_args()
     if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
-        bench = Bench(directory)
+        bench = Bench(directory, options.recompute)
         peaks, views = ceilings(bench.data, options.threads)
         rows = [compare(bench, model, batch, threads, options.rounds, peaks[threads], views[model])
                 for model in options.models for batch in options.batches for threads in options.threads]

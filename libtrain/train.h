@@ -7,7 +7,8 @@
  * cross-entropy with the model's label smoothing, in evaluations too; of a model with labels at several positions, the
  * loss of a sample is the mean over its positions.
  *
- * Running statistics of batch-norm move with each forward of a step and become the state with its update.
+ * Running statistics of batch-norm move with each forward of a step and become the state with its update; what
+ * backward computes again moves them no more.
  *
  * A frozen unit (model.h) computes in training as in evaluation: running statistics, no dropout. Its state does not
  * change, it has no optimizer state and its gradients count as 0; backward goes through it to units before it that are
@@ -64,6 +65,7 @@ struct train_stage_config {
     size_t micro_batch;        /* samples of a micro-batch; also the most samples of one evaluation call */
     size_t micro_batches;      /* of a step */
     size_t in_flight;          /* activation slots; 0: a stage that only evaluates */
+    enum recompute recompute;  /* what a slot keeps: changes no result, only memory and time */
     struct optimizer optimizer;
     uint64_t seed;           /* initial weights, dropout */
     struct train_pool *pool; /* borrowed */

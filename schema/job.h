@@ -14,6 +14,7 @@
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/plan.h"
 
 enum job_state {
     JOB_QUEUED,
@@ -57,6 +58,7 @@ struct job_spec {
     int64_t epochs;
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
+    int recompute; /* enum recompute */
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
@@ -186,6 +188,7 @@ struct preview_stage {
     size_t unit_count;
     int64_t in_flight;
     int64_t memory_bytes;
+    struct plan_memory memory;        /* its parts */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy; /* share of the step it computes */

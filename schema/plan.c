@@ -18,6 +18,18 @@ const char *const plan_reason_names[] = {
     NULL,
 };
 
+static const struct field memory_fields[] = {
+    MEMBER_INT(struct plan_memory, parameters_bytes, "parameters_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, gradients_bytes, "gradients_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, optimizer_bytes, "optimizer_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, activations_bytes, "activations_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, workspace_bytes, "workspace_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, borders_bytes, "borders_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, snapshots_bytes, "snapshots_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_memory, replicas_bytes, "replicas_bytes", 0, 0, INTEGER_MAX),
+};
+const struct record plan_memory_record = RECORD(struct plan_memory, "plan_memory", memory_fields);
+
 static const struct field stage_fields[] = {
     MEMBER_FORM(struct plan_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct plan_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
@@ -25,6 +37,7 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct plan_stage, in_flight, "in_flight", 0, 0, MICRO_BATCHES_MAX),
     MEMBER_INT(struct plan_stage, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct plan_stage, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct plan_stage, memory, "memory", 0, &plan_memory_record),
     MEMBER_DOUBLE(struct plan_stage, predicted_forward_seconds, "predicted_forward_seconds", 0, 0, 0),
     MEMBER_DOUBLE(struct plan_stage, predicted_backward_seconds, "predicted_backward_seconds", 0, 0, 0),
     MEMBER_DOUBLE(struct plan_stage, predicted_busy, "predicted_busy", 0, 0, 0),

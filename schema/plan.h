@@ -26,12 +26,26 @@ enum plan_reason {
 };
 extern const char *const plan_reason_names[];
 
+/* What the memory of a stage goes to; the parts make its memory_bytes. */
+struct plan_memory {
+    int64_t parameters_bytes; /* with the statistics of batch-norm, twice */
+    int64_t gradients_bytes;
+    int64_t optimizer_bytes;   /* momentum and the like */
+    int64_t activations_bytes; /* kept for the micro-batches in flight */
+    int64_t workspace_bytes;   /* of one call: gradients between ops, what is made again, the kernels' scratch */
+    int64_t borders_bytes;     /* samples, labels and tensors that come and go */
+    int64_t snapshots_bytes;   /* copies of its own state */
+    int64_t replicas_bytes;    /* the same as replica_bytes */
+};
+extern const struct record plan_memory_record;
+
 struct plan_stage {
     struct device_id device;
     int64_t first, end; /* units [first, end) */
     int64_t in_flight;
     int64_t memory_bytes;             /* all that the stage needs: arena, its snapshots, replicas */
     int64_t replica_bytes;            /* of these: the most it holds for the stage before it in the ring */
+    struct plan_memory memory;        /* the parts of memory_bytes; all 0 in a plan of an earlier version */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy;           /* share of the step it computes */

@@ -147,6 +147,7 @@ static int make_train(struct stage *stage, struct err *err)
         .micro_batch = stage->micro_batch,
         .micro_batches = (size_t)stage->spec.micro_batches,
         .in_flight = config->in_flight,
+        .recompute = stage->spec.recompute,
         .optimizer = stage->spec.optimizer,
         .seed = (uint64_t)stage->spec.seed,
         .pool = stage->pool,
@@ -228,7 +229,9 @@ static int fill_stage(struct stage *stage, struct err *err)
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
     rc = rc ? rc : make_buffers(stage, err);
-    rc = rc ? rc : timing_shares(stage->model, config->first, config->end, &config->probe, stage->share, err);
+    rc = rc ? rc
+            : timing_shares(stage->model, config->first, config->end, stage->spec.recompute, &config->probe,
+                            stage->share, err);
     return rc ? rc : make_train(stage, err);
 }
 

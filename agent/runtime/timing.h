@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
 #include "schema/device.h"
 #include "schema/heartbeat.h"
 
@@ -34,11 +35,12 @@ void timing_add(struct timing *timing, enum timing_kind kind, double seconds);
 /* The mean without the upper and lower quarter; 0 before the first. */
 double timing_mean(const struct timing *timing, enum timing_kind kind);
 
-/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. */
+/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. What is computed again belongs to
+ * the backward. */
 struct timing_share {
     double forward, backward;
 };
-NODISCARD int timing_shares(const struct model *model, size_t first, size_t end, const struct device_probe *probe,
-                            struct timing_share *share, struct err *err);
+NODISCARD int timing_shares(const struct model *model, size_t first, size_t end, enum recompute recompute,
+                            const struct device_probe *probe, struct timing_share *share, struct err *err);
 
 #endif

@@ -276,6 +276,9 @@ void progress_restore(struct job_slot *job, const struct job_progress *told);
 /* Cut the model over planning->device[]; end NULL: the best cuts. */
 NODISCARD int problem_solve(struct core *core, const struct job_slot *job, const size_t *end, struct err *err);
 
+/* What the memory of the planned stage goes to, but for replicas. */
+struct plan_memory problem_memory(const struct planning *planning, size_t device);
+
 /* ---- placement.c ---- */
 enum candidates {
     CANDIDATES_FREE,   /* online, not cordoned, without another job */
@@ -291,7 +294,8 @@ struct placement_request {
     bool avoid;                        /* leave out those that the job avoids */
     struct absent without;             /* and these */
 };
-/* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too little memory;
+/* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too little memory (and
+ * whether recomputing would do, for a job that is not submitted yet);
  * ERR_INVALID: the wish cannot be met. */
 NODISCARD int placement_choose(struct core *core, const struct placement_request *request, struct err *err);
 /* How many devices would match, whatever they do now; leaves core->candidate. */

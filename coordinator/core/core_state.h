@@ -325,6 +325,7 @@ struct planning {
     const struct model *model;
     struct device_slot *device[STAGES_MAX]; /* in the order of the stages */
     size_t device_count;
+    enum recompute recompute;   /* the spec's, or what might fit better */
     bool first_fit;             /* any plan will do */
     struct partition_plan plan; /* the answer */
     double work;                /* of all searches of this step */

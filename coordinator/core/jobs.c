@@ -114,6 +114,7 @@ void preview_stages(struct core *core, const struct model *model)
         stage->end = from->end;
         stage->in_flight = from->in_flight;
         stage->memory_bytes = from->memory_bytes;
+        stage->memory = from->memory;
         stage->predicted_forward_seconds = from->predicted_forward_seconds;
         stage->predicted_backward_seconds = from->predicted_backward_seconds;
         stage->predicted_busy = from->predicted_busy;

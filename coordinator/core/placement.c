@@ -279,9 +279,10 @@ const struct replan_request *placement_first_wish(const struct job_spec *spec, i
     return out;
 }
 
-int placement_choose(struct core *core, const struct placement_request *request, struct err *err)
+static int choose(struct core *core, const struct placement_request *request, enum recompute recompute, struct err *err)
 {
     struct planning *planning = core->planning;
+    planning->recompute = recompute;
     planning->spec = request->spec;
     planning->model = request->model;
     planning->first_fit = request->candidates == CANDIDATES_KNOWN;
@@ -310,6 +311,17 @@ int placement_choose(struct core *core, const struct placement_request *request,
         count = choose_best(core, request, NULL, most, chosen);
         set_devices(planning, chosen, count);
         rc = solve_with_fewer(core, request, least, &mixed);
+    }
+    return rc;
+}
+
+int placement_choose(struct core *core, const struct placement_request *request, struct err *err)
+{
+    int rc = choose(core, request, request->spec->recompute, err);
+    if (rc == ERR_MEMORY && !request->job && request->spec->recompute == RECOMPUTE_NONE) {
+        struct err again = {0};
+        bool fits = choose(core, request, RECOMPUTE_UNIT, &again) == 0;
+        rc = fits ? err_wrap(err, "it would fit with \"recompute\": \"unit\"") : rc;
     }
     return rc;
 }
@@ -382,8 +394,10 @@ void placement_fill(const struct planning *planning, struct plan *plan)
             .in_flight = (int64_t)found->in_flight[d],
             .memory_bytes = (int64_t)(found->memory_bytes[d] + replica_bytes(planning, d)),
             .replica_bytes = (int64_t)replica_bytes(planning, d),
+            .memory = problem_memory(planning, d),
             .predicted_busy = found->busy[d],
         };
+        stage->memory.replicas_bytes = stage->replica_bytes;
         for (size_t u = first; u < found->end[d]; u++) {
             stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
             stage->predicted_backward_seconds += planning->backward_seconds[d * units + u];

@@ -11,23 +11,35 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  * committed. */
 #define SNAPSHOTS_MORE 2
 
-/* What a stage of units [first, end) takes; UINT64_MAX: more than can be. */
-static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
-                           uint64_t *snapshot)
+static int ask_parts(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
+                     struct memory_bytes *out)
 {
     const struct job_spec *spec = planning->spec;
-    struct memory_bytes bytes;
     const struct memory_request request = {.first = first,
                                            .end = end,
                                            .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = in_flight,
-                                           .threads = threads};
-    if (memory_of_stage(planning->model, &spec->optimizer, &request, &bytes, NULL) != 0) {
+                                           .threads = threads,
+                                           .recompute = planning->recompute};
+    return memory_of_stage(planning->model, &spec->optimizer, &request, out, NULL);
+}
+
+static uint64_t snapshots_more(const struct planning *planning, const struct memory_bytes *bytes)
+{
+    bool replicates = planning->spec->neighbor_every > 0 || planning->spec->center_every > 0;
+    return replicates ? SNAPSHOTS_MORE * bytes->snapshot : 0;
+}
+
+/* What a stage of units [first, end) takes; UINT64_MAX: more than can be. */
+static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
+                           uint64_t *snapshot)
+{
+    struct memory_bytes bytes;
+    if (ask_parts(planning, first, end, in_flight, threads, &bytes) != 0) {
         return UINT64_MAX;
     }
-    bool replicates = spec->neighbor_every > 0 || spec->center_every > 0;
     *snapshot = bytes.snapshot;
-    return bytes.total + (replicates ? SNAPSHOTS_MORE * bytes.snapshot : 0);
+    return bytes.total + snapshots_more(planning, &bytes);
 }
 
 /* Three questions a range: the planner asks for the same one many times, and the answer is linear in both numbers. */
@@ -47,14 +59,17 @@ static const struct stage_bytes *range_bytes(struct planning *planning, size_t f
     return range;
 }
 
+static size_t threads_of(const struct planning *planning, size_t device)
+{
+    int64_t threads = planning->device[device]->device.probe.threads;
+    return threads < 1 ? 1 : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX : (size_t)threads;
+}
+
 static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
 {
     struct planning *planning = arg;
     const struct stage_bytes *range = range_bytes(planning, first, end);
-    int64_t threads = planning->device[device]->device.probe.threads;
-    uint64_t more_threads = threads < 1                             ? 0
-                            : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX - 1
-                                                                    : (uint64_t)threads - 1;
+    uint64_t more_threads = threads_of(planning, device) - 1;
     uint64_t by_thread, by_flight, bytes;
     if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
         __builtin_mul_overflow(range->per_micro_batch, in_flight - 1, &by_flight) ||
@@ -62,6 +77,23 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
         return UINT64_MAX;
     }
     return bytes;
+}
+
+struct plan_memory problem_memory(const struct planning *planning, size_t device)
+{
+    size_t first = device == 0 ? 0 : planning->plan.end[device - 1];
+    struct memory_bytes bytes;
+    if (ask_parts(planning, first, planning->plan.end[device], planning->plan.in_flight[device],
+                  threads_of(planning, device), &bytes) != 0) {
+        return (struct plan_memory){0};
+    }
+    return (struct plan_memory){.parameters_bytes = (int64_t)bytes.parameters,
+                                .gradients_bytes = (int64_t)bytes.gradients,
+                                .optimizer_bytes = (int64_t)bytes.optimizer,
+                                .activations_bytes = (int64_t)bytes.activations,
+                                .workspace_bytes = (int64_t)bytes.workspace,
+                                .borders_bytes = (int64_t)bytes.borders,
+                                .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, &bytes))};
 }
 
 static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)

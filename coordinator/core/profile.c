@@ -141,13 +141,15 @@ static void predict_device(struct planning *planning, const struct job_slot *job
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
     int64_t samples = planning->spec->batch / planning->spec->micro_batches;
+    double again = planning->recompute == RECOMPUTE_UNIT ? 1 : 0;
     double update_passes = (double)optimizer_update_passes(&planning->spec->optimizer);
     *ratio = (struct ratio){0};
     for (size_t u = 0; u < units; u++) {
         const struct unit_cost *cost = &planning->cost[u];
         const struct device_probe *probe = &device->device.probe;
         double forward = predict(probe, cost->forward_flops, cost->forward_bytes, (double)samples);
-        double backward = predict(probe, cost->backward_flops, cost->backward_bytes, (double)samples);
+        double backward = predict(probe, cost->backward_flops + again * cost->again_flops,
+                                  cost->backward_bytes + again * cost->again_bytes, (double)samples);
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
         planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->trained_bytes, update_passes);

@@ -1,8 +1,8 @@
 /* arena.h: where every tensor of a stage lies, worked out before the first step: what backward needs is kept per
- * activation slot; what is needed within one call only (activations nobody asks for again, gradients between ops)
- * shares one workspace by its lifetime; ops that can work in place do. libtrain/stage follows this plan and
- * memory_of_stage counts it, so both tell the same bytes. Offsets are multiples of WORKSPACE_ALIGNMENT. Pure; immutable
- * once made. */
+ * activation slot, once; what is needed within one call only (activations nobody asks for again, gradients between ops,
+ * activations that are made again) lies where the slot is not in use at that time, or in a workspace that all calls
+ * share; ops that can work in place do. libtrain/stage follows this plan and memory_of_stage counts it, so both tell
+ * the same bytes. Offsets are multiples of WORKSPACE_ALIGNMENT. Pure; immutable once made. */
 #ifndef LIBTRAIN_MODEL_ARENA_H
 #define LIBTRAIN_MODEL_ARENA_H
 
@@ -12,13 +12,14 @@
 
 #include "base/err.h"
 #include "libtrain/model/model.h"
+#include "libtrain/model/recipe.h"
 #include "libtrain/model/workspace.h"
 
 #define ARENA_MICRO_BATCH_MAX 65536u
 
 enum arena_area {
     ARENA_NOWHERE,     /* not wanted */
-    ARENA_SLOT,        /* of this micro-batch: lives from forward to backward */
+    ARENA_SLOT,        /* of this micro-batch: may live from forward to backward */
     ARENA_WORKSPACE,   /* lives within one call */
     ARENA_STAGE_INPUT, /* the caller's tensors */
     ARENA_OUTPUT_GRADIENT,
@@ -33,17 +34,22 @@ struct arena_place {
 /* An op that another one does in its own passes: batch_norm does the relu or relu6 that is its only reader. */
 enum arena_fusion { ARENA_ALONE, ARENA_WITH_NEXT, ARENA_DONE_BEFORE };
 
-/* One op of the stage. Where two places are equal, the op works in place (flatten: does nothing). */
+/* Where an op works in one pass. Where two places are equal, it works in place (flatten: does nothing). */
+struct arena_io {
+    struct arena_place input[MODEL_OP_INPUTS_MAX], output;
+    struct arena_place saved; /* statistics of batch-norm and layer-norm, max-pool's winners */
+};
+
+/* One op of the stage. */
 struct arena_op {
     const struct op *op;
     uint16_t unit;  /* in the model */
     uint16_t index; /* of the op in the unit */
     enum arena_fusion fusion;
+    bool again; /* its forward runs once more before the backward of its unit, in the places of `backward` */
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
-    struct arena_place input[MODEL_OP_INPUTS_MAX], output;
-    struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;
-    struct arena_place
-        saved; /* SLOT, where backward needs it: statistics of batch-norm and layer-norm, max-pool's winners */
+    struct arena_io forward, evaluate;
+    struct arena_io backward;           /* what is read; NOWHERE what is not there any more */
     struct arena_place output_gradient; /* NOWHERE: backward has nothing to do here */
     struct arena_place input_gradient[MODEL_OP_INPUTS_MAX];
     bool accumulate[MODEL_OP_INPUTS_MAX];  /* the gradient is added to what an earlier op wrote there */
@@ -55,11 +61,14 @@ struct arena_op {
 struct arena {
     const struct model *model; /* borrowed */
     size_t first, end, micro_batch;
+    enum recompute recompute;
     struct arena_op *op; /* all ops of the stage's units, in order */
     size_t op_count;
     bool hands_back;                          /* its input has a gradient: some unit before it is trained */
     bool scale_input;                         /* stage 0: stored samples are turned into floats first */
+    bool scale_again;                         /* and once more before the backward of the first unit */
     struct arena_place input, evaluate_input; /* of the first op's unit: STAGE_INPUT unless scale_input */
+    struct arena_place again_input;           /* scale_again */
     struct arena_place output, evaluate_output;
     struct arena_place output_gradient; /* last stage: SLOT, the loss's gradient; else OUTPUT_GRADIENT */
     uint64_t parameter_floats, buffer_floats;
@@ -73,8 +82,8 @@ struct arena {
 
 /* Plan units [first, end) for micro-batches of `micro_batch` samples. ERR_INVALID for an empty range, units the model
  * does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX]; ERR_MEMORY. */
-NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
-                        struct err *err);
+NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch,
+                        enum recompute recompute, struct arena **out, struct err *err);
 void arena_free(struct arena **arena);
 #define ARENA_AUTO AUTO(arena_free)
 

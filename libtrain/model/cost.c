@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "libtrain/model/op_traits.h"
+#include "libtrain/model/unit_graph.h"
 
 #define SOFTMAX_FLOPS 13 /* of a score: scale, maximum, exponential, sum, share */
 
@@ -169,6 +170,8 @@ static uint64_t kept_bytes(const struct unit *unit, const bool *gradient)
 static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, struct unit_cost *cost)
 {
     bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
+    struct unit_again again;
+    unit_plan_again(unit, hands_back, &again);
     *cost = (struct unit_cost){
         .input_bytes = shape_elements(unit->in) * input_size,
         .output_bytes = shape_elements(unit->out) * 4,
@@ -184,6 +187,8 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
         cost->forward_flops += forward_flops(op);
         cost->backward_flops += backward_flops(op, wanted);
         cost->forward_bytes += moved;
+        cost->again_flops += again.op[i] ? forward_flops(op) : 0;
+        cost->again_bytes += again.op[i] ? moved : 0;
         /* The weight gradient and the data gradient each go over the tensors once. */
         cost->backward_bytes += moved * (wanted.weights + wanted.input);
         for (size_t k = 0; k < op->tensor_count; k++) {

@@ -11,6 +11,8 @@ struct unit_cost {
     double backward_flops; /* per sample; data and weight gradients, as far as a unit here or before it is trained */
     double forward_bytes;  /* per sample: activations read and written */
     double backward_bytes;
+    double again_flops; /* per sample: what backward does besides with RECOMPUTE_UNIT */
+    double again_bytes;
     uint64_t parameter_bytes;  /* float32 */
     uint64_t trained_bytes;    /* of these, with gradients and updates: all or, in a frozen unit, none */
     uint64_t buffer_bytes;     /* batch-norm statistics */

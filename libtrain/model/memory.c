@@ -61,7 +61,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
     }
     ARENA_AUTO struct arena *arena = NULL;
-    int rc = arena_new(model, request->first, request->end, request->micro_batch, &arena, err);
+    int rc = arena_new(model, request->first, request->end, request->micro_batch, request->recompute, &arena, err);
     if (rc) {
         return rc;
     }

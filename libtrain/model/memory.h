@@ -22,6 +22,7 @@ struct memory_request {
     size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
     size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
     size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
+    enum recompute recompute;
 };
 
 struct memory_bytes {
@@ -29,7 +30,7 @@ struct memory_bytes {
     uint64_t gradients;
     uint64_t optimizer;
     uint64_t activations; /* all slots */
-    uint64_t workspace;   /* scratch of ops, gradients between ops */
+    uint64_t workspace;   /* scratch of ops, gradients between ops, what is made again */
     uint64_t borders;     /* receive slots and send buffers of the stage's runtime; not allocated by libtrain */
     uint64_t snapshot;    /* one copy of the stage's state, kept at a stop; not allocated by libtrain */
     uint64_t total;

@@ -10,8 +10,8 @@
 struct op_traits {
     bool backward_input;  /* backward reads the input */
     bool backward_output; /* backward reads the output */
-    bool in_place;        /* forward may overwrite input[0] */
-    bool evaluate_in_place;
+    bool saved_again;     /* what forward saves for backward is large: rather made again than kept by who recomputes */
+    bool in_place;        /* forward may overwrite input[0], where nobody needs it any more */
     bool gradient_in_place; /* backward may overwrite the output's gradient */
     bool pass;              /* the output is the input; a sum's gradient is that of each input */
     bool pass_gradient;

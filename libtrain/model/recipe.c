@@ -6,6 +6,7 @@ const char *const optimizer_type_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw", NULL};
 const char *const learning_rate_type_names[] = {
     [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
+const char *const recompute_names[] = {[RECOMPUTE_NONE] = "none", [RECOMPUTE_UNIT] = "unit", NULL};
 
 const char *const augment_type_names[] = {
     [AUGMENT_CROP] = "crop", [AUGMENT_FLIP] = "flip", [AUGMENT_NORMALISE] = "normalise", NULL};

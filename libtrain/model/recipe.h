@@ -1,5 +1,5 @@
-/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation. Used by schema (a job's fields)
- * and libtrain alike. Pure. */
+/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation, what is computed again. Used by
+ * schema (a job's fields) and libtrain alike. Pure. */
 #ifndef LIBTRAIN_MODEL_RECIPE_H
 #define LIBTRAIN_MODEL_RECIPE_H
 
@@ -33,6 +33,11 @@ struct learning_rate {
     double gamma;         /* STEP: factor of a drop */
     double final_value;   /* COSINE: value at the last step */
 };
+
+/* What a stage keeps from forward to backward: everything that backward reads, or what goes into and comes out of each
+ * unit, whose backward then runs its forward again first. The bits are the same. */
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_UNIT };
+extern const char *const recompute_names[]; /* ends with NULL */
 
 /* The learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
 double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps);

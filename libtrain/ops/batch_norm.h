@@ -26,6 +26,10 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
                         const float *weight, const float *bias, float *running_mean, float *running_variance,
                         float *saved, float *y);
 
+/* The y of batch_norm_forward once more, bit for bit, from its x and what it saved; overwrites. */
+void batch_norm_again(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
+                      const float *saved, float *y);
+
 /* Evaluation: y = (x - running_mean) / sqrt(running_variance + epsilon) weight + bias; overwrites, y may be x. */
 void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                          const float *weight, const float *bias, const float *running_mean,

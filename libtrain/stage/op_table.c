@@ -102,6 +102,13 @@ static void forward_batch_norm(const struct op_call *call)
                        call->tensor[3], call->saved, call->output);
 }
 
+/* The statistics are what forward saved; the running ones do not move. */
+static void again_batch_norm(const struct op_call *call)
+{
+    struct batch_norm_shape shape = batch_norm_shape_of(call);
+    batch_norm_again(call->compute, &shape, call->input[0], call->saved, call->output);
+}
+
 static void evaluate_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
@@ -376,28 +383,39 @@ static void backward_concat(const struct op_call *call)
     }
 }
 
-const struct op_functions *op_functions(enum op_type type)
+struct op_functions op_functions(const struct arena_op *plan)
 {
     static const struct op_functions table[] = {
-        [OP_CONV2D] = {forward_conv2d, forward_conv2d, backward_conv2d, backward_conv2d_data},
-        [OP_LINEAR] = {forward_linear, forward_linear, backward_linear, backward_linear_data},
-        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, backward_batch_norm, backward_batch_norm_frozen},
-        [OP_RELU] = {forward_relu, forward_relu, backward_relu, backward_relu},
-        [OP_RELU6] = {forward_relu, forward_relu, backward_relu, backward_relu},
-        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, backward_max_pool, backward_max_pool},
-        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, backward_avg_pool, backward_avg_pool},
-        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, backward_global_avg_pool,
-                                backward_global_avg_pool},
-        [OP_FLATTEN] = {forward_same, forward_same, backward_same, backward_same},
-        [OP_DROPOUT] = {forward_dropout, forward_same, backward_dropout, backward_same},
-        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, backward_layer_norm, backward_layer_norm},
-        [OP_GELU] = {forward_activation, forward_activation, backward_activation, backward_activation},
-        [OP_SILU] = {forward_activation, forward_activation, backward_activation, backward_activation},
-        [OP_EMBEDDING] = {forward_embedding, forward_embedding, backward_embedding, backward_nothing},
-        [OP_POSITIONS] = {forward_positions, forward_positions, backward_positions, backward_same},
-        [OP_ATTENTION] = {forward_attention, forward_attention, backward_attention, backward_attention},
-        [OP_ADD] = {forward_add, forward_add, backward_same, backward_same},
-        [OP_CONCAT] = {forward_concat, forward_concat, backward_concat, backward_concat},
+        [OP_CONV2D] = {forward_conv2d, forward_conv2d, forward_conv2d, backward_conv2d, backward_conv2d_data},
+        [OP_LINEAR] = {forward_linear, forward_linear, forward_linear, backward_linear, backward_linear_data},
+        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, again_batch_norm, backward_batch_norm,
+                           backward_batch_norm_frozen},
+        [OP_RELU] = {forward_relu, forward_relu, forward_relu, backward_relu, backward_relu},
+        [OP_RELU6] = {forward_relu, forward_relu, forward_relu, backward_relu, backward_relu},
+        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, forward_max_pool, backward_max_pool, backward_max_pool},
+        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, forward_avg_pool, backward_avg_pool, backward_avg_pool},
+        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, forward_global_avg_pool,
+                                backward_global_avg_pool, backward_global_avg_pool},
+        [OP_FLATTEN] = {forward_same, forward_same, forward_same, backward_same, backward_same},
+        [OP_DROPOUT] = {forward_dropout, forward_same, forward_dropout, backward_dropout, backward_same},
+        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, forward_layer_norm, backward_layer_norm,
+                           backward_layer_norm},
+        [OP_GELU] = {forward_activation, forward_activation, forward_activation, backward_activation,
+                     backward_activation},
+        [OP_SILU] = {forward_activation, forward_activation, forward_activation, backward_activation,
+                     backward_activation},
+        [OP_EMBEDDING] = {forward_embedding, forward_embedding, forward_embedding, backward_embedding,
+                          backward_nothing},
+        [OP_POSITIONS] = {forward_positions, forward_positions, forward_positions, backward_positions, backward_same},
+        [OP_ATTENTION] = {forward_attention, forward_attention, forward_attention, backward_attention,
+                          backward_attention},
+        [OP_ADD] = {forward_add, forward_add, forward_add, backward_same, backward_same},
+        [OP_CONCAT] = {forward_concat, forward_concat, forward_concat, backward_concat, backward_concat},
     };
-    return &table[type];
+    struct op_functions functions = table[plan->op->type];
+    if (plan->frozen) {
+        functions.forward = functions.again = functions.evaluate;
+        functions.backward = functions.backward_frozen;
+    }
+    return functions;
 }

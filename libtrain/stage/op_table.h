@@ -26,11 +26,13 @@ typedef void (*op_fn)(const struct op_call *call);
 
 struct op_functions {
     op_fn forward;  /* training */
-    op_fn evaluate; /* running statistics, no dropout: also the training forward of a frozen unit */
+    op_fn evaluate; /* running statistics, no dropout, nothing saved */
+    op_fn again;    /* the output of forward (and what it saved, unless that was kept) once more, and nothing else */
     op_fn backward;
     op_fn backward_frozen; /* of that: the input's gradient alone */
 };
 
-const struct op_functions *op_functions(enum op_type type);
+/* In a frozen unit, training does what evaluation does, and the backward that belongs to it. */
+struct op_functions op_functions(const struct arena_op *plan);
 
 #endif

@@ -43,7 +43,18 @@ static const float *readable(const struct areas *areas, struct arena_place place
     return writable(areas, place);
 }
 
-enum pass { PASS_FORWARD, PASS_EVALUATE, PASS_BACKWARD };
+enum pass { PASS_FORWARD, PASS_EVALUATE, PASS_AGAIN, PASS_BACKWARD };
+
+static const struct arena_io *io_of(const struct arena_op *plan, enum pass pass)
+{
+    switch (pass) {
+    case PASS_FORWARD: return &plan->forward;
+    case PASS_EVALUATE: return &plan->evaluate;
+    case PASS_AGAIN:
+    case PASS_BACKWARD: break;
+    }
+    return &plan->backward;
+}
 
 static struct op_call call_of(const struct train_stage *stage, const struct areas *areas, const struct arena_op *plan,
                               enum pass pass)
@@ -55,13 +66,13 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
                            .seed = stage->config.seed,
                            .micro_batch = stage->config.micro_batch,
                            .N = stage->config.micro_batch};
-    bool evaluate = pass == PASS_EVALUATE;
+    const struct arena_io *io = io_of(plan, pass);
     for (size_t i = 0; i < op->input_count; i++) {
-        call.input[i] = readable(areas, evaluate ? plan->evaluate_input[i] : plan->input[i]);
+        call.input[i] = readable(areas, io->input[i]);
     }
-    call.output = writable(areas, evaluate ? plan->evaluate_output : plan->output);
-    call.saved = evaluate ? NULL : writable(areas, plan->saved);
-    float *buffer = evaluate ? stage->buffer : stage->running;
+    call.output = writable(areas, io->output);
+    call.saved = writable(areas, io->saved);
+    float *buffer = pass == PASS_EVALUATE ? stage->buffer : stage->running;
     for (size_t t = 0; t < op->tensor_count; t++) {
         bool parameter = op->tensor[t].role == TENSOR_PARAMETER;
         call.tensor[t] = (parameter ? stage->parameter : buffer) + plan->tensor[t];
@@ -176,8 +187,7 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
         }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_FORWARD);
         call.position = stage->slot[slot].position;
-        const struct op_functions *functions = op_functions(call.op->type);
-        (arena->op[g].frozen ? functions->evaluate : functions->forward)(&call);
+        op_functions(call.plan).forward(&call);
     }
     const float *result = readable(&areas, arena->output);
     if (!stage_is_last(stage)) {
@@ -214,6 +224,23 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
     return rc;
 }
 
+/* What the backward of the stage's unit `unit` reads and forward did not keep (RECOMPUTE_UNIT). */
+static void forward_again(const struct train_stage *stage, size_t slot, struct areas *areas, size_t unit)
+{
+    const struct arena *arena = stage->arena;
+    if (unit == 0 && arena->scale_again) {
+        enter(stage, areas, arena->again_input, stage->config.micro_batch, stage->slot[slot].input);
+    }
+    for (size_t g = stage->first_op[unit]; g < stage->first_op[unit + 1]; g++) {
+        if (!arena->op[g].again || arena->op[g].fusion == ARENA_DONE_BEFORE) {
+            continue;
+        }
+        struct op_call call = call_of(stage, areas, &arena->op[g], PASS_AGAIN);
+        call.position = stage->slot[slot].position;
+        op_functions(call.plan).again(&call);
+    }
+}
+
 void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient)
 {
     const struct arena *arena = stage->arena;
@@ -229,14 +256,16 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     if (input_gradient && !arena->hands_back) {
         memset(input_gradient, 0, input_bytes(stage));
     }
-    for (size_t g = arena->op_count; g-- > 0;) {
-        if (arena->op[g].output_gradient.area == ARENA_NOWHERE || arena->op[g].fusion == ARENA_DONE_BEFORE) {
-            continue;
+    for (size_t unit = stage->config.end - stage->config.first; unit-- > 0;) {
+        forward_again(stage, slot, &areas, unit);
+        for (size_t g = stage->first_op[unit + 1]; g-- > stage->first_op[unit];) {
+            if (arena->op[g].output_gradient.area == ARENA_NOWHERE || arena->op[g].fusion == ARENA_DONE_BEFORE) {
+                continue;
+            }
+            struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
+            call.position = stage->slot[slot].position;
+            op_functions(call.plan).backward(&call);
         }
-        struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
-        call.position = stage->slot[slot].position;
-        const struct op_functions *functions = op_functions(call.op->type);
-        (arena->op[g].frozen ? functions->backward_frozen : functions->backward)(&call);
     }
     denormal_restore(mode);
 }
@@ -268,7 +297,7 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
         }
         struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_EVALUATE);
         call.N = count;
-        op_functions(call.op->type)->evaluate(&call);
+        op_functions(call.plan).evaluate(&call);
     }
     const float *result = readable(&areas, arena->evaluate_output);
     if (output) {

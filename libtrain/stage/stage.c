@@ -82,12 +82,15 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
                                            .end = config->end,
                                            .micro_batch = config->micro_batch,
                                            .in_flight = config->in_flight > 0 ? config->in_flight : 1,
-                                           .threads = pool_threads(config->pool)};
+                                           .threads = pool_threads(config->pool),
+                                           .recompute = config->recompute};
     int rc = memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
     if (config->in_flight == 0) {
         stage->bytes.activations = 0;
     }
-    rc = rc ? rc : arena_new(config->model, config->first, config->end, config->micro_batch, &stage->arena, err);
+    rc = rc ? rc
+            : arena_new(config->model, config->first, config->end, config->micro_batch, config->recompute,
+                        &stage->arena, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);
     if (rc) {

@@ -17,7 +17,7 @@ def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
         must([stage["units"] for stage in preview["stages"]] == [["hidden1"], ["hidden2", "head"]], f"{preview}")
         must({stage["device"] for stage in preview["stages"]} == {agent.id for agent in agents}, f"{preview}")
         must(preview["steps"] == 4 and preview["predicted_step_seconds"] > 0 and preview["waiting_for"] is None, f"{preview}")
-        must(all(stage["memory_bytes"] > 0 for stage in preview["stages"]), f"{preview}")
+        must(all(stage["memory_bytes"] == sum(stage["memory"].values()) > 0 for stage in preview["stages"]), f"{preview}")
         must(api.get("/v1/jobs")["items"] == [], "a dry run left a job behind")
         api.problem("POST", "/v1/jobs?dry_run=maybe", JOB, code="invalid_parameter", words=("dry_run",))
         api.request("POST", "/v1/jobs?dry_run=false", JOB, expect=201)
@@ -273,6 +273,37 @@ def test_an_optimizer_decides_over_memory_and_snapshots():
                         "weight_decay": 0.01, "clip_value": None, "clip_norm": 1.0}, f"{stated}")
         done = finish(api, job, [agent])
         check_model(api, done, api.get(f"/v1/checkpoints/{done['checkpoint']}"))
+
+
+def test_recomputing_needs_less_memory_and_a_refusal_says_where_it_would_do():
+    units = [{"name": f"unit{index}", "ops": [{"type": "linear", "units": 64}, {"type": "gelu"}, {"type": "linear", "units": 64}]}
+             for index in range(4)]
+    description = {"name": "deep", "units": [{"name": "flat", "ops": [{"type": "flatten"}]}, *units,
+                                             {"name": "head", "ops": [{"type": "linear", "units": 10}]}],
+                   "loss": {"type": "softmax_cross_entropy"}}
+    job = {**JOB, "model": {"description": description}, "batch": 16, "micro_batches": 1, "replication": {"neighbor_every": 0, "center_every": 0}}
+    with Api() as api:
+        large = FakeAgent(api, "agent")
+        stage = {}
+        for recompute in ("none", "unit"):
+            preview = api.request("POST", "/v1/jobs?dry_run=true", {**job, "recompute": recompute}, expect=200).json
+            stage[recompute], = preview["stages"]
+        kept = {recompute: stage[recompute]["memory"] for recompute in stage}
+        must(kept["unit"]["activations_bytes"] < kept["none"]["activations_bytes"] / 2, f"{kept}")
+        must({**kept["unit"], "activations_bytes": 0, "workspace_bytes": 0} == {**kept["none"], "activations_bytes": 0, "workspace_bytes": 0},
+             f"{kept}")
+        must(stage["unit"]["predicted_backward_seconds"] > stage["none"]["predicted_backward_seconds"], f"{stage}")
+        must(stage["unit"]["predicted_forward_seconds"] == stage["none"]["predicted_forward_seconds"], f"{stage}")
+        large.memory = stage["none"]["memory_bytes"] - 1
+        large.enrol(boot="boot2")
+        for query in ("", "?dry_run=true"):
+            api.problem("POST", f"/v1/jobs{query}", job, code="model_too_large", words=("agent", "would fit", "recompute"))
+        taken = api.submit({**job, "recompute": "unit"})
+        must(api.job(taken)["spec"]["recompute"] == "unit", f"{api.job(taken)['spec']}")
+        plan = api.get(f"/v1/jobs/{taken['id']}/plans/1")
+        must(plan["stages"][0]["memory"] == kept["unit"], f"{plan['stages']}")
+        what_if = api.request("POST", "/v1/plans", {"job": taken["id"]}, expect=200).json["plan"]
+        must(what_if["stages"][0]["memory"] == kept["unit"], f"{what_if['stages']}")
 
 
 def check_metrics(api, path):

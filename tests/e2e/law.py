@@ -93,6 +93,33 @@ def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
     random_partitions("lenet5", 6, 6, 4, augment=AUGMENT)
     random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
 
+def test_agents_that_compute_activations_again_give_the_weights_of_one_process_that_keeps_them():
+    for model, steps, seed in (("lenet5", 20, 4), ("resnet8", 3, 5), ("mobilenetv2", 2, 6)):
+        again = fashion_job(model, steps=steps, recompute="unit")
+        expected = reference(fashion_job(model, steps=steps))
+        alone = [reference(again, threads) for threads in (1, 2)]
+        must(alone == [expected, expected], f"{model}: {alone} in one process, not {expected}")
+        generator = random.Random(seed)
+        with fashion_fleet(3) as fleet:
+            units = units_of(fleet, model)
+            for _ in range(3):
+                cuts = random_cuts(generator, units, 3)
+                check(fleet, with_cuts(again, cuts), expected, f"{model} cut at {cuts}, computed again")
+
+
+def test_an_agent_with_too_little_memory_for_all_activations_trains_a_job_that_recomputes():
+    kept = fashion_job("resnet8", steps=5, batch=64, micro_batches=1, replication={"neighbor_every": 0, "center_every": 0})
+    again = {**kept, "recompute": "unit"}
+    expected = reference(kept)
+    with fashion_fleet(1) as fleet:
+        most, least = (fleet.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json["stages"][0]["memory_bytes"]
+                       for job in (kept, again))
+    must(least < 0.75 * most, f"{least} of {most} bytes")
+    with fashion_fleet(1, "--memory", (least + most) // 2) as fleet:
+        refused = fleet.request("POST", "/v1/jobs", kept)
+        must(refused.status == 422 and "would fit" in refused.json["detail"], f"{refused.status} {refused.body!r}")
+        check(fleet, again, expected, "with little memory")
+
 
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
@@ -131,6 +158,9 @@ def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
 
 def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
     three_replans_and_a_pause(augment=AUGMENT)
+
+def test_three_replans_and_a_pause_change_no_bit_of_what_is_computed_again():
+    three_replans_and_a_pause(recompute="unit")
 
 
 def test_two_jobs_on_disjoint_devices_do_not_disturb_each_other():

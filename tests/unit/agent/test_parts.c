@@ -171,7 +171,8 @@ static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
     struct err err = {0};
     const struct device_probe probes[] = {{0}, {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(timing_shares(model, 1, TINY_UNITS, &probes[i], share, &err), &err);
+        assert_ok(timing_shares(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE, &probes[i], share, &err),
+                  &err);
         double forward = 0;
         double backward = 0;
         for (size_t unit = 0; unit + 1 < TINY_UNITS; unit++) {

@@ -43,6 +43,22 @@ static void a_dry_run_says_what_would_be_waited_for(void **state)
                         "waits for 2 more devices: no device has the numeric class 'x' (1 online)");
 }
 
+static void check_parts(const struct plan_stage *stage, const struct memory_bytes *bytes)
+{
+    const struct plan_memory *parts = &stage->memory;
+    assert_int_equal(parts->parameters_bytes, bytes->parameters);
+    assert_int_equal(parts->gradients_bytes, bytes->gradients);
+    assert_int_equal(parts->optimizer_bytes, bytes->optimizer);
+    assert_int_equal(parts->activations_bytes, bytes->activations);
+    assert_int_equal(parts->workspace_bytes, bytes->workspace);
+    assert_int_equal(parts->borders_bytes, bytes->borders);
+    assert_int_equal(parts->snapshots_bytes, 3 * bytes->snapshot);
+    assert_int_equal(parts->replicas_bytes, stage->replica_bytes);
+    assert_int_equal(stage->memory_bytes, parts->parameters_bytes + parts->gradients_bytes + parts->optimizer_bytes +
+                                              parts->activations_bytes + parts->workspace_bytes + parts->borders_bytes +
+                                              parts->snapshots_bytes + parts->replicas_bytes);
+}
+
 static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
 {
     struct world *world = *state;
@@ -69,6 +85,7 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
         uint64_t headers = (uint64_t)(before->end - before->first) * 16384;
         assert_int_equal(stage->replica_bytes, 2 * (ring.snapshot + headers));
         assert_int_equal(stage->memory_bytes, bytes.total + 2 * bytes.snapshot + stage->replica_bytes);
+        check_parts(stage, &bytes);
     }
 }
 
@@ -91,6 +108,45 @@ static void a_model_that_never_fits_is_refused(void **state)
     world_submit(world, &spec);
     assert_int_equal(world->status, 201);
     assert_int_equal(world_plan(world, world->job.id.text, 1)->stage_count, 1); /* b is too small for any unit */
+}
+
+static void a_device_with_little_memory_is_planned_only_where_the_job_recomputes(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct preview_stage stage[2];
+    struct agent *agent = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 40);
+    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_UNIT; recompute++) {
+        spec.recompute = recompute;
+        world_dry_run(world, &spec);
+        assert_int_equal(world->preview->stage_count, 1);
+        stage[recompute] = world->preview->stage[0];
+    }
+    assert_true(stage[RECOMPUTE_UNIT].memory_bytes < stage[RECOMPUTE_NONE].memory_bytes);
+    assert_true(stage[RECOMPUTE_UNIT].memory.activations_bytes < stage[RECOMPUTE_NONE].memory.activations_bytes);
+    assert_true(stage[RECOMPUTE_UNIT].predicted_backward_seconds > stage[RECOMPUTE_NONE].predicted_backward_seconds);
+    assert_true(stage[RECOMPUTE_UNIT].predicted_backward_seconds <=
+                stage[RECOMPUTE_NONE].predicted_backward_seconds + stage[RECOMPUTE_NONE].predicted_forward_seconds);
+
+    agent->memory_bytes = stage[RECOMPUTE_UNIT].memory_bytes;
+    agent_enroll(world, agent);
+    spec.recompute = RECOMPUTE_NONE;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
+    assert_holds(world->text, "it would fit with \"recompute\": \"unit\": unit '");
+    spec.recompute = RECOMPUTE_UNIT;
+    story_submit(world, id, &spec);
+    assert_state(world, id, JOB_PREPARING);
+    assert_int_equal(world_plan(world, id, 1)->stage[0].memory_bytes, agent->memory_bytes);
+
+    /* And where that does not help, nothing is promised. */
+    agent->memory_bytes = 1000;
+    agent_enroll(world, agent);
+    spec.recompute = RECOMPUTE_NONE;
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
+    assert_null(strstr(world->text, "recompute"));
 }
 
 static void a_job_that_asks_too_much_is_refused(void **state)
@@ -417,6 +473,7 @@ int main(void)
         STORY(a_dry_run_says_what_would_be_waited_for),
         STORY(a_plan_promises_the_memory_that_the_stage_will_plan),
         STORY(a_model_that_never_fits_is_refused),
+        STORY(a_device_with_little_memory_is_planned_only_where_the_job_recomputes),
         STORY(a_job_that_asks_too_much_is_refused),
         STORY(first_cuts_need_their_number_of_devices),
         STORY(measured_times_win_over_predicted_ones),

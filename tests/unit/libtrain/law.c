@@ -69,8 +69,10 @@ void law_check_state(const struct law *law, const struct pipeline *pipeline)
 
 void law_check_partition(struct law *law, const size_t *end, size_t count)
 {
-    for (size_t threads = 0; threads < 2; threads++) {
-        struct pipeline *pipeline = pipeline_new(&law->recipe, end, count, law->pools->pool[threads]);
+    for (size_t way = 0; way < 4; way++) {
+        struct pipeline_recipe recipe = law->recipe;
+        recipe.recompute = way < 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT;
+        struct pipeline *pipeline = pipeline_new(&recipe, end, count, law->pools->pool[way % 2]);
         pipeline->poison = true;
         pipeline_initialise(pipeline);
         law_steps(law, pipeline, 1, law->run.steps);

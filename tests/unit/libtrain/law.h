@@ -38,7 +38,7 @@ void law_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_
 
 /* Fail unless the pipeline's state and its last loss are the expected ones. */
 void law_check_state(const struct law *law, const struct pipeline *pipeline);
-/* Train all steps as `count` stages, on one and on two threads, and check. */
+/* Train all steps as `count` stages, on one and on two threads, without and with recomputing, and check. */
 void law_check_partition(struct law *law, const size_t *end, size_t count);
 
 /* Bit u of `cuts` puts a border behind unit u. end [PIPELINE_STAGES_MAX]: out. Returns the number of stages. */

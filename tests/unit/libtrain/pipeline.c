@@ -36,6 +36,7 @@ struct pipeline *pipeline_new(const struct pipeline_recipe *recipe, const size_t
                                                   .micro_batch = micro_batch_of(pipeline),
                                                   .micro_batches = recipe->micro_batches,
                                                   .in_flight = schedule_in_flight(i, count, recipe->micro_batches),
+                                                  .recompute = recipe->recompute,
                                                   .optimizer = recipe->optimizer,
                                                   .seed = recipe->seed,
                                                   .pool = pool};

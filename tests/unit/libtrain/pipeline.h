@@ -16,6 +16,7 @@ struct pipeline_recipe {
     struct optimizer optimizer;
     double learning_rate;
     uint64_t seed;
+    enum recompute recompute;
 };
 
 struct pipeline {

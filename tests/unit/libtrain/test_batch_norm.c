@@ -183,7 +183,6 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
     compute_done(&compute);
 }
 
-/* The same numbers, bit for bit, as the two ops one after the other. */
 /* What a frozen layer hands back: dy, where the activation is not flat, times the factor of its evaluation. */
 static void check_frozen(const struct kernel_pools *pools, struct draws *draws, struct batch_norm_shape shape)
 {
@@ -238,6 +237,7 @@ static void a_frozen_layer_hands_back_the_gradient_of_its_evaluation(void **stat
     }
 }
 
+/* The same numbers, bit for bit, as the two ops one after the other; and once more from what was saved. */
 static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
 {
     const struct kernel_pools *pools = *state;
@@ -270,6 +270,10 @@ static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
             assert_non_null(saved);
             batch_norm_forward(&compute, &s, x, weight, bias, running, running + s.C, saved, y);
             batch_norm_evaluate(&compute, &s, x, weight, bias, running, running + s.C, evaluated);
+            float *again = copy_floats(dy, count);
+            batch_norm_again(&compute, &s, x, saved, again);
+            assert_memory_equal(again, y, count * sizeof(float));
+            free(again);
             if (!fused) {
                 relu_forward(&compute, count, ceiling, y, y);
                 relu_forward(&compute, count, ceiling, evaluated, evaluated);

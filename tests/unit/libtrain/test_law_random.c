@@ -1,5 +1,5 @@
-/* The law on random models: chains, residuals and branches of random ops with random fields, on inputs down to one
- * pixel, one channel and one sample. What the description's rules refuse is drawn anew.
+/* The law on random models: chains, residuals and branches of random ops with random fields, some of them frozen, on
+ * inputs down to one pixel, one channel and one sample. What the description's rules refuse is drawn anew.
  *
  *   test_law_random [FIRST LAST]     seeds; default: 1 to 400, under a sanitizer 60 */
 #include <math.h>
@@ -199,6 +199,9 @@ static void random_models_stay_finite_and_give_the_same_bits_however_they_are_cu
     for (size_t seed = first_seed; seed <= last_seed; seed++) {
         struct draws draws = draws_new(seed);
         struct model *model = draw_model(&draws);
+        for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
+            model->unit[unit].frozen = draw_size(&draws, 0, 5) == 0;
+        }
         size_t micro_batches = draw_size(&draws, 1, 3);
         const struct law_run run = {
             .batch = micro_batches * draw_size(&draws, 1, 3), .micro_batches = micro_batches, .steps = STEPS};

@@ -21,6 +21,9 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[0].activation_bytes, 4 * 4704 + 4 * 1176 + 2 * 1176);
     /* u8 image read, 6 maps written, read and written by relu, read by the pool, pooled maps written. */
     assert_count(cost[0].forward_bytes, 784 + 4 * (4704 * 4 + 1176));
+    /* The pool is done again for its winners, so all in front of it is, too. */
+    assert_count(cost[0].again_flops, cost[0].forward_flops);
+    assert_count(cost[0].again_bytes, cost[0].forward_bytes);
 
     /* conv 10 x 10 x 16 of 150 weights. */
     assert_count(cost[1].forward_flops, 2 * 150 * 1600 + 1600 + 1600 + 4 * 400);
@@ -32,6 +35,9 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[4].forward_flops, 2 * 84 * 10 + 10);
     assert_count(cost[4].backward_flops, 4 * 84 * 10 + 10);
     assert_count(cost[4].output_bytes, 40);
+    /* A linear reads its input, which is a border; the relu behind the one before, its output, which is one, too. */
+    assert_count(cost[3].again_flops + cost[3].again_bytes, 0);
+    assert_count(cost[4].again_flops + cost[4].again_bytes, 0);
     model_free(&model);
 }
 
@@ -48,6 +54,8 @@ static void an_inverted_residual_block_matches_a_count_by_hand(void **state)
     const double relus = pixels * (144 + 144);
     assert_count(cost[3].forward_flops, 2 * multiply_adds + 6 * norms + 2 * relus + pixels * 24);
     assert_count(cost[3].backward_flops, 4 * multiply_adds + 10 * norms + 2 * relus + pixels * 24);
+    /* Done again: all but the last norm and the sum, which no backward reads. */
+    assert_count(cost[3].again_flops, 2 * multiply_adds + 6 * pixels * (144 + 144) + 2 * relus);
     assert_count(cost[3].parameter_bytes, 4 * (24 * 144 + 9 * 144 + 144 * 24 + 2 * (144 + 144 + 24)));
     assert_count(cost[3].buffer_bytes, 4 * 2 * (144 + 144 + 24));
     /* Kept: the three convolutions' outputs (inputs of the norms), the two activations, the sum. */
