@@ -46,7 +46,7 @@ static size_t storage_add(struct planner *planner, enum arena_area area, uint64_
 {
     ASSERT(planner->storage_count < planner->storage_capacity);
     planner->storage[planner->storage_count] =
-        (struct storage){.area = area, .bytes = size_align(bytes, WORKSPACE_ALIGNMENT), .first = step, .last = step};
+        (struct storage){.area = area, .bytes = workspace_align(bytes), .first = step, .last = step};
     return planner->storage_count++;
 }
 
@@ -192,7 +192,7 @@ static void place_slot(struct planner *planner)
         }
         if (saved > 0) {
             op->saved = (struct arena_place){.area = ARENA_SLOT, .offset = arena->slot_bytes};
-            arena->slot_bytes += size_align(saved, WORKSPACE_ALIGNMENT);
+            arena->slot_bytes += workspace_align(saved);
         }
     }
 }
@@ -240,7 +240,7 @@ static void plan_gradients(struct planner *planner)
     size_t output = storage_add(planner, loss ? ARENA_SLOT : ARENA_OUTPUT_GRADIENT, 0, last + 1);
     if (loss) {
         planner->storage[output].offset = arena->slot_bytes;
-        arena->slot_bytes += size_align(tensor_bytes(planner, last), WORKSPACE_ALIGNMENT);
+        arena->slot_bytes += workspace_align(tensor_bytes(planner, last));
     }
     arena->output_gradient = place_of(planner, output);
     if (planner->wants[last]) {

@@ -154,7 +154,7 @@ int state_export_header(const struct model *model, struct buf *out, struct err *
     char *text = NULL;
     int rc = write_header(&header, &text, err);
     if (rc == 0) {
-        rc = buf_append(out, text, header.data_offset, err);
+        rc = buf_append(out, text, (size_t)header.data_offset, err);
     }
     free(text);
     return rc;
