@@ -58,7 +58,15 @@ float rng_uniform(const struct rng_stream *stream, uint64_t index)
     return (float)(rng_word(stream, index) >> 8) * 0x1p-24f;
 }
 
-__extension__ typedef unsigned __int128 wide;
+/* The upper half of the product's 128 bits, by the four products of halves: there is no wider type in 32-bit ARM. */
+static uint64_t high_product(uint64_t a, uint64_t b)
+{
+    const uint64_t low = UINT32_MAX;
+    uint64_t a_low_b_high = (a & low) * (b >> 32);
+    uint64_t a_high_b_low = (a >> 32) * (b & low);
+    uint64_t middle = ((a & low) * (b & low) >> 32) + (a_low_b_high & low) + (a_high_b_low & low);
+    return (a >> 32) * (b >> 32) + (a_low_b_high >> 32) + (a_high_b_low >> 32) + (middle >> 32);
+}
 
 uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bound)
 {
@@ -67,5 +75,5 @@ uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bou
     struct rng_block block = rng_block(stream, index / 2);
     const uint32_t *pair = &block.word[index % 2 * 2];
     uint64_t number = (uint64_t)pair[1] << 32 | pair[0];
-    return (uint64_t)(((wide)number * bound) >> 64);
+    return high_product(number, bound);
 }

@@ -8,12 +8,12 @@ pkg_check_modules(cmocka IMPORTED_TARGET cmocka)
 
 # The serial OpenBLAS, by its own directory: our threads call it, its own threading would change bits and cost memory,
 # and Debian's alternatives may point the plain name at another build.
-find_library(OPENBLAS_LIBRARY openblas PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+set(OPENBLAS_DIRECTORY /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial)
+find_library(OPENBLAS_LIBRARY openblas PATHS ${OPENBLAS_DIRECTORY} NO_DEFAULT_PATH)
 find_path(OPENBLAS_INCLUDE cblas.h PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 if(NOT OPENBLAS_LIBRARY OR NOT OPENBLAS_INCLUDE)
   message(FATAL_ERROR "OpenBLAS is missing: apt-get install libopenblas-serial-dev")
 endif()
-get_filename_component(OPENBLAS_DIRECTORY ${OPENBLAS_LIBRARY} DIRECTORY)
 add_library(openblas INTERFACE)
 target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY})

@@ -19,6 +19,8 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-con
   -Wimplicit-fallthrough -Wswitch-enum -Wformat=2 -fno-common)
 # The law: no contraction of a*b+c that the source does not ask for (docs/adr).
 add_compile_options(-ffp-contract=off)
+# In 32-bit systems: files beyond 2 GiB, times beyond the year 2038.
+add_compile_definitions(_FILE_OFFSET_BITS=64 _TIME_BITS=64)
 add_compile_definitions(_GNU_SOURCE PACELINE_VERSION="${PROJECT_VERSION}")
 include_directories(${CMAKE_SOURCE_DIR})
 

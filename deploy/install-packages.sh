@@ -1,6 +1,8 @@
 #!/bin/bash
 # install-packages.sh SECTION...: install what is missing of the given sections of packages.txt. Without anything missing
 # it does nothing and asks for nothing; otherwise it says what it installs, and uses sudo when not run by root.
+# "package:arm64" is the package of another architecture, beside the machine's own (Debian's multi-arch): the architecture
+# is added where it is new, and nothing that is installed is removed for it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -21,22 +23,49 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     exit 0
 fi
 
+native=$(dpkg --print-architecture)
+is_installed() { # PACKAGE[:ARCHITECTURE]
+    local architecture=$native
+    [[ $1 != *:* ]] || architecture=${1#*:}
+    dpkg-query -W -f '${Architecture} ${Status}\n' "${1%:*}" 2>/dev/null | grep -qxE "($architecture|all) install ok installed"
+}
+
 missing=()
 for package in "${wanted[@]}"; do
-    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-    [ "$status" = "install ok installed" ] || missing+=("$package")
+    is_installed "$package" || missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 echo "Installing missing Debian packages: ${missing[*]}"
-as_root=()
+sudo=()
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
         echo "install-packages: needs root (there is no sudo): apt-get install ${missing[*]}" >&2
         exit 1
     fi
     echo "(with sudo: apt-get update, apt-get install)"
-    as_root=(sudo)
+    sudo=(sudo)
 fi
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "${missing[@]}" >/dev/null
+as_root() {
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+options=(-qq -y --no-install-recommends)
+foreign=$(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u)
+if [ -n "$foreign" ]; then
+    options+=(--no-remove)
+    added=$(grep -vxF -f <(dpkg --print-foreign-architectures) <<<"$foreign" || true)
+    forget() { # an architecture of which nothing was installed is not left behind
+        for architecture in $added; do
+            as_root dpkg --remove-architecture "$architecture" || true
+        done
+    }
+    trap forget EXIT
+    for architecture in $added; do
+        echo "(with dpkg --add-architecture $architecture)"
+        as_root dpkg --add-architecture "$architecture"
+    done
+fi
+as_root apt-get -qq update
+as_root apt-get "${options[@]}" install "${missing[@]}" >/dev/null
+trap - EXIT

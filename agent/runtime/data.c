@@ -38,6 +38,12 @@ int data_open_file(int fd, struct data **out, struct err *err)
         free(data);
         return rc;
     }
+    if (data->info.total_bytes > SIZE_MAX / 2) {
+        rc = err_set(err, ERR_LIMIT, "map: %" PRIu64 " bytes are more than this process can address",
+                     data->info.total_bytes);
+        free(data);
+        return rc;
+    }
     data->size = (size_t)data->info.total_bytes;
     data->bytes = mmap(NULL, data->size, PROT_READ, MAP_SHARED, fd, 0);
     if (data->bytes == MAP_FAILED) {

@@ -62,7 +62,8 @@ uint64_t inventory_free_memory(void)
         const uint64_t left = limit > used ? (uint64_t)(limit - used) : 1;
         available = available > left ? left : available;
     }
-    return available;
+    /* A 32-bit process cannot address more, however much there is. */
+    return available > SIZE_MAX / 2 ? SIZE_MAX / 2 : available;
 }
 
 int64_t inventory_cores(void)

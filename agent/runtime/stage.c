@@ -228,11 +228,11 @@ static int fill_stage(struct stage *stage, struct err *err)
                                     (uint64_t)stage->spec.seed, config->data.train_inputs);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
+    rc = rc ? rc : make_train(stage, err); /* before sizes are multiplied here: it refuses what cannot be addressed */
     rc = rc ? rc : make_buffers(stage, err);
-    rc = rc ? rc
-            : timing_shares(stage->model, config->first, config->end, stage->spec.recompute, &config->probe,
-                            stage->share, err);
-    return rc ? rc : make_train(stage, err);
+    return rc ? rc
+              : timing_shares(stage->model, config->first, config->end, stage->spec.recompute, &config->probe,
+                              stage->share, err);
 }
 
 int stage_new(const struct stage_config *config, struct model **model, struct stage **out, struct err *err)

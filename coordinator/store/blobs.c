@@ -62,8 +62,8 @@ static int open_parts(struct blob_store *store, const struct blob_config *config
 int blob_open_with(const struct blob_config *config, const char *durability, struct blob_store **out, struct err *err)
 {
     if (config->queue_bytes < BLOB_CHUNK_BYTES) {
-        return err_set(err, ERR_INVALID, "blob store: queue_bytes is %llu, at least one chunk of %u is needed",
-                       (unsigned long long)config->queue_bytes, BLOB_CHUNK_BYTES);
+        return err_set(err, ERR_INVALID, "blob store: queue_bytes is %zu, at least one chunk of %u is needed",
+                       config->queue_bytes, BLOB_CHUNK_BYTES);
     }
     struct blob_store *store = calloc(1, sizeof(*store));
     if (!store) {

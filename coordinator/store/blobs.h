@@ -23,7 +23,7 @@ struct blob_reader;
 struct blob_config {
     const char *directory;   /* DIR/checkpoints.db */
     uint64_t min_free_bytes; /* below it new blobs are refused: ERR_FULL */
-    uint64_t queue_bytes;    /* memory for chunks on their way, of all uploads: 64 MiB */
+    size_t queue_bytes;      /* memory for chunks on their way, of all uploads: 64 MiB */
 };
 
 /* Opens, removes what a crash left half written, starts the writer. */

@@ -95,7 +95,7 @@ static int bind(struct rows *rows, sqlite3_stmt *statement, const struct state_r
     return rc == SQLITE_OK ? 0 : sql_fail(rows->db, "bind", err);
 }
 
-static int64_t count_of(size_t count)
+static int64_t count_of(uint64_t count)
 {
     return count > INT64_MAX ? INT64_MAX : (int64_t)count;
 }

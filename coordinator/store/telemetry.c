@@ -178,7 +178,8 @@ int state_flush(struct state_store *store, struct err *err)
 static int bind_query(struct telemetry *telemetry, sqlite3_stmt *statement, const char *job, const char *name,
                       int64_t since, size_t limit, struct err *err)
 {
-    int64_t most = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
+    const uint64_t wide = limit;
+    const int64_t most = wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
     bool ok = sqlite3_bind_text(statement, 1, job, -1, SQLITE_STATIC) == SQLITE_OK &&
               sqlite3_bind_int64(statement, 2, since) == SQLITE_OK &&
               sqlite3_bind_int64(statement, 3, most) == SQLITE_OK &&

@@ -1,6 +1,7 @@
 /* denormal.h: the denormal mode of a thread. Every thread that computes runs with denormals flushed to zero (x86: FTZ
- * and DAZ of MXCSR, ARM: FZ of FPCR), so that bits and speed are the same on each of them. Workers of a pool keep the
- * mode; a call into libtrain sets it on the calling thread and restores what was there before it returns. */
+ * and DAZ of MXCSR, ARM: FZ of FPCR, of FPSCR in 32 bits), so that bits and speed are the same on each of them. Workers
+ * of a pool keep the mode; a call into libtrain sets it on the calling thread and restores what was there before it
+ * returns. */
 #ifndef LIBTRAIN_BACKEND_DENORMAL_H
 #define LIBTRAIN_BACKEND_DENORMAL_H
 
@@ -41,8 +42,25 @@ static inline void denormal_restore(uint64_t mode)
     __asm__ volatile("msr fpcr, %0" : : "r"(mode));
 }
 
+#elif defined(__arm__) && defined(__ARM_FP)
+
+#define DENORMAL_MODE "ftz"
+
+static inline uint64_t denormal_flush(void)
+{
+    uint32_t mode;
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(mode));
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(mode | (UINT32_C(1) << 24)));
+    return mode;
+}
+
+static inline void denormal_restore(uint64_t mode)
+{
+    __asm__ volatile("vmsr fpscr, %0" : : "r"((uint32_t)mode));
+}
+
 #else
-#error "libtrain knows the denormal mode of x86-64 and AArch64 only"
+#error "libtrain knows the denormal mode of x86-64 and of ARM with a floating point unit only"
 #endif
 
 #endif

@@ -1,9 +1,16 @@
 #include "libtrain/backend/simd.h"
 
-#ifdef __x86_64__
+/* What the compiler was told it may use; the product's sums are fused where that has a fused a * b + c. */
+#if defined(__x86_64__)
 #define BASELINE_NAME "sse2"
-#else
+#elif defined(__aarch64__)
 #define BASELINE_NAME "neon"
+#elif defined(__arm__) && defined(__ARM_FEATURE_FMA)
+#define BASELINE_NAME "vfpv4"
+#elif defined(__arm__)
+#define BASELINE_NAME "vfpv3"
+#else
+#error "libtrain knows x86-64 and ARM only"
 #endif
 
 enum simd_isa simd_isa(void)

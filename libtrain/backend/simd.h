@@ -34,7 +34,7 @@ typedef float simd __attribute__((vector_size(SIMD_FLOATS * sizeof(float)), alig
 /* The vector ISA of this machine that kernels use. */
 enum simd_isa { SIMD_BASELINE, SIMD_AVX2, SIMD_AVX512 };
 enum simd_isa simd_isa(void);
-/* "avx512", "avx2", "sse2", "neon". */
+/* "avx512", "avx2", "sse2"; "neon" in 64-bit ARM; "vfpv3" or, where built for that, "vfpv4" in 32-bit ARM. */
 const char *simd_isa_name(void);
 
 #endif

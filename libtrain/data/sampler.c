@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/size.h"
 #include "libtrain/train.h"
 
 struct train_sampler {
@@ -27,7 +28,10 @@ int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct trai
     if (samples > UINT32_MAX) {
         return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
     }
-    struct train_sampler *sampler = malloc(sizeof(*sampler) + (size_t)samples * sizeof(sampler->order[0]));
+    size_t bytes = 0;
+    bool fits = size_multiply((size_t)samples, sizeof(uint32_t), &bytes) &&
+                size_add(bytes, sizeof(struct train_sampler), &bytes);
+    struct train_sampler *sampler = fits ? malloc(bytes) : NULL;
     if (!sampler) {
         return err_set(err, ERR_MEMORY, "out of memory for the order of %" PRIu64 " samples", samples);
     }

@@ -318,7 +318,7 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
         const struct part *part = conversion->label_part[i];
         if (part->count > 0) {
             rc = conversion->sink(conversion->sink_arg, conversion->labels.value + part->label_first,
-                                  part_label_count(part) * sizeof(int32_t), err);
+                                  (size_t)part_label_count(part) * sizeof(int32_t), err);
         }
     }
     return rc == 0 && conversion->label_part_count == 0 ? send_no_labels(conversion, info->labels_bytes, err) : rc;

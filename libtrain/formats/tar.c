@@ -113,7 +113,7 @@ static int check_records(const struct tar *tar, const char *text, size_t size, s
                            tar->entries);
         }
         const char *key = text + scanner.at + 1;
-        size_t left = start + length - (scanner.at + 1);
+        size_t left = start + (size_t)length - (scanner.at + 1);
         for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
             size_t key_size = strlen(refused[i]);
             if (left >= key_size && memcmp(key, refused[i], key_size) == 0) {

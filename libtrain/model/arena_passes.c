@@ -13,8 +13,8 @@ static size_t storage_add(struct planner *planner, enum arena_area area, uint64_
 {
     size_t index = planner->storage_count++;
     ASSERT(index < planner->storage_capacity);
-    planner->storage[index] = (struct storage){
-        .bytes = size_align(bytes, WORKSPACE_ALIGNMENT), .first = planner->step, .last = planner->step};
+    planner->storage[index] =
+        (struct storage){.bytes = workspace_align(bytes), .first = planner->step, .last = planner->step};
     planner->holder[index] = (struct holder){.area = area, .keep = keep};
     return index;
 }

@@ -42,11 +42,11 @@ struct direct_plan direct_plan_of(const struct conv2d_shape *shape)
 struct workspace_bytes direct_workspace(const struct conv2d_shape *shape)
 {
     struct direct_plan plan = direct_plan_of(shape);
-    size_t weights = conv2d_row_floats(shape) * shape->O;
-    size_t panels = conv2d_row_floats(shape) * size_align(shape->O, WORKSPACE_PANEL);
-    size_t partials = plan.weights_slabs * weights;
-    size_t pixels = shape->OW * plan.filters;
-    size_t gradient = shape->KH * shape->O * plan.columns;
+    uint64_t row = conv2d_row_floats(shape);
+    uint64_t panels = row * size_align(shape->O, WORKSPACE_PANEL);
+    uint64_t partials = row * shape->O * plan.weights_slabs;
+    uint64_t pixels = (uint64_t)shape->OW * plan.filters;
+    uint64_t gradient = (uint64_t)shape->KH * shape->O * plan.columns;
     return (struct workspace_bytes){
         .shared = (panels > partials ? panels : partials) * sizeof(float),
         .worker = (plan.strip_floats + (pixels > gradient ? pixels : gradient)) * sizeof(float),

@@ -185,7 +185,7 @@ int state_export_header(const struct model *model, const char *note, struct buf 
     char *text = NULL;
     int rc = write_header(&header, &text, err);
     if (rc == 0) {
-        rc = buf_append(out, text, header.data_offset, err);
+        rc = buf_append(out, text, (size_t)header.data_offset, err);
     }
     free(text);
     return rc;

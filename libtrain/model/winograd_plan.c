@@ -61,19 +61,19 @@ static size_t part_channels(size_t channels, size_t unit, size_t parts)
     return size_divide_up(size_divide_up(channels, unit), parts) * unit;
 }
 
-static size_t filter_worker_floats(const struct winograd_plan *plan)
+static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = size_divide_up(plan->tiles, plan->blocks);
     size_t outputs = part_channels(plan->out, WORKSPACE_PANEL, plan->parts);
-    return WINOGRAD_POINTS * (winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
+    return WINOGRAD_POINTS * ((uint64_t)winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
 }
 
-static size_t panel_floats(const struct winograd_plan *plan)
+static uint64_t panel_floats(const struct winograd_plan *plan)
 {
-    return WINOGRAD_POINTS * winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);
+    return WINOGRAD_POINTS * (uint64_t)winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);
 }
 
-static size_t larger(size_t a, size_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -85,10 +85,10 @@ struct workspace_bytes winograd_workspace(const struct conv2d_shape *shape)
     struct winograd_weights_plan weights = winograd_weights_plan_of(shape);
     size_t filters = part_channels(shape->O, WINOGRAD_CHANNELS, weights.filter_parts);
     size_t channels = part_channels(shape->C, WINOGRAD_CHANNELS, weights.channel_parts);
-    size_t sums =
-        WINOGRAD_POINTS * (winograd_plane(filters * channels) + winograd_plane(weights.block_tiles * filters) +
-                           winograd_plane(weights.block_tiles * channels));
-    size_t partials = weights.partials > 1 ? weights.partials * shape->O * conv2d_row_floats(shape) : 0;
+    uint64_t sums = WINOGRAD_POINTS *
+                    ((uint64_t)winograd_plane(filters * channels) + winograd_plane(weights.block_tiles * filters) +
+                     winograd_plane(weights.block_tiles * channels));
+    uint64_t partials = weights.partials > 1 ? (uint64_t)weights.partials * shape->O * conv2d_row_floats(shape) : 0;
     return (struct workspace_bytes){
         .shared = larger(larger(panel_floats(&forward), panel_floats(&backward)), partials) * sizeof(float),
         .worker = larger(larger(filter_worker_floats(&forward), filter_worker_floats(&backward)), sums) * sizeof(float),

@@ -73,36 +73,35 @@ struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape)
     return (struct conv2d_weight_slabs){.partials = 1, .ranges = size_clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
 }
 
-static size_t largest(size_t a, size_t b)
+static uint64_t largest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-static struct workspace_bytes aligned(size_t shared, size_t worker)
+static struct workspace_bytes aligned(uint64_t shared, uint64_t worker)
 {
-    return (struct workspace_bytes){.shared = size_align(shared, WORKSPACE_ALIGNMENT),
-                                    .worker = size_align(worker, WORKSPACE_ALIGNMENT)};
+    return (struct workspace_bytes){.shared = workspace_align(shared), .worker = workspace_align(worker)};
 }
 
 struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
 {
-    size_t row = conv2d_row_floats(shape);
+    uint64_t row = conv2d_row_floats(shape);
     if (conv2d_is_depthwise(shape)) {
         return aligned(SLAB_PARTIALS_MAX * row * shape->C * sizeof(double), 0);
     }
     if (conv2d_is_winograd(shape)) {
         struct workspace_bytes bytes = winograd_workspace(shape);
-        return aligned(largest(bytes.shared, SLAB_PARTIALS_MAX * shape->O * sizeof(double)), bytes.worker);
+        return aligned(largest(bytes.shared, SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double)), bytes.worker);
     }
     struct conv2d_weight_slabs slabs = conv2d_weight_slabs(shape);
-    size_t partials = slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
-    size_t bias = SLAB_PARTIALS_MAX * shape->O * sizeof(double);
+    uint64_t partials = slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
+    uint64_t bias = SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double);
     if (conv2d_is_pointwise(shape)) {
-        size_t forward = size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
-        size_t backward = size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
+        uint64_t forward = (uint64_t)size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
+        uint64_t backward = (uint64_t)size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
         return aligned(largest(largest(partials, bias), largest(forward, backward)), 0);
     }
-    size_t columns = conv2d_step_pixels(shape) * row * sizeof(float);
+    uint64_t columns = conv2d_step_pixels(shape) * row * sizeof(float);
     if (conv2d_is_direct(shape)) { /* its backward to the input takes columns */
         struct workspace_bytes bytes = direct_workspace(shape);
         return aligned(largest(bytes.shared, bias), largest(bytes.worker, columns));
@@ -112,13 +111,13 @@ struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
 
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C)
 {
-    size_t partials = slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double);
-    return aligned(partials + 3 * C * sizeof(float), 0);
+    uint64_t partials = (uint64_t)slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double);
+    return aligned(partials + 3 * (uint64_t)C * sizeof(float), 0);
 }
 
 struct workspace_bytes layer_norm_workspace(size_t M, size_t C)
 {
-    return aligned(slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double), 0);
+    return aligned((uint64_t)slab_count(M, C, SLAB_PARTIALS_MAX) * 2 * C * sizeof(double), 0);
 }
 
 size_t attention_block_rows(const struct attention_shape *shape)
@@ -130,10 +129,10 @@ size_t attention_block_rows(const struct attention_shape *shape)
 /* Scores of a block and their gradients. */
 struct workspace_bytes attention_workspace(const struct attention_shape *shape)
 {
-    return aligned(0, 2 * attention_block_rows(shape) * shape->T * sizeof(float));
+    return aligned(0, 2 * (uint64_t)attention_block_rows(shape) * shape->T * sizeof(float));
 }
 
 struct workspace_bytes softmax_cross_entropy_workspace(size_t N)
 {
-    return aligned(N * sizeof(double), 0);
+    return aligned((uint64_t)N * sizeof(double), 0);
 }

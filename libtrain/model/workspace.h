@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define WORKSPACE_ALIGNMENT 64     /* bytes: a cache line and the widest vector */
 #define WORKSPACE_PANEL 32         /* columns of a panel of packed weights */
@@ -49,10 +50,17 @@ struct conv2d_weight_slabs {
 };
 struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape);
 
-/* Scratch of both passes: one buffer for all threads and one buffer per thread. */
+/* Scratch of both passes: one buffer for all threads and one buffer per thread. Counted in 64 bits everywhere, so that
+ * a plan for more than this machine can address is a large number, not a small one. */
 struct workspace_bytes {
-    size_t shared, worker;
+    uint64_t shared, worker;
 };
+/* The next multiple of WORKSPACE_ALIGNMENT. */
+static inline uint64_t workspace_align(uint64_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
 struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape);
 #define BATCH_NORM_SAVED 4 /* arrays of C floats that a batch-norm keeps from forward to backward */
 /* M rows of C channels. */

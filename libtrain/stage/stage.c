@@ -11,7 +11,7 @@ static int allocate(uint64_t bytes, bool zero, const char *what, void *out_point
     if (bytes == 0) {
         return 0;
     }
-    void *memory = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)bytes);
+    void *memory = aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)bytes);
     if (!memory) {
         return err_set(err, ERR_MEMORY, "out of memory for %" PRIu64 " bytes of %s", bytes, what);
     }
@@ -25,6 +25,10 @@ static int allocate(uint64_t bytes, bool zero, const char *what, void *out_point
 static int allocate_arenas(struct train_stage *stage, struct err *err)
 {
     const struct memory_bytes *bytes = &stage->bytes;
+    if (bytes->total > SIZE_MAX / 2) {
+        return err_set(err, ERR_MEMORY, "the stage needs %" PRIu64 " bytes, more than a process can address here",
+                       bytes->total);
+    }
     int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
     rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
     rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);

@@ -143,7 +143,7 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 /* Where a tensor of a snapshot lies in the stage's arenas. */
 static float *memory_of(const struct train_stage *stage, const struct arena_op *plan, const struct state_source *source)
 {
-    size_t offset = plan->tensor[source->tensor];
+    size_t offset = (size_t)plan->tensor[source->tensor];
     switch (source->kind) {
     case STATE_PARAMETER: return stage->parameter + offset;
     case STATE_BUFFER: return stage->buffer + offset;
@@ -212,7 +212,7 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
         const struct arena_op *plan = op_of(stage, unit, source->op);
         size_t bytes = plan->op->tensor[source->tensor].elements * sizeof(float);
         const unsigned char *from = data + layout->header.tensor[i].begin;
-        size_t offset = plan->tensor[source->tensor];
+        size_t offset = (size_t)plan->tensor[source->tensor];
         if (source->kind == STATE_BUFFER) {
             memcpy(memory_of(stage, plan, source), from, bytes);
             memcpy(stage->running + offset, from, bytes);

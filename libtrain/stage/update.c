@@ -113,7 +113,7 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
         update_parameters(stage, step, learning_rate);
     }
     if (rc == 0 && arena->buffer_floats > 0) {
-        memcpy(stage->buffer, stage->running, arena->buffer_floats * sizeof(float));
+        memcpy(stage->buffer, stage->running, (size_t)arena->buffer_floats * sizeof(float));
     }
     stage->clipped = false;
     denormal_restore(mode);
@@ -125,9 +125,9 @@ void train_discard(struct train_stage *stage)
     const struct arena *arena = stage->arena;
     stage->clipped = false;
     if (arena->trained_floats > 0) {
-        memset(stage->gradient, 0, arena->trained_floats * sizeof(float));
+        memset(stage->gradient, 0, (size_t)arena->trained_floats * sizeof(float));
     }
     if (arena->buffer_floats > 0) {
-        memcpy(stage->running, stage->buffer, arena->buffer_floats * sizeof(float));
+        memcpy(stage->running, stage->buffer, (size_t)arena->buffer_floats * sizeof(float));
     }
 }

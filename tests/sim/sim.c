@@ -269,7 +269,7 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
     struct world world;
     memset(out, 0, sizeof(*out));
     const struct rng_stream stream = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT, 0);
-    int rc = sim_open(&world, seed, models, 1 + rng_below(&stream, 0, SIM_DEVICES_MAX - 1), trace, err);
+    int rc = sim_open(&world, seed, models, 1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_MAX - 1), trace, err);
     if (rc != 0) {
         return rc;
     }

@@ -109,6 +109,34 @@ static void bounded_numbers_take_two_words_each(void **state)
     }
 }
 
+/* The upper halves of the products of stream 9's numbers and these bounds, by Python's integers. */
+static void bounded_numbers_use_every_bit_of_the_product(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bound, expected[4];
+    } known[] = {
+        {UINT64_C(0xffffffffffffffff),
+         {UINT64_C(0xeb67c4022ebe413a), UINT64_C(0x7b634a99a173b428), UINT64_C(0xf398937e0b56e081),
+          UINT64_C(0x1f15bee31bd80ec1)}},
+        {UINT64_C(0x80000000ffffffff),
+         {UINT64_C(0x75b3e20202c6e49e), UINT64_C(0x3db1a54d4c1d24ad), UINT64_C(0x79cc49bff94403be),
+          UINT64_C(0xf8adf71ad01c643)}},
+        {UINT64_C(0x123456789abcdef1),
+         {UINT64_C(0x10bd6c5fba819514), UINT64_C(0x8c6351770be45ab), UINT64_C(0x115287a4d6b5653d),
+          UINT64_C(0x235e256b132a29b)}},
+        {UINT64_C(0x1ffffffff),
+         {UINT64_C(0x1d6cf8803), UINT64_C(0xf6c69532), UINT64_C(0x1e73126fb), UINT64_C(0x3e2b7dc6)}},
+        {UINT64_C(0x3), {UINT64_C(0x2), UINT64_C(0x1), UINT64_C(0x2), UINT64_C(0x0)}},
+    };
+    struct rng_stream stream = rng_stream(9, RNG_SHUFFLE, 0, 0);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        for (uint64_t k = 0; k < 4; k++) {
+            assert_true(rng_below(&stream, k, known[i].bound) == known[i].expected[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +147,7 @@ int main(void)
         cmocka_unit_test(uniform_numbers_fill_the_unit_interval_evenly),
         cmocka_unit_test(bounded_numbers_stay_below_the_bound_and_reach_every_value),
         cmocka_unit_test(bounded_numbers_take_two_words_each),
+        cmocka_unit_test(bounded_numbers_use_every_bit_of_the_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

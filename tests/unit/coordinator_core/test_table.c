@@ -54,7 +54,7 @@ static void any_order_of_adding_and_removing_keeps_the_order(void **state)
     struct rng_stream stream = rng_stream(3, RNG_SIMULATION, 0, 0);
     assert_ok(table_init(&table, sizeof(struct thing), offsetof(struct thing, key), KEYS, &err), &err);
     for (uint64_t i = 0; i < 20000; i++) {
-        size_t number = rng_below(&stream, i, KEYS);
+        size_t number = (size_t)rng_below(&stream, i, KEYS);
         char key[16];
         (void)snprintf(key, sizeof(key), "key%02zu", number);
         struct thing *thing = table_find(&table, key);

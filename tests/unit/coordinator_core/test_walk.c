@@ -66,7 +66,7 @@ static void use_verb(struct walk *walk)
         break;
     default:
         request.has_cuts = draw(walk, 2) == 0;
-        request.cut_count = request.has_cuts ? draw(walk, 4) : 0;
+        request.cut_count = request.has_cuts ? (size_t)draw(walk, 4) : 0;
         for (size_t i = 0; i < request.cut_count; i++) {
             request.cut[i] = (int64_t)(i + 1 + (i > 0 && request.cut[i - 1] > (int64_t)i ? 1 : 0));
         }

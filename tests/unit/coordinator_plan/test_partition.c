@@ -67,10 +67,10 @@ static double uniform(const struct rng_stream *stream, uint64_t *index, double l
 static void sample_draw(struct sample *sample, const struct rng_stream *stream, uint64_t *index, size_t units_max,
                         size_t devices_max)
 {
-    size_t units = 1 + rng_below(stream, (*index)++, units_max);
+    size_t units = 1 + (size_t)rng_below(stream, (*index)++, units_max);
     size_t most = devices_max < units ? devices_max : units;
-    size_t devices = 1 + rng_below(stream, (*index)++, most);
-    sample_init(sample, units, devices, 1 + rng_below(stream, (*index)++, 8));
+    size_t devices = 1 + (size_t)rng_below(stream, (*index)++, most);
+    sample_init(sample, units, devices, 1 + (size_t)rng_below(stream, (*index)++, 8));
     sample->problem.clips_norm = devices % 2 == 0;
     double slow = rng_below(stream, (*index)++, 2) ? 1 : 0.05;
     bool tight = rng_below(stream, (*index)++, 3) == 0;

@@ -51,11 +51,11 @@ static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size, c
         return rc;
     }
     blob_upload_on_room(upload, pause_end, &pause);
-    char *data = malloc(size);
+    char *data = malloc((size_t)size);
     ASSERT(data);
-    content_fill(seed, 0, data, size);
+    content_fill(seed, 0, data, (size_t)size);
     for (uint64_t done = 0; done < size;) {
-        int64_t taken = blob_upload_write(upload, data + done, size - done, &err);
+        int64_t taken = blob_upload_write(upload, data + done, (size_t)(size - done), &err);
         ASSERT(taken >= 0);
         done += (uint64_t)taken;
         if (done < size) {

@@ -40,9 +40,9 @@ static void *allocate(size_t bytes)
 struct compute compute_init(struct train_pool *pool, struct workspace_bytes bytes)
 {
     return (struct compute){.pool = pool,
-                            .shared = allocate(bytes.shared),
-                            .worker = allocate(bytes.worker * pool_threads(pool)),
-                            .worker_bytes = bytes.worker};
+                            .shared = allocate((size_t)bytes.shared),
+                            .worker = allocate((size_t)bytes.worker * pool_threads(pool)),
+                            .worker_bytes = (size_t)bytes.worker};
 }
 
 void compute_done(struct compute *compute)

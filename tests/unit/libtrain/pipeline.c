@@ -81,7 +81,7 @@ static void poison(const struct pipeline *pipeline, size_t i)
 {
     struct train_stage *stage = pipeline->stage[i];
     if (pipeline->poison) {
-        memset(stage->workspace, 0xff, stage->bytes.workspace);
+        memset(stage->workspace, 0xff, (size_t)stage->bytes.workspace);
     }
 }
 

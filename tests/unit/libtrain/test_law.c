@@ -12,19 +12,20 @@
 #define STEPS 3
 static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
 
-/* How many random partitions are tried; under a sanitizer, where a step takes ten times as long, fewer. */
-#if defined(SIMD_BASELINE_ONLY)
+/* How many random partitions are tried; under a sanitizer or an emulator, where a step takes ten times as long, fewer.
+ */
+#if defined(SIMD_BASELINE_ONLY) || defined(TEST_EMULATED)
 #define PARTITIONS(count) ((count) / 4 + 1)
 #else
 #define PARTITIONS(count) (count)
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZER 1
+#if defined(__SANITIZE_THREAD__) || defined(TEST_EMULATED)
+#define TOO_SLOW 1
 #elif defined(__has_feature)
-#define THREAD_SANITIZER __has_feature(thread_sanitizer)
+#define TOO_SLOW __has_feature(thread_sanitizer)
 #else
-#define THREAD_SANITIZER 0
+#define TOO_SLOW 0
 #endif
 
 static void check_every_partition(void **state, const char *name)
@@ -56,8 +57,8 @@ static void partitions_of_resnet8_give_the_same_bits(void **state)
 
 static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
 {
-    if (THREAD_SANITIZER) {
-        test_skip("too slow under the thread sanitizer; resnet8 takes the same paths");
+    if (TOO_SLOW) {
+        test_skip("too slow under the thread sanitizer or an emulator; resnet8 takes the same paths");
     }
     struct law law = law_new(state, zoo_model("mobilenetv2", 32, 32, 3), usual_run);
     law_check_random_partitions(&law, PARTITIONS(3));

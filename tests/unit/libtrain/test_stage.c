@@ -262,7 +262,7 @@ static void the_loss_of_a_sequence_is_the_mean_over_its_positions(void **state)
     double loss = 0.0;
     double evaluated = 0.0;
     uint64_t correct = 0;
-    memset(whole.stage->parameter, 0, whole.stage->arena->parameter_floats * sizeof(float));
+    memset(whole.stage->parameter, 0, (size_t)whole.stage->arena->parameter_floats * sizeof(float));
     assert_ok(train_forward(whole.stage, 0, first_position, bytes, NULL, labels, &loss, &err), &err);
     assert_ok(train_evaluate(whole.stage, 2, bytes, NULL, labels, &evaluated, &correct, &err), &err);
     assert_true(fabs(loss - 2.0 * log(100.0)) < 1e-6);

@@ -21,11 +21,11 @@ static void put_form(bool labels_first, uint64_t label_count, enum dtype label_d
     assert_ok(safetensors_write(&header, (char *)file.data, sizeof(file.data), &size, &err), &err);
     file.size = size;
     if (labels_first) {
-        put(&file, values, label_count * dtype_size(label_dtype));
+        put(&file, values, (size_t)label_count * dtype_size(label_dtype));
     }
     put(&file, "abcdefghijkl", 12);
     if (!labels_first) {
-        put(&file, values, label_count * dtype_size(label_dtype));
+        put(&file, values, (size_t)label_count * dtype_size(label_dtype));
     }
 }
 

@@ -55,7 +55,7 @@ static void check_text(const struct bytes *content, uint32_t positions, uint64_t
     assert_int_equal(info->positions, positions);
     assert_int_equal(info->labels_bytes, 4 * count * positions);
     assert_int_equal(converted.file.size, info->total_bytes);
-    assert_memory_equal(inputs_of(&converted), text.data, count * positions);
+    assert_memory_equal(inputs_of(&converted), text.data, (size_t)count * positions);
     for (size_t i = 0; i < count * positions; i++) {
         assert_int_equal(label_of(&converted, i), text.data[i + 1]);
     }

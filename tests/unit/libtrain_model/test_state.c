@@ -80,7 +80,7 @@ static void a_header_text_reads_back_as_the_same_header(void **state)
         struct safetensors_header header = {.tensor = tensor, .tensor_capacity = STATE_TENSORS_MAX};
         struct err err = {0};
         assert_ok(state_layout_new(model, unit, &momentum, &layout, &err), &err);
-        assert_ok(safetensors_parse(layout->header_text, layout->header.data_offset, &header, &err), &err);
+        assert_ok(safetensors_parse(layout->header_text, (size_t)layout->header.data_offset, &header, &err), &err);
         assert_int_equal(header.tensor_count, layout->header.tensor_count);
         assert_int_equal(header.metadata_count, 0);
         for (size_t i = 0; i < header.tensor_count; i++) {
