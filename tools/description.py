@@ -5,6 +5,7 @@ Whoever imports this needs no PyTorch.
 import argparse
 import copy
 import json
+import math
 import os
 
 ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "libtrain", "zoo")
@@ -20,6 +21,17 @@ def input_shape(text):
     if len(shape) != 3 or min(shape) < 1:
         raise argparse.ArgumentTypeError(f"expected height, width and channels such as 28,28,1, not '{text}'")
     return shape
+
+
+def numbers(text):
+    """An argument such as "0.5,0.25"."""
+    try:
+        values = [float(value) for value in text.split(",")]
+    except ValueError:
+        values = [math.nan]
+    if not all(math.isfinite(value) for value in values):
+        raise argparse.ArgumentTypeError(f"expected numbers such as 0.5,0.25, not '{text}'")
+    return values
 
 
 def count(text):

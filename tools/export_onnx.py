@@ -4,8 +4,8 @@
     tools/export_onnx.py MODEL.safetensors OUTPUT.onnx [--model DESCRIPTION [--input H,W,C] [--dtype uint8|float32]
         [--classes N]]
 
-The result has one input, "input": samples as they are stored, uint8 or float32 [batch, H, W, C]; scaling is part of it, so
-that raw data can be fed. Of a model of text that is the bytes, [batch, T, 1, 1]. It has two outputs, "logits" and
+The result has one input, "input": samples as they are stored, uint8 or float32 [batch, H, W, C]; scaling and normalisation
+are part of it, so that raw data can be fed. Of a model of text that is the bytes, [batch, T, 1, 1]. It has two outputs, "logits" and
 "probabilities", float32 [batch, classes]; of a sequence [batch, T, classes]. The batch is of any size. Batch-norm takes its
 running statistics, dropout does nothing. Opset 17, IR version 8; checked by onnx.checker before it is written.
 
@@ -73,6 +73,7 @@ class Graph:
         return self.constant(name, np.array(values, np.int64))
 
     def number(self, name, value):
+        """A number, or one for each channel."""
         return self.constant(name, np.array(value, np.float32))
 
     def take(self, name, *shape):
@@ -260,7 +261,7 @@ class Graph:
         return self.chain(unit.get("then", []), f"{name}.then.", value)
 
     def stored(self, model):
-        """The model's input, scaled, as a map; where an embedding reads it, as it is."""
+        """The model's input, scaled and normalised, as a map; where an embedding reads it, as it is."""
         shape = tuple(model["input"]["shape"])
         if next(description.ops(model))[1]["type"] == "embedding":
             return Value("input", shape, MAP)
@@ -269,6 +270,9 @@ class Graph:
             name = self.node("Cast", [name], "input.float", to=TensorProto.FLOAT)
         if description.scale(model) != 1:
             name = self.node("Mul", [name, self.number("input.scale", description.scale(model))], "input.scaled")
+        if model["input"].get("mean"):
+            for kind, field in (("Sub", "mean"), ("Div", "std")):
+                name = self.node(kind, [name, self.number(f"input.{field}", model["input"][field])], f"input.{kind}")
         return Value(self.node("Transpose", [name], "input.map", perm=[0, 3, 1, 2]), shape, MAP)
 
 
@@ -276,9 +280,12 @@ OPS = {"conv2d", "linear", "batch_norm", "relu", "relu6", "silu", "gelu", "max_p
        "dropout", "layer_norm", "embedding", "positions", "attention"}
 
 
+INPUT = {"shape", "dtype", "scale", "mean", "std"}
+
+
 def build_graph(model, arrays):
     """The ONNX model of a closed description and its tensors."""
-    unknown = set(model) - {"name", "input", "units", "loss"} | set(model["input"]) - {"shape", "dtype", "scale"}
+    unknown = set(model) - {"name", "input", "units", "loss"} | set(model["input"]) - INPUT
     if unknown:
         raise ValueError(f"the description has fields that are not known here: {', '.join(sorted(unknown))}")
     graph = Graph(arrays)

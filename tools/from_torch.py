@@ -2,11 +2,12 @@
 """Turn a state_dict of PyTorch into the file of a trained model.
 
     tools/from_torch.py STATE DESCRIPTION OUTPUT.safetensors [--input H,W,C] [--dtype uint8|float32] [--classes N]
-        [--by-order] [--skip PREFIX]... [--micro-batch N]
+        [--mean M,... --std S,...] [--by-order] [--skip PREFIX]... [--micro-batch N]
 
 STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file. DESCRIPTION is a file or a
 model of the zoo (lenet5). --input and --dtype say what the samples are where the description leaves that to the data
-set (uint8); the number of classes follows from the last layer, or from --classes.
+set (uint8); the number of classes follows from the last layer, or from --classes. --mean and --std, a number for each
+channel, are those of torchvision's Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models.
 
 Tensors are found by their names (docs/models.md). --by-order takes them in their order instead, whatever they are
 called, where each place has a tensor of the same kind (weight, bias, running_mean, running_var) and shape: so it takes
@@ -116,11 +117,23 @@ def match_order(path, state, wanted):
     return dict(zip(wanted, state.values()))
 
 
+def normalise(stated, mean, std):
+    """The description with a mean and a std for each channel of the scaled input."""
+    if mean is None and std is None:
+        return stated
+    if mean is None or std is None or len(mean) != len(std) or min(std) <= 0:
+        raise ValueError("--mean and --std belong together: a number for each channel, and no std of 0 or less")
+    return {**stated, "input": {**stated.get("input", {}), "mean": mean, "std": std}}
+
+
 def convert(arguments):
-    stated = description.read(arguments.description)
+    stated = normalise(description.read(arguments.description), arguments.mean, arguments.std)
     state = read_state(arguments.state, arguments.skip)
     classes = arguments.classes or count_classes(stated, state, arguments.by_order)
     closed = description.close(stated, arguments.input, arguments.dtype, classes)
+    channels = closed["input"]["shape"][2]
+    if arguments.mean and len(arguments.mean) != channels:
+        raise ValueError(f"--mean has {len(arguments.mean)} numbers for {channels} channels")
     model = Model(closed)
     wanted = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}
     match = match_order if arguments.by_order else match_names
@@ -148,6 +161,9 @@ def main():
                         help="of a stored sample, where the description leaves it open; default: uint8")
     parser.add_argument("--classes", metavar="N", type=description.count,
                         help="number of classes; default: as many as the last layer tells")
+    for option, what in (("--mean", "subtracted from each channel of the scaled input"),
+                         ("--std", "what it is divided by then")):
+        parser.add_argument(option, metavar="X,...", type=description.numbers, help=what)
     parser.add_argument("--by-order", action="store_true", help="take tensors in their order, whatever their names")
     parser.add_argument("--skip", metavar="PREFIX", action="append", default=[],
                         help="pass over tensors whose names begin so; repeatable")

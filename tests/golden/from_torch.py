@@ -19,7 +19,7 @@ from torch import nn
 from make_fixtures import ROOT
 
 import description
-from paceline_torch import Model, write_safetensors
+from paceline_torch import Model, read_note, write_safetensors
 
 AGENT = sys.argv[1]
 SAMPLES = 6
@@ -224,10 +224,25 @@ def check_refusals(directory):
     from_torch(state, "lenet6", path, *shape, fails="neither a file nor a model of the zoo")
 
 
+def check_normalise(directory):
+    model = Model(description.close(description.read("lenet5"), [28, 28, 1], None, 10))
+    state, path = os.path.join(directory, "state.pt"), os.path.join(directory, "model.safetensors")
+    torch.save(model.state_dict(), state)
+    words = (state, "lenet5", path, "--input", "28,28,1")
+    from_torch(*words, "--mean", "0.5", "--std=0.25")
+    stated = read_note(path)["model"]["input"]
+    if stated != {"shape": [28, 28, 1], "dtype": "uint8", "mean": [0.5], "std": [0.25]}:
+        sys.exit(f"the file says its input is {stated}")
+    from_torch(*words, "--mean", "0.5,0.5", "--std", "1,1", fails="--mean has 2 numbers for 1 channels")
+    from_torch(*words, "--mean", "0.5", fails="belong together")
+    from_torch(*words, "--mean", "0.5", "--std", "0", fails="belong together")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         check_names(directory)
         check_order(directory)
+        check_normalise(directory)
         check_refusals(directory)
 
 

@@ -226,6 +226,26 @@ def check(runtime, model, arrays, note, limit, random):
         print(f"{model}: {worst:.1e} of a probability away from predict (limit {limit:.0e})", flush=True)
 
 
+def check_normalise(runtime, random):
+    """Samples that the model normalises are those that were normalised before."""
+    plain = {"name": "plain", "input": {"shape": [6, 5, 3], "dtype": "float32", "scale": 0.5}, "units": [
+        {"name": "a", "ops": [{"type": "conv2d", "filters": 4, "kernel": 3}, {"type": "flatten"},
+                              {"type": "linear", "units": 7}]}]}
+    mean, std = [0.25, -1.0, 0.5], [0.5, 2.0, 0.125]
+    normalised = {**plain, "input": {**plain["input"], "mean": mean, "std": std}}
+    arrays = tensors_of(plain, random)
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory)
+        samples_of(plain, random, directory)
+        export(path / "model", arrays, {"model": normalised})
+        logits = runtime.run(plain, "normalised", directory)[0]
+        raw = np.fromfile(path / "raw", np.float32).reshape(-1, 3)
+        (((raw * 0.5 - mean) / std) / 0.5).astype(np.float32).tofile(path / "raw")
+        export(path / "model", arrays, {"model": plain})
+        if not np.allclose(logits, runtime.run(plain, "plain", directory)[0], rtol=1e-5, atol=1e-5):
+            sys.exit("a model with mean and std is not the one without on normalised samples")
+
+
 def main():
     for tool in ("node", "npm"):
         if not shutil.which(tool):
@@ -239,6 +259,7 @@ def main():
             check(runtime, model, *tensor_file.read(path), limit, random)
     for model, description in OTHERS.items():
         check(runtime, model, tensors_of(description, random), {"model": description}, SMALL, random)
+    check_normalise(runtime, random)
     runtime.close()
     print(f"{len(ZOO) + len(OTHERS)} models")
 
