@@ -28,7 +28,14 @@ def read_safetensors(data):
     """{name: (shape, bytes)}, in the file's order."""
     size = struct.unpack("<Q", data[:8])[0]
     header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    header.pop("__metadata__", None)
     return {name: (entry["shape"], body[entry["data_offsets"][0]:entry["data_offsets"][1]]) for name, entry in header.items()}
+
+
+def read_note(data):
+    """What the file of a trained model says of itself."""
+    size = struct.unpack("<Q", data[:8])[0]
+    return json.loads(json.loads(data[8:8 + size])["__metadata__"]["paceline"])
 
 
 def unit_tensors(description, unit):

@@ -4,7 +4,7 @@ import json
 import threading
 
 from api import JOB, JSON, Api
-from fake_agent import FakeAgent, drive, finish, pause, read_safetensors, unit_state
+from fake_agent import FakeAgent, drive, finish, pause, read_note, read_safetensors, unit_state
 from paceline import must
 
 
@@ -244,8 +244,10 @@ def check_model(api, job, checkpoint):
     content = f"/v1/checkpoints/{checkpoint['id']}/content"
     must(api.request("GET", content, headers={"Range": "bytes=8-15"}, expect=206).body == body[8:16], "a range of the model")
     api.problem("GET", content, headers={"Range": f"bytes={len(body)}-"}, code="range_not_satisfiable")
-    found = read_safetensors(body)
+    found, note = read_safetensors(body), read_note(body)
     spec = api.job(job)["spec"]
+    must(note["model"]["name"] == spec["model"]["name"] and note["model"]["input"]["shape"] == [8, 8, 1] and
+         note["evaluation"] == {"micro_batch": spec["batch"] // spec["micro_batches"]}, f"the file says it is {note}")
     description = {"input": {"shape": [8, 8, 1]}, "units": [
         {"name": "hidden1", "ops": [{"type": "flatten"}, {"type": "linear", "units": 256}, {"type": "relu"}]},
         {"name": "hidden2", "ops": [{"type": "linear", "units": 128}, {"type": "relu"}]},

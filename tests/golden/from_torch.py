@@ -159,10 +159,10 @@ def predict(path, samples, directory):
     return np.array([[share[index] for index in range(len(share))] for share in shares])
 
 
-def compare(name, model, path, samples, directory):
+def compare(name, model, path, samples, directory, mean=0.0, std=1.0):
     model.eval()
     with torch.no_grad():
-        x = torch.from_numpy(samples).permute(0, 3, 1, 2).float() / 255
+        x = (torch.from_numpy(samples).permute(0, 3, 1, 2).float() / 255 - mean) / std
         expected = model(x).double().softmax(1).numpy()
     found = predict(path, samples, directory)
     difference = np.max(np.abs(found - expected) / expected)
@@ -226,6 +226,7 @@ def check_refusals(directory):
 
 def check_normalise(directory):
     model = Model(description.close(description.read("lenet5"), [28, 28, 1], None, 10))
+    samples = settle(model, [28, 28, 1])
     state, path = os.path.join(directory, "state.pt"), os.path.join(directory, "model.safetensors")
     torch.save(model.state_dict(), state)
     words = (state, "lenet5", path, "--input", "28,28,1")
@@ -233,6 +234,7 @@ def check_normalise(directory):
     stated = read_note(path)["model"]["input"]
     if stated != {"shape": [28, 28, 1], "dtype": "uint8", "mean": [0.5], "std": [0.25]}:
         sys.exit(f"the file says its input is {stated}")
+    compare("normalised lenet5", model, path, samples, directory, 0.5, 0.25)
     from_torch(*words, "--mean", "0.5,0.5", "--std", "1,1", fails="--mean has 2 numbers for 1 channels")
     from_torch(*words, "--mean", "0.5", fails="belong together")
     from_torch(*words, "--mean", "0.5", "--std", "0", fails="belong together")
