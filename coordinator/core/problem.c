@@ -11,6 +11,13 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  * committed. */
 #define SNAPSHOTS_MORE 2
 
+/* A generation is of one numeric class, or of one that was not enough: any device speaks for all. */
+static enum conv2d_backend backend_of(const struct planning *planning)
+{
+    return planning->device_count > 0 ? conv2d_backend_of(planning->device[0]->device.numeric_class)
+                                      : CONV2D_BACKEND_OWN;
+}
+
 /* What a stage of units [first, end) takes; UINT64_MAX: more than can be. */
 static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
                            uint64_t *snapshot)
@@ -21,7 +28,8 @@ static uint64_t ask_memory(const struct planning *planning, size_t first, size_t
                                            .end = end,
                                            .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = in_flight,
-                                           .threads = threads};
+                                           .threads = threads,
+                                           .backend = backend_of(planning)};
     if (memory_of_stage(planning->model, &spec->optimizer, &request, &bytes, NULL) != 0) {
         return UINT64_MAX;
     }

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "libtrain/model/onednn_plan.h"
 #include "libtrain/model/op_traits.h"
 #include "libtrain/model/op_workspace.h"
 
@@ -95,6 +96,9 @@ static void number_tensors(struct planner *planner)
             op->unit = (uint16_t)u;
             op->index = (uint16_t)k;
             op->frozen = unit->frozen;
+            if (op->op->type == OP_CONV2D) {
+                op->kernels = op_conv2d_kernels(op->op, arena->backend);
+            }
             planner->base[g] = base;
             planner->shape[g + 1] = op->op->out;
             planner->wants[g + 1] = op->op->tensor_count > 0 && !unit->frozen;
@@ -313,9 +317,13 @@ static void plan_scratch(struct arena *arena)
 {
     struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
     for (size_t g = 0; g < arena->op_count; g++) {
-        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch);
+        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch, arena->backend);
         most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
         most.worker = bytes.worker > most.worker ? bytes.worker : most.worker;
+        if (arena->op[g].op->type == OP_CONV2D) {
+            struct conv2d_shape shape = op_conv2d_shape(arena->op[g].op, arena->micro_batch);
+            arena->packed_bytes += onednn_packed_bytes(arena->op[g].kernels, &shape);
+        }
     }
     arena->shared_bytes = most.shared;
     arena->worker_bytes = most.worker;
@@ -437,8 +445,8 @@ static int plan_ops(struct arena *arena, struct err *err)
     return rc;
 }
 
-int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
-              struct err *err)
+int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, enum conv2d_backend backend,
+              struct arena **out, struct err *err)
 {
     if (first >= end || end > model->unit_count) {
         return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units", first, end, model->name,
@@ -452,7 +460,7 @@ int arena_new(const struct model *model, size_t first, size_t end, size_t micro_
     if (!arena) {
         return err_set(err, ERR_MEMORY, "out of memory for a stage's plan");
     }
-    *arena = (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch};
+    *arena = (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch, .backend = backend};
     int rc = plan_ops(arena, err);
     if (rc) {
         arena_free(&arena);

@@ -39,6 +39,7 @@ struct arena_op {
     uint16_t unit;  /* in the model */
     uint16_t index; /* of the op in the unit */
     enum arena_fusion fusion;
+    struct conv2d_kernels kernels; /* CONV2D: none of them by shape */
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_place input[MODEL_OP_INPUTS_MAX], output;
     struct arena_place evaluate_input[MODEL_OP_INPUTS_MAX], evaluate_output;
@@ -55,6 +56,7 @@ struct arena_op {
 struct arena {
     const struct model *model; /* borrowed */
     size_t first, end, micro_batch;
+    enum conv2d_backend backend;
     struct arena_op *op; /* all ops of the stage's units, in order */
     size_t op_count;
     bool hands_back;                          /* its input has a gradient: some unit before it is trained */
@@ -69,12 +71,13 @@ struct arena {
     uint64_t tensor_bytes;   /* of the workspace */
     uint64_t shared_bytes;   /* kernels' scratch for all threads */
     uint64_t worker_bytes;   /* kernels' scratch per thread */
+    uint64_t packed_bytes;   /* weights in the layouts of the backend */
 };
 
-/* Plan units [first, end) for micro-batches of `micro_batch` samples. ERR_INVALID for an empty range, units the model
- * does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX]; ERR_MEMORY. */
-NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, struct arena **out,
-                        struct err *err);
+/* Plan units [first, end) for micro-batches of `micro_batch` samples, computed with `backend`. ERR_INVALID for an empty
+ * range, units the model does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX]; ERR_MEMORY. */
+NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch,
+                        enum conv2d_backend backend, struct arena **out, struct err *err);
 void arena_free(struct arena **arena);
 #define ARENA_AUTO AUTO(arena_free)
 

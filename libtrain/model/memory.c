@@ -61,7 +61,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
     }
     ARENA_AUTO struct arena *arena = NULL;
-    int rc = arena_new(model, request->first, request->end, request->micro_batch, &arena, err);
+    int rc = arena_new(model, request->first, request->end, request->micro_batch, request->backend, &arena, err);
     if (rc) {
         return rc;
     }
@@ -70,6 +70,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
         .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
         .optimizer = arena->trained_floats * arrays * sizeof(float),
+        .packed = arena->packed_bytes,
         .snapshot = state_bytes(model, request, arrays),
     };
     bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
@@ -77,7 +78,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
                              &bytes.workspace) &&
                 border_bytes(model, request, &bytes.borders);
     const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
-                              bytes.workspace,  bytes.borders,   bytes.snapshot};
+                              bytes.workspace,  bytes.packed,    bytes.borders,   bytes.snapshot};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         fits = fits && multiply_add(parts[i], 1, bytes.total, &bytes.total);
     }

@@ -94,6 +94,14 @@ def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
     random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
 
 
+def test_partitions_of_a_job_with_chosen_kernels_give_the_weights_of_one_process():
+    columns = {"forward": "columns", "backward_data": "columns", "backward_weights": "columns"}
+    chosen = {"kernels": {"block1.body.0": {"forward": "columns"}, "block3.body.3": columns, "block2.shortcut.0": columns}}
+    plain = reference(fashion_job("resnet8", steps=3))
+    must(plain != reference(fashion_job("resnet8", steps=3, **chosen)), "other kernels, the same bits")
+    random_partitions("resnet8", 3, 4, 4, **chosen)
+
+
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)

@@ -120,15 +120,16 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
                                                .end = config.end,
                                                .micro_batch = config.micro_batch,
                                                .in_flight = config.in_flight,
-                                               .threads = pool_threads(config.pool)};
+                                               .threads = pool_threads(config.pool),
+                                               .backend = train_backend()};
         assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
         assert_int_equal(bytes.optimizer, bytes.gradients * optimizer_arrays[i / 4 % 4]);
         size_t before = aligned_bytes;
         assert_ok(train_stage_new(&config, &stage, &err), &err);
-        assert_int_equal(aligned_bytes - before,
-                         bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations + bytes.workspace);
+        assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer +
+                                                     bytes.activations + bytes.workspace + bytes.packed);
         assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations +
-                                          bytes.workspace + bytes.borders + bytes.snapshot);
+                                          bytes.workspace + bytes.packed + bytes.borders + bytes.snapshot);
         uint64_t snapshot = 0;
         for (size_t unit = config.first; unit < config.end; unit++) {
             snapshot += stage->layout[unit - config.first]->header.data_bytes;
@@ -271,7 +272,7 @@ static void no_tensor_of_the_workspace_is_overwritten_while_it_is_needed(void **
         for (size_t first = 0; first < model->unit_count; first++) {
             struct arena *arena = NULL;
             struct err err = {0};
-            assert_ok(arena_new(model, first, model->unit_count, 3, &arena, &err), &err);
+            assert_ok(arena_new(model, first, model->unit_count, 3, CONV2D_BACKEND_OWN, &arena, &err), &err);
             check_activations(arena, false);
             check_activations(arena, true);
             arena_free(&arena);
@@ -292,7 +293,7 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
     struct model *model = good_model(text, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1});
     struct arena *arena = NULL;
     struct err err = {0};
-    assert_ok(arena_new(model, 0, 1, 4, &arena, &err), &err);
+    assert_ok(arena_new(model, 0, 1, 4, CONV2D_BACKEND_OWN, &arena, &err), &err);
     size_t plane = 8 * 8 * 16 * 4 * sizeof(float);
     /* Kept: the first relu's output (also the second convolution's input), the batch-norm's input, the linear's input,
      * the batch-norm's statistics, the loss's gradient. relu6's output can be made of the batch-norm's input. */
