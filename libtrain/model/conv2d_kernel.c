@@ -6,6 +6,8 @@
 #include "libtrain/model/winograd_plan.h"
 #include "libtrain/model/workspace.h"
 
+#define ONEDNN_CHANNELS_MIN 16u
+
 const char *const conv2d_pass_names[] = {
     [CONV2D_FORWARD] = "forward",
     [CONV2D_BACKWARD_DATA] = "backward_data",
@@ -66,11 +68,14 @@ static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv
     return CONV2D_COLUMNS;
 }
 
-/* With oneDNN: its kernels where ours would gather columns. */
+/* With oneDNN: its kernels where they were measured to be faster than ours (ADR 0048). */
 static enum conv2d_kernel onednn_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     enum conv2d_kernel own = own_kernel(shape, pass);
-    return own == CONV2D_COLUMNS ? CONV2D_ONEDNN_NHWC : own;
+    bool steps = shape->SH > 1 || shape->SW > 1;
+    bool faster = (own == CONV2D_COLUMNS && shape->C / shape->G >= ONEDNN_CHANNELS_MIN) ||
+                  (own == CONV2D_DEPTHWISE && (pass != CONV2D_BACKWARD_DATA || steps));
+    return faster ? CONV2D_ONEDNN_NHWC : own;
 }
 
 struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked, const struct conv2d_shape *shape,
