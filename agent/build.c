@@ -11,6 +11,7 @@
 #include "agent/runtime/inventory.h"
 #include "base/clock.h"
 #include "libtrain/model/memory.h"
+#include "libtrain/train.h"
 #include "net/hash.h"
 
 #define PATIENCE_MS 60000
@@ -68,6 +69,7 @@ static int check_memory(const struct build *build, struct err *err)
         .in_flight = (size_t)run->in_flight,
         .threads = build->device->threads,
         .recompute = run->job_spec.recompute,
+        .backend = train_backend(),
     };
     struct memory_bytes bytes;
     int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request, &bytes, err);

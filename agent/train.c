@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/model/checkpoint.h"
+#include "libtrain/model/kernel_table.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
@@ -242,7 +243,9 @@ static int resolve_model(struct training *training, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    rc = job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
+    rc = kernel_table_apply(training->model, spec->kernels, NULL, err);
+    rc = rc ? rc
+            : job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
     rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
         training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];

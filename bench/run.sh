@@ -19,10 +19,11 @@ list() {
     done
 }
 
-build() { # TARGET...
-    local log=build/release/bench.log
-    mkdir -p build/release
-    if ! { cmake --preset release && cmake --build build/release -j "$(nproc)" --target "$@"; } >"$log" 2>&1; then
+build() { # PRESET TARGET...
+    local preset=$1 log=build/$1/bench.log
+    shift
+    mkdir -p "build/$preset"
+    if ! { cmake --preset "$preset" && cmake --build "build/$preset" -j "$(nproc)" --target "$@"; } >"$log" 2>&1; then
         tail -n 30 "$log" >&2
         echo "bench: the build failed ($log)" >&2
         exit 1
@@ -38,13 +39,17 @@ name=$1
 shift
 if [[ $name =~ ^[a-z_]+$ && -e bench/$name.py ]] && grep -q '^if __name__ == "__main__":' "bench/$name.py"; then
     if [ -z "${PACELINE_BIN:-}" ]; then
-        build paceline-coordinator paceline-agent alloc_count
-        PACELINE_BIN=$PWD/build/release/bin
+        preset=release
+        if [[ " $* " == *" --onednn "* ]]; then
+            preset=onednn
+        fi
+        build "$preset" paceline-coordinator paceline-agent alloc_count
+        PACELINE_BIN=$PWD/build/$preset/bin
     fi
     export PACELINE_BIN PYTHONPATH=$PWD/tests/support:$PWD/tests/fleet:$PWD/bench PYTHONDONTWRITEBYTECODE=1
     exec python3 "bench/$name.py" "$@"
 elif [[ $name =~ ^[a-z_]+$ && -e bench/$name.c ]]; then
-    build "bench_$name"
+    build release "bench_$name"
     exec "build/release/bench/$name" "$@"
 fi
 echo "bench: no benchmark '$name'; there are:" >&2

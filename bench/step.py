@@ -13,6 +13,7 @@ from report import finish, median, percent, say, skip, spread, table
 # name: (the least ratio that is good enough, steps of one run at batch 32)
 MODELS = {"mobilenetv2": (1.4, 8), "resnet18": (1.5, 4), "vgg11-bn": (1.5, 6), "alexnet-cifar": (1.5, 10), "lenet5": (1.2, 200),
           "mlp": (1.2, 200)}
+ONEDNN_GOAL = 1.6  # of those whose convolutions are most of a step
 MEMORY_GOALS = {"mobilenetv2": 1.6, "resnet18": 1.6}
 BATCHES = (32, 64)
 THREADS = (1, 2)
@@ -133,7 +134,10 @@ def main():
     arguments.add_argument("--threads", nargs="+", type=int, default=THREADS)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     arguments.add_argument("--recompute", default="none", choices=("none", "unit"), help="our side's job field")
+    arguments.add_argument("--onednn", action="store_true", help="measure a build with oneDNN's kernels, which bench/run.sh makes")
     options = arguments.parse_args()
+    if options.onednn:
+        MODELS.update({name: (max(goal, ONEDNN_GOAL) if goal > 1.2 else goal, steps) for name, (goal, steps) in MODELS.items()})
     if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
@@ -154,7 +158,7 @@ def main():
         "memory at least; roofline: the longer of the two over our step")
     say(f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
         f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}")
-    finish("step", rows, torch=peer["version"])
+    finish("step", rows, torch=peer["version"], onednn=options.onednn)
 
 
 if __name__ == "__main__":

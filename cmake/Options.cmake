@@ -2,6 +2,7 @@
 set(PACELINE_SANITIZE "" CACHE STRING "address (with undefined), thread, or empty")
 option(PACELINE_WERROR "Treat warnings as errors (CI)" OFF)
 option(PACELINE_COVERAGE "Instrument for gcov" OFF)
+option(PACELINE_ONEDNN "Kernels of oneDNN for convolutions, beside our own (x86-64; apt-get install libdnnl-dev)" OFF)
 option(PACELINE_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "coordinator/store/state.h"
+#include "libtrain/model/kernel_table.h"
 
 #define CATALOG_KEEP 32 /* entries kept although no job uses them: repeated submissions of one model */
 
@@ -73,23 +74,19 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
     return 0;
 }
 
-/* What a job changes in a description. */
-struct change {
-    const struct normalise *normalise; /* of the input; NULL: nothing */
-    const bool *frozen;                /* NULL, or which units are frozen beside those that the description says */
-};
-
-static int change_model(struct model *model, const struct change *change, struct record_faults *faults, struct err *err)
+static int change_model(struct model *model, const struct catalog_change *change, struct record_faults *faults,
+                        struct err *err)
 {
     for (size_t unit = 0; change->frozen && unit < model->unit_count; unit++) {
         model->unit[unit].frozen = model->unit[unit].frozen || change->frozen[unit];
     }
-    return change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
+    int code = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
+    return code ? code : kernel_table_apply(model, change->kernels, faults, err);
 }
 
-static int resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                   const struct change *change, const struct catalog_entry **out, struct record_faults *faults,
-                   struct err *err)
+int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
+                    const struct catalog_change *change, const struct catalog_entry **out, struct record_faults *faults,
+                    struct err *err)
 {
     struct catalog_entry *entry = calloc(1, sizeof *entry);
     if (!entry) {
@@ -97,7 +94,7 @@ static int resolve(struct catalog *catalog, const json_t *description, const str
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
     int code = model_parse(description, fit, &entry->model, faults, err);
-    code = code ? code : change_model(entry->model, change, faults, err);
+    code = code || !change ? code : change_model(entry->model, change, faults, err);
     if (!code) {
         code = entry_fill(entry, err);
     }
@@ -118,17 +115,11 @@ static int resolve(struct catalog *catalog, const json_t *description, const str
     return 0;
 }
 
-int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                    const struct normalise *normalise, const struct catalog_entry **out, struct record_faults *faults,
-                    struct err *err)
-{
-    return resolve(catalog, description, fit, &(struct change){.normalise = normalise}, out, faults, err);
-}
-
 int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
                    const struct catalog_entry **out, struct err *err)
 {
-    return resolve(catalog, entry->description, NULL, &(struct change){.frozen = frozen}, out, NULL, err);
+    return catalog_resolve(catalog, entry->description, NULL, &(struct catalog_change){.frozen = frozen}, out, NULL,
+                           err);
 }
 
 static bool parse_row(void *arg, const struct state_row *row)

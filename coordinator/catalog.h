@@ -28,10 +28,17 @@ struct catalog_entry {
 NODISCARD int catalog_new(struct state_store *state, struct catalog **out, struct err *err);
 void catalog_free(struct catalog **catalog);
 
-/* Resolve a description against a data set and what a job makes of its samples (both may be NULL) and keep it; faults
- * as model_parse and model_normalise give them. */
+/* What a job changes in a description; what is NULL changes nothing. */
+struct catalog_change {
+    const struct normalise *normalise; /* of the input */
+    const bool *frozen;                /* which units are frozen beside those that the description says */
+    json_t *kernels;                   /* a table (kernel_table.h) */
+};
+
+/* Resolve a description against a data set, change it (both may be NULL) and keep it; faults as model_parse,
+ * model_normalise and kernel_table_apply give them. */
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                              const struct normalise *normalise, const struct catalog_entry **out,
+                              const struct catalog_change *change, const struct catalog_entry **out,
                               struct record_faults *faults, struct err *err);
 /* The same model with more units frozen, those for which frozen[unit] says so. */
 NODISCARD int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,

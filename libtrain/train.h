@@ -34,6 +34,8 @@
 /* What decides bits on this machine: libtrain version, backend and its version and core, vector ISA, denormal mode;
  * equal text, equal bits. */
 void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX]);
+/* What this build computes convolutions with beside our own kernels. */
+enum conv2d_backend train_backend(void);
 
 /* ---- compute threads ---- */
 
@@ -71,8 +73,9 @@ struct train_stage_config {
     struct train_pool *pool; /* borrowed */
 };
 
-/* Allocate all arenas (memory_of_stage; without slots where none is in flight). The state is undefined until each unit
- * was initialised or loaded. */
+/* Allocate all arenas (memory_of_stage, of train_backend; without slots where none is in flight). Convolutions take the
+ * kernels that the model names, and those of the backend by shape where it names none. ERR_INVALID also for a kernel
+ * that this build or CPU does not have. The state is undefined until each unit was initialised or loaded. */
 NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err);
 void train_stage_free(struct train_stage **stage);
 

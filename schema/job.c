@@ -121,7 +121,7 @@ static const struct field spec_fields[] = {
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
     MEMBER_RECORDS(struct job_spec, augment, "augment", 0, &augment_record, augment_count),
     MEMBER_LIST(struct job_spec, freeze, "freeze", 0, &unit_name_element, freeze_count),
-    MEMBER_CONSTANT("kernels", "null"),
+    MEMBER_JSON(struct job_spec, kernels, "kernels", FIELD_NULLABLE),
     MEMBER_CONSTANT("strategy", "\"pipeline\""),
     MEMBER_CONSTANT("pipeline", "\"sync\""),
     MEMBER_CONSTANT("aggregate_every", "0"),

@@ -53,6 +53,7 @@ struct job_spec {
     struct checkpoint_id init_checkpoint;    /* version 0 is taken from it; "": from the seed */
     struct unit_name init_except[UNITS_MAX]; /* units that start from the seed all the same */
     size_t init_except_count;
+    json_t *kernels; /* input; owned. In the resolved description afterwards: NULL inside cores and assignments */
     int64_t batch;
     int64_t micro_batches;
     int64_t epochs;

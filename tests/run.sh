@@ -7,15 +7,17 @@
 #   asan     labels unit golden contract sim fuzz e2e 5 min (no border checks: they look at sources and archives)
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       2 min
+#   onednn   what computes, with the kernels of oneDNN, with the label slow only
 #   clang, cov, clang-tidy                            with the label slow only
 #
-# With labels: those of the dev preset only. The label slow adds the presets clang and cov, clang-tidy and the slow tests.
+# With labels: those of the dev preset only. The label slow adds the presets clang, onednn and cov, clang-tidy and the slow tests.
 # PACELINE_WERROR=ON turns warnings into errors (CI). What the presets are: CMakePresets.json.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 unset OPENBLAS_CORETYPE # the kernels that users of this machine get; tests of other cores set it themselves
 
 ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
+ONEDNN_TESTS='^test_(onednn|conv2d|stage|memory|law|law_zoo|threads|golden_(nets|ops))$'
 FUZZ_SECONDS=${FUZZ_SECONDS:-120}
 JOBS=$(nproc)
 
@@ -161,9 +163,21 @@ run_coverage() {
     fi
 }
 
+# Only on x86-64: elsewhere Debian's oneDNN has no kernels worth the name.
+run_onednn() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        notes+=("skipped onednn: $(uname -m) is not x86_64")
+        add 0 0 1
+        return
+    fi
+    build onednn
+    run_ctest onednn -L '^(unit|golden)$' -R "$ONEDNN_TESTS"
+}
+
 run_slow() {
     build clang
     run_ctest clang -LE '^(slow|border)$'
+    run_onednn
     run_tidy
     run_coverage
 }

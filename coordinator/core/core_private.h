@@ -305,6 +305,8 @@ size_t placement_there(const struct core *core, const struct placement_request *
 /* Whether the device has the labels and the numeric class that the job asks for. */
 bool placement_labels_match(const struct job_spec *spec, const struct device *device);
 bool placement_class_matches(const struct job_spec *spec, const struct device *device);
+/* Whether its build has the kernels that the model names. */
+bool placement_kernels_match(const struct model *model, const struct device *device);
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
                                                   struct replan_request *out);

@@ -59,7 +59,8 @@ static struct need need_of(const struct job_slot *job)
                                            .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = 1,
                                            .threads = 1,
-                                           .recompute = spec->recompute};
+                                           .recompute = spec->recompute,
+                                           .backend = conv2d_backend_of(job->job.numeric_class)};
     int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
     return (struct need){.devices = (size_t)spec->devices_min, .bytes = rc == 0 ? bytes.total : UINT64_MAX};
 }

@@ -53,6 +53,7 @@ void job_pause_now(struct core *core, struct job_slot *job)
 void job_init(struct core *core, struct job_slot *job, const struct model *model)
 {
     job->job.spec.model.description = NULL;
+    job->job.spec.kernels = NULL;
     job->model = model;
     job->unit_count = model->unit_count;
     job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
+#include "libtrain/model/kernel_table.h"
 
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
 #define CLASSES_MAX 16          /* numeric classes that are compared */
@@ -27,11 +28,17 @@ bool placement_class_matches(const struct job_spec *spec, const struct device *d
     return spec->numeric_class[0] == '\0' || strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
+bool placement_kernels_match(const struct model *model, const struct device *device)
+{
+    return conv2d_backend_of(device->numeric_class) == CONV2D_BACKEND_ONEDNN || !kernel_table_needs_onednn(model);
+}
+
 static bool is_candidate(const struct core *core, const struct placement_request *request,
                          const struct device_slot *device)
 {
     const struct job_spec *spec = request->spec;
-    if (!placement_labels_match(spec, &device->device) || !placement_class_matches(spec, &device->device)) {
+    if (!placement_labels_match(spec, &device->device) || !placement_class_matches(spec, &device->device) ||
+        !placement_kernels_match(request->model, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {

@@ -11,6 +11,13 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  * committed. */
 #define SNAPSHOTS_MORE 2
 
+/* A generation is of one numeric class, or of one that was not enough: any device speaks for all. */
+static enum conv2d_backend backend_of(const struct planning *planning)
+{
+    return planning->device_count > 0 ? conv2d_backend_of(planning->device[0]->device.numeric_class)
+                                      : CONV2D_BACKEND_OWN;
+}
+
 static int ask_parts(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
                      struct memory_bytes *out)
 {
@@ -20,7 +27,8 @@ static int ask_parts(const struct planning *planning, size_t first, size_t end, 
                                            .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = in_flight,
                                            .threads = threads,
-                                           .recompute = planning->recompute};
+                                           .recompute = planning->recompute,
+                                           .backend = backend_of(planning)};
     return memory_of_stage(planning->model, &spec->optimizer, &request, out, NULL);
 }
 
@@ -91,7 +99,7 @@ struct plan_memory problem_memory(const struct planning *planning, size_t device
                                 .gradients_bytes = (int64_t)bytes.gradients,
                                 .optimizer_bytes = (int64_t)bytes.optimizer,
                                 .activations_bytes = (int64_t)bytes.activations,
-                                .workspace_bytes = (int64_t)bytes.workspace,
+                                .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
                                 .borders_bytes = (int64_t)bytes.borders,
                                 .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, &bytes))};
 }

@@ -7,7 +7,7 @@
 /* Devices by what they could do for the job. */
 struct fleet {
     size_t online;                       /* whatever they are */
-    size_t fit;                          /* of these, with the labels and the class that it asks for */
+    size_t fit;                          /* of these, with the labels, the class and the kernels that it asks for */
     size_t busy, kept, cordoned, silent; /* of those that fit, why they are not free */
     size_t away;                         /* they would fit, but are not online */
 };
@@ -19,7 +19,8 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
         const struct device_slot *device = device_slot_at(core, i);
         bool online = device_online(device);
         bool fits = placement_labels_match(request->spec, &device->device) &&
-                    placement_class_matches(request->spec, &device->device);
+                    placement_class_matches(request->spec, &device->device) &&
+                    placement_kernels_match(request->model, &device->device);
         if (absent_has(&request->without, device)) {
             continue;
         }
@@ -70,6 +71,9 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
     if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all the labels together (%zu online)", online);
+    } else if (spec->numeric_class[0] == '\0') {
+        text_set(out, size, "no device%s has oneDNN, which kernels of the job need (%zu online)",
+                 spec->device_label_count > 0 ? " with the labels" : "", online);
     } else {
         text_set(out, size, "no device%s has the numeric class '%.120s' (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", spec->numeric_class, online);

@@ -112,12 +112,14 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     if (code) {
         return code;
     }
-    code = catalog_resolve(coordinator->catalog, description, &submission->fit, job_normalise(spec), &submission->model,
-                           &inner, err);
+    const struct catalog_change change = {.normalise = job_normalise(spec), .kernels = spec->kernels};
+    code =
+        catalog_resolve(coordinator->catalog, description, &submission->fit, &change, &submission->model, &inner, err);
     for (size_t index = 0; index < inner.count; index++) {
         char pointer[RECORD_POINTER_MAX];
-        snprintf(pointer, sizeof pointer, "%.24s%.130s", named ? "/model/name" : "/model/description",
-                 named ? "" : inner.fault[index].pointer);
+        bool of_kernels = strncmp(inner.fault[index].pointer, "/kernels", strlen("/kernels")) == 0;
+        const char *place = of_kernels ? "" : named ? "/model/name" : "/model/description";
+        snprintf(pointer, sizeof pointer, "%.24s%.130s", place, named && !of_kernels ? "" : inner.fault[index].pointer);
         record_fault(faults, pointer, "%s", inner.fault[index].message);
     }
     bool frozen[MODEL_UNITS_MAX];
@@ -258,7 +260,7 @@ static void serve_submission(struct submission **place, struct http_exchange *ex
     struct submission *submission = *place;
     struct coordinator *coordinator = submission->coordinator;
     int code = resolve(coordinator, submission, &submission->faults, &submission->err);
-    record_done(&job_spec_record, &submission->spec); /* the core knows models by their hash */
+    record_done(&job_spec_record, &submission->spec); /* the core knows models, with their kernels, by their hash */
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);
     } else if (code) {

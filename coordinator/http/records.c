@@ -8,6 +8,7 @@
 #include "coordinator/http/content.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
+#include "libtrain/model/kernel_table.h"
 #include "schema/wire.h"
 
 #define METRICS_LIMIT_DEFAULT 1000
@@ -105,6 +106,63 @@ void serve_plan(void *context, struct http_exchange *exchange)
     } else {
         answer_kind(exchange, OBJECT_PLAN, &search.plan);
     }
+}
+
+/* ---- kernels ---- */
+
+/* What tells the kernels of a job that has ended. */
+struct job_row {
+    struct job job;
+    int code;
+    struct err err;
+};
+
+static bool read_job(void *arg, const struct state_row *row)
+{
+    struct job_row *out = arg;
+    out->code = wire_read(&job_record, row->document, row->document_size, &out->job, NULL, &out->err);
+    return false;
+}
+
+static void answer_kernels(struct coordinator *coordinator, struct http_exchange *exchange, const struct job *job)
+{
+    const struct catalog_entry *entry;
+    BUF_AUTO struct buf body;
+    struct err err = {0};
+    buf_init(&body, JSON_BODY_MAX);
+    int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, &err);
+    if (!code) {
+        json_auto_t *table = kernel_table_describe(entry->model, conv2d_backend_of(job->numeric_class));
+        code = table ? json_write(table, &body, &err) : err_set(&err, ERR_MEMORY, "kernels: out of memory");
+    }
+    if (code) {
+        answer_err(exchange, &err);
+    } else {
+        answer_object(exchange, 200, 0, &body);
+    }
+}
+
+void serve_job_kernels(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    const char *id = http_param(exchange, "id");
+    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, id)) {
+        return;
+    }
+    const struct job *live = core_job(coordinator->core, id);
+    if (live) {
+        answer_kernels(coordinator, exchange, live);
+        return;
+    }
+    struct job_row row = {.job = {.spec = job_spec_default}};
+    int code = state_get(coordinator->state, STATE_JOBS, id, read_job, &row, &row.err);
+    if (code || row.code) {
+        answer_err(exchange, &row.err);
+    } else {
+        answer_kernels(coordinator, exchange, &row.job);
+    }
+    record_done(&job_record, &row.job);
 }
 
 /* ---- metrics ---- */

@@ -39,6 +39,7 @@ static const struct http_route routes[] = {
     {"GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, NULL, 0},
     {"GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, NULL, 0},
     {"GET", "/v1/jobs/{id}/metrics", serve_metrics, NULL, 0},
+    {"GET", "/v1/jobs/{id}/kernels", serve_job_kernels, NULL, 0},
     {"GET", "/v1/jobs/{id}/incidents", serve_job_incidents, NULL, 0},
     {"GET", "/v1/jobs/{id}/replicas", serve_replicas, NULL, 0},
     {"POST", "/v1/jobs/{id}/pause", serve_job_pause, NULL, JSON_BODY_MAX},

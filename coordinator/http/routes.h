@@ -49,6 +49,7 @@ HANDLER(serve_plans);
 HANDLER(serve_plan);
 HANDLER(serve_checkpoints);
 HANDLER(serve_metrics);
+HANDLER(serve_job_kernels);
 /* checkpoints.c */
 HANDLER(serve_all_checkpoints);
 HANDLER(serve_checkpoint);

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "libtrain/model/arena_parts.h"
+#include "libtrain/model/onednn_plan.h"
 #include "libtrain/model/op_workspace.h"
 
 /* ---- places ---- */
@@ -56,9 +57,13 @@ static void plan_scratch(struct arena *arena)
 {
     struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
     for (size_t g = 0; g < arena->op_count; g++) {
-        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch);
+        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch, arena->backend);
         most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
         most.worker = bytes.worker > most.worker ? bytes.worker : most.worker;
+        if (arena->op[g].op->type == OP_CONV2D) {
+            struct conv2d_shape shape = op_conv2d_shape(arena->op[g].op, arena->micro_batch);
+            arena->packed_bytes += onednn_packed_bytes(arena->op[g].kernels, &shape);
+        }
     }
     arena->shared_bytes = most.shared;
     arena->worker_bytes = most.worker;
@@ -170,23 +175,26 @@ static int plan_ops(struct arena *arena, struct err *err)
     return rc;
 }
 
-int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch, enum recompute recompute,
-              struct arena **out, struct err *err)
+int arena_new(const struct model *model, const struct arena_request *request, struct arena **out, struct err *err)
 {
-    if (first >= end || end > model->unit_count) {
-        return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units", first, end, model->name,
-                       model->unit_count);
+    if (request->first >= request->end || request->end > model->unit_count) {
+        return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units", request->first, request->end,
+                       model->name, model->unit_count);
     }
-    if (micro_batch < 1 || micro_batch > ARENA_MICRO_BATCH_MAX) {
-        return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", micro_batch,
+    if (request->micro_batch < 1 || request->micro_batch > ARENA_MICRO_BATCH_MAX) {
+        return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", request->micro_batch,
                        ARENA_MICRO_BATCH_MAX);
     }
     struct arena *arena = calloc(1, sizeof(*arena));
     if (!arena) {
         return err_set(err, ERR_MEMORY, "out of memory for a stage's plan");
     }
-    *arena =
-        (struct arena){.model = model, .first = first, .end = end, .micro_batch = micro_batch, .recompute = recompute};
+    *arena = (struct arena){.model = model,
+                            .first = request->first,
+                            .end = request->end,
+                            .micro_batch = request->micro_batch,
+                            .recompute = request->recompute,
+                            .backend = request->backend};
     int rc = plan_ops(arena, err);
     if (rc) {
         arena_free(&arena);

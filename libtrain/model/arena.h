@@ -47,6 +47,7 @@ struct arena_op {
     uint16_t index; /* of the op in the unit */
     enum arena_fusion fusion;
     bool again; /* its forward runs once more before the backward of its unit, in the places of `backward` */
+    struct conv2d_kernels kernels; /* CONV2D: none of them by shape */
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_io forward, evaluate;
     struct arena_io backward;           /* what is read; NOWHERE what is not there any more */
@@ -62,6 +63,7 @@ struct arena {
     const struct model *model; /* borrowed */
     size_t first, end, micro_batch;
     enum recompute recompute;
+    enum conv2d_backend backend;
     struct arena_op *op; /* all ops of the stage's units, in order */
     size_t op_count;
     bool hands_back;                          /* its input has a gradient: some unit before it is trained */
@@ -78,12 +80,19 @@ struct arena {
     uint64_t tensor_bytes;   /* of the workspace */
     uint64_t shared_bytes;   /* kernels' scratch for all threads */
     uint64_t worker_bytes;   /* kernels' scratch per thread */
+    uint64_t packed_bytes;   /* weights in the layouts of the backend */
 };
 
-/* Plan units [first, end) for micro-batches of `micro_batch` samples. ERR_INVALID for an empty range, units the model
- * does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX]; ERR_MEMORY. */
-NODISCARD int arena_new(const struct model *model, size_t first, size_t end, size_t micro_batch,
-                        enum recompute recompute, struct arena **out, struct err *err);
+/* What is planned: units [first, end) for micro-batches of `micro_batch` samples. */
+struct arena_request {
+    size_t first, end, micro_batch;
+    enum recompute recompute;
+    enum conv2d_backend backend; /* that computes it */
+};
+/* ERR_INVALID for an empty range, units the model does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX];
+ * ERR_MEMORY. */
+NODISCARD int arena_new(const struct model *model, const struct arena_request *request, struct arena **out,
+                        struct err *err);
 void arena_free(struct arena **arena);
 #define ARENA_AUTO AUTO(arena_free)
 

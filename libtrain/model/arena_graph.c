@@ -1,6 +1,7 @@
 #include "base/size.h"
 #include "libtrain/model/arena_parts.h"
 #include "libtrain/model/op_traits.h"
+#include "libtrain/model/op_workspace.h"
 #include "libtrain/model/unit_graph.h"
 
 /* Parameters and buffers lie in their arenas in the order of the ops, but frozen parameters behind the others. */
@@ -36,6 +37,9 @@ static void number_tensors(struct planner *planner)
             op->unit = (uint16_t)u;
             op->index = (uint16_t)k;
             op->frozen = unit->frozen;
+            if (op->op->type == OP_CONV2D) {
+                op->kernels = op_conv2d_kernels(op->op, arena->backend);
+            }
             planner->base[g] = base;
             planner->tensor[g + 1].shape = op->op->out;
             planner->tensor[g + 1].wants = op->op->tensor_count > 0 && !unit->frozen;

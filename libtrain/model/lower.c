@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "libtrain/model/description.h"
+#include "libtrain/model/kernel_table.h"
 #include "libtrain/model/op_fields.h"
 
 /* The unit being lowered: its tensors' forms and the place its faults are reported at. */
@@ -60,6 +61,19 @@ static void name_faults(struct unit_state *state, size_t from)
     state->lowering->broken = true;
 }
 
+static bool kernels_fit(struct unit_state *state, const struct op *op, const char *pointer)
+{
+    char member[RECORD_POINTER_MAX];
+    struct kernel_choice choice = kernel_choice_of(op->kernels);
+    size_t fault_count = state->lowering->faults->count;
+    print(member, sizeof(member), "%s/kernels", pointer);
+    if (!kernel_choice_fits(&choice, op, member, state->lowering->faults)) {
+        name_faults(state, fault_count);
+        return false;
+    }
+    return true;
+}
+
 /* Add an op whose fields and inputs are set; *output is its tensor. Nothing happens in a broken description. */
 static void add_op(struct unit_state *state, const struct op *op, const char *pointer, uint16_t *output)
 {
@@ -82,6 +96,9 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
     }
     if (infer_op(added, input, &state->tensor[unit->op_count + 1], &err)) {
         unit_fault(state, pointer, "%s: %s", op_type_names[op->type], err.text);
+        return;
+    }
+    if (op->type == OP_CONV2D && !kernels_fit(state, added, pointer)) {
         return;
     }
     if (op->type == OP_EMBEDDING &&

@@ -61,7 +61,12 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
     }
     ARENA_AUTO struct arena *arena = NULL;
-    int rc = arena_new(model, request->first, request->end, request->micro_batch, request->recompute, &arena, err);
+    const struct arena_request range = {.first = request->first,
+                                        .end = request->end,
+                                        .micro_batch = request->micro_batch,
+                                        .recompute = request->recompute,
+                                        .backend = request->backend};
+    int rc = arena_new(model, &range, &arena, err);
     if (rc) {
         return rc;
     }
@@ -70,6 +75,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
         .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
         .optimizer = arena->trained_floats * arrays * sizeof(float),
+        .packed = arena->packed_bytes,
         .snapshot = state_bytes(model, request, arrays),
     };
     bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
@@ -77,7 +83,7 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
                              &bytes.workspace) &&
                 border_bytes(model, request, &bytes.borders);
     const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
-                              bytes.workspace,  bytes.borders,   bytes.snapshot};
+                              bytes.workspace,  bytes.packed,    bytes.borders,   bytes.snapshot};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         fits = fits && multiply_add(parts[i], 1, bytes.total, &bytes.total);
     }

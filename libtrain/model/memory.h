@@ -1,6 +1,7 @@
 /* memory.h: the memory a stage needs, planned before the first step, from the description alone. The planner asks it
  * what fits where; libtrain/stage allocates exactly this (arena.h), so a plan's promise and the arenas are one
- * calculation. Pure. */
+ * calculation. With kernels of oneDNN it is an estimate: what the library asks for beyond it is known to the stage
+ * alone. Pure. */
 #ifndef LIBTRAIN_MODEL_MEMORY_H
 #define LIBTRAIN_MODEL_MEMORY_H
 
@@ -23,6 +24,7 @@ struct memory_request {
     size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
     size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum recompute recompute;
+    enum conv2d_backend backend; /* of the device */
 };
 
 struct memory_bytes {
@@ -31,6 +33,7 @@ struct memory_bytes {
     uint64_t optimizer;
     uint64_t activations; /* all slots */
     uint64_t workspace;   /* scratch of ops, gradients between ops, what is made again */
+    uint64_t packed;      /* weights as oneDNN wants them, where its kernels read them */
     uint64_t borders;     /* receive slots and send buffers of the stage's runtime; not allocated by libtrain */
     uint64_t snapshot;    /* one copy of the stage's state, kept at a stop; not allocated by libtrain */
     uint64_t total;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/record.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/model/conv2d_kernel.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/model/shape.h"
 
@@ -91,6 +92,7 @@ struct op {
     struct extent kernel, stride, padding; /* CONV2D, pools: the window; zero padding on both sides (max: ignored, avg:
                                               counted as PyTorch's default) */
     uint32_t groups;                       /* CONV2D */
+    struct conv2d_kernels kernels;         /* CONV2D: as the description says, by shape where it says nothing */
     bool ceil_mode; /* pools: a last window may reach beyond the padding, where it starts within the input or the
                        padding before it */
     bool bias;      /* CONV2D, LINEAR */

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/parse.h"
+#include "libtrain/model/kernel_table.h"
 
 #define CLASSES_WORD "classes"
 
@@ -38,6 +39,8 @@ struct op_fields {
     int64_t rows, heads;
     bool bias, causal, ceil_mode;
     double epsilon, momentum, rate;
+    bool has_kernels;
+    struct kernel_choice kernels;
 };
 
 #define FIELD_TYPE MEMBER_ENUM(struct op_fields, type, "type", FIELD_REQUIRED, op_type_names)
@@ -53,6 +56,7 @@ static const struct field conv2d_fields[] = {
     FIELD_PADDING,
     MEMBER_INT(struct op_fields, groups, "groups", 0, 1, MODEL_CHANNELS_MAX),
     MEMBER_BOOL(struct op_fields, bias, "bias", 0),
+    MEMBER_OPTIONAL(struct op_fields, kernels, "kernels", FIELD_SKIP_EMPTY, &kernel_choice_record, has_kernels),
 };
 static const struct field linear_fields[] = {
     FIELD_TYPE,
@@ -255,6 +259,7 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
         .padding = read.padding,
         .ceil_mode = fields.ceil_mode,
         .groups = type == OP_CONV2D ? (uint32_t)fields.groups : 0,
+        .kernels = kernel_choice_kernels(&fields.kernels),
         .bias = (type == OP_CONV2D || type == OP_LINEAR) && fields.bias,
         .epsilon = type == OP_BATCH_NORM || type == OP_LAYER_NORM ? fields.epsilon : 0,
         .momentum = type == OP_BATCH_NORM ? fields.momentum : 0,
@@ -280,6 +285,12 @@ static json_t *write_extent(struct extent extent)
     return pair;
 }
 
+static bool kernels_chosen(const struct conv2d_kernels *kernels)
+{
+    static const struct conv2d_kernels none;
+    return memcmp(kernels, &none, sizeof(none)) != 0;
+}
+
 json_t *op_fields_write(const struct op *op)
 {
     ASSERT(op->type < WRITABLE_TYPES);
@@ -290,6 +301,8 @@ json_t *op_fields_write(const struct op *op)
         .stride = is_window(op->type) ? write_extent(op->stride) : NULL,
         .padding = is_window(op->type) ? write_extent(op->padding) : NULL,
         .groups = op->groups,
+        .has_kernels = kernels_chosen(&op->kernels),
+        .kernels = kernel_choice_of(op->kernels),
         .units = has_units(op->type) ? json_integer(op->out.c) : NULL,
         .rows = op->rows,
         .heads = op->heads,

@@ -18,17 +18,23 @@ struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N)
                                  .OW = op->out.w};
 }
 
+struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend backend)
+{
+    struct conv2d_shape shape = op_conv2d_shape(op, 1);
+    return conv2d_kernels_resolve(op->kernels, &shape, backend);
+}
+
 struct attention_shape op_attention_shape(const struct op *op, size_t N)
 {
     return (struct attention_shape){.N = N, .T = op->in.h, .C = op->out.c, .heads = op->heads, .causal = op->causal};
 }
 
-struct workspace_bytes op_workspace(const struct op *op, size_t N)
+struct workspace_bytes op_workspace(const struct op *op, size_t N, enum conv2d_backend backend)
 {
     switch (op->type) {
     case OP_CONV2D: {
         struct conv2d_shape shape = op_conv2d_shape(op, N);
-        return conv2d_workspace(&shape);
+        return conv2d_workspace(&shape, op_conv2d_kernels(op, backend));
     }
     case OP_BATCH_NORM: return batch_norm_workspace(N * op->out.h * op->out.w, op->out.c);
     case OP_LAYER_NORM: return layer_norm_workspace(N * op->out.h * op->out.w, op->out.c);

@@ -2,6 +2,7 @@
 
 #include "base/size.h"
 #include "libtrain/model/direct_plan.h"
+#include "libtrain/model/onednn_plan.h"
 #include "libtrain/model/winograd_plan.h"
 
 #define SLAB_FLOATS 16384u
@@ -41,16 +42,18 @@ size_t conv2d_step_pixels(const struct conv2d_shape *shape)
     return size_clamp(COLUMN_FLOATS / conv2d_row_floats(shape), PIXELS_MIN, PIXELS_MAX);
 }
 
-size_t conv2d_pixel_slabs(const struct conv2d_shape *shape)
+size_t conv2d_pointwise_slabs(const struct conv2d_shape *shape)
 {
     size_t pixels = shape->N * shape->OH * shape->OW;
-    if (conv2d_is_pointwise(shape)) {
-        size_t count = size_clamp(
-            pixels * (shape->C * shape->O / PIXELS_MIN + 1) / (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN), 1, SLABS_MAX);
-        size_t least = size_divide_up(pixels, POINTWISE_PIXELS_MAX);
-        return size_clamp(count > least ? count : least, 1, pixels);
-    }
-    return size_divide_up(pixels, conv2d_step_pixels(shape));
+    size_t count = size_clamp(pixels * (shape->C * shape->O / PIXELS_MIN + 1) / (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN),
+                              1, SLABS_MAX);
+    size_t least = size_divide_up(pixels, POINTWISE_PIXELS_MAX);
+    return size_clamp(count > least ? count : least, 1, pixels);
+}
+
+size_t conv2d_pixel_slabs(const struct conv2d_shape *shape)
+{
+    return size_divide_up(shape->N * shape->OH * shape->OW, conv2d_step_pixels(shape));
 }
 
 size_t conv2d_sample_slabs(const struct conv2d_shape *shape)
@@ -83,30 +86,47 @@ static struct workspace_bytes aligned(uint64_t shared, uint64_t worker)
     return (struct workspace_bytes){.shared = workspace_align(shared), .worker = workspace_align(worker)};
 }
 
-struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape)
+static uint64_t partial_bytes(const struct conv2d_shape *shape)
 {
     uint64_t row = conv2d_row_floats(shape);
-    if (conv2d_is_depthwise(shape)) {
-        return aligned(SLAB_PARTIALS_MAX * row * shape->C * sizeof(double), 0);
-    }
-    if (conv2d_is_winograd(shape)) {
-        struct workspace_bytes bytes = winograd_workspace(shape);
-        return aligned(largest(bytes.shared, SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double)), bytes.worker);
-    }
     struct conv2d_weight_slabs slabs = conv2d_weight_slabs(shape);
-    uint64_t partials = slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
-    uint64_t bias = SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double);
-    if (conv2d_is_pointwise(shape)) {
+    return slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
+}
+
+static struct workspace_bytes kernel_workspace(enum conv2d_kernel kernel, const struct conv2d_shape *shape)
+{
+    uint64_t row = conv2d_row_floats(shape);
+    switch (kernel) {
+    case CONV2D_DEPTHWISE:
+        return (struct workspace_bytes){.shared = SLAB_PARTIALS_MAX * row * shape->C * sizeof(double)};
+    case CONV2D_WINOGRAD4: return winograd_workspace(shape);
+    case CONV2D_DIRECT: return direct_workspace(shape);
+    case CONV2D_POINTWISE: {
         uint64_t forward = (uint64_t)size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
         uint64_t backward = (uint64_t)size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
-        return aligned(largest(largest(partials, bias), largest(forward, backward)), 0);
+        return (struct workspace_bytes){.shared = largest(partial_bytes(shape), largest(forward, backward))};
     }
-    uint64_t columns = conv2d_step_pixels(shape) * row * sizeof(float);
-    if (conv2d_is_direct(shape)) { /* its backward to the input takes columns */
-        struct workspace_bytes bytes = direct_workspace(shape);
-        return aligned(largest(bytes.shared, bias), largest(bytes.worker, columns));
+    case CONV2D_COLUMNS:
+        return (struct workspace_bytes){.shared = partial_bytes(shape),
+                                        .worker = conv2d_step_pixels(shape) * row * sizeof(float)};
+    case CONV2D_ONEDNN_DIRECT:
+    case CONV2D_ONEDNN_NHWC:
+    case CONV2D_ONEDNN_WINOGRAD: return onednn_workspace(kernel, shape);
+    case CONV2D_BY_SHAPE: break;
     }
-    return aligned(largest(partials, bias), columns);
+    return (struct workspace_bytes){0};
+}
+
+struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape, struct conv2d_kernels kernels)
+{
+    struct workspace_bytes most = {.shared = SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double)}; /* of the bias */
+    kernels = conv2d_kernels_resolve(kernels, shape, CONV2D_BACKEND_OWN);
+    for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
+        struct workspace_bytes bytes = kernel_workspace((enum conv2d_kernel)kernels.pass[pass], shape);
+        most.shared = largest(most.shared, bytes.shared);
+        most.worker = largest(most.worker, bytes.worker);
+    }
+    return aligned(most.shared, most.worker);
 }
 
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libtrain/model/conv2d_kernel.h"
+
 #define WORKSPACE_ALIGNMENT 64     /* bytes: a cache line and the widest vector */
 #define WORKSPACE_PANEL 32         /* columns of a panel of packed weights */
 #define SLABS_MAX 16               /* slabs of work without partial sums */
@@ -37,7 +39,10 @@ bool conv2d_is_depthwise(const struct conv2d_shape *shape);
 bool conv2d_is_pointwise(const struct conv2d_shape *shape);
 /* Floats of one output pixel's row in the matrix of columns: KH * KW * C / G. */
 size_t conv2d_row_floats(const struct conv2d_shape *shape);
-/* Slabs of output pixels of the forward pass; a slab's columns fit a second-level cache where that is possible. */
+/* Slabs of pixels of a pointwise one. */
+size_t conv2d_pointwise_slabs(const struct conv2d_shape *shape);
+/* Slabs of output pixels of the forward pass by columns; a slab's columns fit a second-level cache where that is
+ * possible. */
 size_t conv2d_pixel_slabs(const struct conv2d_shape *shape);
 /* Slabs of samples of the backward pass to the input, and the output pixels of one step within a slab. */
 size_t conv2d_sample_slabs(const struct conv2d_shape *shape);
@@ -61,7 +66,8 @@ static inline uint64_t workspace_align(uint64_t bytes)
     return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape);
+/* With these kernels, our own by shape where they say nothing. */
+struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape, struct conv2d_kernels kernels);
 #define BATCH_NORM_SAVED 4 /* arrays of C floats that a batch-norm keeps from forward to backward */
 /* M rows of C channels. */
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C);

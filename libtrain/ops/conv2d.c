@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "libtrain/backend/gemm.h"
-#include "libtrain/model/direct_plan.h"
-#include "libtrain/model/winograd_plan.h"
 #include "libtrain/ops/channel_sum.h"
 #include "libtrain/ops/columns.h"
 #include "libtrain/ops/depthwise.h"
@@ -72,25 +71,9 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                    const float *weight, const float *bias, float *y)
+static void by_columns_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                               const float *weight, const float *bias, float *y)
 {
-    if (conv2d_is_depthwise(shape)) {
-        depthwise_forward(compute, shape, x, weight, bias, y);
-        return;
-    }
-    if (conv2d_is_pointwise(shape)) {
-        pointwise_forward(compute, shape, x, weight, bias, y);
-        return;
-    }
-    if (conv2d_is_winograd(shape)) {
-        winograd_forward(compute, shape, x, weight, bias, y);
-        return;
-    }
-    if (conv2d_is_direct(shape)) {
-        direct_forward(compute, shape, x, weight, bias, y);
-        return;
-    }
     const struct conv2d_job job = {.compute = compute,
                                    .shape = shape,
                                    .x = x,
@@ -130,21 +113,9 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                          const float *weight, float *dx, bool accumulate)
+static void by_columns_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
+                                     const float *weight, float *dx, bool accumulate)
 {
-    if (conv2d_is_depthwise(shape)) {
-        depthwise_backward_data(compute, shape, dy, weight, dx, accumulate);
-        return;
-    }
-    if (conv2d_is_pointwise(shape)) {
-        pointwise_backward_data(compute, shape, dy, weight, dx, accumulate);
-        return;
-    }
-    if (conv2d_is_winograd(shape)) {
-        winograd_backward_data(compute, shape, dy, weight, dx, accumulate);
-        return;
-    }
     const struct conv2d_job job = {.compute = compute,
                                    .shape = shape,
                                    .dy = dy,
@@ -212,33 +183,71 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
                  slab_begin(pixels, partials, partial + 1), target + offset, partials == 1);
 }
 
-void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                             const float *dy, float *dweight, float *dbias)
+static void by_columns_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                                        const float *dy, float *dweight)
 {
-    if (conv2d_is_depthwise(shape)) {
-        depthwise_backward_weights(compute, shape, x, dy, dweight);
-    } else if (conv2d_is_pointwise(shape)) {
-        pointwise_backward_weights(compute, shape, x, dy, dweight);
-    } else if (conv2d_is_winograd(shape)) {
-        winograd_backward_weights(compute, shape, x, dy, dweight);
-    } else if (conv2d_is_direct(shape)) {
-        direct_backward_weights(compute, shape, x, dy, dweight);
-    } else {
-        const struct conv2d_job job = {.compute = compute,
-                                       .shape = shape,
-                                       .x = x,
-                                       .dy = dy,
-                                       .dweight = dweight,
-                                       .weight_slabs = conv2d_weight_slabs(shape)};
-        size_t partials = job.weight_slabs.partials;
-        pool_run(compute->pool, shape->G > 1 ? shape->G : partials * job.weight_slabs.ranges, weights_slab, &job);
-        if (partials > 1) {
-            partials_add(compute, dweight, compute->shared, partials, shape->O * conv2d_row_floats(shape));
-        }
+    const struct conv2d_job job = {.compute = compute,
+                                   .shape = shape,
+                                   .x = x,
+                                   .dy = dy,
+                                   .dweight = dweight,
+                                   .weight_slabs = conv2d_weight_slabs(shape)};
+    size_t partials = job.weight_slabs.partials;
+    pool_run(compute->pool, shape->G > 1 ? shape->G : partials * job.weight_slabs.ranges, weights_slab, &job);
+    if (partials > 1) {
+        partials_add(compute, dweight, compute->shared, partials, shape->O * conv2d_row_floats(shape));
     }
-    if (dbias) {
-        channel_sum(compute, pixels_of(shape), shape->O, dy, dbias);
-    }
+}
+
+/* ---- the kernels ---- */
+
+struct conv2d_functions {
+    void (*forward)(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                    const float *weight, const float *bias, float *y);
+    void (*backward_data)(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
+                          const float *weight, float *dx, bool accumulate);
+    void (*backward_weights)(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+                             const float *dy, float *dweight);
+};
+
+static const struct conv2d_functions *functions_of(const struct conv2d_shape *shape, struct conv2d_kernels kernels,
+                                                   enum conv2d_pass pass)
+{
+    static const struct conv2d_functions table[] = {
+        [CONV2D_COLUMNS] = {by_columns_forward, by_columns_backward_data, by_columns_backward_weights},
+        [CONV2D_POINTWISE] = {pointwise_forward, pointwise_backward_data, pointwise_backward_weights},
+        [CONV2D_DEPTHWISE] = {depthwise_forward, depthwise_backward_data, depthwise_backward_weights},
+        [CONV2D_DIRECT] = {direct_forward, NULL, direct_backward_weights},
+        [CONV2D_WINOGRAD4] = {winograd_forward, winograd_backward_data, winograd_backward_weights},
+    };
+    size_t kernel = conv2d_kernels_resolve(kernels, shape, CONV2D_BACKEND_OWN).pass[pass];
+    ASSERT(kernel < sizeof(table) / sizeof(table[0]) && conv2d_kernel_can((enum conv2d_kernel)kernel, shape, pass));
+    return &table[kernel];
+}
+
+void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, struct conv2d_kernels kernels,
+                    const float *x, const float *weight, const float *bias, float *y)
+{
+    functions_of(shape, kernels, CONV2D_FORWARD)->forward(compute, shape, x, weight, bias, y);
+}
+
+void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
+                          struct conv2d_kernels kernels, const float *dy, const float *weight, float *dx,
+                          bool accumulate)
+{
+    functions_of(shape, kernels, CONV2D_BACKWARD_DATA)->backward_data(compute, shape, dy, weight, dx, accumulate);
+}
+
+void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
+                             struct conv2d_kernels kernels, const float *x, const float *dy, float *dweight)
+{
+    functions_of(shape, kernels, CONV2D_BACKWARD_WEIGHTS)->backward_weights(compute, shape, x, dy, dweight);
+}
+
+void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
+                          float *dbias)
+{
+    channel_sum(compute, pixels_of(shape), shape->O, dy, dbias);
 }
 
 /* ---- layouts ---- */

@@ -2,16 +2,24 @@
 
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/gemm.h"
+#include "libtrain/backend/onednn.h"
 #include "libtrain/backend/simd.h"
 #include "libtrain/train.h"
 
 /* Goes up with every change of a kernel that changes bits. */
 #define KERNELS 3
 
+enum conv2d_backend train_backend(void)
+{
+    return onednn_built() ? CONV2D_BACKEND_ONEDNN : CONV2D_BACKEND_OWN;
+}
+
 void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX])
 {
-    char gemm_name[TRAIN_NUMERIC_CLASS_MAX / 2];
+    char gemm_name[40];
+    char onednn_name[56];
     gemm_describe(gemm_name, sizeof(gemm_name));
-    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s-%d/%s/%s/%s", PACELINE_VERSION, KERNELS, gemm_name,
-                   simd_isa_name(), DENORMAL_MODE);
+    onednn_describe(onednn_name, sizeof(onednn_name));
+    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s-%d/%s/%s/%s%s", PACELINE_VERSION, KERNELS, gemm_name,
+                   simd_isa_name(), DENORMAL_MODE, onednn_name);
 }

@@ -10,6 +10,7 @@
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/layer_norm.h"
 #include "libtrain/ops/linear.h"
+#include "libtrain/ops/onednn_conv2d.h"
 #include "libtrain/ops/pool2d.h"
 #include "libtrain/ops/relu.h"
 
@@ -23,26 +24,57 @@ static size_t output_count(const struct op_call *call)
 
 /* ---- conv2d ---- */
 
+/* Whether this pass is oneDNN's. */
+static bool is_onednn(const struct op_call *call, enum conv2d_pass pass)
+{
+    return call->onednn && onednn_conv2d_does(call->onednn, pass);
+}
+
 static void forward_conv2d(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
-    conv2d_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
+    if (is_onednn(call, CONV2D_FORWARD)) {
+        onednn_conv2d_forward(call->onednn, call->compute, call->version, call->N, call->input[0], call->tensor[0],
+                              call->tensor[1], call->output);
+    } else {
+        conv2d_forward(call->compute, &shape, call->plan->kernels, call->input[0], call->tensor[0], call->tensor[1],
+                       call->output);
+    }
+}
+
+static void backward_conv2d_weights(const struct op_call *call, const struct conv2d_shape *shape)
+{
+    if (is_onednn(call, CONV2D_BACKWARD_WEIGHTS)) {
+        onednn_conv2d_backward_weights(call->onednn, call->compute, call->input[0], call->output_gradient,
+                                       call->gradient[0]);
+    } else {
+        conv2d_backward_weights(call->compute, shape, call->plan->kernels, call->input[0], call->output_gradient,
+                                call->gradient[0]);
+    }
+    if (call->gradient[1]) {
+        conv2d_backward_bias(call->compute, shape, call->output_gradient, call->gradient[1]);
+    }
 }
 
 static void backward_conv2d_data(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
-    if (call->input_gradient[0]) {
-        conv2d_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
-                             call->plan->accumulate[0]);
+    if (!call->input_gradient[0]) {
+        return;
+    }
+    if (is_onednn(call, CONV2D_BACKWARD_DATA)) {
+        onednn_conv2d_backward_data(call->onednn, call->compute, call->version, call->output_gradient, call->tensor[0],
+                                    call->input_gradient[0], call->plan->accumulate[0]);
+    } else {
+        conv2d_backward_data(call->compute, &shape, call->plan->kernels, call->output_gradient, call->tensor[0],
+                             call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
 static void backward_conv2d(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
-    conv2d_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
-                            call->gradient[1]);
+    backward_conv2d_weights(call, &shape);
     backward_conv2d_data(call);
 }
 

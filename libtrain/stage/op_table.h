@@ -17,6 +17,8 @@ struct op_call {
     float *gradient[MODEL_OP_TENSORS_MAX];      /* of parameters; NULL in a frozen unit */
     const float *output_gradient;               /* backward */
     float *input_gradient[MODEL_OP_INPUTS_MAX]; /* backward; NULL: not wanted */
+    struct onednn_conv2d *onednn;               /* CONV2D with passes of it; else NULL */
+    uint64_t version;                           /* of the parameters */
     uint64_t seed;
     struct train_position position;
     size_t micro_batch; /* samples of a whole micro-batch: where the position starts in the batch */

@@ -63,6 +63,8 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     struct op_call call = {.plan = plan,
                            .op = op,
                            .compute = &stage->compute,
+                           .onednn = stage->onednn_conv2d[plan - stage->arena->op],
+                           .version = stage->version,
                            .seed = stage->config.seed,
                            .micro_batch = stage->config.micro_batch,
                            .N = stage->config.micro_batch};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/stage/kernels.h"
+
 /* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A stage without
  * parameters has empty arenas. */
 static int allocate(uint64_t bytes, bool zero, const char *what, void *out_pointer, struct err *err)
@@ -34,6 +36,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
     rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
     rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
     rc = rc ? rc : allocate(bytes->workspace, false, "workspace", &stage->workspace, err);
+    rc = rc ? rc : allocate(bytes->packed, false, "packed weights", &stage->packed, err);
     if (rc) {
         return rc;
     }
@@ -82,21 +85,28 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
         return err_set(err, ERR_MEMORY, "out of memory for a stage");
     }
     stage->config = *config;
+    stage->version = 1;
     const struct memory_request request = {.first = config->first,
                                            .end = config->end,
                                            .micro_batch = config->micro_batch,
                                            .in_flight = config->in_flight > 0 ? config->in_flight : 1,
                                            .threads = pool_threads(config->pool),
-                                           .recompute = config->recompute};
+                                           .recompute = config->recompute,
+                                           .backend = train_backend()};
     int rc = memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
     if (config->in_flight == 0) {
         stage->bytes.activations = 0;
     }
-    rc = rc ? rc
-            : arena_new(config->model, config->first, config->end, config->micro_batch, config->recompute,
-                        &stage->arena, err);
+    const struct arena_request range = {.first = config->first,
+                                        .end = config->end,
+                                        .micro_batch = config->micro_batch,
+                                        .recompute = config->recompute,
+                                        .backend = train_backend()};
+    rc = rc ? rc : arena_new(config->model, &range, &stage->arena, err);
+    rc = rc ? rc : kernels_prepare(stage, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);
+    rc = rc ? rc : kernels_bind(stage, err);
     if (rc) {
         return rc;
     }
@@ -114,6 +124,8 @@ void train_stage_free(struct train_stage **stage_pointer)
     for (size_t i = 0; stage->layout && i < stage->config.end - stage->config.first; i++) {
         state_layout_free(&stage->layout[i]);
     }
+    kernels_free(stage);
+    free(stage->packed);
     free(stage->layout);
     free(stage->first_op);
     free(stage->slot);

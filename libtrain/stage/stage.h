@@ -8,6 +8,9 @@
 #include "libtrain/model/state.h"
 #include "libtrain/train.h"
 
+struct onednn;
+struct onednn_conv2d;
+
 /* A micro-batch between forward and backward. */
 struct stage_slot {
     struct train_position position;
@@ -31,7 +34,11 @@ struct train_stage {
     struct stage_slot *slot;      /* [in_flight] */
     struct state_layout **layout; /* [end - first] */
     size_t *first_op;             /* [end - first + 1] in arena->op */
-    bool clipped;                 /* by train_clip, since the last update */
+    struct onednn *onednn;        /* NULL where no kernel is its */
+    struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL where none is */
+    unsigned char *packed;                /* weights as it wants them */
+    uint64_t version;                     /* of the parameters, from 1: goes up whenever they change */
+    bool clipped;                         /* by train_clip, since the last update */
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

@@ -123,6 +123,7 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 {
     const struct unit *description = &stage_model(stage)->unit[unit];
     uint32_t parameter = 0;
+    stage->version++;
     for (size_t k = 0; k < description->op_count; k++) {
         const struct arena_op *plan = op_of(stage, unit, k);
         for (size_t t = 0; t < plan->op->tensor_count; t++) {
@@ -207,6 +208,7 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
         return err_set(err, ERR_FORMAT, "snapshot of unit '%s': its tensors are not those of the unit", name);
     }
     const unsigned char *data = (const unsigned char *)blob + layout->header.data_offset;
+    stage->version++;
     for (size_t i = 0; i < layout->header.tensor_count; i++) {
         const struct state_source *source = &layout->source[i];
         const struct arena_op *plan = op_of(stage, unit, source->op);

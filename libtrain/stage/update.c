@@ -98,6 +98,7 @@ static void update_parameters(struct train_stage *stage, int64_t step, double le
         gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value, stage->gradient);
     }
     optimizer_update(&stage->compute, &call);
+    stage->version++;
 }
 
 int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)

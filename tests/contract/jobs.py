@@ -328,6 +328,35 @@ def check_metrics(api, path):
     api.problem("GET", f"{path}/metrics?limit=10001", code="invalid_parameter", words=("limit",))
 
 
+def test_the_kernels_of_a_job_are_checked_kept_and_shown():
+    chosen = {"block1.body.3": {"forward": "columns", "backward_weights": "columns"}}
+    job = {**JOB, "model": {"name": "resnet8"}}
+    with Api() as api:
+        for table, pointer, word in (({"block1.bdy.3": {}}, "/kernels", "block1.body.3"),
+                                     ({"block1.body.3": {"forward": "winograd"}}, "/kernels/block1.body.3/forward", "winograd4"),
+                                     ({"block2.body.0": {"forward": "winograd4"}}, "/kernels/block2.body.0/forward", "cannot do"),
+                                     ([], "/kernels", "object")):
+            refused = api.problem("POST", "/v1/jobs", {**job, "kernels": table}, code="invalid_fields")
+            must([error["pointer"] for error in refused.json["errors"]] == [pointer] and word in str(refused.json["errors"]), f"{refused.body}")
+        plain, other = api.submit(job), api.submit({**job, "kernels": chosen})
+        must(plain["spec"]["kernels"] is None and other["spec"]["kernels"] is None, "kernels in an answer")
+        must(plain["spec"]["model"]["sha256"] != other["spec"]["model"]["sha256"], "the kernels are not in the description")
+        before, after = (api.get(f"/v1/jobs/{submitted['id']}/kernels") for submitted in (plain, other))
+        must(before["block1.body.3"]["forward"] == "winograd4" and "stem.0" in before, f"{before}")
+        must(after == {**before, "block1.body.3": {**before["block1.body.3"], **chosen["block1.body.3"]}}, f"{after}")
+        whole = api.submit({**job, "kernels": after})
+        must(api.get(f"/v1/jobs/{whole['id']}/kernels") == after, "what is shown is taken")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        api.verb(other, "cancel")
+        must(api.get(f"/v1/jobs/{other['id']}/kernels") == after, "after a restart and the end of the job")
+        elsewhere = api.submit({**job, "kernels": {"stem.0": {"forward": "onednn_nhwc"}}})
+        FakeAgent(api, "one")
+        must("oneDNN" in api.job(elsewhere)["message"], f"waits for {api.job(elsewhere)['message']}")
+        api.problem("GET", "/v1/jobs/job_nothing/kernels", code="unknown_job")
+        api.problem("GET", f"/v1/jobs/{other['id']}/kernels?all=1", code="invalid_parameter")
+
+
 def test_a_replan_is_checked_before_the_devices_stop_for_it():
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]

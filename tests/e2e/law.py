@@ -121,6 +121,14 @@ def test_an_agent_with_too_little_memory_for_all_activations_trains_a_job_that_r
         check(fleet, again, expected, "with little memory")
 
 
+def test_partitions_of_a_job_with_chosen_kernels_give_the_weights_of_one_process():
+    columns = {"forward": "columns", "backward_data": "columns", "backward_weights": "columns"}
+    chosen = {"kernels": {"block1.body.0": {"forward": "columns"}, "block3.body.3": columns, "block2.shortcut.0": columns}}
+    plain = reference(fashion_job("resnet8", steps=3))
+    must(plain != reference(fashion_job("resnet8", steps=3, **chosen)), "other kernels, the same bits")
+    random_partitions("resnet8", 3, 4, 4, **chosen)
+
+
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)

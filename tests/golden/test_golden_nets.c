@@ -117,7 +117,16 @@ static void disable_dropout(struct model *model)
     }
 }
 
-static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c, bool gates)
+static void set_kernels(struct model *model, enum conv2d_kernel kernel)
+{
+    for (size_t u = 0; u < model->unit_count; u++) {
+        for (size_t k = 0; k < model->unit[u].op_count; k++) {
+            memset(model->unit[u].op[k].kernels.pass, (int)kernel, CONV2D_PASSES);
+        }
+    }
+}
+
+static void check_net_with(void **state, const char *name, struct shape input, bool gates, enum conv2d_kernel kernel)
 {
     const struct kernel_pools *pools = *state;
     struct fixture fixture;
@@ -129,8 +138,9 @@ static void check_net(void **state, const char *name, uint32_t h, uint32_t w, ui
     const int32_t *labels = fixture_data(&fixture, "labels", DTYPE_I32, &label_count);
     assert_non_null(inputs);
     assert_non_null(labels);
-    struct model *model = zoo_model(name, h, w, c);
+    struct model *model = zoo_model(name, input.h, input.w, input.c);
     disable_dropout(model);
+    set_kernels(model, kernel);
     const size_t batch = label_count / model->positions;
     assert_int_equal(bytes, batch * shape_elements(model->input));
     const struct pipeline_recipe recipe = {.model = model,
@@ -161,6 +171,17 @@ static void check_net(void **state, const char *name, uint32_t h, uint32_t w, ui
     pipeline_free(pipeline);
     model_free(&model);
     fixture_close(&fixture);
+}
+
+/* By shape; with oneDNN in the build also with each of its kernels that takes all shapes. */
+static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c, bool gates)
+{
+    const struct shape input = {h, w, c};
+    check_net_with(state, name, input, gates, CONV2D_BY_SHAPE);
+    if (train_backend() == CONV2D_BACKEND_ONEDNN) {
+        check_net_with(state, name, input, gates, CONV2D_ONEDNN_DIRECT);
+        check_net_with(state, name, input, gates, CONV2D_ONEDNN_NHWC);
+    }
 }
 
 static void a_step_of_mlp_is_the_one_pytorch_takes(void **state)

@@ -71,12 +71,15 @@ static void conv2d_case(const struct golden *golden)
                                    .OH = golden_size(golden, 12),
                                    .OW = golden_size(golden, 13)};
     bool bias = golden_size(golden, 14);
-    struct compute compute = compute_init(golden->pool, conv2d_workspace(&s));
+    const struct conv2d_kernels by_shape = {{0}};
+    struct compute compute = compute_init(golden->pool, conv2d_workspace(&s, by_shape));
     struct weighted w = weighted_new(golden);
     conv2d_import(&s, golden_input(golden, "weight"), w.weight);
-    conv2d_forward(&compute, &s, golden_input(golden, "x"), w.weight, bias ? golden_input(golden, "bias") : NULL, w.y);
-    conv2d_backward_data(&compute, &s, golden_input(golden, "dy"), w.weight, w.dx, false);
-    conv2d_backward_weights(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"), w.gradient, w.dbias);
+    conv2d_forward(&compute, &s, by_shape, golden_input(golden, "x"), w.weight,
+                   bias ? golden_input(golden, "bias") : NULL, w.y);
+    conv2d_backward_data(&compute, &s, by_shape, golden_input(golden, "dy"), w.weight, w.dx, false);
+    conv2d_backward_weights(&compute, &s, by_shape, golden_input(golden, "x"), golden_input(golden, "dy"), w.gradient);
+    conv2d_backward_bias(&compute, &s, golden_input(golden, "dy"), w.dbias);
     conv2d_export(&s, w.gradient, w.dweight);
     weighted_expect(golden, &w);
     compute_done(&compute);

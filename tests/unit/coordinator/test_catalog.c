@@ -53,7 +53,9 @@ static void a_normalised_model_is_another_entry(void **state)
     const struct catalog_entry *plain = resolve(&room, 5, 10);
     const struct catalog_entry *entry = NULL;
     struct err err = {0};
-    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &normalise, &entry, NULL, &err), &err);
+    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &(struct catalog_change){.normalise = &normalise},
+                              &entry, NULL, &err),
+              &err);
     assert_string_not_equal(entry->sha256, plain->sha256);
     assert_holds(entry->text.data, "\"mean\":[0.5],\"std\":[0.25]");
     assert_int_equal(entry->model->input_normalise.mean_count, 1);

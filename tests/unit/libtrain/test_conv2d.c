@@ -12,6 +12,7 @@
 /* All tensors of one convolution; what a kernel writes starts with random numbers. */
 struct conv2d_case {
     struct conv2d_shape shape;
+    struct conv2d_kernels kernels;
     bool bias, accumulate;
     size_t inputs, weights, outputs;
     float *x, *weight, *imported, *bias_values, *dy;
@@ -55,15 +56,18 @@ static void case_done(struct conv2d_case *c)
 
 static struct conv2d_result run(const struct conv2d_case *c, struct train_pool *pool)
 {
-    struct compute compute = compute_init(pool, conv2d_workspace(&c->shape));
+    struct compute compute = compute_init(pool, conv2d_workspace(&c->shape, c->kernels));
     struct conv2d_result r = {.y = copy_floats(c->dy, c->outputs),
                               .dx = copy_floats(c->start_dx, c->inputs),
                               .dweight = copy_floats(c->start_dweight, c->weights),
                               .dbias = copy_floats(c->start_dbias, c->shape.O)};
     conv2d_import(&c->shape, c->start_dweight, r.dweight);
-    conv2d_forward(&compute, &c->shape, c->x, c->imported, c->bias ? c->bias_values : NULL, r.y);
-    conv2d_backward_data(&compute, &c->shape, c->dy, c->imported, r.dx, c->accumulate);
-    conv2d_backward_weights(&compute, &c->shape, c->x, c->dy, r.dweight, c->bias ? r.dbias : NULL);
+    conv2d_forward(&compute, &c->shape, c->kernels, c->x, c->imported, c->bias ? c->bias_values : NULL, r.y);
+    conv2d_backward_data(&compute, &c->shape, c->kernels, c->dy, c->imported, r.dx, c->accumulate);
+    conv2d_backward_weights(&compute, &c->shape, c->kernels, c->x, c->dy, r.dweight);
+    if (c->bias) {
+        conv2d_backward_bias(&compute, &c->shape, c->dy, r.dbias);
+    }
     compute_done(&compute);
     float *exported = copy_floats(r.dweight, c->weights);
     conv2d_export(&c->shape, r.dweight, exported);
@@ -90,7 +94,7 @@ static void check_against_naive(const struct conv2d_case *c, const struct conv2d
     double *dx = zeros(c->inputs);
     double *dweight = zeros(c->weights);
     double *dbias = zeros(c->shape.O);
-    double tolerance = conv2d_is_winograd(&c->shape) ? WINOGRAD_TOLERANCE : TOLERANCE;
+    double tolerance = c->kernels.pass[0] == CONV2D_WINOGRAD4 ? WINOGRAD_TOLERANCE : TOLERANCE;
     naive_conv2d_forward(&c->shape, x, weight, c->bias ? bias : NULL, y);
     naive_conv2d_backward(&c->shape, x, weight, dy, dx, dweight, c->bias ? dbias : NULL);
     assert_close_to_oracle(r->y, NULL, y, c->outputs, tolerance);
@@ -103,20 +107,38 @@ static void check_against_naive(const struct conv2d_case *c, const struct conv2d
     }
 }
 
-static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct conv2d_shape shape)
+static void check_kernels(const struct kernel_pools *pools, const struct conv2d_case *c)
 {
-    struct conv2d_case c = case_new(draws, shape);
-    struct conv2d_result first = run(&c, pools->pool[0]);
-    check_against_naive(&c, &first);
+    struct conv2d_result first = run(c, pools->pool[0]);
+    check_against_naive(c, &first);
     for (size_t i = 1; i < KERNEL_POOLS; i++) {
-        struct conv2d_result other = run(&c, pools->pool[i]);
-        assert_memory_equal(first.y, other.y, c.outputs * sizeof(float));
-        assert_memory_equal(first.dx, other.dx, c.inputs * sizeof(float));
-        assert_memory_equal(first.dweight, other.dweight, c.weights * sizeof(float));
-        assert_memory_equal(first.dbias, other.dbias, c.shape.O * sizeof(float));
+        struct conv2d_result other = run(c, pools->pool[i]);
+        assert_memory_equal(first.y, other.y, c->outputs * sizeof(float));
+        assert_memory_equal(first.dx, other.dx, c->inputs * sizeof(float));
+        assert_memory_equal(first.dweight, other.dweight, c->weights * sizeof(float));
+        assert_memory_equal(first.dbias, other.dbias, c->shape.O * sizeof(float));
         result_done(&other);
     }
     result_done(&first);
+}
+
+/* Each of our kernels, in the passes that it can do. */
+static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct conv2d_shape shape)
+{
+    struct conv2d_case c = case_new(draws, shape);
+    size_t kernels = 0;
+    for (enum conv2d_kernel kernel = CONV2D_COLUMNS; conv2d_kernel_names[kernel]; kernel++) {
+        if (conv2d_kernel_is_onednn(kernel) || !conv2d_kernel_can(kernel, &c.shape, CONV2D_FORWARD)) {
+            continue;
+        }
+        for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
+            bool can = conv2d_kernel_can(kernel, &c.shape, (enum conv2d_pass)pass);
+            c.kernels.pass[pass] = can ? (uint8_t)kernel : CONV2D_BY_SHAPE;
+        }
+        check_kernels(pools, &c);
+        kernels++;
+    }
+    assert_true(kernels > 0);
     case_done(&c);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
+#include "libtrain/model/kernel_table.h"
 #include "libtrain/train.h"
 #include "tests/unit/libtrain/law.h"
 
@@ -280,6 +281,27 @@ static void clipping_and_smoothing_change_what_is_learnt(void **state)
     }
 }
 
+/* Other kernels, other bits: these, too, do not depend on the partition. */
+static void kernels_of_a_table_give_the_same_bits_cut_and_moved(void **state)
+{
+    struct law by_shape = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
+    struct model *model = zoo_model("resnet8", 28, 28, 1);
+    struct err err = {0};
+    json_t *table = read_json("{\"block1.body.0\": {\"backward_data\": \"columns\"},"
+                              " \"block1.body.3\": {\"backward_weights\": \"columns\"},"
+                              " \"block3.body.3\": {\"forward\": \"columns\", \"backward_data\": \"columns\"},"
+                              " \"block2.shortcut.0\": {\"forward\": \"columns\"}}");
+    assert_ok(kernel_table_apply(model, table, NULL, &err), &err);
+    json_decref(table);
+    struct law law = law_new(state, model, usual_run);
+    assert_int_equal(law.expected_size, by_shape.expected_size);
+    assert_memory_not_equal(law.expected, by_shape.expected, law.expected_size);
+    law_check_random_partitions(&law, PARTITIONS(10));
+    check_moves(&law, PARTITIONS(4));
+    law_done(&law);
+    law_done(&by_shape);
+}
+
 static void a_discarded_half_step_and_an_evaluation_leave_no_trace(void **state)
 {
     struct law law = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
@@ -378,6 +400,7 @@ int main(void)
         cmocka_unit_test(every_optimizer_gives_the_same_bits_cut_and_moved),
         cmocka_unit_test(clipping_and_smoothing_change_what_is_learnt),
         cmocka_unit_test(frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits),
+        cmocka_unit_test(kernels_of_a_table_give_the_same_bits_cut_and_moved),
         cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
         cmocka_unit_test(micro_batches_change_the_result_within_rounding),

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/model/kernel_table.h"
 #include "libtrain/stage/stage.h"
 #include "tests/unit/libtrain/pipeline.h"
 
@@ -414,6 +415,32 @@ static void a_stage_that_cannot_be_is_refused(void **state)
     whole_done(&whole);
 }
 
+static void a_kernel_that_this_build_does_not_have_is_refused(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    struct err err = {0};
+    struct train_stage *stage = NULL;
+    json_t *table = read_json("{\"conv2.0\": {\"backward_data\": \"onednn_nhwc\"}}");
+    assert_ok(kernel_table_apply(model, table, NULL, &err), &err);
+    json_decref(table);
+    const struct train_stage_config config = {.model = model,
+                                              .end = model->unit_count,
+                                              .micro_batch = 2,
+                                              .micro_batches = 1,
+                                              .in_flight = 1,
+                                              .pool = pools->pool[0]};
+    if (train_backend() == CONV2D_BACKEND_OWN) {
+        assert_int_equal(train_stage_new(&config, &stage, &err), ERR_INVALID);
+        assert_string_equal(err.text, "'conv2.0': kernels of oneDNN are not in this build");
+        assert_null(stage);
+    } else {
+        assert_ok(train_stage_new(&config, &stage, &err), &err);
+        train_stage_free(&stage);
+    }
+    model_free(&model);
+}
+
 /* ---- training ---- */
 
 static void training_on_a_few_samples_learns_them(void **state)
@@ -459,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_no_parameter),
         cmocka_unit_test(sums_of_squares_are_checked),
         cmocka_unit_test(a_stage_that_cannot_be_is_refused),
+        cmocka_unit_test(a_kernel_that_this_build_does_not_have_is_refused),
         cmocka_unit_test(training_on_a_few_samples_learns_them),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

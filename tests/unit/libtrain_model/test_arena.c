@@ -250,7 +250,8 @@ static void check_stages(const struct model *model)
             for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_UNIT; recompute++) {
                 struct arena *arena = NULL;
                 struct err err = {0};
-                assert_ok(arena_new(model, first, end, 3, recompute, &arena, &err), &err);
+                const struct arena_request request = {first, end, 3, recompute, CONV2D_BACKEND_OWN};
+                assert_ok(arena_new(model, &request, &arena, &err), &err);
                 picture.arena = arena;
                 play_training(&picture);
                 play_evaluation(&picture);
@@ -313,7 +314,8 @@ static uint64_t slot_bytes(enum recompute recompute)
     struct model *model = good_model(kept, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1});
     struct arena *arena = NULL;
     struct err err = {0};
-    assert_ok(arena_new(model, 0, 2, 4, recompute, &arena, &err), &err);
+    const struct arena_request request = {0, 2, 4, recompute, CONV2D_BACKEND_OWN};
+    assert_ok(arena_new(model, &request, &arena, &err), &err);
     assert_false(arena->scale_input);
     uint64_t bytes = arena->slot_bytes;
     arena_free(&arena);
