@@ -73,10 +73,10 @@ static const struct conf_program program = {
     .name = "paceline-agent",
     .summary =
         "Train the stages that the coordinator assigns to this device; with the word train, train a job in this\n"
-        "process alone, with predict, show what a trained model makes of samples (see paceline-agent train --help,\n"
-        "paceline-agent predict --help).",
+        "process alone, with batches, print which samples its steps are made of, with predict, show what a trained\n"
+        "model makes of samples (see paceline-agent train --help and so on).",
     .usage = "",
-    .other_usage = "train [OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
+    .other_usage = "train [OPTION...] JOB.json | batches [OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
 };

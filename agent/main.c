@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/batches.h"
 #include "agent/config.h"
 #include "agent/identity.h"
 #include "agent/loop.h"
@@ -60,6 +61,12 @@ static int run(const struct config *config, const struct identity *identity, int
     return rc;
 }
 
+static int probe_command(int argc, char **argv, bool *misused, struct err *err)
+{
+    (void)misused;
+    return probe_child(argc - 1, argv + 1, err);
+}
+
 static int agent_command(int argc, char **argv, bool *misused, struct err *err)
 {
     /* Few arenas and an early return of large blocks: an idle agent is to be small. */
@@ -82,21 +89,30 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
     return rc;
 }
 
+/* What the first word may be instead of an option of the agent itself. */
+static const struct {
+    const char *word, *name;
+    int (*run)(int argc, char **argv, bool *misused, struct err *err);
+} commands[] = {
+    {"train", "paceline-agent train", train_command},
+    {"batches", "paceline-agent batches", batches_command},
+    {"predict", "paceline-agent predict", predict_command},
+    {PROBE_WORD, "paceline-agent probe", probe_command},
+};
+
 int main(int argc, char **argv)
 {
     struct err err = {0};
     const char *name = "paceline-agent";
     bool misused = false;
-    int rc;
-    if (argc > 1 && strcmp(argv[1], "train") == 0) {
-        name = "paceline-agent train";
-        rc = train_command(argc - 1, argv + 1, &misused, &err);
-    } else if (argc > 1 && strcmp(argv[1], "predict") == 0) {
-        name = "paceline-agent predict";
-        rc = predict_command(argc - 1, argv + 1, &misused, &err);
-    } else if (argc > 1 && strcmp(argv[1], PROBE_WORD) == 0) {
-        name = "paceline-agent probe";
-        rc = probe_child(argc - 2, argv + 2, &err);
+    int rc = 0;
+    size_t i = 0;
+    while (argc > 1 && i < sizeof(commands) / sizeof(commands[0]) && strcmp(argv[1], commands[i].word) != 0) {
+        i++;
+    }
+    if (argc > 1 && i < sizeof(commands) / sizeof(commands[0])) {
+        name = commands[i].name;
+        rc = commands[i].run(argc - 1, argv + 1, &misused, &err);
     } else {
         rc = agent_command(argc, argv, &misused, &err);
     }

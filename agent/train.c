@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/local_data.h"
+#include "agent/local_job.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"
@@ -25,25 +25,19 @@
 #include "libtrain/model/trained.h"
 #include "net/hash.h"
 #include "schema/job.h"
-#include "schema/wire.h"
 
 #define PROGRESS_SECONDS 1.0
 
 struct options {
-    struct conf_list dataset;
+    struct local_places places;
     char checkpoint[4096];
     char output[4096];
     char metrics[4096];
-    char reading[512];
     int64_t threads;
 };
 
 static const struct conf_option option_table[] = {
-    {.name = "dataset",
-     .type = CONF_LIST,
-     .offset = offsetof(struct options, dataset),
-     .value_name = "NAME=PATH[,PATH]",
-     .help = "Where a data set of the job lies: one file of any known format, or images and labels. Repeatable."},
+    LOCAL_PLACES_OPTIONS(struct options, places),
     {.name = "checkpoint",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, checkpoint),
@@ -69,14 +63,6 @@ static const struct conf_option option_table[] = {
      .max = 256,
      .value_name = "N",
      .help = "Compute threads. Default: 1. The result does not depend on it."},
-    {.name = "as",
-     .type = CONF_TEXT,
-     .offset = offsetof(struct options, reading),
-     .size = sizeof(((struct options *)0)->reading),
-     .value_name = "NAME=VALUE[,...]",
-     .help = "How the data sets are read, by the parameters that an upload takes: text=64, or "
-             "sound=8000,label=prefix. Default: recognised by "
-             "content."},
 };
 
 static const struct conf_program program = {
@@ -109,47 +95,11 @@ struct training {
 
 /* ---- input ---- */
 
-static int read_job(const char *path, struct job_spec *spec, struct err *err)
-{
-    BUF_AUTO struct buf text;
-    buf_init(&text, JSON_BODY_MAX);
-    struct record_faults faults = {0};
-    int rc = file_read(path, &text, err);
-    if (rc != 0) {
-        return rc;
-    }
-    *spec = job_spec_default;
-    rc = wire_read(&job_spec_record, text.data, text.size, spec, &faults, err);
-    rc = rc ? rc : job_spec_check(spec, &faults, err);
-    return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
-}
-
-static int open_dataset(const struct options *options, const char *name, struct data **out, struct dataset_info *info,
-                        struct err *err)
-{
-    const struct conf_list *list = &options->dataset;
-    struct reading reading = reading_default;
-    if (options->reading[0] != '\0' && reading_parse(options->reading, &reading, err)) {
-        return err_wrap(err, "--as");
-    }
-    const struct local_form form = {.reading = &reading};
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < list->count; i++) {
-        const char *item = list->item[i];
-        if (strncmp(item, name, length) == 0 && item[length] == '=') {
-            int rc = local_data_open(item + length + 1, &form, out, info, err);
-            return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
-        }
-    }
-    return err_set(err, ERR_INVALID, "the job uses the data set '%s': say where it lies by --dataset %s=PATH", name,
-                   name);
-}
-
 static int open_data(struct training *training, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
     const struct options *options = &training->options;
-    int rc = open_dataset(options, spec->dataset_train, &training->train, &training->train_info, err);
+    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train, &training->train_info, err);
     if (rc != 0 || spec->dataset_test[0] == '\0') {
         return rc;
     }
@@ -158,7 +108,7 @@ static int open_data(struct training *training, struct err *err)
         return 0;
     }
     struct dataset_info info;
-    rc = open_dataset(options, spec->dataset_test, &training->test, &info, err);
+    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, err);
     const struct dataset_info *train = &training->train_info;
     if (rc == 0 && (info.h != train->h || info.w != train->w || info.c != train->c || info.dtype != train->dtype ||
                     info.positions != train->positions)) {
@@ -449,7 +399,7 @@ static void release(struct training *training)
     }
     data_close(&training->train);
     record_done(&job_spec_record, &training->spec);
-    conf_list_done(&training->options.dataset);
+    conf_list_done(&training->options.places.dataset);
     if (training->metrics) {
         (void)fclose(training->metrics);
     }
@@ -466,7 +416,7 @@ int train_command(int argc, char **argv, bool *misused, struct err *err)
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {
-        rc = read_job(positional.item[0], &training.spec, err);
+        rc = local_job_read(positional.item[0], &training.spec, err);
         rc = rc ? rc : run(&training, err);
     }
     release(&training);

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from paceline import BIN, FASHION, ROOT, SLOW_LEASE_MS, Fleet, on_devices, train
+from paceline import FASHION, ROOT, SLOW_LEASE_MS, Fleet, batches_of, on_devices, train
 from report import finish, say, skip, table
 
 AGENTS = 3
@@ -103,8 +103,7 @@ def cifar_on_agents(job, train_file, test_file):
 def cifar_in_torch(job, train_file, test_file, directory):
     job_file, batches = directory / "job.json", directory / "batches.jsonl"
     job_file.write_text(json.dumps(job))
-    with open(batches, "wb") as file:
-        subprocess.run([BIN / "paceline-agent", "batches", job_file, "--dataset", f"train={train_file}"], stdout=file, check=True)
+    batches.write_text(batches_of(job, {"train": [train_file]}))
     began = time.monotonic()
     done = subprocess.run([PYTHON, "-B", ROOT / "bench/torch_accuracy.py", job_file, train_file, test_file, batches],
                           capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -7,11 +7,11 @@ import subprocess
 import tempfile
 import time
 
-from paceline import ROOT, train
+from paceline import ROOT, batches_of, train
 from report import finish, say, skip, table
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
-SEED = 7  # of the initial weights that torch_text.py draws
+SEED = 7  # of the initial weights that make_fixtures.py draws
 LIMIT = 0.02
 
 
@@ -29,9 +29,10 @@ def our_losses(job, text, length, directory):
     return [line["value"] for line in lines if line["name"] == "loss"], seconds
 
 
-def torch_losses(job, text, length):
-    command = [PYTHON, "-B", str(ROOT / "bench/torch_text.py"), str(text), str(length), str(job["batch"]), str(job["steps"]),
-               str(job["learning_rate"]["value"])]
+def torch_losses(job, text, length, directory):
+    batches = directory / "batches.jsonl"
+    batches.write_text(batches_of(job, {"text": [text]}, ["--as", f"text={length}"]))
+    command = [PYTHON, "-B", str(ROOT / "bench/torch_text.py"), str(text), str(length), str(batches), str(job["learning_rate"]["value"])]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
     if done.returncode == 77:
@@ -59,7 +60,7 @@ def main():
         text = pathlib.Path(directory) / "text"
         text.write_bytes(content)
         ours, our_seconds = our_losses(job, text, arguments.length, pathlib.Path(directory))
-        theirs, torch_seconds = torch_losses(job, text, arguments.length)
+        theirs, torch_seconds = torch_losses(job, text, arguments.length, pathlib.Path(directory))
     rows = [{"step": step + 1, "ours": our, "torch": their, "difference": abs(our - their) / their}
             for step, (our, their) in enumerate(zip(ours, theirs))]
     shown = [row for row in rows if row["step"] in (1, 2, 5) or row["step"] % max(1, arguments.steps // 10) == 0]

@@ -1,8 +1,9 @@
 """The law: final weights are bit for bit those of one process, whatever the partition, the speeds, the re-plans and the pauses."""
 
+import json
 import random
 
-from paceline import FASHION, ROOT, Fleet, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, ROOT, Fleet, batches_of, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 
@@ -92,6 +93,21 @@ def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
     must(len(seen) == 4, "an augmentation changed nothing")
     random_partitions("lenet5", 6, 6, 4, augment=AUGMENT)
     random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
+
+def test_the_batches_of_a_job_are_told_step_by_step():
+    job = fashion_job("lenet5", batch=64, epochs=2)
+    lines = [json.loads(line) for line in batches_of(job, FASHION).splitlines()]
+    per_epoch = 3000 // 64
+    must([line["step"] for line in lines] == list(range(1, 2 * per_epoch + 1)), f"{len(lines)} steps")
+    must(all(len(line["samples"]) == 64 for line in lines), "a batch of another size")
+    epochs = [[sample for line in lines[epoch * per_epoch:(epoch + 1) * per_epoch] for sample in line["samples"]] for epoch in (0, 1)]
+    must(all(len(set(epoch)) == len(epoch) and set(epoch) <= set(range(3000)) for epoch in epochs), "a sample twice, or none of them")
+    must(epochs[0] != epochs[1], "both epochs have one order")
+    short = batches_of({**job, "steps": 3}, FASHION).splitlines()
+    must([json.loads(line) for line in short] == lines[:3], "fewer steps are other steps")
+    other = batches_of({**job, "init": {"seed": 2}}, FASHION)
+    must(json.loads(other.splitlines()[0]) != lines[0], "another seed changed nothing")
+
 
 def test_agents_that_compute_activations_again_give_the_weights_of_one_process_that_keeps_them():
     for model, steps, seed in (("lenet5", 20, 4), ("resnet8", 3, 5), ("mobilenetv2", 2, 6)):

@@ -345,6 +345,23 @@ def fashion_fleet(agents=0, *arguments, lease_ms=SLOW_LEASE_MS):
     return fleet
 
 
+def places(datasets):
+    """Options for the commands that work without a coordinator. datasets: {name: [paths]}."""
+    return [f"--dataset={name}={','.join(map(str, paths))}" for name, paths in datasets.items()]
+
+
+def batches_of(job, datasets, arguments=()):
+    """What `paceline-agent batches` prints."""
+    with tempfile.TemporaryDirectory(prefix="paceline-batches-") as directory:
+        job_file = pathlib.Path(directory) / "job.json"
+        job_file.write_text(json.dumps(job))
+        done = subprocess.run([str(BIN / "paceline-agent"), "batches", str(job_file), *places(datasets), *arguments],
+                              capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode:
+            raise Failure(f"batches: {done.returncode}: {done.stderr}")
+        return done.stdout
+
+
 def train(job, datasets, threads=1, arguments=(), environment=None):
     """`paceline-agent train`: the reference. datasets: {name: [paths]}. Returns (sha256, its output)."""
     with tempfile.TemporaryDirectory(prefix="paceline-train-") as directory:
@@ -352,9 +369,7 @@ def train(job, datasets, threads=1, arguments=(), environment=None):
         output = pathlib.Path(directory) / "model.safetensors"
         job_file.write_text(json.dumps(job))
         command = [str(BIN / "paceline-agent"), "train", str(job_file), "--output", str(output), "--threads",
-                   str(threads), *arguments]
-        for name, paths in datasets.items():
-            command += ["--dataset", f"{name}={','.join(map(str, paths))}"]
+                   str(threads), *places(datasets), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                               env={**os.environ, **(environment or {})})
         if done.returncode:

@@ -1,0 +1,13 @@
+/* batches.h: `paceline-agent batches`: which samples each step of a job is made of, for whoever wants to train on the
+ * same ones elsewhere. For main.c. */
+#ifndef AGENT_BATCHES_H
+#define AGENT_BATCHES_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/* As train_command (train.h). */
+NODISCARD int batches_command(int argc, char **argv, bool *misused, struct err *err);
+
+#endif

@@ -1,0 +1,43 @@
+/* local_job.h: a job from a file and its data sets from this machine, for the commands that work without a
+ * coordinator. */
+#ifndef AGENT_LOCAL_JOB_H
+#define AGENT_LOCAL_JOB_H
+
+#include <stddef.h>
+
+#include "agent/local_data.h"
+#include "base/conf.h"
+#include "base/err.h"
+#include "schema/job.h"
+
+#define LOCAL_READING_MAX 512
+
+/* What a command says of the data sets: --dataset NAME=PATH[,PATH], repeatable, and --as. */
+struct local_places {
+    struct conf_list dataset; /* conf_list_done */
+    char reading[LOCAL_READING_MAX];
+};
+/* The rows of these two options in a command's table; `places` is a member of the struct `owner`. */
+/* clang-format off */
+#define LOCAL_PLACES_OPTIONS(owner, places)                                                                            \
+    {.name = "dataset",                                                                                                \
+     .type = CONF_LIST,                                                                                                \
+     .offset = offsetof(owner, places.dataset),                                                                        \
+     .value_name = "NAME=PATH[,PATH]",                                                                                 \
+     .help = "Where a data set of the job lies: one file of any known format, or images and labels. Repeatable."},     \
+    {.name = "as",                                                                                                     \
+     .type = CONF_TEXT,                                                                                                \
+     .offset = offsetof(owner, places.reading),                                                                        \
+     .size = LOCAL_READING_MAX,                                                                                        \
+     .value_name = "NAME=VALUE[,...]",                                                                                 \
+     .help = "How the data sets are read, by the parameters that an upload takes: text=64. Default: recognised by "    \
+             "content."}
+/* clang-format on */
+
+/* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec), also on failure. */
+NODISCARD int local_job_read(const char *path, struct job_spec *spec, struct err *err);
+/* The data set that the job calls `name`. */
+NODISCARD int local_job_dataset(const struct local_places *places, const char *name, struct data **out,
+                                struct dataset_info *info, struct err *err);
+
+#endif
