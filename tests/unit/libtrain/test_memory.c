@@ -233,6 +233,7 @@ static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void 
     SKIP_WITHOUT_COUNTING();
     for (size_t i = 0; i < ZOO_COUNT; i++) {
         struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        use_own_kernels(model);
         const struct memory_request request = {
             .end = model->unit_count, .micro_batch = 2, .in_flight = 1, .threads = 1};
         struct memory_bytes plain;
