@@ -89,7 +89,7 @@ static void a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew(void 
     assert_non_null(blob);
     memset(blob, 0xAB, (size_t)layout->blob_bytes);
     assert_ok(checkpoint_read_unit(file, model, 0, layout, blob, &err), &err);
-    assert_memory_equal(blob, layout->header_text, layout->header.data_offset);
+    assert_memory_equal(blob, layout->header_text, (size_t)layout->header.data_offset);
     assert_int_equal(layout->export_count, 6);
     assert_int_equal(layout->export_bytes, sizeof(first));
     assert_memory_equal(blob + layout->header.data_offset, first, sizeof(first));
