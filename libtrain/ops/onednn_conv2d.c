@@ -27,7 +27,7 @@ static size_t partials_of(const struct onednn_conv2d *conv2d)
     return conv2d->shape.N / conv2d->prepared[CONV2D_BACKWARD_WEIGHTS].samples;
 }
 
-static size_t larger(size_t a, size_t b)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }

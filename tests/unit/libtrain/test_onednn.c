@@ -74,9 +74,9 @@ static size_t part_of(const struct onednn_case *c)
 static void poison(const struct compute *compute, struct workspace_bytes bytes)
 {
     if (bytes.shared > 0) {
-        memset(compute->shared, 0xff, bytes.shared);
+        memset(compute->shared, 0xff, (size_t)bytes.shared);
     }
-    memset(compute->worker, 0xff, bytes.worker * pool_threads(compute->pool));
+    memset(compute->worker, 0xff, (size_t)bytes.worker * pool_threads(compute->pool));
 }
 
 /* False where the library has no such kernel. The scratch is full of NaNs before each pass. */
