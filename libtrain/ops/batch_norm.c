@@ -8,8 +8,14 @@
 
 #define SUM_CHANNELS 128u /* masked at once */
 
+struct batch_norm_job;
+
+/* What is done to each element of rows [m, m + rows). */
+typedef void (*rows_fn)(const struct batch_norm_job *job, size_t m, size_t rows);
+
 struct batch_norm_job {
     const struct batch_norm_shape *shape;
+    rows_fn each;
     const float *x, *dy, *saved;
     float *y, *dx;
     bool accumulate;
@@ -35,6 +41,21 @@ static struct batch_norm_job job_of(const struct compute *compute, const struct 
 static size_t elementwise_slabs(const struct batch_norm_shape *shape)
 {
     return slab_count(shape->M, shape->C, SLABS_MAX);
+}
+
+static void elementwise_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct batch_norm_job *job = arg;
+    (void)worker;
+    size_t count = elementwise_slabs(job->shape);
+    size_t m = slab_begin(job->shape->M, count, task);
+    job->each(job, m, slab_begin(job->shape->M, count, task + 1) - m);
+}
+
+static void run_elementwise(const struct compute *compute, struct batch_norm_job *job, rows_fn each)
+{
+    job->each = each;
+    pool_run(compute->pool, elementwise_slabs(job->shape), elementwise_slab, job);
 }
 
 /* ---- sums over rows ---- */
@@ -174,16 +195,6 @@ SIMD_CLONES static void scale_rows(const struct batch_norm_job *job, size_t m, s
     }
 }
 
-static void scale_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct batch_norm_job *job = arg;
-    (void)worker;
-    size_t count = elementwise_slabs(job->shape);
-    size_t m = slab_begin(job->shape->M, count, task);
-    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
-    scale_rows(job, m, rows);
-}
-
 void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                         const float *weight, const float *bias, float *running_mean, float *running_variance,
                         float *saved, float *y)
@@ -210,7 +221,7 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
         running_variance[c] =
             (float)((1.0 - shape->momentum) * (double)running_variance[c] + shape->momentum * (variance * unbiased));
     }
-    pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
+    run_elementwise(compute, &job, scale_rows);
 }
 
 /* factor and summand that make y of x, behind each other in job.factor. */
@@ -234,7 +245,7 @@ void batch_norm_again(const struct compute *compute, const struct batch_norm_sha
     for (size_t c = 0; c < 2 * shape->C; c++) {
         job.factor[c] = saved[2 * shape->C + c];
     }
-    pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
+    run_elementwise(compute, &job, scale_rows);
 }
 
 void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
@@ -245,7 +256,7 @@ void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_
     job.x = x;
     job.y = y;
     fix_factors(&job, weight, bias, running_mean, running_variance);
-    pool_run(compute->pool, elementwise_slabs(shape), scale_slab, &job);
+    run_elementwise(compute, &job, scale_rows);
 }
 
 /* ---- backward ---- */
@@ -274,16 +285,6 @@ SIMD_CLONES static void combine_rows(const struct batch_norm_job *job, size_t m,
     }
 }
 
-static void combine_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct batch_norm_job *job = arg;
-    (void)worker;
-    size_t count = elementwise_slabs(job->shape);
-    size_t m = slab_begin(job->shape->M, count, task);
-    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
-    combine_rows(job, m, rows);
-}
-
 void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                          const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
                          float *dweight, float *dbias)
@@ -308,7 +309,7 @@ void batch_norm_backward(const struct compute *compute, const struct batch_norm_
         job.factor[2 * C + c] = (float)(-scale * sum / (double)shape->M);
     }
     if (dx) {
-        pool_run(compute->pool, elementwise_slabs(shape), combine_slab, &job);
+        run_elementwise(compute, &job, combine_rows);
     }
 }
 
@@ -333,16 +334,6 @@ SIMD_CLONES static void shorten_rows(const struct batch_norm_job *job, size_t m,
     }
 }
 
-static void shorten_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct batch_norm_job *job = arg;
-    (void)worker;
-    size_t count = elementwise_slabs(job->shape);
-    size_t m = slab_begin(job->shape->M, count, task);
-    size_t rows = slab_begin(job->shape->M, count, task + 1) - m;
-    shorten_rows(job, m, rows);
-}
-
 void batch_norm_backward_frozen(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
                                 const float *weight, const float *bias, const float *running_mean,
                                 const float *running_variance, const float *dy, float *dx, bool accumulate)
@@ -353,5 +344,5 @@ void batch_norm_backward_frozen(const struct compute *compute, const struct batc
     job.dx = dx;
     job.accumulate = accumulate;
     fix_factors(&job, weight, bias, running_mean, running_variance);
-    pool_run(compute->pool, elementwise_slabs(shape), shorten_slab, &job);
+    run_elementwise(compute, &job, shorten_rows);
 }
