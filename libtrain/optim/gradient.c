@@ -53,13 +53,30 @@ bool gradient_all_finite(const struct compute *compute, size_t count, const floa
     return atomic_load(&finite);
 }
 
-/* ---- clipping by value ---- */
+/* ---- what is done to each element, with one number ---- */
 
-struct value_job {
+struct each_job {
     size_t count, slabs;
     float *gradient;
-    float limit;
+    float number;
+    void (*each)(size_t count, float number, float *gradient);
 };
+
+static void each_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct each_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    job->each(slab_begin(job->count, job->slabs, task + 1) - first, job->number, job->gradient + first);
+}
+
+static void run_each(const struct compute *compute, struct each_job job)
+{
+    job.slabs = slab_count(job.count, 1, SLABS_MAX);
+    pool_run(compute->pool, job.slabs, each_slab, &job);
+}
+
+/* ---- clipping by value ---- */
 
 SIMD_CLONES static void clamp_loop(size_t count, float limit, float *restrict gradient)
 {
@@ -70,19 +87,9 @@ SIMD_CLONES static void clamp_loop(size_t count, float limit, float *restrict gr
     }
 }
 
-static void clamp_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct value_job *job = arg;
-    (void)worker;
-    size_t first = slab_begin(job->count, job->slabs, task);
-    clamp_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->limit, job->gradient + first);
-}
-
 void gradient_clip_value(const struct compute *compute, size_t count, float limit, float *gradient)
 {
-    const struct value_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .limit = limit};
-    pool_run(compute->pool, job.slabs, clamp_slab, &job);
+    run_each(compute, (struct each_job){.count = count, .gradient = gradient, .number = limit, .each = clamp_loop});
 }
 
 /* ---- clipping by norm ---- */
@@ -141,12 +148,6 @@ float gradient_norm_factor(double limit, double squares)
     return factor < 1.0 ? (float)factor : 1.0f;
 }
 
-struct scale_job {
-    size_t count, slabs;
-    float *gradient;
-    float factor;
-};
-
 SIMD_CLONES static void scale_loop(size_t count, float factor, float *restrict gradient)
 {
     for (size_t i = 0; i < count; i++) {
@@ -154,17 +155,7 @@ SIMD_CLONES static void scale_loop(size_t count, float factor, float *restrict g
     }
 }
 
-static void scale_slab(const void *arg, size_t task, size_t worker)
-{
-    const struct scale_job *job = arg;
-    (void)worker;
-    size_t first = slab_begin(job->count, job->slabs, task);
-    scale_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->factor, job->gradient + first);
-}
-
 void gradient_scale(const struct compute *compute, size_t count, float factor, float *gradient)
 {
-    const struct scale_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .factor = factor};
-    pool_run(compute->pool, job.slabs, scale_slab, &job);
+    run_each(compute, (struct each_job){.count = count, .gradient = gradient, .number = factor, .each = scale_loop});
 }

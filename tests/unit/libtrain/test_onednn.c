@@ -20,7 +20,7 @@
 #define SKIP_WITHOUT_ONEDNN()                                                                                          \
     do {                                                                                                               \
         if (!onednn_built()) {                                                                                         \
-            skip();                                                                                                    \
+            test_skip("built without oneDNN (-DPACELINE_ONEDNN=ON)");                                                  \
         }                                                                                                              \
     } while (0)
 
