@@ -9,6 +9,7 @@
 #include "agent/peer/server.h"
 #include "agent/runtime/fetch.h"
 #include "agent/runtime/inventory.h"
+#include "agent/runtime/tune.h"
 #include "base/clock.h"
 #include "libtrain/model/memory.h"
 #include "libtrain/train.h"
@@ -366,6 +367,30 @@ int build_stage(const struct device_context *device, const struct assignment_run
     if (rc == ERR_MEMORY) {
         *code = "memory";
     }
+    return rc;
+}
+
+int build_kernels(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
+                  char kernels[KERNEL_TEXT_SIZE], const char **code, struct err *err)
+{
+    struct build build = {.device = device, .run = run};
+    const size_t micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches);
+    *code = "format";
+    int rc = read_model(&build, err);
+    if (rc == 0 && kernel_text_length(build.model, (size_t)run->first, (size_t)run->end) >= KERNEL_TEXT_SIZE) {
+        rc = err_set(err, ERR_FORMAT, "too many convolutions to measure");
+    }
+    if (rc == 0) {
+        *code = "memory";
+        rc = check_memory(&build, err);
+    }
+    rc = rc ? rc
+            : tune_units(device->tuner, build.model, (size_t)run->first, (size_t)run->end, micro_batch, device->threads,
+                         cancel, err);
+    if (rc == 0) {
+        kernel_text_write(build.model, (size_t)run->first, (size_t)run->end, kernels);
+    }
+    model_free(&build.model);
     return rc;
 }
 

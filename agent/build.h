@@ -1,5 +1,5 @@
 /* build.h: the phase `prepare`: from an assignment to a stage that can train: its data mapped, each unit's state from
- * where the assignment says, both neighbours answering. Runs on the generation's thread. */
+ * where the assignment says, both neighbours answering; or to measured kernels. Runs on the generation's thread. */
 #ifndef AGENT_BUILD_H
 #define AGENT_BUILD_H
 
@@ -8,6 +8,7 @@
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
+#include "libtrain/model/kernel_text.h"
 #include "schema/assignment.h"
 
 struct built {
@@ -22,6 +23,10 @@ struct built {
  * ("memory", "data", "peer", "format", "internal") when it fails. ERR_CANCELLED. */
 NODISCARD int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
                           struct troubles *troubles, struct built *out, const char **code, struct err *err);
+/* The other thing a `prepare` may ask for: measure the kernels of the stage's convolutions (kernel_text.h). The same
+ * errors. */
+NODISCARD int build_kernels(const struct device_context *device, const struct assignment_run *run,
+                            struct cancel *cancel, char kernels[KERNEL_TEXT_SIZE], const char **code, struct err *err);
 /* Wait for both neighbours to answer a ping. */
 NODISCARD int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles,
                          const char **code, struct err *err);

@@ -7,6 +7,7 @@
 
 #include "agent/peer/access.h"
 #include "agent/runtime/snapshot.h"
+#include "libtrain/train.h"
 #include "schema/device.h"
 #include "schema/id.h"
 
@@ -19,6 +20,7 @@ struct device_context {
     double slowdown;
     uint64_t memory_bytes; /* most to use for training; 0: what is free */
     struct device_probe probe;
+    struct train_tuner *tuner; /* of one generation at a time */
     struct access *access;
     struct snapshot_store *snapshots;
     atomic_int_least64_t *replica_sent; /* bytes of snapshots sent since the start */

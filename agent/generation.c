@@ -39,6 +39,7 @@ struct generation {
     struct sender *sender[2];
     struct replicate *replicate;
     bool run_asked, stop_asked, held, away;
+    char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
 };
 
 /* ---- reports ---- */
@@ -271,6 +272,29 @@ static void release(struct generation *generation)
     (void)malloc_trim(0);
 }
 
+static int measure_kernels(struct generation *generation, const char **code, struct err *err)
+{
+    char kernels[KERNEL_TEXT_SIZE];
+    int rc = build_kernels(&generation->device, generation->run, &generation->cancel, kernels, code, err);
+    if (rc == 0) {
+        (void)pthread_mutex_lock(&generation->lock);
+        memcpy(generation->kernels, kernels, sizeof(kernels));
+        (void)pthread_mutex_unlock(&generation->lock);
+        tell(generation, SESSION_PREPARED, 0);
+    }
+    return rc;
+}
+
+static int prepare_and_train(struct generation *generation, const char **code, struct err *err)
+{
+    int rc = prepare(generation, code, err);
+    if (rc == 0) {
+        tell(generation, SESSION_PREPARED, 0);
+        rc = train(generation, code, err);
+    }
+    return rc;
+}
+
 static void *work(void *arg)
 {
     struct generation *generation = arg;
@@ -282,11 +306,8 @@ static void *work(void *arg)
     /* Once more: the previous one may have kept a snapshot since. */
     snapshot_cut(generation->device.snapshots, &generation->run->job, generation->run->generation,
                  generation->run->resume_version);
-    int rc = prepare(generation, &code, &err);
-    if (rc == 0) {
-        tell(generation, SESSION_PREPARED, 0);
-        rc = train(generation, &code, &err);
-    }
+    int rc =
+        generation->run->tune ? measure_kernels(generation, &code, &err) : prepare_and_train(generation, &code, &err);
     if (rc != 0 && rc != ERR_CANCELLED) {
         tell_error(generation, code, &err);
     }
@@ -473,6 +494,7 @@ void generation_measure(struct generation *generation, struct heartbeat *out)
         out->fetch_seconds = generation->built.fetch_seconds;
         stage_measure(generation->built.stage, out);
     }
+    memcpy(out->kernels, generation->kernels, sizeof(out->kernels));
     for (int direction = 0; direction < 2; direction++) {
         struct sender *sender = generation->sender[direction];
         if (sender && sender_take_link(sender, &out->link[out->link_count])) {

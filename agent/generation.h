@@ -39,8 +39,8 @@ void generation_take_rounds(struct generation *generation, const struct round ro
 /* A drop was carried out. */
 void generation_drop(struct generation *generation, const struct drop *drop);
 
-/* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, open rounds and peers in
- * trouble. */
+/* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, kernels, open rounds and
+ * peers in trouble. */
 void generation_measure(struct generation *generation, struct heartbeat *out);
 
 #endif

@@ -86,6 +86,7 @@ static void free_loop(struct loop *loop)
     peer_server_close(&loop->peers);
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
+    train_tuner_free(&loop->device.tuner);
     reports_free(&loop->reports);
     free(loop);
 }
@@ -96,6 +97,7 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
     rc = rc ? rc : reports_new(&loop->reports, err);
     rc = rc ? rc : snapshot_store_new(replicas, &loop->device.snapshots, err);
+    rc = rc ? rc : train_tuner_new(&loop->device.tuner, err);
     if (rc == 0) {
         snapshot_watch(loop->device.snapshots, reports_fd(loop->reports));
     }

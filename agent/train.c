@@ -13,6 +13,7 @@
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"
+#include "agent/runtime/tune.h"
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/file.h"
@@ -20,6 +21,7 @@
 #include "libtrain/formats/dataset.h"
 #include "libtrain/model/checkpoint.h"
 #include "libtrain/model/kernel_table.h"
+#include "libtrain/model/kernel_text.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
@@ -203,6 +205,30 @@ static int resolve_model(struct training *training, struct err *err)
     return rc;
 }
 
+/* ---- kernels ---- */
+
+/* As a job's devices do in its first generation. */
+static int tune(const struct training *training, struct err *err)
+{
+    const struct job_spec *spec = &training->spec;
+    struct model *model = training->model;
+    struct train_tuner *tuner = NULL;
+    const double began = clock_now_seconds();
+    if (train_backend() == CONV2D_BACKEND_OWN && kernel_table_needs_onednn(model)) {
+        return err_set(err, ERR_INVALID, "the job's kernels are oneDNN's, which this build is without");
+    }
+    if (train_backend() == CONV2D_BACKEND_OWN || !job_tunes(spec, model) || !kernel_text_wanted(model)) {
+        return 0;
+    }
+    int rc = train_tuner_new(&tuner, err);
+    rc = rc ? rc
+            : tune_units(tuner, model, 0, model->unit_count, (size_t)(spec->batch / spec->micro_batches),
+                         (size_t)training->options.threads, NULL, err);
+    train_tuner_free(&tuner);
+    (void)fprintf(stderr, "kernels measured in %.1f s\n", clock_now_seconds() - began);
+    return rc;
+}
+
 /* ---- output ---- */
 
 /* That the model cannot be written there is told before the training, not after it. What is no file stays what it is:
@@ -366,6 +392,7 @@ static int run(struct training *training, struct err *err)
     rc = rc ? rc : open_data(training, err);
     rc = rc ? rc : resolve_model(training, err);
     rc = rc ? rc : open_checkpoint(training, err);
+    rc = rc ? rc : tune(training, err);
     rc = rc ? rc : make_stage(training, err);
     rc = rc ? rc : open_metrics(training, err);
     if (rc != 0) {

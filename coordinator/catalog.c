@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/store/state.h"
 #include "libtrain/model/kernel_table.h"
+#include "libtrain/model/kernel_text.h"
 
 #define CATALOG_KEEP 32 /* entries kept although no job uses them: repeated submissions of one model */
 
@@ -80,6 +81,9 @@ static int change_model(struct model *model, const struct catalog_change *change
     for (size_t unit = 0; change->frozen && unit < model->unit_count; unit++) {
         model->unit[unit].frozen = model->unit[unit].frozen || change->frozen[unit];
     }
+    if (change->measured) {
+        kernel_text_apply(model, change->measured);
+    }
     int code = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
     return code ? code : kernel_table_apply(model, change->kernels, faults, err);
 }
@@ -115,11 +119,10 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     return 0;
 }
 
-int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
+int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry, const struct catalog_change *change,
                    const struct catalog_entry **out, struct err *err)
 {
-    return catalog_resolve(catalog, entry->description, NULL, &(struct catalog_change){.frozen = frozen}, out, NULL,
-                           err);
+    return catalog_resolve(catalog, entry->description, NULL, change, out, NULL, err);
 }
 
 static bool parse_row(void *arg, const struct state_row *row)

@@ -33,6 +33,7 @@ struct catalog_change {
     const struct normalise *normalise; /* of the input */
     const bool *frozen;                /* which units are frozen beside those that the description says */
     json_t *kernels;                   /* a table (kernel_table.h) */
+    const char *measured;              /* kernels for the passes that have none (kernel_text.h) */
 };
 
 /* Resolve a description against a data set, change it (both may be NULL) and keep it; faults as model_parse,
@@ -40,9 +41,9 @@ struct catalog_change {
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
                               const struct catalog_change *change, const struct catalog_entry **out,
                               struct record_faults *faults, struct err *err);
-/* The same model with more units frozen, those for which frozen[unit] says so. */
-NODISCARD int catalog_freeze(struct catalog *catalog, const struct catalog_entry *entry, const bool *frozen,
-                             const struct catalog_entry **out, struct err *err);
+/* An entry with a change. */
+NODISCARD int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry,
+                             const struct catalog_change *change, const struct catalog_entry **out, struct err *err);
 /* A description as it is stored, resolved or as it was posted; owned by the caller. ERR_NOT_FOUND; ERR_FORMAT: the row
  * is damaged. */
 NODISCARD int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err);

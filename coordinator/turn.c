@@ -14,6 +14,7 @@
 #include "coordinator/http/replay.h"
 #include "coordinator/http/unit_upload.h"
 #include "coordinator/objects.h"
+#include "coordinator/tuned.h"
 
 #define OUTBOX_MAX 4096             /* replies held back for one commit; a full outbox commits early */
 #define OUTBOX_BODY_KEPT_BYTES 1024 /* heartbeats need no more; a burst of large replies does not stay */
@@ -35,7 +36,7 @@ struct turn {
     struct actions actions;
     struct outgoing outbox[OUTBOX_MAX];
     size_t outbox_count;
-    struct action late[LATE_MAX]; /* exports, deletions and public events of the turn */
+    struct action late[LATE_MAX]; /* exports, kernels, deletions and public events of the turn */
     size_t late_count;
     bool committing;
     uint64_t replays; /* since the last trim */
@@ -205,6 +206,7 @@ static void carry_out(struct turn *turn, const struct action *action, struct htt
     case ACTION_METRIC: metric(turn, action); return;
     case ACTION_WAKE: parked_wake(turn->coordinator->parked, action->kind, action->id); return;
     case ACTION_EXPORT:
+    case ACTION_TUNE:
     case ACTION_DELETE_BLOB:
     case ACTION_PUBLISH:
         ASSERT(turn->late_count < LATE_MAX);
@@ -329,6 +331,8 @@ static void send_late(struct turn *turn)
             continue;
         } else if (action->type == ACTION_EXPORT) {
             fail(turn, export_start(coordinator, action->id, action->version, &err), &err);
+        } else if (action->type == ACTION_TUNE) {
+            fail(turn, tuned_start(coordinator, action->id, &err), &err);
         } else if (!unit_upload_under_way(coordinator, action->sha256)) {
             /* Else the upload's own event decides again whether the blob is needed. */
             blob_delete(coordinator->blobs, action->sha256);

@@ -48,14 +48,35 @@ void train_pool_free(struct train_pool **pool);
 
 /* ---- probe: the first guess of a device's speed; takes about `seconds` (and at least a few rounds), frees what it
  * used; OpenBLAS keeps its packing buffers, so a small process probes in a child. The one place here that reads a
- * clock.
- * ---- */
+ * clock of its own. ---- */
 
 struct train_probe {
     double gemm_gflops;             /* sgemm 384^3, all threads of the pool */
     double memory_bytes_per_second; /* triad over 32 MiB */
 };
 NODISCARD int train_probe(struct train_pool *pool, double seconds, struct train_probe *out, struct err *err);
+
+/* ---- tuning: which kernels are the fastest here. A choice by time is made once for a job and then part of its model
+ * (model/kernel_table.h): timing is not reproducible. ---- */
+
+struct train_tuner;
+/* Remembers what it measured, by shape and number of threads. One thread. */
+NODISCARD int train_tuner_new(struct train_tuner **out, struct err *err);
+void train_tuner_free(struct train_tuner **tuner);
+
+struct train_tuning {
+    size_t first, end; /* units */
+    size_t micro_batch;
+    struct train_pool *pool;
+    double (*seconds)(void *arg); /* the clock */
+    void *arg;
+    double budget_seconds; /* what is not begun by then is left to the shape */
+};
+/* Name a kernel for every pass of the units' convolutions that has none: the fastest one that this build has for every
+ * CPU, that of train_backend by shape unless another one is clearly faster. Takes memory for one convolution at a time
+ * and frees it. ERR_MEMORY. */
+NODISCARD int train_tune(struct train_tuner *tuner, struct model *model, const struct train_tuning *tuning,
+                         struct err *err);
 
 /* ---- a stage ---- */
 
@@ -74,8 +95,9 @@ struct train_stage_config {
 };
 
 /* Allocate all arenas (memory_of_stage, of train_backend; without slots where none is in flight). Convolutions take the
- * kernels that the model names, and those of the backend by shape where it names none. ERR_INVALID also for a kernel
- * that this build or CPU does not have. The state is undefined until each unit was initialised or loaded. */
+ * kernels that the model names, and those of the backend by shape where it names none, or one of oneDNN's in a build
+ * without it. ERR_INVALID also for a kernel that this CPU does not have. The state is undefined until each unit was
+ * initialised or loaded. */
 NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err);
 void train_stage_free(struct train_stage **stage);
 

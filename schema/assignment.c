@@ -55,6 +55,7 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct assignment_run, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct assignment_run, in_flight, "in_flight", FIELD_REQUIRED, 1, MICRO_BATCHES_MAX),
     MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
+    MEMBER_BOOL(struct assignment_run, tune, "tune", 0),
 };
 static const struct record stage_group = RECORD(struct assignment_run, "assignment_stage", stage_fields);
 

@@ -68,6 +68,7 @@ struct assignment_run {
     int64_t stage_index, stage_count;
     int64_t first, end;
     int64_t in_flight;
+    bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage is built */
     struct source source[UNITS_MAX]; /* one per unit of the stage, in order */
     size_t source_count;
     bool has_previous, has_next;

@@ -98,6 +98,7 @@ static const struct field heartbeat_fields[] = {
     MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", 0, 0, INTEGER_MAX),
     MEMBER_GROUP("rounds", 0, &rounds_group),
     MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", 0, &peer_report_record, peer_report_count),
+    MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE),
     MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX),
     MEMBER_RECORDS(struct heartbeat, metric, "metrics", 0, &metric_record, metric_count),

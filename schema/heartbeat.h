@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "libtrain/model/kernel_text.h"
 #include "schema/assignment.h"
 #include "schema/id.h"
 #include "schema/limits.h"
@@ -103,6 +104,7 @@ struct heartbeat {
     int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
     struct peer_report peer_report[PEER_REPORTS_MAX];
     size_t peer_report_count;
+    char kernels[KERNEL_TEXT_SIZE];    /* of the stage, as measured (kernel_text.h); "": nothing was */
     int64_t replica_bytes_sent;        /* snapshots sent since the boot, to neighbors and to the center */
     int64_t replica_bytes_written;     /* to --replica-dir since the boot */
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */

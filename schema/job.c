@@ -165,6 +165,7 @@ static const struct field data_fields[] = {
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX),
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE, &sha256_form),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_BOOL(struct job_data, tune, "tune", 0),
 };
 const struct record job_data_record = RECORD(struct job_data, "job_data", data_fields);
 

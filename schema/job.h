@@ -80,13 +80,14 @@ struct job_spec {
 };
 extern const struct job_spec job_spec_default;
 
-/* What a job needs to know of its data sets and its checkpoint, fixed when it is submitted. */
+/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is submitted. */
 struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
     int64_t train_samples, test_samples;
     char checkpoint_sha256[SHA256_SIZE]; /* "" without one */
     int64_t checkpoint_bytes;
+    bool tune; /* job_tunes */
 };
 
 struct job_progress {
@@ -168,6 +169,9 @@ NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample
                                 struct err *err);
 /* What the job makes of the model's input (model_normalise): no numbers without one. */
 const struct normalise *job_normalise(const struct job_spec *spec);
+/* Whether kernels that the model does not name may be measured where devices have a choice: not when the job gives a
+ * table, not even an empty one, nor when its model names kernels that some devices lack. */
+bool job_tunes(const struct job_spec *spec, const struct model *model);
 /* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is not, with the
  * nearest that there is. */
 NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,

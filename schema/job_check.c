@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/parse.h"
+#include "libtrain/model/kernel_table.h"
 
 /* Where faults of one check go; the first one also becomes the error. */
 struct check {
@@ -336,6 +337,12 @@ const struct normalise *job_normalise(const struct job_spec *spec)
     const struct augment *augment = augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
     /* One count without the other is a fault of job_spec_check. */
     return augment && augment->normalise.mean_count == augment->normalise.std_count ? &augment->normalise : &none;
+}
+
+bool job_tunes(const struct job_spec *spec, const struct model *model)
+{
+    bool given = spec->kernels && !json_is_null(spec->kernels);
+    return !given && !kernel_table_needs_onednn(model);
 }
 
 static bool is_named(const struct unit_name *name, size_t count, const char *unit)

@@ -15,6 +15,7 @@ const char *const plan_reason_names[] = {
     [PLAN_LINK] = "link",
     [PLAN_STALLED] = "stalled",
     [PLAN_DEVICE_JOINED] = "device_joined",
+    [PLAN_TUNED] = "tuned",
     NULL,
 };
 

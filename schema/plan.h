@@ -23,6 +23,7 @@ enum plan_reason {
     PLAN_LINK,          /* two of its devices did not reach each other */
     PLAN_STALLED,       /* a stage held work and made no progress */
     PLAN_DEVICE_JOINED, /* one more makes it faster */
+    PLAN_TUNED,         /* the one before it measured the kernels of the job's convolutions, and trained nothing */
 };
 extern const char *const plan_reason_names[];
 

@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.." || exit 2
 unset OPENBLAS_CORETYPE # the kernels that users of this machine get; tests of other cores set it themselves
 
 ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
-ONEDNN_TESTS='^test_(onednn|conv2d|stage|memory|law|law_zoo|threads|golden_(nets|ops))$'
+ONEDNN_TESTS='^(law|test_(onednn|conv2d|stage|memory|law|law_zoo|threads|tune|golden_(nets|ops)))$'
 FUZZ_SECONDS=${FUZZ_SECONDS:-120}
 JOBS=$(nproc)
 
@@ -171,7 +171,7 @@ run_onednn() {
         return
     fi
     build onednn
-    run_ctest onednn -L '^(unit|golden)$' -R "$ONEDNN_TESTS"
+    run_ctest onednn -L '^(unit|golden|e2e)$' -R "$ONEDNN_TESTS"
 }
 
 run_slow() {

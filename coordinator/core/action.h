@@ -37,6 +37,7 @@ enum action_type {
     ACTION_PROBLEM, /* answer `request` with a problem */
     ACTION_WAKE,    /* the object `kind`/`id` has a new revision: parked readers look again */
     ACTION_EXPORT,  /* assemble the final model of `id` from center units of `version`; answer with EVENT_EXPORTED */
+    ACTION_TUNE,    /* put core_job_kernels of the job `id` into its model; answer with EVENT_TUNED */
     ACTION_DELETE_BLOB, /* no center unit and no data set refers to `sha256` any more */
     ACTION_METRIC,      /* telemetry: one number of a job */
     ACTION_PUBLISH,     /* a public event: type, subject `id`, text */

@@ -93,6 +93,13 @@ void act_export(struct core *core, const char *job_id, int64_t version)
     text_set(action->id, sizeof(action->id), "%s", job_id);
 }
 
+void act_tune(struct core *core, const char *job_id)
+{
+    struct action *action = act(core, ACTION_TUNE);
+    action->kind = OBJECT_JOB;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
 void act_delete_blob(struct core *core, const char *sha256)
 {
     struct action *action = act(core, ACTION_DELETE_BLOB);

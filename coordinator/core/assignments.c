@@ -110,6 +110,7 @@ static void fill_run(const struct core *core, const struct device_slot *device, 
     run->first = stage->first;
     run->end = stage->end;
     run->in_flight = stage->in_flight;
+    run->tune = tuning_wanted(job);
     if (run->phase == PHASE_PREPARE) {
         fill_sources(core, job, stage, run); /* afterwards the device has its units */
     }

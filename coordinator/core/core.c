@@ -297,6 +297,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_CHECKPOINT_STORED] = handle_checkpoint_stored,
         [EVENT_BLOB_STORED] = handle_blob_stored,
         [EVENT_EXPORTED] = handle_exported,
+        [EVENT_TUNED] = handle_tuned,
         [EVENT_PLAN_QUESTION] = handle_plan_question,
         [EVENT_POLL_BROKEN] = handle_poll_broken,
         [EVENT_DISK] = handle_disk,

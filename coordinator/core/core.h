@@ -37,6 +37,9 @@ const struct incident *core_job_incident(const struct core *core, const char *jo
 /* Who holds what of the job, and what each failure would cost. false: unknown or ended. A quarter of a megabyte: for
  * the heap. Costs some milliseconds on large fleets: not for polling in a loop. */
 bool core_replicas(const struct core *core, const char *job_id, struct replicas *out);
+/* What its devices have measured of its kernels, with the generation that did: the text of the whole model
+ * (kernel_text.h) after ACTION_TUNE until EVENT_TUNED; NULL: nothing is asked for. */
+const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation);
 const struct checkpoint *core_upload(const struct core *core, const char *sha256); /* an uploaded checkpoint */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index); /* in order of names */

@@ -17,6 +17,7 @@ void act_reply(struct core *core, int status, enum object_kind kind, const void 
 void act_problem(struct core *core, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
 void act_wake(struct core *core, enum object_kind kind, const char *id);
 void act_export(struct core *core, const char *job_id, int64_t version);
+void act_tune(struct core *core, const char *job_id);
 void act_delete_blob(struct core *core, const char *sha256);
 void act_metric(struct core *core, const char *job_id, const struct metric *metric);
 void act_publish(struct core *core, const char *event, const char *id, const char *format, ...) PRINTF_LIKE(4, 5);
@@ -305,8 +306,8 @@ size_t placement_there(const struct core *core, const struct placement_request *
 /* Whether the device has the labels and the numeric class that the job asks for. */
 bool placement_labels_match(const struct job_spec *spec, const struct device *device);
 bool placement_class_matches(const struct job_spec *spec, const struct device *device);
-/* Whether its build has the kernels that the model names. */
-bool placement_kernels_match(const struct model *model, const struct device *device);
+/* Whether its build has the kernels that the model names; those that were measured are no wish of the job's. */
+bool placement_kernels_match(const struct placement_request *request, const struct device *device);
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
                                                   struct replan_request *out);
@@ -359,6 +360,16 @@ void generation_advance(struct core *core, struct job_slot *job);
 /* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
  * stopped, unless that is known already. */
 void plan_close(struct core *core, struct job_slot *job, int64_t version);
+
+/* ---- tuning.c ---- */
+/* Whether the plan that is being prepared measures the job's kernels instead of training. */
+bool tuning_wanted(const struct job_slot *job);
+/* What a device that is ready has measured. */
+void tuning_take(struct core *core, struct job_slot *job, const struct device_slot *device,
+                 const struct heartbeat *heartbeat);
+/* Every stage has: the job gets its kernels, then the next generation. */
+void tuning_finish(struct core *core, struct job_slot *job);
+void handle_tuned(struct core *core, const struct event *event);
 
 /* ---- failures.c ---- */
 /* Note that the generation failed; the first cause counts. */

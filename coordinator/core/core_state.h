@@ -194,6 +194,8 @@ struct job_slot {
     const struct model *model;
     size_t unit_count;
     int64_t total_steps;
+    char kernels[KERNEL_TEXT_SIZE]; /* as the stages of the present plan report them */
+    bool kernels_told;              /* all have, and ACTION_TUNE was asked for */
 
     bool listed, changed, plan_changed, previous_changed, ended; /* at the end of this step */
     bool progressed;                                             /* the revision shall rise for progress */

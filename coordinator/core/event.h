@@ -30,6 +30,7 @@ enum event_type {
     EVENT_CHECKPOINT_STORED, /* an uploaded checkpoint is durable in the blob store */
     EVENT_BLOB_STORED,       /* a unit's state from an agent is durable in the blob store */
     EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
+    EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: a hint that it may be gone */
     EVENT_DISK,              /* the store's disk is nearly full, or no longer */
@@ -119,6 +120,14 @@ struct event_exported {
     int64_t bytes;
 };
 
+struct event_tuned {
+    struct job_id job;
+    int64_t generation;        /* that measured */
+    const struct model *model; /* with the kernels named; NULL: failed, as the message says */
+    char sha256[SHA256_SIZE];  /* of its description */
+    char message[MESSAGE_SIZE];
+};
+
 struct event_plan_question {
     const struct plan_question *question;
 };
@@ -148,6 +157,7 @@ struct event {
         struct event_checkpoint_stored checkpoint_stored;
         struct event_blob_stored blob_stored;
         struct event_exported exported;
+        struct event_tuned tuned;
         struct event_plan_question plan_question;
         struct event_poll_broken poll_broken;
         struct event_disk disk;

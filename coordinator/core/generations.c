@@ -115,13 +115,14 @@ static void tell_prepare(struct core *core, struct job_slot *job)
 {
     bool planned = job->plan.reason == PLAN_REQUESTED || job->plan.reason == PLAN_DEVICE_JOINED;
     int state = job->job.state == JOB_QUEUED                  ? JOB_PREPARING
+                : job->plan.reason == PLAN_TUNED              ? job->job.state
                 : job->job.state == JOB_PAUSING               ? JOB_PAUSING
                 : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
                                                               : JOB_RECOVERING;
     job_set_state(core, job, state, plan_reason_names[job->plan.reason],
-                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s", job->plan.generation,
+                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s%s", job->plan.generation,
                   job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
-                  state == JOB_PAUSING ? ", to pause there" : "");
+                  tuning_wanted(job) ? ", to measure kernels" : "", state == JOB_PAUSING ? ", to pause there" : "");
     act_publish(core, "plan_made", job->plan.id.text,
                 "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64 ", %.3g s a step expected",
                 job->plan.generation, job->job.spec.name, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
@@ -140,6 +141,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     job->stay = false;
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
+    job->kernels_told = false;
     sources_choose(core, job);
     quiet(core, job);
     job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
@@ -366,7 +368,11 @@ void generation_advance(struct core *core, struct job_slot *job)
         return;
     }
     if (job->plan.state == PLAN_PREPARING && all_ready(job)) {
-        run(core, job);
+        if (tuning_wanted(job)) {
+            tuning_finish(core, job);
+        } else {
+            run(core, job);
+        }
     }
     if (job->plan.state == PLAN_RUNNING) {
         stopped_unasked(core, job);

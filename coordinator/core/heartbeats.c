@@ -116,6 +116,9 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     case PHASE_IDLE:
     case PHASE_PREPARE: break;
     case PHASE_READY:
+        report->ready = true;
+        tuning_take(core, job, device, heartbeat);
+        break;
     case PHASE_RUN:
     case PHASE_STOPPING: report->ready = true; break;
     case PHASE_STOPPED:

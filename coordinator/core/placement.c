@@ -28,9 +28,11 @@ bool placement_class_matches(const struct job_spec *spec, const struct device *d
     return spec->numeric_class[0] == '\0' || strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
-bool placement_kernels_match(const struct model *model, const struct device *device)
+bool placement_kernels_match(const struct placement_request *request, const struct device *device)
 {
-    return conv2d_backend_of(device->numeric_class) == CONV2D_BACKEND_ONEDNN || !kernel_table_needs_onednn(model);
+    bool measured = request->job && request->job->job.data.tune;
+    return measured || conv2d_backend_of(device->numeric_class) == CONV2D_BACKEND_ONEDNN ||
+           !kernel_table_needs_onednn(request->model);
 }
 
 static bool is_candidate(const struct core *core, const struct placement_request *request,
@@ -38,7 +40,7 @@ static bool is_candidate(const struct core *core, const struct placement_request
 {
     const struct job_spec *spec = request->spec;
     if (!placement_labels_match(spec, &device->device) || !placement_class_matches(spec, &device->device) ||
-        !placement_kernels_match(request->model, &device->device)) {
+        !placement_kernels_match(request, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {

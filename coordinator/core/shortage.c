@@ -20,7 +20,7 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
         bool online = device_online(device);
         bool fits = placement_labels_match(request->spec, &device->device) &&
                     placement_class_matches(request->spec, &device->device) &&
-                    placement_kernels_match(request->model, &device->device);
+                    placement_kernels_match(request, &device->device);
         if (absent_has(&request->without, device)) {
             continue;
         }

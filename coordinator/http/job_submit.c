@@ -125,7 +125,8 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     bool frozen[MODEL_UNITS_MAX];
     if (!code && spec->freeze_count > 0) {
         code = job_freeze(spec, submission->model->model, frozen, faults, err);
-        code = code ? code : catalog_freeze(coordinator->catalog, submission->model, frozen, &submission->model, err);
+        const struct catalog_change freeze = {.frozen = frozen};
+        code = code ? code : catalog_derive(coordinator->catalog, submission->model, &freeze, &submission->model, err);
     }
     if (code) {
         return code;
@@ -133,6 +134,7 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     const struct catalog_entry *entry = submission->model;
     snprintf(spec->model.name, sizeof spec->model.name, "%s", entry->model->name);
     memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
+    submission->data.tune = job_tunes(spec, entry->model);
     code = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model, "/init/except", faults, err);
     return code ? code : except;

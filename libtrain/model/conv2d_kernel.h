@@ -24,6 +24,7 @@ enum conv2d_kernel {
     CONV2D_ONEDNN_NHWC,     /* activations as they are */
     CONV2D_ONEDNN_WINOGRAD, /* where the library has it: AVX-512 */
 };
+#define CONV2D_KERNELS 9
 extern const char *const conv2d_kernel_names[]; /* "by_shape", "columns", ...; ends with NULL */
 
 /* What a build brings along beside our own kernels. */

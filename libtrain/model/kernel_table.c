@@ -59,10 +59,9 @@ bool kernel_choice_fits(const struct kernel_choice *choice, const struct op *op,
 
 /* ---- the table ---- */
 
-/* The next convolution from (*unit, *op) on, which it moves to behind it; NULL: none. */
-static struct op *next_convolution(const struct model *model, size_t *unit, size_t *op)
+struct op *convolution_next(const struct model *model, size_t end, size_t *unit, size_t *op)
 {
-    for (; *unit < model->unit_count; (*unit)++, *op = 0) {
+    for (; *unit < end; (*unit)++, *op = 0) {
         while (*op < model->unit[*unit].op_count) {
             struct op *candidate = &model->unit[*unit].op[(*op)++];
             if (candidate->type == OP_CONV2D) {
@@ -76,9 +75,9 @@ static struct op *next_convolution(const struct model *model, size_t *unit, size
 static struct op *find_convolution(const struct model *model, const char *name)
 {
     size_t unit = 0, index = 0;
-    struct op *op = next_convolution(model, &unit, &index);
+    struct op *op = convolution_next(model, model->unit_count, &unit, &index);
     while (op && strcmp(op->name, name) != 0) {
-        op = next_convolution(model, &unit, &index);
+        op = convolution_next(model, model->unit_count, &unit, &index);
     }
     return op;
 }
@@ -87,8 +86,8 @@ static void unknown_op(const struct model *model, const char *name, struct recor
 {
     const char *names[NEAREST_MAX];
     size_t count = 0, unit = 0, index = 0;
-    struct op *op = next_convolution(model, &unit, &index);
-    for (; op && count < NEAREST_MAX; op = next_convolution(model, &unit, &index)) {
+    struct op *op = convolution_next(model, model->unit_count, &unit, &index);
+    for (; op && count < NEAREST_MAX; op = convolution_next(model, model->unit_count, &unit, &index)) {
         names[count++] = op->name;
     }
     const char *nearest = parse_nearest(name, names, count);
@@ -143,8 +142,8 @@ json_t *kernel_table_describe(const struct model *model, enum conv2d_backend bac
 {
     json_t *table = json_object();
     size_t unit = 0, index = 0;
-    struct op *op = next_convolution(model, &unit, &index);
-    for (; table && op; op = next_convolution(model, &unit, &index)) {
+    struct op *op = convolution_next(model, model->unit_count, &unit, &index);
+    for (; table && op; op = convolution_next(model, model->unit_count, &unit, &index)) {
         struct conv2d_shape shape = op_conv2d_shape(op, 1);
         struct kernel_choice choice = kernel_choice_of(conv2d_kernels_resolve(op->kernels, &shape, backend));
         if (json_object_set_new(table, op->name, record_write(&kernel_choice_record, &choice)) != 0) {
@@ -158,8 +157,8 @@ json_t *kernel_table_describe(const struct model *model, enum conv2d_backend bac
 bool kernel_table_needs_onednn(const struct model *model)
 {
     size_t unit = 0, index = 0;
-    struct op *op = next_convolution(model, &unit, &index);
-    for (; op; op = next_convolution(model, &unit, &index)) {
+    struct op *op = convolution_next(model, model->unit_count, &unit, &index);
+    for (; op; op = convolution_next(model, model->unit_count, &unit, &index)) {
         for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
             if (conv2d_kernel_is_onednn((enum conv2d_kernel)op->kernels.pass[pass])) {
                 return true;

@@ -20,7 +20,12 @@ json_t *kernel_table_describe(const struct model *model, enum conv2d_backend bac
 /* Whether a pass of some convolution asks for a kernel of oneDNN. */
 bool kernel_table_needs_onednn(const struct model *model);
 
-/* The record of one op's choices in JSON: a member for each pass. Private to libtrain/model. */
+/* ---- private to libtrain/model ---- */
+
+/* The next convolution of the units below `end` from (*unit, *op) on, which it moves to behind it; NULL: none. */
+struct op *convolution_next(const struct model *model, size_t end, size_t *unit, size_t *op);
+
+/* The record of one op's choices in JSON: a member for each pass. */
 struct kernel_choice {
     int kernel[CONV2D_PASSES]; /* enum conv2d_kernel */
 };

@@ -21,7 +21,12 @@ struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N)
 struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend backend)
 {
     struct conv2d_shape shape = op_conv2d_shape(op, 1);
-    return conv2d_kernels_resolve(op->kernels, &shape, backend);
+    struct conv2d_kernels asked = op->kernels;
+    for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
+        bool lacks = backend == CONV2D_BACKEND_OWN && conv2d_kernel_is_onednn((enum conv2d_kernel)asked.pass[pass]);
+        asked.pass[pass] = lacks ? CONV2D_BY_SHAPE : asked.pass[pass];
+    }
+    return conv2d_kernels_resolve(asked, &shape, backend);
 }
 
 struct attention_shape op_attention_shape(const struct op *op, size_t N)

@@ -11,7 +11,8 @@ struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N);
 /* The attention that an ATTENTION op is on N samples. */
 struct attention_shape op_attention_shape(const struct op *op, size_t N);
 
-/* The kernels of a CONV2D op on a backend; its number of samples does not count. */
+/* The kernels of a CONV2D op on a backend; its number of samples does not count. Where the description names one of
+ * oneDNN's and the backend has none, the shape decides. */
 struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend backend);
 
 /* Scratch of an op of any type on N samples. */

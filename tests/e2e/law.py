@@ -145,6 +145,23 @@ def test_partitions_of_a_job_with_chosen_kernels_give_the_weights_of_one_process
     random_partitions("resnet8", 3, 4, 4, **chosen)
 
 
+def test_a_job_whose_kernels_were_measured_is_trained_again_with_them():
+    job = fashion_job("resnet8", steps=4, kernels=None)
+    with fashion_fleet(3) as fleet:
+        submitted = fleet.submit(with_cuts(job, [2, 4]))
+        done = fleet.wait(submitted, "succeeded")
+        measured = "/onednn-" in done["numeric_class"]  # a build without it has no choice
+        plans = fleet.get(f"/v1/jobs/{done['id']}/plans")["items"]
+        reasons = [plan["reason"] for plan in sorted(plans, key=lambda plan: plan["generation"])]
+        must(reasons == (["first", "tuned"] if measured else ["first"]), f"{reasons}")
+        stages = {plan["generation"]: [stage["first"] for stage in plan["stages"]] for plan in plans}
+        must(all(first == [0, 2, 4] for first in stages.values()), f"{stages}")
+        kernels = fleet.get(f"/v1/jobs/{done['id']}/kernels")
+        passes = [kernel for convolution in kernels.values() for kernel in convolution.values()]
+        must("by_shape" not in passes and len(kernels) == 9, f"{kernels}")
+        check_weights(fleet, submitted, reference({**job, "kernels": kernels} if measured else job), "one process with the kernels of the job")
+
+
 def three_replans_and_a_pause(**fields):
     job = fashion_job("lenet5", steps=300, evaluate={"every_epochs": 0}, **fields)
     expected = reference(job)

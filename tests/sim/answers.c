@@ -308,7 +308,7 @@ void coordinator_export(struct world *world, const struct action *action)
     struct event_exported *result = &coordinator->exporting[at];
     *result = (struct event_exported){.job = job->id, .version = action->version};
     coordinator->exporting_busy[at] = true;
-    assemble(world, coordinator_model(world, job->spec.model.name), result);
+    assemble(world, coordinator_model(world, &job->spec), result);
     world_at(world, ACTOR_COORDINATOR, world->now_us + world_draw(world, DRAW_COORDINATOR, 1, EXPORT_US), exported,
              NULL, (int64_t)at);
 }

@@ -96,9 +96,31 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
     }
 }
 
+/* Kernels decide bits: they may change only where nothing is kept of what others computed. */
+static void check_kernels(struct world *world, const struct run *run)
+{
+    struct check *check = world->check;
+    const struct assignment_run *told = run->told;
+    const size_t at = known(check, told->job.text);
+    if (at == check->known_count) {
+        return;
+    }
+    if (told->resume_version == 0 && told->generation >= check->known[at].first_generation) {
+        check->known[at].first_generation = told->generation;
+        memcpy(check->known[at].model, told->job_spec.model.sha256, SHA256_SIZE);
+    } else if (told->resume_version > 0 && strcmp(check->known[at].model, told->job_spec.model.sha256) != 0) {
+        check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with", run->agent->name,
+                   told->generation);
+    }
+    if (told->tune) {
+        check_fail(world, "%s trains where it shall measure", run->agent->name);
+    }
+}
+
 void check_step(struct world *world, const struct run *run)
 {
     const struct reference *reference = reference_of(world, run->told->job.text);
+    check_kernels(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
             check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name, u, run->step);
@@ -148,7 +170,7 @@ static void check_version(struct world *world, const struct job *job)
 {
     const struct coordinator *coordinator = world->coordinator;
     const struct rows *rows = &coordinator->rows;
-    const size_t units = coordinator_model(world, job->spec.model.name)->unit_count;
+    const size_t units = coordinator_model(world, &job->spec)->unit_count;
     const struct reference *reference = reference_of(world, job->id.text);
     size_t found = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
@@ -245,7 +267,7 @@ static bool is_held(const struct world *world, const char *job, int64_t version,
 
 static bool is_whole(const struct world *world, const struct job *job, int64_t version)
 {
-    const int64_t units = (int64_t)coordinator_model(world, job->spec.model.name)->unit_count;
+    const int64_t units = (int64_t)coordinator_model(world, &job->spec)->unit_count;
     for (int64_t unit = 0; unit < units; unit++) {
         if (!is_held(world, job->id.text, version, unit)) {
             return false;

@@ -19,6 +19,8 @@ struct check {
         int64_t version, generation;
         int64_t neighbor_version; /* committed, and how often devices had lost their memory by then */
         uint64_t losses[SIM_DEVICES_MAX];
+        int64_t first_generation; /* the newest that trained from 0, and the model that it did */
+        char model[SHA256_SIZE];
         bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile, nobody knows */
     } known[CHECK_IDS_MAX];
     size_t known_count;

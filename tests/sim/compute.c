@@ -33,7 +33,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
                         [REPLICA_CENTER] = told->job_spec.center_every},
     };
     run->stage.clips = config.clips_norm;
-    run->stage.units = coordinator_model(world, told->job_spec.model.name)->unit_count;
+    run->stage.units = coordinator_model(world, &told->job_spec)->unit_count;
     return pipeline_new(&config, &run->pipeline, err);
 }
 

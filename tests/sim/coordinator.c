@@ -10,7 +10,8 @@
 #include "tests/sim/note.h"
 #include "tests/sim/trace.h"
 
-#define TURN_US 50 /* between a request and the turn that takes it */
+#define TURN_US 50    /* between a request and the turn that takes it */
+#define TUNED "tuned" /* stands for the hash of a description with measured kernels */
 #define DISK_LOOK_US (60 * SECOND)
 
 int coordinator_new(struct world *world, struct err *err)
@@ -106,6 +107,7 @@ static void carry_out(struct world *world, const struct action *action)
         break;
     case ACTION_METRIC: check_metric(world, action); break;
     case ACTION_EXPORT:
+    case ACTION_TUNE:
     case ACTION_DELETE_BLOB:
         ASSERT(coordinator->late_count < LATE_MAX);
         coordinator->late[coordinator->late_count++] = *action;
@@ -134,10 +136,42 @@ static void step(struct world *world, struct event *event, struct call *call)
 
 /* ---- a turn ---- */
 
+static const struct model *model_of(const struct world *world, const char *name, bool tuned)
+{
+    const struct models *models = world->models;
+    for (size_t i = 0; i < models->count; i++) {
+        if (strcmp(models->item[i]->name, name) == 0) {
+            return tuned ? models->tuned[i] : models->item[i];
+        }
+    }
+    ASSERT(false);
+    return NULL;
+}
+
+static void take_tuned(struct world *world, const struct job_id *id)
+{
+    const struct core *core = world->coordinator->core;
+    struct event event = {.type = EVENT_TUNED, .tuned = {.job = *id, .sha256 = TUNED}};
+    const char *kernels = core_job_kernels(core, id->text, &event.tuned.generation);
+    if (kernels) {
+        event.tuned.model = coordinator_tuned(world, core_job(core, id->text)->spec.model.name);
+        char wanted[KERNEL_TEXT_SIZE];
+        kernel_text_write(event.tuned.model, 0, event.tuned.model->unit_count, wanted);
+        if (strcmp(kernels, wanted) != 0) {
+            check_fail(world, "the kernels of %s are not what its devices measured", id->text);
+        }
+        step(world, &event, NULL);
+    }
+}
+
 static void take_item(struct world *world, struct inbox_item *item)
 {
     struct call *call = item->call;
     struct event event = {0};
+    if (!call && item->tuned.text[0] != '\0') {
+        take_tuned(world, &item->tuned);
+        return;
+    }
     if (!call) {
         event.type = EVENT_EXPORTED;
         event.exported = item->exported;
@@ -210,6 +244,11 @@ static void send_late(struct world *world)
         const struct action *action = &coordinator->late[i];
         if (action->type == ACTION_EXPORT) {
             coordinator_export(world, action);
+        } else if (action->type == ACTION_TUNE) {
+            struct inbox_item *item = &coordinator->inbox[coordinator->inbox_count++];
+            ASSERT(coordinator->inbox_count <= INBOX_MAX);
+            *item = (struct inbox_item){0};
+            memcpy(item->tuned.text, action->id, ID_SIZE);
         } else {
             if (upload_under_way(world, action->sha256)) {
                 continue; /* its own event decides again whether the blob is needed */
@@ -344,15 +383,14 @@ void coordinator_take(struct world *world, struct call *call)
 
 /* ---- lives ---- */
 
-const struct model *coordinator_model(const struct world *world, const char *name)
+const struct model *coordinator_tuned(const struct world *world, const char *name)
 {
-    for (size_t i = 0; i < world->models->count; i++) {
-        if (strcmp(world->models->item[i]->name, name) == 0) {
-            return world->models->item[i];
-        }
-    }
-    ASSERT(false);
-    return NULL;
+    return model_of(world, name, true);
+}
+
+const struct model *coordinator_model(const struct world *world, const struct job_spec *spec)
+{
+    return model_of(world, spec->model.name, strcmp(spec->model.sha256, TUNED) == 0);
 }
 
 int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit)
@@ -374,8 +412,7 @@ void coordinator_restored(const struct world *world, const struct rows *rows, st
         if (job_state_ended(job->state)) {
             continue;
         }
-        out->job[out->job_count++] =
-            (struct restored_job){.job = *job, .model = coordinator_model(world, job->spec.model.name)};
+        out->job[out->job_count++] = (struct restored_job){.job = *job, .model = coordinator_model(world, &job->spec)};
         const struct plan *plan = rows_plan(rows, job->id.text);
         if (plan) {
             out->plan[out->plan_count++] = *plan;

@@ -18,10 +18,11 @@ enum crash_point { CRASH_NOT, CRASH_BEFORE_COMMIT, CRASH_AFTER_COMMIT };
 
 /* What waits for the next turn. */
 struct inbox_item {
-    struct call *call;              /* held; NULL: an export's answer */
+    struct call *call;              /* held; NULL: an export's answer, or a job's kernels */
     bool stored;                    /* the call's blob is durable */
     bool broken;                    /* the call was a poll, and its connection broke */
     struct event_exported exported; /* without a call */
+    struct job_id tuned;            /* without one: whose kernels all have measured; "": an export */
 };
 
 struct parked {
@@ -73,8 +74,10 @@ void coordinator_restored(const struct world *world, const struct rows *rows, st
 int coordinator_new(struct world *world, struct err *err);
 void coordinator_free(struct world *world);
 
-/* A model by its name. */
-const struct model *coordinator_model(const struct world *world, const char *name);
+/* What the job trains: the model of its name, as it was submitted or with the kernels that were measured. */
+const struct model *coordinator_model(const struct world *world, const struct job_spec *spec);
+/* A model by its name, with the kernels that devices measure. */
+const struct model *coordinator_tuned(const struct world *world, const char *name);
 /* Of a snapshot of one of its units. */
 int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit);
 

@@ -125,6 +125,7 @@ static struct call *next_call(struct world *world, struct run *run)
     case RUN_UNITS: return unit_call(world, run);
     case RUN_PINGS: return ping_call(world, run);
     case RUN_WAITS:
+    case RUN_TUNES:
     case RUN_TRAINS:
     case RUN_STOPPED:
     case RUN_ENDED: break;

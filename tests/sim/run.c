@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
 
 #define BUILD_US (20 * MS)
+#define TUNE_US (3 * SECOND)
 
-const char *const run_state_names[] = {"waits", "opens its data", "takes units", "pings", "trains", "stopped", "ended"};
+const char *const run_state_names[] = {"waits", "measures kernels", "opens its data", "takes units",
+                                       "pings", "trains",           "stopped",        "ended"};
 
 /* ---- reports ---- */
 
@@ -35,13 +38,29 @@ void run_fail(struct world *world, struct run *run, const char *code, const char
 
 /* ---- the way ---- */
 
+static void tuned(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    if (!run || run->state != RUN_TUNES || run->cancelled) {
+        return;
+    }
+    const struct assignment_run *told = run->told;
+    kernel_text_write(coordinator_tuned(world, told->job_spec.model.name), (size_t)told->first, (size_t)told->end,
+                      run->kernels);
+    run_report(world, run, SESSION_PREPARED, 0);
+}
+
 static void build(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
     if (!run || run->state != RUN_WAITS || run->cancelled) {
         return;
     }
-    if (run->told->source_count != (size_t)(run->told->end - run->told->first)) {
+    if (run->told->tune) {
+        run->state = RUN_TUNES;
+        world_at(world, run->agent->actor, world->now_us + world_draw(world, DRAW_DEVICE, MS, TUNE_US), tuned,
+                 run->agent, run->serial);
+    } else if (run->told->source_count != (size_t)(run->told->end - run->told->first)) {
         run_fail(world, run, "format", "the sources do not cover the units");
     } else {
         run_fetch(world, run, RUN_DATA);
@@ -112,6 +131,7 @@ void run_advance(struct world *world, struct run *run)
         run_report(world, run, SESSION_STOPPED, run->stopped_version);
         break;
     case RUN_WAITS:
+    case RUN_TUNES:
     case RUN_STOPPED:
     case RUN_ENDED: break;
     }
@@ -305,6 +325,7 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
     tell_present(world, run, out);
     out->step = run->published ? run->step : 0;
     out->bytes_moved = run->bytes_moved;
+    memcpy(out->kernels, run->kernels, sizeof(out->kernels));
     for (size_t i = 0; run->published && i < 2; i++) {
         if (run->sender[i].link.count > 0) {
             out->link[out->link_count++] = run->sender[i].link;

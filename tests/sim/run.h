@@ -12,6 +12,7 @@
 
 enum run_state {
     RUN_WAITS,   /* for the run before to end */
+    RUN_TUNES,   /* measures kernels, and does nothing else */
     RUN_DATA,    /* opens its data sets */
     RUN_UNITS,   /* takes its units from where the assignment says */
     RUN_PINGS,   /* its neighbours */
@@ -79,6 +80,7 @@ struct run {
     uint64_t total; /* stage 0: of the step's gradients */
     int64_t bytes_moved;
     int64_t forward_us, backward_us, update_us; /* of the last tasks */
+    char kernels[KERNEL_TEXT_SIZE];             /* as measured */
 };
 
 /* Starts a run of the assignment, which it takes; *slot is the run before, which ends first, and becomes the new one.

@@ -115,7 +115,7 @@ static void try_again(struct world *world, void *arg, int64_t number)
 static double tensor_bytes(const struct world *world, const struct run *run, enum direction direction)
 {
     const struct assignment_run *told = run->told;
-    const struct model *model = coordinator_model(world, told->job_spec.model.name);
+    const struct model *model = coordinator_model(world, &told->job_spec);
     const int64_t unit = direction == TO_NEXT ? told->end - 1 : told->first - 1;
     const int64_t samples = told->job_spec.batch / told->job_spec.micro_batches;
     return (double)samples * (double)shape_elements(model->unit[unit].out) * sizeof(float);

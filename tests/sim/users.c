@@ -50,7 +50,7 @@ struct user_job *users_add(struct world *world, size_t model, int64_t steps)
     job->spec.micro_batches = 4;
     job->spec.epochs = 1000;
     job->spec.steps = steps;
-    job->data = (struct job_data){.train_samples = 10 * BATCH, .test_samples = BATCH};
+    job->data = (struct job_data){.train_samples = 10 * BATCH, .test_samples = BATCH, .tune = true};
     (void)snprintf(job->data.train_sha256, SHA256_SIZE, "train");
     (void)snprintf(job->data.test_sha256, SHA256_SIZE, "test");
     job->resume_us = INT64_MAX;

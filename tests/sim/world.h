@@ -56,6 +56,7 @@ struct event_item {
 /* The models that jobs may train; parsed once, shared by all worlds. */
 struct models {
     struct model *item[MODELS_COUNT_MAX];
+    struct model *tuned[MODELS_COUNT_MAX];                       /* the same, with the kernels that devices measure */
     int64_t unit_bytes[MODELS_COUNT_MAX][MODEL_UNITS_COUNT_MAX]; /* of a snapshot */
     size_t count;
 };

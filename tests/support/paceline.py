@@ -159,9 +159,9 @@ FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("tra
 
 
 def fashion_job(model="lenet5", **fields):
-    """A job on the data set fashion-train; fields replace the others or are added."""
+    """A job on the data set fashion-train whose kernels follow from shapes, in every build; fields replace the others or are added."""
     return {"name": model, "model": {"name": model}, "dataset": {"train": "fashion-train"}, "batch": 8, "micro_batches": 4,
-            "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, **fields}
+            "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, "kernels": {}, **fields}
 
 
 @contextlib.contextmanager

@@ -200,6 +200,10 @@ void agent_beat(struct world *world, struct agent *agent)
         heartbeat->metric_count = 1;
         heartbeat->metric[0] = (struct metric){.step = agent->step, .name = METRIC_LOSS, .value = 1};
     }
+    if (agent->phase == PHASE_READY && agent->assignment.run.tune) {
+        const struct assignment_run *run = &agent->assignment.run;
+        kernel_text_write(world->tuned, (size_t)run->first, (size_t)run->end, heartbeat->kernels);
+    }
     agent->tell_holdings = false;
     send_heartbeat(world, agent);
     if (world->problem != PROBLEM_NONE) {

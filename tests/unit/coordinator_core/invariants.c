@@ -79,6 +79,7 @@ void world_check(const struct world *world)
         assert_memory_equal(row->line, live->line, row->line_count * sizeof(row->line[0]));
         check_incident(world, row->id.text);
         assert_int_equal(row->exact, live->exact);
+        assert_string_equal(row->spec.model.sha256, live->spec.model.sha256);
         assert_string_equal(row->numeric_class, live->numeric_class);
         assert_true(row->revision <= live->revision);
         const struct plan *plan = core_job_plan(world->core, row->id.text);

@@ -178,6 +178,9 @@ static void turn(struct walk *walk, bool faults)
         act(walk, i, faults);
     }
     answer_export(walk, faults);
+    if (world->tune_job[0] != '\0' && draw(walk, 2) == 0) {
+        world_tuned(world, faults && draw(walk, 5) == 0);
+    }
     if (faults && walk->job_count < JOBS && draw(walk, 20) == 0) {
         submit(walk);
     }
@@ -233,7 +236,7 @@ static void walk_once(uint64_t seed, size_t *succeeded)
     world->reports = draw(&walk, 4) != 0;
     for (uint64_t i = 3 + draw(&walk, 4); i > 0; i--) {
         struct agent *agent = world_agent(world, names[world->agent_count], 1 + (double)draw(&walk, 20));
-        agent->numeric_class = draw(&walk, 4) == 0 ? "neon" : "avx2";
+        agent->numeric_class = draw(&walk, 4) == 0 ? "neon" : seed % 2 ? "avx2" : "avx2/onednn-1";
         agent->disk = draw(&walk, 3) == 0;
     }
     for (int i = 0; i < 400; i++) {

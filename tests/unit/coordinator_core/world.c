@@ -204,6 +204,10 @@ static void carry_out(struct world *world, const struct action *action)
         world->pending_version[world->pending_count++] = action->version;
         note(world, "export %s at %" PRId64, name_of(world, action->id), action->version);
         break;
+    case ACTION_TUNE:
+        memcpy(world->tune_job, action->id, ID_SIZE);
+        note(world, "tune %s", name_of(world, action->id));
+        break;
     case ACTION_DELETE_BLOB:
         world->deleted++;
         for (size_t i = 0; i < world->rows.unit_count; i++) {
@@ -222,8 +226,10 @@ void world_send(struct world *world, struct event *event)
 {
     event->now_ms = world->now_ms;
     event->wall_ms = world->wall_ms;
-    event->request =
-        event->type == EVENT_TICK || event->type == EVENT_RESTORED || event->type == EVENT_EXPORTED ? 0 : 7;
+    event->request = event->type == EVENT_TICK || event->type == EVENT_RESTORED || event->type == EVENT_EXPORTED ||
+                             event->type == EVENT_TUNED
+                         ? 0
+                         : 7;
     world->status = 0;
     world->problem = PROBLEM_NONE;
     world->text[0] = '\0';
@@ -280,7 +286,8 @@ static void start(struct world *world)
         if (job_state_ended(rows->job[i].state)) {
             continue;
         }
-        jobs[job_count++] = (struct restored_job){.job = rows->job[i], .model = world->model};
+        jobs[job_count++] = (struct restored_job){
+            .job = rows->job[i], .model = rows->job[i].spec.model.sha256[0] ? world->tuned : world->model};
         for (size_t k = 0; k < rows->plan_count; k++) {
             bool same = strcmp(rows->plan[k].job.text, rows->job[i].id.text) == 0;
             newest = same && (!newest || strcmp(rows->plan[k].id.text, newest->id.text) > 0) ? &rows->plan[k] : newest;
@@ -357,6 +364,20 @@ struct model *world_model(void)
     return model;
 }
 
+static struct model *tuned_model(void)
+{
+    struct model *model = world_model();
+    for (size_t u = 0; u < model->unit_count; u++) {
+        for (size_t k = 0; k < model->unit[u].op_count; k++) {
+            struct op *op = &model->unit[u].op[k];
+            if (op->type == OP_CONV2D) {
+                op->kernels = (struct conv2d_kernels){{CONV2D_ONEDNN_NHWC, CONV2D_ONEDNN_DIRECT, CONV2D_COLUMNS}};
+            }
+        }
+    }
+    return model;
+}
+
 struct world *world_new(void)
 {
     struct world *world = calloc(1, sizeof(*world));
@@ -371,6 +392,7 @@ struct world *world_new(void)
     world->traced = true;
     buf_init(&world->trace, 1 << 24);
     world->model = world_model();
+    world->tuned = tuned_model();
     start(world);
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);
@@ -382,6 +404,7 @@ void world_free(struct world *world)
 {
     core_free(&world->core);
     model_free(&world->model);
+    model_free(&world->tuned);
     buf_done(&world->trace);
     free(world->actions.item);
     free(world);
@@ -407,7 +430,8 @@ struct job_spec world_spec(const char *name, int64_t steps)
 static void submit(struct world *world, const struct job_spec *spec, bool dry_run)
 {
     const struct rows *rows = &world->rows;
-    struct job_data data = {.train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100};
+    struct job_data data = {
+        .train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100, .tune = true};
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         if (strcmp(rows->checkpoint[i].id.text, spec->init_checkpoint.text) == 0) {
             memcpy(data.checkpoint_sha256, rows->checkpoint[i].sha256, SHA256_SIZE);
@@ -490,5 +514,22 @@ void world_exported(struct world *world, bool failed)
     memcpy(event.exported.job.text, world->export_job, ID_SIZE);
     (void)snprintf(event.exported.message, MESSAGE_SIZE, "the disk is full");
     (void)snprintf(event.exported.sha256, SHA256_SIZE, "export-%s", world->export_job);
+    world_send(world, &event);
+}
+
+void world_tuned(struct world *world, bool failed)
+{
+    struct event event = {.type = EVENT_TUNED, .tuned = {.sha256 = "tuned"}};
+    char wanted[KERNEL_TEXT_SIZE];
+    memcpy(event.tuned.job.text, world->tune_job, ID_SIZE);
+    const char *kernels = core_job_kernels(world->core, world->tune_job, &event.tuned.generation);
+    world->tune_job[0] = '\0';
+    if (!kernels) {
+        return; /* what measured is over */
+    }
+    kernel_text_write(world->tuned, 0, world->tuned->unit_count, wanted);
+    assert_string_equal(kernels, wanted);
+    event.tuned.model = failed ? NULL : world->tuned;
+    (void)snprintf(event.tuned.message, MESSAGE_SIZE, "out of memory");
     world_send(world, &event);
 }

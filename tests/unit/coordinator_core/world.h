@@ -97,7 +97,7 @@ struct world {
     struct core *core;
     struct core_config config;
     struct actions actions;
-    struct model *model;
+    struct model *model, *tuned; /* as jobs give it, and with the kernels that all agents measure */
     int64_t now_ms, wall_ms;
     uint64_t lives;
     struct rows rows;
@@ -124,6 +124,7 @@ struct world {
     int64_t pending_version[WORLD_EXPORTS];
     size_t pending_count;
     size_t exports, metrics, deleted;
+    char tune_job[ID_SIZE]; /* the last one whose kernels are to be put into its model; "": answered */
 };
 
 struct world *world_new(void);
@@ -159,6 +160,8 @@ const struct job *world_job(const struct world *world, const char *id);
 const struct plan *world_plan(const struct world *world, const char *job, int64_t generation);
 size_t world_units(const struct world *world, const char *job);
 void world_exported(struct world *world, bool failed);
+/* Answer ACTION_TUNE. */
+void world_tuned(struct world *world, bool failed);
 
 /* ---- agents ---- */
 /* An agent that runs and is enrolled. */
