@@ -35,9 +35,9 @@ struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool bac
     };
     plan.tiles = shape->N * plan.tile_rows * plan.tile_columns;
     plan.panels = size_divide_up(plan.out, WORKSPACE_PANEL);
-    size_t tiles =
+    plan.block_tiles =
         size_clamp(BLOCK_FLOATS / (WINOGRAD_POINTS * (plan.in + plan.out)), BLOCK_TILES_MIN, BLOCK_TILES_MAX);
-    plan.blocks = size_divide_up(plan.tiles, tiles);
+    plan.blocks = size_divide_up(plan.tiles, plan.block_tiles);
     plan.parts = size_clamp(size_divide_up(TASKS_MIN, plan.blocks), 1, plan.panels);
     return plan;
 }
@@ -61,9 +61,10 @@ static size_t part_channels(size_t channels, size_t unit, size_t parts)
     return size_divide_up(size_divide_up(channels, unit), parts) * unit;
 }
 
+/* Of as many samples or fewer: their blocks may be larger, up to the most, though there are fewer of them. */
 static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
-    size_t tiles = size_divide_up(plan->tiles, plan->blocks);
+    size_t tiles = plan->tiles < plan->block_tiles ? plan->tiles : plan->block_tiles;
     size_t outputs = part_channels(plan->out, WORKSPACE_PANEL, plan->parts);
     return WINOGRAD_POINTS * ((uint64_t)winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
 }

@@ -30,6 +30,7 @@ struct winograd_plan {
     size_t tile_rows, tile_columns; /* of one sample */
     size_t tiles;                   /* of all */
     size_t panels;                  /* of the weights' columns */
+    size_t block_tiles;             /* at most */
     size_t blocks, parts;           /* a task is a block of tiles and a part of the panels */
 };
 struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool backward);

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "libtrain/model/arena.h"
+#include "libtrain/model/op_workspace.h"
 #include "libtrain/model/workspace.h"
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
 #define PIECES_MAX 4096
+#define SAMPLES_MAX 130 /* of a micro-batch */
 
 /* Tensor t's value, its gradient, and what the op that makes it saves. */
 enum content { CONTENT_VALUE, CONTENT_GRADIENT, CONTENT_SAVED };
@@ -339,9 +341,32 @@ static void recomputing_keeps_borders_and_statistics_alone(void **state)
     assert_int_equal(slot_bytes(RECOMPUTE_UNIT), PLANE / 4 + STATISTICS + LOSS);
 }
 
+/* An evaluation of fewer samples than the micro-batch plans its work anew, in the scratch of the whole one. */
+static void fewer_samples_need_no_more_scratch(void **state)
+{
+    static const char *const names[] = {"resnet8",  "mobilenetv2", "alexnet-cifar", "vgg11-bn", "resnet18",
+                                        "resnet50", "googlenet",   "dscnn-kws",     "gpt-mini", "lenet5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct model *model = usual_model(names[i]);
+        for (size_t u = 0; u < model->unit_count; u++) {
+            for (size_t k = 0; k < model->unit[u].op_count; k++) {
+                struct workspace_bytes most = {0};
+                for (size_t N = 1; N <= SAMPLES_MAX; N++) {
+                    struct workspace_bytes bytes = op_workspace(&model->unit[u].op[k], N, CONV2D_BACKEND_OWN);
+                    assert_true(bytes.shared >= most.shared && bytes.worker >= most.worker);
+                    most = bytes;
+                }
+            }
+        }
+        model_free(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fewer_samples_need_no_more_scratch),
         cmocka_unit_test(every_op_finds_what_it_reads_in_every_stage_of_the_zoo),
         cmocka_unit_test(every_op_finds_what_it_reads_in_odd_units),
         cmocka_unit_test(rectifiers_and_batch_norms_cost_no_extra_memory),
