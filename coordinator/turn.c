@@ -12,7 +12,7 @@
 #include "coordinator/export.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/replay.h"
-#include "coordinator/http/unit_upload.h"
+#include "coordinator/http/upload.h"
 #include "coordinator/objects.h"
 
 #define OUTBOX_MAX 4096             /* replies held back for one commit; a full outbox commits early */
@@ -329,7 +329,7 @@ static void send_late(struct turn *turn)
             continue;
         } else if (action->type == ACTION_EXPORT) {
             fail(turn, export_start(coordinator, action->id, action->version, &err), &err);
-        } else if (!unit_upload_under_way(coordinator, action->sha256)) {
+        } else if (!upload_under_way(coordinator, action->sha256)) {
             /* Else the upload's own event decides again whether the blob is needed. */
             blob_delete(coordinator->blobs, action->sha256);
         }
