@@ -20,7 +20,7 @@
 #include "net/hash.h"
 #include "net/http_server.h"
 
-struct unit_upload;
+struct upload;
 
 struct coordinator_statistics {
     uint64_t requests, errors;           /* answered; with 5xx */
@@ -40,9 +40,9 @@ struct coordinator {
     struct parked *parked;
     struct event_stream *stream;
     struct turn *turn;
-    struct unit_upload *unit_uploads; /* http/unit_upload.c */
-    size_t dataset_uploads;           /* http/datasets.c: between the first byte and the answer */
-    size_t checkpoint_uploads;        /* http/checkpoints.c: the same */
+    struct upload *uploads;    /* http/upload.c */
+    size_t dataset_uploads;    /* http/datasets.c: between the first byte and the answer */
+    size_t checkpoint_uploads; /* http/checkpoints.c: the same */
     struct coordinator_statistics statistics;
     struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */

@@ -3,13 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/http/upload.h"
 #include "libtrain/model/checkpoint.h"
 #include "schema/wire.h"
 
@@ -107,25 +106,11 @@ void serve_all_checkpoints(void *context, struct http_exchange *exchange)
 /* ---- an upload ---- */
 
 struct checkpoint_upload {
-    struct work_job job; /* first */
-    struct coordinator *coordinator;
-    struct http_exchange *exchange; /* NULL when the client is gone */
-    struct blob_upload *blob;
-    struct buf head; /* the file's first bytes, until its header was read */
-    bool known;      /* it was: */
+    struct upload frame; /* first */
+    struct buf head;     /* the file's first bytes, until its header was read */
+    bool known;          /* it was: */
     uint64_t expected_bytes;
-    uint64_t received_bytes;
-    struct event_checkpoint_stored stored;
-    int code;
-    struct err err;
 };
-
-static void upload_free(struct checkpoint_upload *upload)
-{
-    upload->coordinator->checkpoint_uploads--;
-    buf_done(&upload->head);
-    free(upload);
-}
 
 static int read_head(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
 {
@@ -140,7 +125,7 @@ static int read_head(void *arg, uint64_t offset, void *out, size_t size, struct 
 static int judge_header(struct checkpoint_upload *upload, struct err *err)
 {
     struct checkpoint_file *file AUTO(checkpoint_file_close) = NULL;
-    const int64_t announced = http_content_length(upload->exchange);
+    const int64_t announced = http_content_length(upload->frame.exchange);
     int code = checkpoint_file_open(read_head, &upload->head, &file, err);
     if (code) {
         return code;
@@ -181,23 +166,43 @@ static int note_header(struct checkpoint_upload *upload, const char *data, size_
     return 0;
 }
 
-static bool is_refusal(int code)
+static bool look_at_header(struct upload *frame, const char *data, size_t size)
 {
-    return code == ERR_FORMAT || code == ERR_INVALID || code == ERR_LIMIT;
+    struct err err = {0};
+    int code = note_header((struct checkpoint_upload *)frame, data, size, &err);
+    if (code == ERR_FORMAT || code == ERR_INVALID || code == ERR_LIMIT) {
+        answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err.text);
+    } else if (code) {
+        answer_err(frame->exchange, &err);
+    }
+    return !code;
 }
 
-/* The blob writer's thread; never after the blob was finished or aborted. */
-static void upload_room(void *arg)
+static void end_upload(struct upload *frame)
 {
-    struct checkpoint_upload *upload = arg;
-    http_exchange_continue(upload->exchange);
+    frame->coordinator->checkpoint_uploads--;
+    buf_done(&((struct checkpoint_upload *)frame)->head);
 }
 
-static bool upload_open(void *context, struct http_exchange *exchange, void **state)
+/* Where the core would not have it, the blob is left to the sweep of the next start: somebody else may have the same
+ * content. */
+static struct event stored_event(const struct upload *frame)
+{
+    struct event event = {.type = EVENT_CHECKPOINT_STORED, .checkpoint_stored = {.bytes = (int64_t)frame->bytes}};
+    memcpy(event.checkpoint_stored.sha256, frame->sha256, SHA256_SIZE);
+    return event;
+}
+
+static const struct upload_kind checkpoint_kind = {.size = sizeof(struct checkpoint_upload),
+                                                   .look = look_at_header,
+                                                   .end = end_upload,
+                                                   .event = stored_event,
+                                                   .refuse = answer_err};
+
+static bool open_upload(void *context, struct http_exchange *exchange, void **state)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
-    struct err err = {0};
     if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
         return false;
     }
@@ -209,113 +214,32 @@ static bool upload_open(void *context, struct http_exchange *exchange, void **st
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already", UPLOADS_MAX);
         return false;
     }
-    disk_look(coordinator);
-    struct checkpoint_upload *upload = calloc(1, sizeof *upload);
-    int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
-    code = code ? code : blob_upload_open(coordinator->blobs, NULL, BLOB_BYTES_MAX, &upload->blob, &err);
-    if (code) {
-        free(upload);
-        answer_upload_err(exchange, &err);
-        return false;
+    struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);
+    if (upload) {
+        buf_init(&upload->head, SAFETENSORS_HEADER_MAX);
+        coordinator->checkpoint_uploads++;
     }
-    upload->coordinator = coordinator;
-    upload->exchange = exchange;
-    buf_init(&upload->head, SAFETENSORS_HEADER_MAX);
-    coordinator->checkpoint_uploads++;
-    blob_upload_on_room(upload->blob, upload_room, upload);
     *state = upload;
-    return true;
+    return upload != NULL;
 }
 
-/* A refusal is told at once; the server reads the rest of the body away and calls upload_abort. */
-static size_t upload_write(void *state, const void *data, size_t size)
+static void finish_upload(void *state)
 {
     struct checkpoint_upload *upload = state;
-    struct err err = {0};
-    int64_t taken = blob_upload_write(upload->blob, data, size, &err);
-    if (taken < 0) {
-        answer_err(upload->exchange, &err);
-        return size;
-    }
-    int code = note_header(upload, data, (size_t)taken, &err);
-    if (code) {
-        if (is_refusal(code)) {
-            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err.text);
-        } else {
-            answer_err(upload->exchange, &err);
-        }
-        return size;
-    }
-    upload->received_bytes += (uint64_t)taken;
-    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
-    return (size_t)taken;
-}
-
-/* The loop's thread again. Where the core would not have it, the blob is left to the sweep of the next start: somebody
- * else may have the same content. */
-static void upload_report(struct work_job *job)
-{
-    struct checkpoint_upload *upload = (struct checkpoint_upload *)job;
-    struct http_exchange *exchange = upload->exchange;
-    if (exchange) {
-        http_on_end(exchange, NULL, NULL);
-    }
-    if (!upload->code) {
-        struct event event = {.type = EVENT_CHECKPOINT_STORED, .checkpoint_stored = upload->stored};
-        turn_event(upload->coordinator->turn, &event, exchange, NULL);
-    } else if (exchange) {
-        answer_err(exchange, &upload->err);
-    }
-    upload_free(upload);
-}
-
-/* The blob writer's thread. */
-static void upload_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
-{
-    struct checkpoint_upload *upload = arg;
-    upload->code = code;
-    if (code) {
-        upload->err = *err;
-    } else {
-        snprintf(upload->stored.sha256, sizeof upload->stored.sha256, "%s", sha256);
-        upload->stored.bytes = (int64_t)size;
-    }
-    upload->job.done = upload_report;
-    work_post(upload->coordinator->work, &upload->job);
-}
-
-static void upload_client_gone(void *arg)
-{
-    struct checkpoint_upload *upload = arg;
-    upload->exchange = NULL;
-}
-
-static void upload_finish(void *state)
-{
-    struct checkpoint_upload *upload = state;
-    if (!upload->known || upload->received_bytes != upload->expected_bytes) {
-        if (upload->known) {
-            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT,
-                           "it has %" PRIu64 " bytes, %" PRIu64 " by its header", upload->received_bytes,
-                           upload->expected_bytes);
-        } else {
-            answer_problem(upload->exchange, PROBLEM_INVALID_CHECKPOINT,
-                           "the file ends before its header does; send a safetensors file (curl -X POST -T FILE)");
-        }
-        blob_upload_abort(upload->blob);
-        upload_free(upload);
+    const struct upload *frame = &upload->frame;
+    if (upload->known && frame->bytes == upload->expected_bytes) {
+        upload_finish(state);
         return;
     }
-    http_on_end(upload->exchange, upload_client_gone, upload);
-    blob_upload_finish(upload->blob, upload_durable, upload);
-}
-
-static void upload_abort(void *state)
-{
-    struct checkpoint_upload *upload = state;
-    blob_upload_abort(upload->blob);
-    upload_free(upload);
+    if (upload->known) {
+        answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT,
+                       "it has %" PRIu64 " bytes, %" PRIu64 " by its header", frame->bytes, upload->expected_bytes);
+    } else {
+        answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT,
+                       "the file ends before its header does; send a safetensors file (curl -X POST -T FILE)");
+    }
+    upload_abort(state);
 }
 
 const struct http_sink checkpoint_sink = {
-    .open = upload_open, .write = upload_write, .finish = upload_finish, .abort = upload_abort};
+    .open = open_upload, .write = upload_write, .finish = finish_upload, .abort = upload_abort};

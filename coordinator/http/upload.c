@@ -1,0 +1,157 @@
+#include "coordinator/http/upload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/disk.h"
+#include "coordinator/http/answer.h"
+
+bool upload_under_way(const struct coordinator *coordinator, const char *sha256)
+{
+    for (const struct upload *upload = coordinator->uploads; upload; upload = upload->next) {
+        if (strcmp(upload->expected, sha256) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void upload_link(struct upload *upload)
+{
+    upload->link = &upload->coordinator->uploads;
+    upload->next = *upload->link;
+    if (upload->next) {
+        upload->next->link = &upload->next;
+    }
+    *upload->link = upload;
+}
+
+/* No longer under way. */
+static void upload_end(struct upload *upload)
+{
+    *upload->link = upload->next;
+    if (upload->next) {
+        upload->next->link = upload->link;
+    }
+    if (upload->kind->end) {
+        upload->kind->end(upload);
+    }
+}
+
+/* The blob writer's thread; never after the blob was finished or aborted. */
+static void upload_room(void *arg)
+{
+    struct upload *upload = arg;
+    http_exchange_continue(upload->exchange);
+}
+
+static bool has_body(const struct http_exchange *exchange)
+{
+    return http_content_length(exchange) > 0 || http_header(exchange, "Transfer-Encoding");
+}
+
+void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
+                 const char *sha256)
+{
+    struct upload *upload = calloc(1, kind->size);
+    struct err err = {0};
+    int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    if (!code && (!sha256 || has_body(exchange))) {
+        disk_look(coordinator);
+        code = blob_upload_open(coordinator->blobs, sha256, BLOB_BYTES_MAX, &upload->blob, &err);
+    }
+    if (code) {
+        free(upload);
+        answer_upload_err(exchange, &err);
+        return NULL;
+    }
+    upload->kind = kind;
+    upload->coordinator = coordinator;
+    upload->exchange = exchange;
+    snprintf(upload->expected, sizeof upload->expected, "%s", sha256 ? sha256 : "");
+    upload_link(upload);
+    if (upload->blob) {
+        blob_upload_on_room(upload->blob, upload_room, upload);
+    }
+    return upload;
+}
+
+/* A refusal is told at once; the server reads the rest of the body away and calls upload_abort. */
+size_t upload_write(void *state, const void *data, size_t size)
+{
+    struct upload *upload = state;
+    struct err err = {0};
+    int64_t taken = blob_upload_write(upload->blob, data, size, &err);
+    if (taken < 0) {
+        answer_err(upload->exchange, &err);
+        return size;
+    }
+    if (upload->kind->look && !upload->kind->look(upload, data, (size_t)taken)) {
+        return size;
+    }
+    upload->bytes += (uint64_t)taken;
+    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
+    return (size_t)taken;
+}
+
+static void upload_report(struct work_job *job)
+{
+    struct upload *upload = (struct upload *)job;
+    struct http_exchange *exchange = upload->exchange;
+    if (exchange) {
+        http_on_end(exchange, NULL, NULL);
+    }
+    upload_end(upload); /* before the turn, in which the core may have the blob deleted */
+    if (!upload->err.code) {
+        struct event event = upload->kind->event(upload);
+        turn_event(upload->coordinator->turn, &event, exchange, NULL);
+    } else if (exchange) {
+        upload->kind->refuse(exchange, &upload->err);
+    }
+    free(upload);
+}
+
+/* The blob writer's thread. */
+static void upload_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+{
+    struct upload *upload = arg;
+    (void)code; /* err's */
+    upload->err = *err;
+    upload->bytes = size;
+    snprintf(upload->sha256, sizeof upload->sha256, "%s", sha256);
+    upload->job.done = upload_report;
+    work_post(upload->coordinator->work, &upload->job);
+}
+
+static void upload_client_gone(void *arg)
+{
+    struct upload *upload = arg;
+    upload->exchange = NULL;
+}
+
+void upload_finish(void *state)
+{
+    struct upload *upload = state;
+    struct http_exchange *exchange = upload->exchange;
+    struct err err = {0};
+    http_on_end(exchange, upload_client_gone, upload);
+    if (upload->blob) {
+        blob_upload_finish(upload->blob, upload_durable, upload);
+    } else if (blob_confirm(upload->coordinator->blobs, upload->expected, upload_durable, upload, &err)) {
+        http_on_end(exchange, NULL, NULL);
+        upload_end(upload);
+        free(upload);
+        answer_upload_err(exchange, &err);
+    }
+}
+
+void upload_abort(void *state)
+{
+    struct upload *upload = state;
+    if (upload->blob) {
+        blob_upload_abort(upload->blob);
+    }
+    upload_end(upload);
+    free(upload);
+}

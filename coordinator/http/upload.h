@@ -1,0 +1,44 @@
+/* upload.h: the frame of an upload into the center: the body's pieces become a blob, the client may go meanwhile, and
+ * the core is told when the blob is durable, not before. The loop's thread only. */
+#ifndef COORDINATOR_HTTP_UPLOAD_H
+#define COORDINATOR_HTTP_UPLOAD_H
+
+#include "coordinator/coordinator.h"
+
+/* The head of a kind's own struct. */
+struct upload {
+    struct work_job job; /* first */
+    const struct upload_kind *kind;
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL when the client is gone */
+    struct blob_upload *blob;       /* NULL: asks for a blob that is there */
+    struct upload *next, **link;    /* in coordinator->uploads */
+    char expected[SHA256_SIZE];     /* "": any content */
+    uint64_t bytes;                 /* received; of the blob once that is durable */
+    char sha256[SHA256_SIZE];       /* from then on */
+    struct err err;
+};
+
+/* What uploads differ in. */
+struct upload_kind {
+    size_t size; /* of the struct that begins with struct upload */
+    /* Look at what was taken. Answers and returns false to refuse the upload. May be NULL. */
+    bool (*look)(struct upload *upload, const char *data, size_t size);
+    /* Give back what was taken since upload_new, but for the struct. May be NULL. */
+    void (*end)(struct upload *upload);
+    struct event (*event)(const struct upload *upload); /* of a durable blob */
+    void (*refuse)(struct http_exchange *exchange, const struct err *err);
+};
+
+/* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of the blob, which is to
+ * be there already when the request has no body; NULL: any body. */
+void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
+                 const char *sha256);
+/* Whether a blob of this hash was announced: it must not be deleted before the core has heard of it. */
+bool upload_under_way(const struct coordinator *coordinator, const char *sha256);
+/* The rest of a struct http_sink. */
+size_t upload_write(void *state, const void *data, size_t size);
+void upload_finish(void *state);
+void upload_abort(void *state);
+
+#endif
