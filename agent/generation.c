@@ -280,17 +280,6 @@ static int measure_kernels(struct generation *generation, const char **code, str
         (void)pthread_mutex_lock(&generation->lock);
         memcpy(generation->kernels, kernels, sizeof(kernels));
         (void)pthread_mutex_unlock(&generation->lock);
-        tell(generation, SESSION_PREPARED, 0);
-    }
-    return rc;
-}
-
-static int prepare_and_train(struct generation *generation, const char **code, struct err *err)
-{
-    int rc = prepare(generation, code, err);
-    if (rc == 0) {
-        tell(generation, SESSION_PREPARED, 0);
-        rc = train(generation, code, err);
     }
     return rc;
 }
@@ -306,8 +295,12 @@ static void *work(void *arg)
     /* Once more: the previous one may have kept a snapshot since. */
     snapshot_cut(generation->device.snapshots, &generation->run->job, generation->run->generation,
                  generation->run->resume_version);
-    int rc =
-        generation->run->tune ? measure_kernels(generation, &code, &err) : prepare_and_train(generation, &code, &err);
+    const bool tunes = generation->run->tune;
+    int rc = tunes ? measure_kernels(generation, &code, &err) : prepare(generation, &code, &err);
+    if (rc == 0) {
+        tell(generation, SESSION_PREPARED, 0);
+        rc = tunes ? 0 : train(generation, &code, &err);
+    }
     if (rc != 0 && rc != ERR_CANCELLED) {
         tell_error(generation, code, &err);
     }
