@@ -1,5 +1,7 @@
 #include "agent/runtime/tune.h"
 
+#include <malloc.h>
+
 #include "base/clock.h"
 
 #define BUDGET_SECONDS 20.0
@@ -28,5 +30,6 @@ int tune_units(struct train_tuner *tuner, struct model *model, size_t first, siz
         rc = train_tune(tuner, model, &tuning, err);
     }
     train_pool_free(&pool);
+    (void)malloc_trim(0); /* what convolutions left behind is not for the stage to lie beside */
     return rc == 0 && cancel && cancel_is_set(cancel) ? err_set(err, ERR_CANCELLED, "given up") : rc;
 }
