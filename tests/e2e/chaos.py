@@ -7,6 +7,7 @@ import random
 import signal
 import time
 
+import finetune
 from paceline import FASHION, Fleet, fashion_fleet, fashion_job, fill, must, on_devices, small_disk, train
 from runner import run
 
@@ -32,16 +33,20 @@ def trial_job(model, **fields):
 
 
 @functools.cache
-def reference(model, optimizer):
-    return train(trial_job(model, optimizer=json.loads(optimizer)), FASHION)[0]
+def reference(model, fields="{}", checkpoint=None):
+    """Of one process that nothing disturbs; fields: JSON of those that decide bits, or say that they do not."""
+    job = trial_job(model, **json.loads(fields))
+    return finetune.reference(job, checkpoint) if checkpoint else train(job, FASHION)[0]
 
 
 class Trial:
-    """A fleet in the middle of a job."""
+    """A fleet in the middle of a job, which starts from a checkpoint's content if one is given."""
 
-    def __init__(self, fleet, model, **fields):
-        self.fleet, self.model = fleet, model
-        self.optimizer = json.dumps(fields.get("optimizer", {}))
+    def __init__(self, fleet, model, checkpoint=None, **fields):
+        self.fleet, self.model, self.checkpoint = fleet, model, checkpoint
+        if checkpoint:
+            fields["init"] = {"seed": 3, "checkpoint": finetune.upload(fleet, checkpoint)["id"]}
+        self.fields = json.dumps({name: fields[name] for name in ("init", "optimizer", "recompute") if name in fields})
         self.slowdown = TRIALS[model][4]
         self.job = fleet.submit(trial_job(model, **fields))
         fleet.wait_for_step(self.job, TRIALS[model][1])
@@ -61,7 +66,7 @@ class Trial:
         fleet = self.fleet
         fleet.wait(self.job, "succeeded")
         sha256 = fleet.checkpoint_sha256(self.job)
-        expected = reference(self.model, self.optimizer)
+        expected = reference(self.model, self.fields, self.checkpoint)
         must(sha256 == expected, f"{self.model}: {sha256}, not {expected}")
         for incident in self.incidents():
             must(incident["state"] == "resolved" or incident["state"] == "abandoned", f"{incident}")
@@ -201,7 +206,7 @@ def check_a_frozen_device_that_thaws(model, seconds=2 * LEASE_MS / 1000):
 
 
 def check_stages_that_clip_by_the_norm(model):
-    must(reference(model, json.dumps(CLIPS)) != reference(model, "{}"), "nothing is clipped")
+    must(reference(model, json.dumps({"optimizer": CLIPS})) != reference(model), "nothing is clipped")
     for stage in (0, 1, -1):
         one_stage_dies(model, stage, optimizer=CLIPS)
 

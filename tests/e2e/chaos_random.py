@@ -7,6 +7,7 @@ import random
 import signal
 import time
 
+import finetune
 from chaos import AGENTS, OPTIONS, Trial, fire_fleet
 from runner import run
 
@@ -71,8 +72,10 @@ class Schedule:
 def schedule(seed):
     model = MODELS[seed % len(MODELS)]
     with fire_fleet(model) as fleet:
-        print(f"  seed {seed}: {model}", flush=True)
-        trial = Trial(fleet, model)
+        recompute = "unit" if seed % 2 else "none"
+        checkpoint = finetune.trained(fleet, model=model)[1] if seed % 3 == 0 else None
+        print(f"  seed {seed}: {model}, recompute {recompute}{', from a checkpoint' if checkpoint else ''}", flush=True)
+        trial = Trial(fleet, model, checkpoint, recompute=recompute)
         Schedule(seed, trial).run()
         trial.finish()
 
