@@ -105,11 +105,12 @@ def cifar_in_torch(job, train_file, test_file, directory):
     job_file.write_text(json.dumps(job))
     batches.write_text(batches_of(job, {"train": [train_file]}))
     began = time.monotonic()
-    done = subprocess.run([PYTHON, "-B", ROOT / "bench/torch_accuracy.py", job_file, train_file, test_file, batches],
+    done = subprocess.run([PYTHON, "-B", ROOT / "bench/torch_job.py", job_file, train_file, test_file, batches],
                           capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
-        raise SystemExit(f"torch_accuracy.py: {done.stderr}")
-    return {**json.loads(done.stdout.splitlines()[-1]), "seconds": time.monotonic() - began}
+        raise SystemExit(f"torch_job.py: {done.stderr}")
+    result = json.loads(done.stdout.splitlines()[-1])
+    return {"accuracy": result["accuracy"], "version": result["version"], "seconds": time.monotonic() - began}
 
 
 def cifar10(train_file, test_file, models, kept):

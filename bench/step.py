@@ -4,9 +4,11 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import subprocess
 import tempfile
 
+import curves
 from paceline import BIN, ROOT, Fleet
 from report import finish, median, percent, say, skip, spread, table
 
@@ -21,6 +23,8 @@ WARMUP = 2
 ROUNDS = 3
 RECORD = 1 + 3 * 32 * 32
 RECORDS = 512
+CLASSES = 10
+LOSS_STEPS = 100
 RUN_SECONDS = 600
 PYTHON = "/usr/bin/python3"  # Debian's, which has python3-torch
 
@@ -64,9 +68,14 @@ class Bench:
         self.recompute = recompute
         self.directory = pathlib.Path(directory)
         self.data = self.directory / "data.bin"
+        # Something to learn: a pattern for each class under noise.
+        generator = random.Random(1)
+        patterns = [generator.randbytes(RECORD - 1) for _ in range(CLASSES)]
         with open(self.data, "wb") as file:
             for index in range(RECORDS):
-                file.write(bytes([index % 10]) + os.urandom(RECORD - 1))
+                noise = generator.randbytes(RECORD - 1)
+                file.write(bytes([index % CLASSES]))
+                file.write(bytes((one + 2 * other) // 3 for one, other in zip(patterns[index % CLASSES], noise)))
 
     def ours(self, model, batch, threads, steps):
         """(median seconds of a step, peak bytes)"""
@@ -88,6 +97,14 @@ class Bench:
         result = json.loads(text.splitlines()[-1])
         return result["seconds"], result["peak_bytes"], result
 
+    def losses(self, model, steps):
+        """How far the losses are apart (curves.compare); None: they are not compared."""
+        if steps < curves.WINDOW:
+            return None
+        result = curves.compare(model, steps, self.data, self.directory)
+        say(f"  {model}: losses of {steps} steps {percent(result['difference'])} apart")
+        return result
+
 
 def verdict(row):
     """Whether the goals are met, and what keeps the step from them."""
@@ -97,6 +114,8 @@ def verdict(row):
         missed.append(f"ratio, {bound} alone is {percent(row['roofline'])} of our step")
     if row["memory_met"] is False:
         missed.append(f"memory, {row['ours_peak_bytes'] / 1e6:.0f} MB at its peak")
+    if row["loss"] and not row["loss"]["met"]:
+        missed.append(f"losses, {percent(row['loss']['control'])} between PyTorch's two layouts")
     return "no: " + "; ".join(missed) if missed else "yes"
 
 
@@ -133,6 +152,7 @@ def main():
     arguments.add_argument("--batches", nargs="+", type=int, default=BATCHES)
     arguments.add_argument("--threads", nargs="+", type=int, default=THREADS)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments.add_argument("--losses", type=int, default=LOSS_STEPS, metavar="STEPS", help="over which losses are compared; 0: not at all")
     arguments.add_argument("--recompute", default="none", choices=("none", "unit"), help="our side's job field")
     arguments.add_argument("--onednn", action="store_true", help="measure a build with oneDNN's kernels, which bench/run.sh makes")
     options = arguments.parse_args()
@@ -145,17 +165,23 @@ def main():
         peaks, views = ceilings(bench.data, options.threads)
         rows = [compare(bench, model, batch, threads, options.rounds, peaks[threads], views[model])
                 for model in options.models for batch in options.batches for threads in options.threads]
+        losses = {model: bench.losses(model, options.losses) for model in options.models}
+        for row in rows:
+            row["loss"] = losses[row["model"]]
         peer = bench.torch("mlp", "default", 32, 1, 1)[2]
-    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory",
+    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory", "loss",
            "arithmetic ms", "traffic ms", "roofline", "goal", "met"],
           [[row["model"], row["batch"], row["threads"], f"{row['ours_ms']:.2f}", f"{row['torch_ms']:.2f}",
             f"{row['torch_channels_last_ms']:.2f}", f"{row['ratio']:.2f}", f"{row['ratio_min']:.2f}", f"{row['ratio_max']:.2f}",
-            f"{row['memory_ratio']:.2f}", f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]),
+            f"{row['memory_ratio']:.2f}", percent(row["loss"] and row["loss"]["difference"]), f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]),
             f"{row['goal']:.1f}", verdict(row)] for row in rows])
     for threads, (flops, rate) in peaks.items():
         say(f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them")
     say("arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "
         "memory at least; roofline: the longer of the two over our step")
+    if options.losses:
+        say(f"loss: the largest difference of the losses over {options.losses} steps from PyTorch's, as means of {curves.WINDOW}, batch {curves.BATCH}, "
+            f"from the same weights on the same batches; it may be {percent(curves.LIMIT)}, or {curves.CONTROL_SHARE} times what PyTorch's own two layouts differ by")
     say(f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
         f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}")
     finish("step", rows, torch=peer["version"], onednn=options.onednn)

@@ -1,8 +1,10 @@
-"""The peer of accuracy.py: a job in PyTorch, with libtrain's initial weights, on the batches that `paceline-agent batches` prints.
+"""The peer of accuracy.py and of step.py's losses: a job in PyTorch, with libtrain's initial weights, on the batches that
+`paceline-agent batches` prints.
 
-    torch_accuracy.py JOB TRAIN TEST BATCHES      trains on CIFAR binary files, prints the test accuracy as a line of JSON
+    torch_job.py JOB TRAIN TEST BATCHES [LAYOUT]      trains on CIFAR binary files, prints the test accuracy and the losses
+                                                      of the steps as a line of JSON
 
-A batch goes through in the job's micro-batches, each with statistics of its own in the batch-norms, as on Paceline's devices.
+LAYOUT is default (NCHW) or channels_last. A batch goes through in the job's micro-batches, each with statistics of its own in the batch-norms, as on Paceline's devices.
 """
 import json
 import math
@@ -26,6 +28,10 @@ def read_records(path):
     """(samples [N, 3, 32, 32] of bytes, labels [N])"""
     records = torch.from_numpy(np.fromfile(path, dtype=np.uint8)).reshape(-1, 1 + math.prod(SHAPE))
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].long()
+
+
+def zoo(name):
+    return json.loads((ROOT / "libtrain" / "zoo" / f"{name}.json").read_text())
 
 
 def floats(samples):
@@ -54,22 +60,27 @@ def main():
     job = json.loads(pathlib.Path(sys.argv[1]).read_text())
     samples, labels = read_records(sys.argv[2])
     torch.set_flush_denormal(True)
-    description = json.loads((ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text())
+    description = job["model"].get("description") or zoo(job["model"]["name"])
+    memory_format = torch.channels_last if sys.argv[5:] == ["channels_last"] else torch.contiguous_format
     model = Model(description, SHAPE, CLASSES)
     initialise(model, job["init"]["seed"])
+    model = model.to(memory_format=memory_format)
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=job["optimizer"]["momentum"],
                                 weight_decay=job["optimizer"]["weight_decay"])
     with open(sys.argv[4], encoding="utf-8") as file:
         batches = [json.loads(line)["samples"] for line in file]
+    losses = []
     for step, batch in enumerate(batches, 1):
         optimizer.param_groups[0]["lr"] = rate_of(job["learning_rate"], step, len(batches))
         optimizer.zero_grad()
+        losses.append(0.0)
         for part in torch.tensor(batch).chunk(job["micro_batches"]):
-            loss = model.loss(floats(samples[part]), labels[part]) * (len(part) / len(batch))
+            loss = model.loss(floats(samples[part]).to(memory_format=memory_format), labels[part]) * (len(part) / len(batch))
             loss.backward()
+            losses[-1] += loss.item()
         optimizer.step()
-    print(json.dumps({"accuracy": accuracy_of(model, *read_records(sys.argv[3])), "version": torch.__version__}))
+    print(json.dumps({"accuracy": accuracy_of(model, *read_records(sys.argv[3])), "losses": losses, "version": torch.__version__}))
 
 
 if __name__ == "__main__":
