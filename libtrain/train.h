@@ -70,7 +70,7 @@ struct train_tuning {
     struct train_pool *pool;
     double (*seconds)(void *arg); /* the clock */
     void *arg;
-    double budget_seconds; /* what is not begun by then is left to the shape */
+    double budget_seconds; /* passes that are not measured by then are left to the shape */
 };
 /* Name a kernel for every pass of the units' convolutions that has none: the fastest one that this build has for every
  * CPU, that of train_backend by shape unless another one is clearly faster. Takes memory for one convolution at a time

@@ -59,6 +59,7 @@ static struct remembered *recall(struct train_tuner *tuner, const struct conv2d_
 /* The tensors of one convolution. */
 struct bench {
     const struct train_tuning *tuning;
+    double end_seconds; /* of its clock: the budget is used up */
     struct conv2d_shape shape;
     struct onednn *library; /* NULL until a kernel of it is measured */
     float *x, *weight, *y, *dx, *dweight;
@@ -73,6 +74,11 @@ struct candidate {
     unsigned char *memory;
     uint64_t version;
 };
+
+static bool time_left(const struct bench *bench)
+{
+    return bench->tuning->seconds(bench->tuning->arg) < bench->end_seconds;
+}
 
 static float *tensor_new(size_t floats)
 {
@@ -203,7 +209,7 @@ static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kerne
     int rc = candidate_open(bench, &candidate, kernel, err);
     if (rc == 0) {
         (void)run_seconds(bench, &candidate); /* warms up */
-        for (int i = 0; i < RUNS && (i == 0 || *seconds <= best * HOPELESS); i++) {
+        for (int i = 0; i < RUNS && (i == 0 || (*seconds <= best * HOPELESS && time_left(bench))); i++) {
             *seconds = fmin(*seconds, run_seconds(bench, &candidate));
         }
     }
@@ -219,14 +225,15 @@ static bool is_everywhere(enum conv2d_kernel kernel)
     return kernel != CONV2D_ONEDNN_WINOGRAD && (onednn_built() || !conv2d_kernel_is_onednn(kernel));
 }
 
+/* *fastest stays as it is when time runs out before all are measured. */
 static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape, uint8_t *fastest,
                   struct err *err)
 {
-    double best = INFINITY;
-    int rc = measure(bench, pass, by_shape, best, &best, err);
-    *fastest = (uint8_t)by_shape;
+    double best;
+    enum conv2d_kernel chosen = by_shape;
+    int rc = measure(bench, pass, by_shape, INFINITY, &best, err);
     best *= CLEARLY;
-    for (enum conv2d_kernel kernel = CONV2D_COLUMNS; rc == 0 && kernel < CONV2D_KERNELS; kernel++) {
+    for (enum conv2d_kernel kernel = CONV2D_COLUMNS; rc == 0 && kernel < CONV2D_KERNELS && time_left(bench); kernel++) {
         double seconds;
         if (kernel == by_shape || !is_everywhere(kernel) || !conv2d_kernel_can(kernel, &bench->shape, pass)) {
             continue;
@@ -234,16 +241,18 @@ static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel
         rc = measure(bench, pass, kernel, best, &seconds, err);
         if (rc == 0 && seconds < best) {
             best = seconds;
-            *fastest = (uint8_t)kernel;
+            chosen = kernel;
         }
+    }
+    if (rc == 0 && time_left(bench)) {
+        *fastest = (uint8_t)chosen;
     }
     return rc;
 }
 
 /* The passes of `op` that name no kernel. */
-static int tune_op(struct bench *bench, struct op *op, struct remembered *known, double end_seconds, struct err *err)
+static int tune_op(struct bench *bench, struct op *op, struct remembered *known, struct err *err)
 {
-    const struct train_tuning *tuning = bench->tuning;
     const struct conv2d_kernels by_shape = op_conv2d_kernels(op, train_backend());
     int rc = 0;
     for (size_t pass = 0; rc == 0 && pass < CONV2D_PASSES; pass++) {
@@ -251,7 +260,7 @@ static int tune_op(struct bench *bench, struct op *op, struct remembered *known,
             continue;
         }
         bool open = known->fastest.pass[pass] == CONV2D_BY_SHAPE;
-        if (open && tuning->seconds(tuning->arg) < end_seconds) {
+        if (open && time_left(bench)) {
             rc = bench->x ? 0 : bench_open(bench, err);
             rc = rc ? rc
                     : choose(bench, (enum conv2d_pass)pass, (enum conv2d_kernel)by_shape.pass[pass],
@@ -272,9 +281,10 @@ int train_tune(struct train_tuner *tuner, struct model *model, const struct trai
         for (size_t k = 0; rc == 0 && k < model->unit[u].op_count; k++) {
             struct op *op = &model->unit[u].op[k];
             if (op->type == OP_CONV2D) {
-                struct bench bench = {.tuning = tuning, .shape = op_conv2d_shape(op, tuning->micro_batch)};
+                struct bench bench = {
+                    .tuning = tuning, .end_seconds = end_seconds, .shape = op_conv2d_shape(op, tuning->micro_batch)};
                 struct remembered *known = recall(tuner, &bench.shape, pool_threads(tuning->pool));
-                rc = tune_op(&bench, op, known, end_seconds, err);
+                rc = tune_op(&bench, op, known, err);
                 bench_close(&bench);
             }
         }
