@@ -16,15 +16,16 @@ static void place_rest(struct planner *planner, uint64_t slot_bytes)
     struct arena *arena = planner->arena;
     struct storage_room slot = {.live = planner->live[0], .limit = slot_bytes};
     struct storage_room workspace = {.live = planner->live[1], .limit = UINT64_MAX};
-    for (size_t s = 0; s < planner->storage_count; s++) {
-        if (planner->holder[s].area == ARENA_SLOT) {
-            slot.live[slot.live_count++] = s; /* as place_slot laid them out: by offset */
-        }
-    }
+    size_t next = 0;
     for (size_t s = 0; s < planner->storage_count; s++) {
         struct holder *holder = &planner->holder[s];
         if (holder->area != ARENA_WORKSPACE) {
             continue;
+        }
+        for (; next < planner->storage_count && planner->storage[next].first <= planner->storage[s].last; next++) {
+            if (planner->holder[next].area == ARENA_SLOT) {
+                storage_put(&slot, planner->storage, next); /* it is kept: place_slot has laid it out */
+            }
         }
         if (storage_place(&slot, planner->storage, s)) {
             holder->area = ARENA_SLOT;

@@ -40,8 +40,8 @@ struct planner {
     struct storage *storage;
     struct holder *holder; /* [storage_capacity] */
     size_t storage_count, storage_capacity;
-    size_t backward_first; /* storages from here on live within a backward */
-    size_t *live[2];       /* [storage_capacity + 1] for placing */
+    size_t backward_first;         /* storages from here on live within a backward */
+    struct storage_alive *live[2]; /* [storage_capacity + 1] for placing */
     size_t step;
 };
 
