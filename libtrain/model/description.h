@@ -64,7 +64,7 @@ struct lowering {
     struct tensor_form form; /* at the border behind the units done so far */
     uint64_t activations;    /* elements so far */
     uint64_t parameters;
-    size_t tensors;
+    size_t tensors, ops;
     bool broken; /* a fault: shapes are unknown from here on, fields are still checked */
     bool out_of_memory;
 };

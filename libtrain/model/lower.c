@@ -109,10 +109,13 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
     }
     lowering->activations += shape_elements(added->out);
     lowering->tensors += added->tensor_count;
+    lowering->ops++;
     for (size_t i = 0; i < added->tensor_count; i++) {
         lowering->parameters += added->tensor[i].elements;
     }
-    if (lowering->activations > MODEL_ACTIVATIONS_MAX) {
+    if (lowering->ops > MODEL_OPS_MAX) {
+        unit_fault(state, pointer, "the model has more than %d ops up to here", MODEL_OPS_MAX);
+    } else if (lowering->activations > MODEL_ACTIVATIONS_MAX) {
         unit_fault(state, pointer, "the activations of one sample have more than %u elements up to here",
                    MODEL_ACTIVATIONS_MAX);
     } else if (lowering->parameters > MODEL_PARAMETERS_MAX) {

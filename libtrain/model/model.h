@@ -21,6 +21,7 @@
 #define MODEL_NAME_MAX 64
 #define MODEL_UNITS_MAX 256
 #define MODEL_UNIT_OPS_MAX 64
+#define MODEL_OPS_MAX 4096 /* of all units: plans are made of them while others wait */
 #define MODEL_OP_INPUTS_MAX 8
 #define MODEL_OP_TENSORS_MAX 4
 #define MODEL_OP_NAME_MAX 96

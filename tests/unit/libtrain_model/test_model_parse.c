@@ -442,6 +442,17 @@ static void limits_on_units_ops_and_elements_hold(void **state)
     char *joined = long_description(1, MODEL_UNIT_OPS_MAX, "relu");
     assert_fault(joined, NULL, "/units/0/residual", "more than 64 ops");
     free(joined);
+    char *all = long_description(64, 63, "relu"); /* and 64 joins */
+    struct err err = {0};
+    struct model *model = NULL;
+    struct record_faults faults = {0};
+    assert_int_equal(parse_model(all, NULL, &model, &faults, &err), ERR_INVALID); /* its end, alone */
+    assert_int_equal(faults.count, 1);
+    assert_holds(err.text, "must end with one number per class");
+    free(all);
+    all = long_description(65, 63, "relu");
+    assert_fault(all, NULL, "/units/64/residual/body/0", "more than 4096 ops");
+    free(all);
     char *tensors = long_description(33, 63, "batch_norm");
     assert_fault(tensors, NULL, "/units/32/residual/body/32", "more than 8192 tensors");
     free(tensors);
