@@ -8,6 +8,7 @@
 #include "coordinator/plan/link.h"
 #include "coordinator/plan/partition.h"
 #include "libtrain/model/cost.h"
+#include "libtrain/model/memory.h"
 
 #define NEVER INT64_MAX
 #define DATASETS_MAX 1024
@@ -259,10 +260,9 @@ struct job_slot {
     int64_t loss_step, accuracy_step;  /* of progress.loss and progress.accuracy */
 };
 
-/* Memory of stages by range of units: linear in threads and micro-batches in flight, so three calls say all. */
+/* Memory of a stage by its range of units. */
 struct stage_bytes {
-    uint64_t base, per_thread, per_micro_batch;
-    uint64_t snapshot; /* one copy of the state */
+    struct memory_growth bytes; /* the base with all snapshots there are */
     uint32_t stamp;
 };
 
@@ -340,6 +340,7 @@ struct planning {
     uint64_t cap_bytes[STAGES_MAX];
     const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
+    enum conv2d_backend backend; /* stage_bytes of this stamp are of it, and of the job and recompute above */
     uint32_t stamp;
 };
 

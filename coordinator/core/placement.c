@@ -291,6 +291,7 @@ const struct replan_request *placement_first_wish(const struct job_spec *spec, i
 static int choose(struct core *core, const struct placement_request *request, enum recompute recompute, struct err *err)
 {
     struct planning *planning = core->planning;
+    planning->stamp++;
     planning->recompute = recompute;
     planning->spec = request->spec;
     planning->model = request->model;
@@ -348,7 +349,7 @@ bool placement_one_class(const struct planning *planning)
 static uint64_t stage_state(const struct planning *planning, size_t device)
 {
     size_t first = device == 0 ? 0 : planning->plan.end[device - 1];
-    return planning->stage_bytes[first][planning->plan.end[device]].snapshot;
+    return planning->stage_bytes[first][planning->plan.end[device]].bytes.snapshot;
 }
 
 /* Two versions of the stage before it in the ring, as far as there is memory, with what the blobs say of themselves. */

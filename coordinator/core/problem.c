@@ -18,53 +18,38 @@ static enum conv2d_backend backend_of(const struct planning *planning)
                                       : CONV2D_BACKEND_OWN;
 }
 
-static int ask_parts(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
-                     struct memory_bytes *out)
+static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
     const struct job_spec *spec = planning->spec;
-    const struct memory_request request = {.first = first,
-                                           .end = end,
-                                           .micro_batch = (size_t)(spec->batch / spec->micro_batches),
-                                           .in_flight = in_flight,
-                                           .threads = threads,
-                                           .recompute = planning->recompute,
-                                           .backend = backend_of(planning)};
-    return memory_of_stage(planning->model, &spec->optimizer, &request, out, NULL);
+    return (struct memory_request){.first = first,
+                                   .end = end,
+                                   .micro_batch = (size_t)(spec->batch / spec->micro_batches),
+                                   .in_flight = 1,
+                                   .threads = 1,
+                                   .recompute = planning->recompute,
+                                   .backend = planning->backend};
 }
 
-static uint64_t snapshots_more(const struct planning *planning, const struct memory_bytes *bytes)
+static uint64_t snapshots_more(const struct planning *planning, uint64_t snapshot)
 {
     bool replicates = planning->spec->neighbor_every > 0 || planning->spec->center_every > 0;
-    return replicates ? SNAPSHOTS_MORE * bytes->snapshot : 0;
+    return replicates ? SNAPSHOTS_MORE * snapshot : 0;
 }
 
-/* What a stage of units [first, end) takes; UINT64_MAX: more than can be. */
-static uint64_t ask_memory(const struct planning *planning, size_t first, size_t end, size_t in_flight, size_t threads,
-                           uint64_t *snapshot)
-{
-    struct memory_bytes bytes;
-    if (ask_parts(planning, first, end, in_flight, threads, &bytes) != 0) {
-        return UINT64_MAX;
-    }
-    *snapshot = bytes.snapshot;
-    return bytes.total + snapshots_more(planning, &bytes);
-}
-
-/* Three questions a range: the planner asks for the same one many times, and the answer is linear in both numbers. */
-static const struct stage_bytes *range_bytes(struct planning *planning, size_t first, size_t end)
+/* One question a range: the planner asks for the same one many times. A base of UINT64_MAX: more than can be. */
+static const struct memory_growth *range_bytes(struct planning *planning, size_t first, size_t end)
 {
     struct stage_bytes *range = &planning->stage_bytes[first][end];
     if (range->stamp != planning->stamp) {
+        const struct memory_request request = request_of(planning, first, end);
         range->stamp = planning->stamp;
-        range->base = ask_memory(planning, first, end, 1, 1, &range->snapshot);
-        uint64_t thread = ask_memory(planning, first, end, 1, 2, &range->snapshot);
-        uint64_t flight = ask_memory(planning, first, end, 2, 1, &range->snapshot);
-        bool known = range->base != UINT64_MAX && thread != UINT64_MAX && flight != UINT64_MAX;
-        range->base = known ? range->base : UINT64_MAX;
-        range->per_thread = known ? thread - range->base : 0;
-        range->per_micro_batch = known ? flight - range->base : 0;
+        if (memory_of_range(planning->model, &planning->spec->optimizer, &request, &range->bytes, NULL) == 0) {
+            range->bytes.base += snapshots_more(planning, range->bytes.snapshot);
+        } else {
+            range->bytes = (struct memory_growth){.base = UINT64_MAX};
+        }
     }
-    return range;
+    return &range->bytes;
 }
 
 static size_t threads_of(const struct planning *planning, size_t device)
@@ -76,7 +61,7 @@ static size_t threads_of(const struct planning *planning, size_t device)
 static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
 {
     struct planning *planning = arg;
-    const struct stage_bytes *range = range_bytes(planning, first, end);
+    const struct memory_growth *range = range_bytes(planning, first, end);
     uint64_t more_threads = threads_of(planning, device) - 1;
     uint64_t by_thread, by_flight, bytes;
     if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
@@ -90,9 +75,11 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
 struct plan_memory problem_memory(const struct planning *planning, size_t device)
 {
     size_t first = device == 0 ? 0 : planning->plan.end[device - 1];
+    struct memory_request request = request_of(planning, first, planning->plan.end[device]);
     struct memory_bytes bytes;
-    if (ask_parts(planning, first, planning->plan.end[device], planning->plan.in_flight[device],
-                  threads_of(planning, device), &bytes) != 0) {
+    request.in_flight = planning->plan.in_flight[device];
+    request.threads = threads_of(planning, device);
+    if (memory_of_stage(planning->model, &planning->spec->optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
     return (struct plan_memory){.parameters_bytes = (int64_t)bytes.parameters,
@@ -101,7 +88,8 @@ struct plan_memory problem_memory(const struct planning *planning, size_t device
                                 .activations_bytes = (int64_t)bytes.activations,
                                 .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
                                 .borders_bytes = (int64_t)bytes.borders,
-                                .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, &bytes))};
+                                .snapshots_bytes =
+                                    (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
 }
 
 static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)
@@ -119,7 +107,10 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
     struct planning *planning = core->planning;
     const struct model *model = planning->model;
     uint64_t samples = (uint64_t)(planning->spec->batch / planning->spec->micro_batches);
-    planning->stamp++;
+    if (planning->backend != backend_of(planning)) {
+        planning->backend = backend_of(planning);
+        planning->stamp++;
+    }
     cost_count(model, planning->cost);
     profile_times(planning, job);
     for (size_t u = 0; u < model->unit_count; u++) {

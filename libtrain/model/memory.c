@@ -50,38 +50,22 @@ static bool border_bytes(const struct model *model, const struct memory_request 
     return fits;
 }
 
-int memory_of_stage(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
-                    struct memory_bytes *out, struct err *err)
+/* What the plan of a range takes with the request's threads and micro-batches in flight. */
+static int sum_up(const struct arena *arena, const struct optimizer *optimizer, const struct memory_request *request,
+                  struct memory_bytes *out, struct err *err)
 {
-    if (request->in_flight < 1 || request->in_flight > MEMORY_IN_FLIGHT_MAX) {
-        return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u", request->in_flight,
-                       MEMORY_IN_FLIGHT_MAX);
-    }
-    if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
-    }
-    ARENA_AUTO struct arena *arena = NULL;
-    const struct arena_request range = {.first = request->first,
-                                        .end = request->end,
-                                        .micro_batch = request->micro_batch,
-                                        .recompute = request->recompute,
-                                        .backend = request->backend};
-    int rc = arena_new(model, &range, &arena, err);
-    if (rc) {
-        return rc;
-    }
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
         .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
         .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
         .optimizer = arena->trained_floats * arrays * sizeof(float),
         .packed = arena->packed_bytes,
-        .snapshot = state_bytes(model, request, arrays),
+        .snapshot = state_bytes(arena->model, request, arrays),
     };
     bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
                 multiply_add(arena->worker_bytes, request->threads, arena->tensor_bytes + arena->shared_bytes,
                              &bytes.workspace) &&
-                border_bytes(model, request, &bytes.borders);
+                border_bytes(arena->model, request, &bytes.borders);
     const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
                               bytes.workspace,  bytes.packed,    bytes.borders,   bytes.snapshot};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -93,5 +77,56 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
                        request->first, request->end, request->micro_batch, request->in_flight);
     }
     *out = bytes;
+    return 0;
+}
+
+static int plan_range(const struct model *model, const struct memory_request *request, struct arena **out,
+                      struct err *err)
+{
+    const struct arena_request range = {.first = request->first,
+                                        .end = request->end,
+                                        .micro_batch = request->micro_batch,
+                                        .recompute = request->recompute,
+                                        .backend = request->backend};
+    return arena_new(model, &range, out, err);
+}
+
+int memory_of_stage(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
+                    struct memory_bytes *out, struct err *err)
+{
+    if (request->in_flight < 1 || request->in_flight > MEMORY_IN_FLIGHT_MAX) {
+        return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u", request->in_flight,
+                       MEMORY_IN_FLIGHT_MAX);
+    }
+    if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
+        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
+    }
+    ARENA_AUTO struct arena *arena = NULL;
+    int rc = plan_range(model, request, &arena, err);
+    return rc ? rc : sum_up(arena, optimizer, request, out, err);
+}
+
+/* The sum is linear in both numbers. */
+int memory_of_range(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
+                    struct memory_growth *out, struct err *err)
+{
+    struct memory_request one = *request;
+    one.in_flight = one.threads = 1;
+    struct memory_request thread = one, micro_batch = one;
+    thread.threads++;
+    micro_batch.in_flight++;
+    struct memory_bytes base, by_thread, by_micro_batch;
+    ARENA_AUTO struct arena *arena = NULL;
+    int rc = plan_range(model, request, &arena, err);
+    rc = rc ? rc : sum_up(arena, optimizer, &one, &base, err);
+    rc = rc ? rc : sum_up(arena, optimizer, &thread, &by_thread, err);
+    rc = rc ? rc : sum_up(arena, optimizer, &micro_batch, &by_micro_batch, err);
+    if (rc) {
+        return rc;
+    }
+    *out = (struct memory_growth){.base = base.total,
+                                  .per_thread = by_thread.total - base.total,
+                                  .per_micro_batch = by_micro_batch.total - base.total,
+                                  .snapshot = base.snapshot};
     return 0;
 }

@@ -40,8 +40,19 @@ struct memory_bytes {
 };
 
 /* ERR_INVALID for a request outside its bounds; ERR_LIMIT when the sum does not fit 64 bits; ERR_MEMORY. Cost: linear
- * in the ops of the units. */
+ * in the ops of the stage, some 0.1 us each: what is alive at a time is of one unit and its neighbours. */
 NODISCARD int memory_of_stage(const struct model *model, const struct optimizer *optimizer,
                               const struct memory_request *request, struct memory_bytes *out, struct err *err);
+
+/* The total for any number of threads and of micro-batches in flight. */
+struct memory_growth {
+    uint64_t base; /* with one of each */
+    uint64_t per_thread, per_micro_batch;
+    uint64_t snapshot; /* as above, part of the base */
+};
+/* All of them by one plan: for who asks about many ranges. The request's in_flight and threads are not read. Errors and
+ * cost as above. */
+NODISCARD int memory_of_range(const struct model *model, const struct optimizer *optimizer,
+                              const struct memory_request *request, struct memory_growth *out, struct err *err);
 
 #endif

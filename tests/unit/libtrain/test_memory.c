@@ -281,12 +281,39 @@ static void a_request_out_of_bounds_is_refused(void **state)
     model_free(&model);
 }
 
+static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    for (size_t i = 0; i < ZOO_COUNT; i++) {
+        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        for (size_t first = 0; first < model->unit_count; first++) {
+            struct memory_request request = {
+                .first = first, .end = first + (model->unit_count - first + 1) / 2, .micro_batch = 2};
+            struct memory_growth growth;
+            struct memory_bytes bytes;
+            request.recompute = first % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE;
+            assert_ok(memory_of_range(model, &optimizers[i % 4], &request, &growth, &err), &err);
+            request.threads = 1 + i;
+            request.in_flight = 1 + 2 * first;
+            assert_ok(memory_of_stage(model, &optimizers[i % 4], &request, &bytes, &err), &err);
+            assert_int_equal(growth.base + i * growth.per_thread + 2 * first * growth.per_micro_batch, bytes.total);
+            assert_int_equal(growth.snapshot, bytes.snapshot);
+        }
+        const struct memory_request none = {.micro_batch = 2};
+        struct memory_growth growth;
+        assert_int_equal(memory_of_range(model, &optimizers[0], &none, &growth, &err), ERR_INVALID);
+        model_free(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stage_allocates_exactly_what_memory_of_stage_says),
         cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
+        cmocka_unit_test(a_range_says_the_memory_of_all_threads_and_micro_batches),
         cmocka_unit_test(a_request_out_of_bounds_is_refused),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
