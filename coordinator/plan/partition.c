@@ -42,23 +42,35 @@ static int check_problem(const struct partition_problem *problem, struct err *er
     return 0;
 }
 
+/* The end of the longest stage from `first` on that fits. Looked for just behind `near`, then in growing steps: a
+ * question may take a millisecond. */
+static size_t longest_fit(const struct search *search, size_t device, size_t first, size_t near)
+{
+    const size_t units = search->problem->unit_count;
+    size_t fits = first, beyond = units + 1, step = 1;
+    size_t end = near < units ? near + 1 : units;
+    while (fits + 1 < beyond) {
+        if (stages_memory(&search->stages, device, first, end, 1) <= search->problem->memory_cap_bytes[device]) {
+            fits = end;
+            end += step;
+        } else {
+            beyond = end;
+            end = end > step ? end - step : 0;
+        }
+        step *= 2;
+        end = end > fits && end < beyond ? end : fits + (beyond - fits) / 2;
+    }
+    return fits;
+}
+
 static void prepare_fits(struct search *search)
 {
     const struct partition_problem *problem = search->problem;
     for (size_t d = 0; d < problem->device_count; d++) {
-        uint64_t cap = problem->memory_cap_bytes[d];
+        size_t fits = problem->unit_count;
         for (size_t first = 0; first < problem->unit_count; first++) {
-            size_t fits = first, beyond = problem->unit_count + 1;
-            if (cap == UINT64_MAX) {
-                fits = problem->unit_count;
-            }
-            while (fits + 1 < beyond) {
-                size_t end = fits + (beyond - fits) / 2;
-                if (stages_memory(&search->stages, d, first, end, 1) <= cap) {
-                    fits = end;
-                } else {
-                    beyond = end;
-                }
+            if (problem->memory_cap_bytes[d] != UINT64_MAX) {
+                fits = longest_fit(search, d, first, fits);
             }
             search->fits_end[d][first] = (uint16_t)fits;
         }

@@ -322,6 +322,30 @@ static void a_search_does_the_work_it_may_and_no_more(void **state)
     assert_int_equal(partition_solve(&sample.problem, &first, &err), ERR_MEMORY);
 }
 
+/* A stage's memory is the dearest answer: the longest stages that fit are looked for beside those of the unit before.
+ */
+static void few_questions_are_asked_of_the_memory(void **state)
+{
+    (void)state;
+    static struct sample sample;
+    struct partition_plan plan;
+    struct err err = {0};
+    sample_init(&sample, PARTITION_UNITS_MAX, 4, 8);
+    sample.problem.first_fit = true;
+    for (size_t u = 0; u < PARTITION_UNITS_MAX; u++) {
+        sample.unit_bytes[u] = 10;
+    }
+    for (uint64_t cap = 600; cap <= 2560; cap += 490) {
+        for (size_t d = 0; d < 4; d++) {
+            sample.cap[d] = cap + d;
+        }
+        sample.memory_calls = 0;
+        int rc = partition_solve(&sample.problem, &plan, &err);
+        assert_int_equal(rc, cap == 600 ? ERR_MEMORY : 0);
+        assert_true(sample.memory_calls < 4 * 3 * PARTITION_UNITS_MAX);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +358,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(the_largest_problem_ends_with_a_good_plan),
+        cmocka_unit_test(few_questions_are_asked_of_the_memory),
         cmocka_unit_test(a_search_does_the_work_it_may_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
