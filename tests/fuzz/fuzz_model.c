@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "libtrain/model/cost.h"
+#include "libtrain/model/memory.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
 
@@ -26,6 +27,26 @@ static struct model *read_back(const struct buf *text)
     ASSERT(model_parse(value, NULL, &model, NULL, &err) == 0);
     json_decref(value);
     return model;
+}
+
+/* Stages are planned for every device: a whole model as one, and the half of it behind the middle. */
+static void check_memory(const struct model *model, const struct optimizer *optimizer)
+{
+    for (int variant = 0; variant < 8; variant++) {
+        struct memory_request request = {.first = variant & 4 ? model->unit_count / 2 : 0,
+                                         .end = model->unit_count,
+                                         .micro_batch = 3,
+                                         .in_flight = 2,
+                                         .threads = 2,
+                                         .recompute = variant & 1 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
+                                         .backend = variant & 2 ? CONV2D_BACKEND_ONEDNN : CONV2D_BACKEND_OWN};
+        struct memory_bytes bytes;
+        struct memory_growth growth;
+        struct err err = {0};
+        ASSERT(memory_of_stage(model, optimizer, &request, &bytes, &err) == 0);
+        ASSERT(memory_of_range(model, optimizer, &request, &growth, &err) == 0);
+        ASSERT(bytes.total == growth.base + growth.per_thread + growth.per_micro_batch);
+    }
 }
 
 static void check_model(const struct model *model)
@@ -55,6 +76,7 @@ static void check_model(const struct model *model)
         export_bytes += layout->export_bytes;
         state_layout_free(&layout);
     }
+    check_memory(model, &momentum);
     ASSERT(export_bytes <= (uint64_t)MODEL_PARAMETERS_MAX * 4);
     static const struct evaluation evaluation = {.micro_batch = EVALUATION_MICRO_BATCH};
     struct trained_file *file = NULL;
