@@ -122,6 +122,7 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
         snprintf(pointer, sizeof pointer, "%.24s%.130s", place, named && !of_kernels ? "" : inner.fault[index].pointer);
         record_fault(faults, pointer, "%s", inner.fault[index].message);
     }
+    faults->more = faults->more || inner.more;
     bool frozen[MODEL_UNITS_MAX];
     if (!code && spec->freeze_count > 0) {
         code = job_freeze(spec, submission->model->model, frozen, faults, err);

@@ -114,6 +114,37 @@ static void apply_row(struct model *model, const char *name, const json_t *value
     }
 }
 
+static size_t count_convolutions(const struct model *model)
+{
+    size_t count = 0, unit = 0, index = 0;
+    while (convolution_next(model, model->unit_count, &unit, &index)) {
+        count++;
+    }
+    return count;
+}
+
+/* What an unknown name is compared with takes time: no table names more ops than there are, and who has got as many
+ * faults as are told need not wait for others. */
+static void apply_rows(struct model *model, json_t *table, struct record_faults *found)
+{
+    const size_t convolutions = count_convolutions(model);
+    const char *name;
+    json_t *value;
+    if (json_object_size(table) > convolutions) {
+        record_fault(found, "/kernels", "has %zu members; the model has %zu convolution%s", json_object_size(table),
+                     convolutions, convolutions == 1 ? "" : "s");
+        return;
+    }
+    json_object_foreach(table, name, value)
+    {
+        if (found->count == RECORD_FAULTS_MAX) {
+            found->more = true;
+            return;
+        }
+        apply_row(model, name, value, found);
+    }
+}
+
 int kernel_table_apply(struct model *model, json_t *table, struct record_faults *faults, struct err *err)
 {
     struct record_faults found = {0};
@@ -122,18 +153,17 @@ int kernel_table_apply(struct model *model, json_t *table, struct record_faults 
     }
     if (!json_is_object(table)) {
         record_fault(&found, "/kernels", "expected null or an object with a member for each convolution");
-    }
-    const char *name;
-    json_t *value;
-    json_object_foreach(table, name, value)
-    {
-        apply_row(model, name, value, &found);
+    } else {
+        apply_rows(model, table, &found);
     }
     if (found.count == 0) {
         return 0;
     }
     for (size_t i = 0; faults && i < found.count; i++) {
         record_fault(faults, found.fault[i].pointer, "%s", found.fault[i].message);
+    }
+    if (faults && found.more) {
+        faults->more = true;
     }
     return err_set(err, ERR_INVALID, "%s: %s", found.fault[0].pointer, found.fault[0].message);
 }

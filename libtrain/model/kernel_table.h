@@ -10,7 +10,8 @@
 
 /* Put the choices of a table into the model; passes and ops that it leaves out keep theirs. NULL and JSON's null choose
  * nothing. ERR_INVALID with a fault below /kernels for each name of an op, a pass or a kernel that there is not, and
- * each kernel that cannot do its op's shape; the model is changed then, too. `faults` may be NULL. */
+ * each kernel that cannot do its op's shape, and for more members than the model has convolutions; the model is changed
+ * then, too. `faults` may be NULL. */
 NODISCARD int kernel_table_apply(struct model *model, json_t *table, struct record_faults *faults, struct err *err);
 
 /* The whole table, with what the backend chooses by shape written out; kernel_table_apply takes it. A new object, owned

@@ -156,6 +156,45 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
                  "unit 'a': 'winograd4' cannot do 1 x 1");
 }
 
+/* A table of so many unknown names, and then a known one that asks for columns; the caller's. */
+static json_t *long_table(size_t unknown, const char *known)
+{
+    json_t *table = json_object();
+    for (size_t i = 0; i < unknown; i++) {
+        char name[MODEL_OP_NAME_MAX];
+        (void)snprintf(name, sizeof(name), "block1.body.%zu%zu", 100 + i, i);
+        assert_int_equal(json_object_set_new(table, name, json_object()), 0);
+    }
+    assert_int_equal(json_object_set_new(table, known, json_pack("{s:s}", "forward", "columns")), 0);
+    return table;
+}
+
+static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(void **state)
+{
+    (void)state;
+    struct model *model = usual_model("resnet50"); /* 53 convolutions */
+    const char *known = "stem.0";
+    assert_int_equal(find_op(model, known)->type, OP_CONV2D);
+    static const struct {
+        size_t unknown, faults;
+    } each[] = {{40, RECORD_FAULTS_MAX}, {1000, 1}};
+    for (size_t i = 0; i < 2; i++) {
+        struct record_faults faults = {0};
+        struct err err = {0};
+        json_t *table = long_table(each[i].unknown, known);
+        assert_int_equal(kernel_table_apply(model, table, &faults, &err), ERR_INVALID);
+        assert_int_equal(faults.count, each[i].faults);
+        assert_int_equal(faults.more, i == 0);
+        assert_int_equal(find_op(model, known)->kernels.pass[CONV2D_FORWARD], CONV2D_BY_SHAPE); /* nobody came to it */
+        json_decref(table);
+        if (i == 1) {
+            assert_string_equal(faults.fault[0].pointer, "/kernels");
+            assert_string_equal(faults.fault[0].message, "has 1001 members; the model has 53 convolutions");
+        }
+    }
+    model_free(&model);
+}
+
 static void a_numeric_class_tells_its_backend(void **state)
 {
     (void)state;
@@ -203,6 +242,7 @@ int main(void)
         cmocka_unit_test(what_is_exported_is_taken_and_says_the_same_again),
         cmocka_unit_test(the_choice_is_part_of_the_description_and_only_where_there_is_one),
         cmocka_unit_test(what_cannot_be_is_refused_at_its_place),
+        cmocka_unit_test(a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told),
         cmocka_unit_test(a_numeric_class_tells_its_backend),
         cmocka_unit_test(other_kernels_need_other_memory),
     };
