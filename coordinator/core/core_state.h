@@ -331,6 +331,7 @@ struct planning {
     bool first_fit;             /* any plan will do */
     struct partition_plan plan; /* the answer */
     double work;                /* of all searches of this step */
+    double memory_work;         /* of the questions for the memory of this job */
 
     struct unit_cost cost[UNITS_MAX];
     double forward_seconds[STAGES_MAX * UNITS_MAX], backward_seconds[STAGES_MAX * UNITS_MAX];

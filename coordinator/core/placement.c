@@ -292,6 +292,7 @@ static int choose(struct core *core, const struct placement_request *request, en
 {
     struct planning *planning = core->planning;
     planning->stamp++;
+    planning->memory_work = 0;
     planning->recompute = recompute;
     planning->spec = request->spec;
     planning->model = request->model;

@@ -11,6 +11,9 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  * committed. */
 #define SNAPSHOTS_MORE 2
 
+/* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
+#define MEMORY_WORK 0.7
+
 /* A generation is of one numeric class, or of one that was not enough: any device speaks for all. */
 static enum conv2d_backend backend_of(const struct planning *planning)
 {
@@ -43,6 +46,9 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
     if (range->stamp != planning->stamp) {
         const struct memory_request request = request_of(planning, first, end);
         range->stamp = planning->stamp;
+        for (size_t u = first; u < end; u++) {
+            planning->memory_work += MEMORY_WORK * (double)planning->model->unit[u].op_count;
+        }
         if (memory_of_range(planning->model, &planning->spec->optimizer, &request, &range->bytes, NULL) == 0) {
             range->bytes.base += snapshots_more(planning, range->bytes.snapshot);
         } else {
@@ -135,6 +141,7 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
         .memory_cap_bytes = planning->cap_bytes,
         .stage_memory = stage_memory,
         .arg = planning,
+        .memory_work = &planning->memory_work,
         .micro_batches = (size_t)planning->spec->micro_batches,
         .clips_norm = planning->spec->optimizer.clip_norm > 0,
         .first_fit = planning->first_fit,

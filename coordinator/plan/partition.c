@@ -10,6 +10,8 @@
 
 /* Share of the work that may go into improving the first plan before the exact search begins. */
 #define LOCAL_SHARE 0.5
+/* Share of the work of stage_memory that may go into finding the longest stages that fit. */
+#define FITS_SHARE 0.5
 /* Work of one stage's bound, measured against a micro-batch played on it. */
 #define BOUND_WORK 0.05
 
@@ -63,13 +65,36 @@ static size_t longest_fit(const struct search *search, size_t device, size_t fir
     return fits;
 }
 
+static bool may_ask(const struct search *search, double share)
+{
+    const double *work = search->problem->memory_work;
+    return !work || *work < share * PARTITION_MEMORY_WORK_MAX;
+}
+
+static void sort_by_cap(const struct partition_problem *problem, size_t *order)
+{
+    for (size_t d = 0; d < problem->device_count; d++) {
+        size_t at = d;
+        for (; at > 0 && problem->memory_cap_bytes[order[at - 1]] > problem->memory_cap_bytes[d]; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = d;
+    }
+}
+
+/* The smallest device first: what fits there fits wherever there is no time to ask. */
 static void prepare_fits(struct search *search)
 {
     const struct partition_problem *problem = search->problem;
-    for (size_t d = 0; d < problem->device_count; d++) {
-        size_t fits = problem->unit_count;
+    size_t order[PARTITION_DEVICES_MAX];
+    sort_by_cap(problem, order);
+    for (size_t i = 0; i < problem->device_count; i++) {
+        size_t d = order[i], fits = problem->unit_count;
+        bool less = i > 0 && !may_ask(search, FITS_SHARE);
         for (size_t first = 0; first < problem->unit_count; first++) {
-            if (problem->memory_cap_bytes[d] != UINT64_MAX) {
+            if (less) {
+                fits = search->fits_end[order[i - 1]][first];
+            } else if (problem->memory_cap_bytes[d] != UINT64_MAX) {
                 fits = longest_fit(search, d, first, fits);
             }
             search->fits_end[d][first] = (uint16_t)fits;
@@ -164,6 +189,12 @@ static bool try_cuts(struct search *search, const size_t *end)
 
 /* ---- the search ---- */
 
+/* Whether there is work left, of a share of that on cuts. */
+static bool goes_on(const struct search *search, double share)
+{
+    return search->work < share * search->work_max && may_ask(search, 1);
+}
+
 struct child {
     double bound;
     size_t end;
@@ -210,7 +241,7 @@ static void descend(struct search *search, struct bound bound, double update, si
     struct child child[PARTITION_UNITS_MAX];
     size_t count = list_children(search, bound, update, device, first, child);
     search->work += BOUND_WORK * (double)(search->problem->unit_count - first) + (double)count;
-    for (size_t i = 0; i < count && (only_first || search->work < search->work_max); i++) {
+    for (size_t i = 0; i < count && (only_first || goes_on(search, 1)); i++) {
         if (!(child[i].bound < search->best.step_seconds * (1 - STAGES_EQUAL))) {
             break;
         }
@@ -246,7 +277,7 @@ static void improve(struct search *search)
         better = false;
         for (size_t i = 0; i < borders; i++) {
             for (size_t by = 1; by < search->problem->unit_count; by *= 2) {
-                if (search->work >= LOCAL_SHARE * search->work_max) {
+                if (!goes_on(search, LOCAL_SHARE)) {
                     return;
                 }
                 better = move_border(search, i, by, false) || better;

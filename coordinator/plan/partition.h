@@ -34,6 +34,9 @@ struct partition_problem {
      * may be missed, but never is one proposed that does not fit. */
     uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight);
     void *arg;
+    /* Work that stage_memory has done so far, in that of PARTITION_MEMORY_WORK_MAX; it rises where it is asked for a
+     * stage anew. NULL: its answers cost nothing. */
+    const double *memory_work;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
     bool first_fit;  /* is there a plan at all? The first one that the search comes upon will do */
@@ -65,5 +68,9 @@ NODISCARD int partition_evaluate(const struct partition_problem *problem, const 
 /* The search stops improving after so much work (a micro-batch played on a stage is 1, some 0.15 us): less than a tenth
  * of a second, for meanwhile its caller hears nobody. */
 #define PARTITION_WORK_MAX 500000.0
+/* In the same unit, the work of stage_memory, a third of a second: half of it says how much fits where, and a device
+ * that is left is taken for one with less memory. Then cuts are tried until the other half is done. Models of some
+ * hundred ops stay far below. */
+#define PARTITION_MEMORY_WORK_MAX 2e6
 
 #endif

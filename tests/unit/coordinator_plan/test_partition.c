@@ -18,6 +18,7 @@ struct sample {
     uint64_t cap[PARTITION_DEVICES_MAX];
     uint64_t unit_bytes[PARTITION_UNITS_MAX], activation_bytes[PARTITION_UNITS_MAX];
     size_t memory_calls;
+    double memory_work;
 };
 
 static uint64_t sample_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
@@ -26,6 +27,7 @@ static uint64_t sample_memory(void *arg, size_t device, size_t first, size_t end
     struct sample *sample = arg;
     uint64_t bytes = 0;
     sample->memory_calls++;
+    sample->memory_work += 1e4; /* a large model: 1.5 ms */
     for (size_t u = first; u < end; u++) {
         bytes += sample->unit_bytes[u] + in_flight * sample->activation_bytes[u];
     }
@@ -346,6 +348,30 @@ static void few_questions_are_asked_of_the_memory(void **state)
     }
 }
 
+/* Where the memory is dear to ask for, devices are taken for smaller ones and cuts are not all tried. */
+static void questions_for_the_memory_are_work_too(void **state)
+{
+    (void)state;
+    static struct sample sample;
+    struct partition_plan plan;
+    struct err err = {0};
+    sample_init(&sample, PARTITION_UNITS_MAX, PARTITION_DEVICES_MAX, 8);
+    sample.problem.memory_work = &sample.memory_work;
+    for (size_t u = 0; u < PARTITION_UNITS_MAX; u++) {
+        sample.unit_bytes[u] = 10;
+    }
+    for (size_t d = 0; d < PARTITION_DEVICES_MAX; d++) {
+        sample.cap[d] = 2000 - d * d;
+    }
+    assert_ok(partition_solve(&sample.problem, &plan, &err), &err);
+    /* The smallest device is asked about, and two plans are played, in any case. */
+    assert_true(sample.memory_calls <
+                PARTITION_MEMORY_WORK_MAX / 1e4 + 3 * PARTITION_UNITS_MAX + 4 * PARTITION_DEVICES_MAX);
+    for (size_t d = 0; d < PARTITION_DEVICES_MAX; d++) {
+        assert_true(plan.memory_bytes[d] <= sample.cap[d]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +385,7 @@ int main(void)
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(the_largest_problem_ends_with_a_good_plan),
         cmocka_unit_test(few_questions_are_asked_of_the_memory),
+        cmocka_unit_test(questions_for_the_memory_are_work_too),
         cmocka_unit_test(a_search_does_the_work_it_may_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
