@@ -52,13 +52,17 @@ static void upload_fail(struct dataset_upload *upload)
 
 /* ---- conversion, on a worker ---- */
 
+static int convert_go_on(void *arg, struct err *err)
+{
+    const struct dataset_upload *upload = arg;
+    return work_stopping(upload->coordinator->work) ? err_set(err, ERR_CANCELLED, "the program ends") : 0;
+}
+
 static int convert_sink(void *arg, const void *data, size_t size, struct err *err)
 {
     struct dataset_upload *upload = arg;
-    if (work_stopping(upload->coordinator->work)) {
-        return err_set(err, ERR_CANCELLED, "the program ends");
-    }
-    return blob_upload_write_all(upload->blob, data, size, err);
+    int rc = convert_go_on(upload, err);
+    return rc ? rc : blob_upload_write_all(upload->blob, data, size, err);
 }
 
 static void convert_run(struct work_job *job)
@@ -66,7 +70,9 @@ static void convert_run(struct work_job *job)
     struct dataset_upload *upload = (struct dataset_upload *)job;
     struct coordinator *coordinator = upload->coordinator;
     struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
-                                    .entries = DATASET_ENTRIES_MAX};
+                                    .entries = DATASET_ENTRIES_MAX,
+                                    .go_on = convert_go_on,
+                                    .go_on_arg = upload};
     int fd = spool_fd(upload->spool);
     upload->code = blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
     if (upload->code) {

@@ -37,9 +37,12 @@ struct dataset_info {
 };
 
 struct dataset_limits {
-    uint64_t total_bytes; /* of the result; a gzip bomb ends here */
+    uint64_t total_bytes; /* of the result; what is compressed may expand to a few times as much, all files together */
     size_t entries;       /* of an archive */
     bool unlabelled;      /* images alone are taken, too: their labels become 0, and the info's classes 0 */
+    /* Asked again and again while files are read, before there is a result, too: an error ends it. NULL: nobody is. */
+    int (*go_on)(void *arg, struct err *err);
+    void *go_on_arg;
 };
 
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);
@@ -60,10 +63,12 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  *   fewer than T + 1 bytes.
  * - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE, recognised as well. The sorted names of
  *   the classes give the labels, samples keep the archive's order; bytes of size.h x size.w x channels (image.h).
- *   Without a size all images must have one. What they expand to is bounded by the file's size.
+ *   Without a size all images must have one.
+ *
+ * What the files of sounds and of images expand to, from gzip as well as to pixels, is bounded by the archive's size.
  *
  * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
- * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink returned. */
+ * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink or limits->go_on returned. */
 NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);

@@ -10,10 +10,6 @@
 #include "libtrain/formats/part.h"
 #include "libtrain/images/image.h"
 
-/* Pixels, at 3 bytes, that an archive may have: what photographs are packed to is a tenth to a hundredth, drawings a
- * few hundredths; small archives of plain areas may have more. */
-#define EXPANSION_MAX 256
-#define EXPANSION_FREE_BYTES (UINT64_C(1) << 30)
 #define FILE_FIRST_CAPACITY (64u << 10)
 
 struct images {
@@ -22,7 +18,7 @@ struct images {
     struct image_reader *reader; /* NULL before the second pass */
     uint8_t *file;               /* the image that is looked at */
     size_t size, capacity;
-    uint64_t expanded, expanded_max; /* bytes of all images together */
+    uint64_t expanded, expanded_max; /* bytes of the pixels of all images together, 3 each */
     char first[STREAM_NAME_MAX];     /* the first image; "" before it */
 };
 
@@ -122,7 +118,7 @@ static int look(void *arg, struct stream *stream, struct err *err)
     if (images->expanded > images->expanded_max) {
         return err_set(err, ERR_LIMIT,
                        "%s: up to here the images have more than %" PRIu64 " bytes of pixels, %d times the file",
-                       stream->name, images->expanded_max, EXPANSION_MAX);
+                       stream->name, images->expanded_max, SOURCE_EXPANSION_MAX);
     }
     if (images->first[0] == '\0') {
         memcpy(images->first, stream->name, sizeof(images->first));
@@ -157,7 +153,7 @@ int images_convert(int fd, const struct reading *reading, const struct dataset_l
         return err_set(err, err_from_errno(errno), "file 1: %s", strerror(errno));
     }
     images->reading = reading;
-    images->expanded_max = EXPANSION_FREE_BYTES + EXPANSION_MAX * (uint64_t)status.st_size;
+    images->expanded_max = SOURCE_EXPANSION_FREE_BYTES + SOURCE_EXPANSION_MAX * (uint64_t)status.st_size;
     images->samples = (struct labelled_samples){
         .c = (uint32_t)reading->channels, .dtype = DTYPE_U8, .look = look, .read = read_image, .arg = images};
     return labelled_tar_convert(fd, (enum dataset_label)reading->label, &images->samples, limits, sink, arg, out, err);

@@ -218,6 +218,7 @@ int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled
     tar->fd = fd;
     tar->limits = limits;
     tar->label = label;
+    tar->source.by_size = true;
     int rc = read_names(tar, samples, err);
     if (rc) {
         return rc;

@@ -1,16 +1,34 @@
 #include "libtrain/formats/source.h"
 
-/* What compressed data may expand to: labels of 8 bytes become 4, archives add headers. */
-static uint64_t expanded_limit(const struct dataset_limits *limits)
+/* Of all: two files are read twice, a text three times; parts that do not lie in order share what is left. */
+#define READINGS_MAX 4
+#define ARCHIVE_BYTES (UINT64_C(1) << 20) /* headers and what lies around the data */
+
+/* a * b + c, at most UINT64_MAX. */
+static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
-    uint64_t limit;
-    return __builtin_mul_overflow(limits->total_bytes, 2, &limit) || limit > UINT64_MAX - (1u << 20)
-               ? UINT64_MAX
-               : limit + (1u << 20);
+    uint64_t sum;
+    return __builtin_mul_overflow(a, b, &sum) || __builtin_add_overflow(sum, c, &sum) ? UINT64_MAX : sum;
+}
+
+/* Another reading: labels of 8 bytes become 4, archives add headers. */
+static void allow_expansion(struct source *source, const struct dataset_limits *limits)
+{
+    struct stream_watch *watch = &source->watch;
+    if (source->readings < READINGS_MAX) {
+        source->readings++;
+        watch->expanded_max = multiply_add(source->readings, multiply_add(limits->total_bytes, 2, ARCHIVE_BYTES), 0);
+    }
+    if (source->by_size) {
+        uint64_t by_size = multiply_add(source->file.size, SOURCE_EXPANSION_MAX, SOURCE_EXPANSION_FREE_BYTES);
+        watch->expanded_max = watch->expanded_max < by_size ? watch->expanded_max : by_size;
+    }
+    watch->go_on = limits->go_on;
+    watch->go_on_arg = limits->go_on_arg;
 }
 
 /* *out: `raw` itself, or `expanded` opened over it where it is compressed. */
-static int expand(struct stream *raw, struct stream *expanded, const struct dataset_limits *limits, struct stream **out,
+static int expand(struct stream *raw, struct stream *expanded, struct stream_watch *watch, struct stream **out,
                   struct err *err)
 {
     const uint8_t *bytes;
@@ -23,7 +41,7 @@ static int expand(struct stream *raw, struct stream *expanded, const struct data
         *out = raw;
         return 0;
     }
-    if ((rc = stream_open_gzip(expanded, raw, expanded_limit(limits), err))) {
+    if ((rc = stream_open_gzip(expanded, raw, watch, err))) {
         return rc;
     }
     *out = expanded;
@@ -34,11 +52,15 @@ int source_open(struct source *source, int fd, const char *name, const struct da
 {
     const uint8_t *bytes;
     size_t size = 0;
-    int rc;
     source_close(source);
-    *source = (struct source){.limits = limits};
-    if ((rc = stream_open_file(&source->file, fd, name, err)) ||
-        (rc = expand(&source->file, &source->expanded_file, limits, &source->base, err)) ||
+    source->next = 0;
+    int rc = stream_open_file(&source->file, fd, name, err);
+    if (rc) {
+        return rc;
+    }
+    allow_expansion(source, limits);
+    source->file.watch = &source->watch;
+    if ((rc = expand(&source->file, &source->expanded_file, &source->watch, &source->base, err)) ||
         (rc = stream_peek(source->base, &bytes, &size, err))) {
         return rc;
     }
@@ -62,7 +84,7 @@ int source_next(struct source *source, struct stream **out, struct err *err)
         return rc;
     }
     source->next++;
-    return expand(&source->entry, &source->expanded_entry, source->limits, out, err);
+    return expand(&source->entry, &source->expanded_entry, &source->watch, out, err);
 }
 
 void source_close(struct source *source)

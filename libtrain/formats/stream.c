@@ -12,7 +12,6 @@
 
 struct gzip {
     z_stream z;
-    uint64_t limit;
     bool member_done; /* the next byte, if there is one, starts another member */
     uint8_t buffer[STREAM_BUFFER_BYTES];
 };
@@ -126,15 +125,12 @@ static int fill_from_gzip(struct stream *stream, void *out, size_t size, size_t 
         }
     }
     *got = wanted;
-    if (stream->filled + *got > gzip->limit) {
-        return err_set(err, ERR_LIMIT, "%s: expands to more than %" PRIu64 " bytes", stream->name, gzip->limit);
-    }
     return 0;
 }
 
-int stream_open_gzip(struct stream *stream, struct stream *parent, uint64_t limit, struct err *err)
+int stream_open_gzip(struct stream *stream, struct stream *parent, struct stream_watch *watch, struct err *err)
 {
-    *stream = (struct stream){.fill = fill_from_gzip, .parent = parent, .size = STREAM_SIZE_UNKNOWN};
+    *stream = (struct stream){.fill = fill_from_gzip, .parent = parent, .watch = watch, .size = STREAM_SIZE_UNKNOWN};
     set_name(stream, parent->name);
     struct gzip *gzip = calloc(1, sizeof(*gzip));
     /* 15: the largest window; + 16: a gzip header and nothing else. */
@@ -142,7 +138,6 @@ int stream_open_gzip(struct stream *stream, struct stream *parent, uint64_t limi
         free(gzip);
         return err_set(err, ERR_MEMORY, "%s: no memory to expand it", parent->name);
     }
-    gzip->limit = limit;
     stream->gzip = gzip;
     return 0;
 }
@@ -163,6 +158,19 @@ void stream_done(struct stream *stream)
 
 /* ---- reading ---- */
 
+static int look_after(struct stream *stream, size_t more, struct err *err)
+{
+    struct stream_watch *watch = stream->watch;
+    if (stream->gzip) {
+        watch->expanded += more;
+        if (watch->expanded > watch->expanded_max) {
+            return err_set(err, ERR_LIMIT, "%s: expands to more than %" PRIu64 " bytes, with what was read before it",
+                           stream->name, watch->expanded_max);
+        }
+    }
+    return watch->go_on ? watch->go_on(watch->go_on_arg, err) : 0;
+}
+
 /* From the source until `size` bytes are there or it ends. */
 static int fill(struct stream *stream, uint8_t *out, size_t size, size_t *got, struct err *err)
 {
@@ -170,6 +178,7 @@ static int fill(struct stream *stream, uint8_t *out, size_t size, size_t *got, s
     while (*got < size) {
         size_t more = 0;
         int rc = stream->fill(stream, out + *got, size - *got, &more, err);
+        rc = rc == 0 && stream->watch ? look_after(stream, more, err) : rc;
         if (rc) {
             return rc;
         }

@@ -17,6 +17,13 @@
 
 struct gzip;
 
+/* What all streams of a source that are compressed expand to, and who may end the reading. */
+struct stream_watch {
+    uint64_t expanded, expanded_max;          /* bytes */
+    int (*go_on)(void *arg, struct err *err); /* NULL: nobody is asked */
+    void *go_on_arg;
+};
+
 /* In the caller's storage; must not be moved while another stream reads from it. */
 struct stream {
     char name[STREAM_NAME_MAX]; /* for errors: "file 2", "train-images" */
@@ -28,15 +35,17 @@ struct stream {
     int fd;                /* file */
     struct stream *parent; /* gzip, entry: borrowed */
     struct gzip *gzip;
-    uint64_t filled; /* bytes that fill has given */
+    struct stream_watch *watch; /* borrowed; NULL: none, for files alone */
+    uint64_t filled;            /* bytes that fill has given */
     uint8_t peeked[STREAM_PEEK_MAX];
     size_t peek_first, peek_end;
 };
 
 /* A seekable file from its first byte on; fd stays the caller's. */
 NODISCARD int stream_open_file(struct stream *stream, int fd, const char *name, struct err *err);
-/* The expansion of a parent that starts with gzip's mark; more than `limit` bytes are ERR_LIMIT. */
-NODISCARD int stream_open_gzip(struct stream *stream, struct stream *parent, uint64_t limit, struct err *err);
+/* The expansion of a parent that starts with gzip's mark; more bytes than the watch has left are ERR_LIMIT. */
+NODISCARD int stream_open_gzip(struct stream *stream, struct stream *parent, struct stream_watch *watch,
+                               struct err *err);
 /* The next `size` bytes of the parent. */
 void stream_open_entry(struct stream *stream, struct stream *parent, uint64_t size, const char *name);
 /* Free what the stream owns; safe on a zeroed struct. */
