@@ -142,12 +142,6 @@ static int planner_init(struct planner *planner, struct arena *arena, size_t inp
     return 0;
 }
 
-static bool scales_input(const struct model *model, size_t first)
-{
-    return first == 0 && (model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f ||
-                          model->input_normalise.mean_count > 0);
-}
-
 static int plan_ops(struct arena *arena, struct err *err)
 {
     size_t input_count = 0;
@@ -159,7 +153,7 @@ static int plan_ops(struct arena *arena, struct err *err)
         }
     }
     ASSERT(arena->op_count > 0);
-    arena->scale_input = scales_input(arena->model, arena->first);
+    arena->scale_input = arena->first == 0 && model_scales_input(arena->model);
     arena->op = calloc(arena->op_count, sizeof(arena->op[0]));
     if (!arena->op) {
         return err_set(err, ERR_MEMORY, "out of memory for the plan of %zu ops", arena->op_count);

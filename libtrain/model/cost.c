@@ -135,26 +135,39 @@ static double moved_bytes(const struct unit *unit, const struct op *op, double f
     return bytes;
 }
 
-/* Bytes kept from forward to backward: the outputs that some op's backward reads, what ops keep besides, and the unit's
- * output, which the next unit's backward reads. The unit's input belongs to whoever made it. gradient[i + 1]: op i has
- * a backward. */
-static uint64_t kept_bytes(const struct unit *unit, const bool *gradient)
+/* What of a unit is kept from forward to backward, without RECOMPUTE_UNIT. */
+struct kept {
+    uint64_t bytes; /* of what its ops make; its input belongs to whoever made it */
+    bool input;     /* its input is kept */
+};
+
+/* An op whose output is its input's memory: a flatten, and the relu that a batch_norm does itself. */
+static bool passes_on(const struct unit *unit, size_t op)
+{
+    return op_traits(unit->op[op].type)->pass || (op > 0 && unit_fuses(unit, op - 1));
+}
+
+/* Kept are the outputs that some op's backward reads and what ops keep besides. gradient[i + 1]: op i has a backward;
+ * output: the next unit's backward reads the unit's output. */
+static struct kept find_kept(const struct unit *unit, const bool *gradient, bool output)
 {
     bool kept[MODEL_UNIT_OPS_MAX + 1] = {false};
     uint64_t bytes = 0;
-    kept[unit->op_count] = true;
+    kept[unit->op_count] = output;
     for (size_t i = 0; i < unit->op_count; i++) {
-        const struct op *op = &unit->op[i];
-        if (!gradient[i + 1]) {
+        const struct op_traits *trait = op_traits(unit->op[i].type);
+        if (!gradient[i + 1] || (i > 0 && unit_fuses(unit, i - 1))) {
             continue;
         }
-        kept[i + 1] = kept[i + 1] || op_traits(op->type)->backward_output;
-        kept[op->input[0]] = kept[op->input[0]] || op_traits(op->type)->backward_input;
+        kept[i + 1] = kept[i + 1] || (trait->backward_output && !unit_fuses(unit, i));
+        for (size_t k = 0; k < unit->op[i].input_count; k++) {
+            kept[unit->op[i].input[k]] = kept[unit->op[i].input[k]] || trait->backward_input;
+        }
     }
     for (size_t i = unit->op_count; i > 0; i--) {
         const struct op *op = &unit->op[i - 1];
         uint64_t size = shape_elements(op->out);
-        if (op->type == OP_FLATTEN) {
+        if (passes_on(unit, i - 1)) {
             kept[op->input[0]] = kept[op->input[0]] || kept[i];
         } else if (kept[i]) {
             bytes += size * 4;
@@ -163,11 +176,13 @@ static uint64_t kept_bytes(const struct unit *unit, const bool *gradient)
             bytes += size * ops[op->type].keeps_bytes + (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
         }
     }
-    return bytes;
+    return (struct kept){.bytes = bytes, .input = kept[0]};
 }
 
-/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes. */
-static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, struct unit_cost *cost)
+/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes. *border: whether the
+ * unit's output is kept, then whether its input is. */
+static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, bool *border,
+                       struct unit_cost *cost)
 {
     bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
     struct unit_again again;
@@ -198,13 +213,20 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
             cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
         }
     }
-    cost->activation_bytes = kept_bytes(unit, gradient);
+    struct kept kept = find_kept(unit, gradient, *border);
+    cost->activation_bytes = kept.bytes;
+    *border = kept.input;
 }
 
 void cost_count(const struct model *model, struct unit_cost *cost)
 {
     const size_t first = model_first_trained(model);
-    for (size_t i = 0; i < model->unit_count; i++) {
-        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &cost[i]);
+    bool border = false; /* its output is read by no backward, but the loss's gradient, of the same size, is kept */
+    for (size_t i = model->unit_count; i-- > 0;) {
+        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &border, &cost[i]);
+    }
+    cost[model->unit_count - 1].activation_bytes += cost[model->unit_count - 1].output_bytes;
+    if (border && model_scales_input(model)) {
+        cost[0].activation_bytes += shape_elements(model->input) * 4;
     }
 }

@@ -16,7 +16,8 @@ struct unit_cost {
     uint64_t parameter_bytes;  /* float32 */
     uint64_t trained_bytes;    /* of these, with gradients and updates: all or, in a frozen unit, none */
     uint64_t buffer_bytes;     /* batch-norm statistics */
-    uint64_t activation_bytes; /* per sample, kept from forward to backward */
+    uint64_t activation_bytes; /* per sample, kept from forward to backward: by the unit that makes it, the last
+                                  one with the loss's gradient; without statistics of a whole micro-batch */
     uint64_t input_bytes;      /* per sample: the float32 tensor at its input border (stage 0: the stored dtype) */
     uint64_t output_bytes;     /* per sample: the float32 tensor at its output border */
 };

@@ -52,6 +52,12 @@ int model_normalise(struct model *model, const struct normalise *normalise, stru
     return 0;
 }
 
+bool model_scales_input(const struct model *model)
+{
+    return model->input_dtype != DTYPE_F32 || (float)model->input_scale != 1.0f ||
+           model->input_normalise.mean_count > 0;
+}
+
 bool model_trains(const struct model *model, size_t unit)
 {
     const struct unit *from = &model->unit[unit];

@@ -149,6 +149,8 @@ void model_free(struct model **model);
  * the input are tokens, which are read as they are stored. ERR_INVALID with faults, which may be NULL. */
 NODISCARD int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
                               struct err *err);
+/* Whether what is stored is turned into other numbers before the first unit. */
+bool model_scales_input(const struct model *model);
 /* Whether the unit has parameters that training changes. */
 bool model_trains(const struct model *model, size_t unit);
 /* The first unit that does, unit_count when none does: those before it need no backward. */

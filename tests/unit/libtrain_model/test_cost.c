@@ -1,4 +1,6 @@
 #include "libtrain/model/cost.h"
+
+#include "libtrain/model/arena.h"
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
@@ -17,8 +19,8 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[0].parameter_bytes, 4 * (150 + 6));
     assert_count(cost[0].input_bytes, 784);
     assert_count(cost[0].output_bytes, 4 * 1176);
-    /* Kept: the output of relu, that of the pool and where its maxima were. */
-    assert_count(cost[0].activation_bytes, 4 * 4704 + 4 * 1176 + 2 * 1176);
+    /* Kept: the image as floats, the output of relu, that of the pool and where its maxima were. */
+    assert_count(cost[0].activation_bytes, 4 * 784 + 4 * 4704 + 4 * 1176 + 2 * 1176);
     /* u8 image read, 6 maps written, read and written by relu, read by the pool, pooled maps written. */
     assert_count(cost[0].forward_bytes, 784 + 4 * (4704 * 4 + 1176));
     /* The pool is done again for its winners, so all in front of it is, too. */
@@ -95,7 +97,7 @@ static void a_flatten_moves_nothing(void **state)
     cost_count(model, cost);
     assert_count(cost[0].forward_flops, 2 * 64 * 256 + 256 + 256);
     assert_count(cost[0].backward_flops, 2 * 64 * 256 + 256 + 256);
-    assert_count(cost[0].activation_bytes, 4 * 256);
+    assert_count(cost[0].activation_bytes, 4 * 64 + 4 * 256);
     model_free(&model);
 }
 
@@ -116,7 +118,8 @@ static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
     assert_count(front[0].backward_flops, 0);
     assert_count(front[1].backward_flops, 0);
     assert_count(front[1].backward_bytes, 0);
-    assert_count(front[0].activation_bytes, 4 * 1176); /* its output alone */
+    assert_count(front[0].activation_bytes, 0);
+    assert_count(front[1].activation_bytes, 4 * 400); /* its output alone, which the next unit reads */
     /* The first unit that is trained hands nothing back, as the first of a model. */
     assert_count(front[2].backward_flops, 2 * 400 * 120 + 120 + 120);
     assert_count(front[3].backward_flops, plain[3].backward_flops);
@@ -130,6 +133,62 @@ static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
     model_free(&model);
 }
 
+/* Statistics of a micro-batch, which are no cost of a sample. */
+static uint64_t statistics_bytes(const struct arena *arena)
+{
+    uint64_t bytes = 0;
+    for (size_t g = 0; g < arena->op_count; g++) {
+        const struct op *op = arena->op[g].op;
+        bytes += op->type == OP_BATCH_NORM && arena->op[g].backward.saved.area == ARENA_SLOT
+                     ? workspace_align((uint64_t)BATCH_NORM_SAVED * op->out.c * sizeof(float))
+                     : 0;
+    }
+    return bytes;
+}
+
+static void check_kept(struct model *model)
+{
+    struct unit_cost cost[MODEL_UNITS_MAX];
+    /* So that every tensor ends where the next may begin. */
+    const struct arena_request request = {.end = model->unit_count, .micro_batch = 32};
+    ARENA_AUTO struct arena *arena = NULL;
+    struct err err = {0};
+    uint64_t bytes = 0;
+    cost_count(model, cost);
+    for (size_t u = 0; u < model->unit_count; u++) {
+        bytes += cost[u].activation_bytes;
+    }
+    assert_ok(arena_new(model, &request, &arena, &err), &err);
+    assert_count(request.micro_batch * bytes + statistics_bytes(arena), arena->slot_bytes);
+}
+
+static void what_is_kept_is_what_the_memory_plan_keeps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; model_zoo_name(i); i++) {
+        struct model *model = usual_model(model_zoo_name(i));
+        check_kept(model);
+        for (size_t u = 0; 2 * u < model->unit_count; u++) {
+            model->unit[u].frozen = true;
+        }
+        check_kept(model);
+        model_free(&model);
+    }
+    /* What a batch_norm does itself is kept only where somebody reads it: no backward reads a mean's input. */
+    static const struct model_fit fit = {{8, 8, 16}, DTYPE_F32, 10, 1};
+    struct model *model = good_model(
+        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":16,\"kernel\":1},"
+        "{\"type\":\"batch_norm\"},{\"type\":\"relu\"},{\"type\":\"global_avg_pool\"},{\"type\":\"linear\",\"units\":"
+        "10}]}]}",
+        &fit);
+    struct unit_cost cost;
+    cost_count(model, &cost);
+    check_kept(model);
+    assert_count(cost.activation_bytes,
+                 4 * (64 * 16 + 16 + 10)); /* the convolution's output, the means, the gradient */
+    model_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +196,7 @@ int main(void)
         cmocka_unit_test(an_inverted_residual_block_matches_a_count_by_hand),
         cmocka_unit_test(a_layer_of_attention_matches_a_count_by_hand),
         cmocka_unit_test(a_flatten_moves_nothing),
+        cmocka_unit_test(what_is_kept_is_what_the_memory_plan_keeps),
         cmocka_unit_test(frozen_units_cost_no_more_than_what_goes_through_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
