@@ -172,6 +172,20 @@ void train_unit_save(const struct train_stage *stage, size_t unit, void *out)
     }
 }
 
+static void forget_gradients(struct train_stage *stage, size_t unit)
+{
+    const struct unit *description = &stage_model(stage)->unit[unit];
+    for (size_t k = 0; k < description->op_count; k++) {
+        const struct arena_op *plan = op_of(stage, unit, k);
+        for (size_t t = 0; t < plan->op->tensor_count; t++) {
+            const struct op_tensor *tensor = &plan->op->tensor[t];
+            if (tensor->role == TENSOR_PARAMETER) {
+                fill(turn_memory(stage, plan, t), tensor->elements, 0.0f);
+            }
+        }
+    }
+}
+
 int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err)
 {
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
@@ -191,8 +205,8 @@ int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn wri
         float *turned = turn_memory(stage, plan, source->tensor);
         export_tensor(plan->op, source->tensor, memory, turned);
         rc = write(arg, turned, elements * sizeof(float), err);
-        fill(turned, elements, 0.0f);
     }
+    forget_gradients(stage, unit);
     return rc;
 }
 

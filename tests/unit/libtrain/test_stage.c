@@ -190,6 +190,40 @@ static int refuse_piece(void *arg, const void *data, size_t size, struct err *er
     return err_set(err, ERR_FULL, "no more");
 }
 
+/* Gradients were 1: those of the units up to `unit` are forgotten. */
+static void check_gradients(const struct train_stage *stage, size_t unit)
+{
+    for (size_t g = 0; g < stage->arena->op_count; g++) {
+        const struct arena_op *op = &stage->arena->op[g];
+        for (size_t t = 0; t < op->op->tensor_count; t++) {
+            const struct op_tensor *tensor = &op->op->tensor[t];
+            for (size_t i = 0; tensor->role == TENSOR_PARAMETER && i < tensor->elements; i++) {
+                assert_true(stage->gradient[op->tensor[t] + i] == (op->unit > unit ? 1.0f : 0.0f));
+            }
+        }
+    }
+}
+
+static void an_export_forgets_all_gradients_of_its_unit(void **state)
+{
+    struct whole whole = whole_new(state, "resnet8", 2);
+    struct err err = {0};
+    for (int refused = 0; refused < 2; refused++) {
+        for (size_t i = 0; i < whole.stage->arena->trained_floats; i++) {
+            whole.stage->gradient[i] = 1.0f;
+        }
+        for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+            BUF_AUTO struct buf exported;
+            buf_init(&exported, SIZE_MAX / 2);
+            assert_int_equal(
+                train_unit_export(whole.stage, unit, refused ? refuse_piece : append_piece, &exported, &err),
+                refused ? ERR_FULL : 0);
+            check_gradients(whole.stage, unit);
+        }
+    }
+    whole_done(&whole);
+}
+
 static void what_a_unit_exports_is_the_first_part_of_its_snapshot(void **state)
 {
     struct whole whole = whole_new(state, "mobilenetv2", 2);
@@ -478,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_weights_first_draws_lie_in_pytorchs_order),
         cmocka_unit_test(a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept),
         cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
+        cmocka_unit_test(an_export_forgets_all_gradients_of_its_unit),
         cmocka_unit_test(what_a_unit_exports_is_the_first_part_of_its_snapshot),
         cmocka_unit_test(a_label_outside_the_classes_is_refused),
         cmocka_unit_test(a_token_without_a_row_is_refused),
