@@ -6,6 +6,7 @@
 #define LIBTRAIN_MODEL_ONEDNN_PLAN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "libtrain/model/workspace.h"
 
@@ -18,6 +19,6 @@ struct onednn_plan onednn_plan_of(enum conv2d_kernel kernel, const struct conv2d
 /* Scratch of all passes, estimated. */
 struct workspace_bytes onednn_workspace(enum conv2d_kernel kernel, const struct conv2d_shape *shape);
 /* The weights in the library's layouts, one for each pass that reads them: kept from one update to the next. */
-size_t onednn_packed_bytes(struct conv2d_kernels kernels, const struct conv2d_shape *shape);
+uint64_t onednn_packed_bytes(struct conv2d_kernels kernels, const struct conv2d_shape *shape);
 
 #endif

@@ -66,12 +66,12 @@ static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = plan->tiles < plan->block_tiles ? plan->tiles : plan->block_tiles;
     size_t outputs = part_channels(plan->out, WORKSPACE_PANEL, plan->parts);
-    return WINOGRAD_POINTS * ((uint64_t)winograd_plane(tiles * plan->in) + winograd_plane(tiles * outputs));
+    return WINOGRAD_POINTS * (winograd_plane((uint64_t)tiles * plan->in) + winograd_plane((uint64_t)tiles * outputs));
 }
 
 static uint64_t panel_floats(const struct winograd_plan *plan)
 {
-    return WINOGRAD_POINTS * (uint64_t)winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);
+    return WINOGRAD_POINTS * winograd_plane((uint64_t)plan->panels * WORKSPACE_PANEL * plan->in);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -86,9 +86,9 @@ struct workspace_bytes winograd_workspace(const struct conv2d_shape *shape)
     struct winograd_weights_plan weights = winograd_weights_plan_of(shape);
     size_t filters = part_channels(shape->O, WINOGRAD_CHANNELS, weights.filter_parts);
     size_t channels = part_channels(shape->C, WINOGRAD_CHANNELS, weights.channel_parts);
-    uint64_t sums = WINOGRAD_POINTS *
-                    ((uint64_t)winograd_plane(filters * channels) + winograd_plane(weights.block_tiles * filters) +
-                     winograd_plane(weights.block_tiles * channels));
+    uint64_t sums = WINOGRAD_POINTS * (winograd_plane((uint64_t)filters * channels) +
+                                       winograd_plane((uint64_t)weights.block_tiles * filters) +
+                                       winograd_plane((uint64_t)weights.block_tiles * channels));
     uint64_t partials = weights.partials > 1 ? (uint64_t)weights.partials * shape->O * conv2d_row_floats(shape) : 0;
     return (struct workspace_bytes){
         .shared = larger(larger(panel_floats(&forward), panel_floats(&backward)), partials) * sizeof(float),

@@ -15,7 +15,7 @@
 
 /* Floats from one point to the next of something that takes `floats` a point: never a power of two, as the 36 points of
  * a tile would meet in one set of a cache. */
-static inline size_t winograd_plane(size_t floats)
+static inline uint64_t winograd_plane(uint64_t floats)
 {
     return floats + WINOGRAD_CHANNELS;
 }

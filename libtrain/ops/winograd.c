@@ -43,8 +43,8 @@ static void filter_task(const void *arg, size_t task, size_t worker)
     size_t end = slab_begin(plan->panels, plan->parts, part + 1) * PRODUCT_PANEL;
     end = end > plan->out ? plan->out : end;
     float *inputs = compute_worker(job->compute, worker);
-    size_t in_plane = winograd_plane(tiles * plan->in);
-    size_t out_plane = winograd_plane(tiles * (end - first));
+    size_t in_plane = (size_t)winograd_plane(tiles * plan->in);
+    size_t out_plane = (size_t)winograd_plane(tiles * (end - first));
     float *outputs = inputs + WINOGRAD_POINTS * in_plane;
     winograd_transform_inputs(plan, &job->from, job->x, t, t + tiles, 0, plan->in, inputs);
     for (size_t p = 0; p < WINOGRAD_POINTS; p++) {
@@ -132,9 +132,9 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
     size_t t = slab_begin(plan->tiles, weights->partials, partial);
     size_t end = slab_begin(plan->tiles, weights->partials, partial + 1);
     float *sums = compute_worker(job->compute, worker);
-    size_t sum_plane = winograd_plane(filters * channels);
+    size_t sum_plane = (size_t)winograd_plane(filters * channels);
     float *gradients = sums + WINOGRAD_POINTS * sum_plane;
-    float *inputs = gradients + WINOGRAD_POINTS * winograd_plane(weights->block_tiles * filters);
+    float *inputs = gradients + WINOGRAD_POINTS * (size_t)winograd_plane(weights->block_tiles * filters);
     for (bool started = false; t < end; started = true) {
         size_t tiles = end - t < weights->block_tiles ? end - t : weights->block_tiles;
         winograd_transform_gradients(plan, &job->out, job->dy, t, t + tiles, o, filters, gradients);
@@ -143,10 +143,10 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
             const struct product product = {.M = filters,
                                             .N = channels,
                                             .K = tiles,
-                                            .A = gradients + p * winograd_plane(tiles * filters),
+                                            .A = gradients + p * (size_t)winograd_plane(tiles * filters),
                                             .a_row = 1,
                                             .a_step = filters,
-                                            .B = inputs + p * winograd_plane(tiles * channels),
+                                            .B = inputs + p * (size_t)winograd_plane(tiles * channels),
                                             .b_step = channels,
                                             .b_panel = PRODUCT_PANEL,
                                             .C = sums + p * sum_plane,

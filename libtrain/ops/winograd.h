@@ -1,7 +1,7 @@
 /* winograd.h: convolutions of 3 x 3 with stride 1 by Winograd's minimal filtering F(4 x 4, 3 x 3): 36 multiplications
  * for 16 outputs instead of 144. Forward, gradient of the input (the same with turned weights) and gradient of the
  * weights (the adjoint). Differs from the direct sum by rounding, about 1e-4 of the largest value. For shapes that
- * conv2d_is_winograd (workspace.h) names; used by conv2d.c. Tensors NHWC, weights [O][3][3][C].
+ * conv2d_is_winograd (winograd_plan.h) names; used by conv2d.c. Tensors NHWC, weights [O][3][3][C].
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (2016). */
 #ifndef LIBTRAIN_OPS_WINOGRAD_H
 #define LIBTRAIN_OPS_WINOGRAD_H

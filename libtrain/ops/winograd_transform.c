@@ -153,7 +153,7 @@ SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan, con
                                            float *points)
 {
     size_t tiles = end - t;
-    size_t plane = winograd_plane(tiles * channels);
+    size_t plane = (size_t)winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         const float *from = x + tile.n * field->H * field->W * field->C + c;
@@ -177,7 +177,7 @@ SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan, 
                                               float *points)
 {
     size_t tiles = end - t;
-    size_t plane = winograd_plane(tiles * channels);
+    size_t plane = (size_t)winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         const float *from = dy + tile.n * field->H * field->W * field->C + c;
@@ -199,7 +199,7 @@ SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan, co
                                             const float *bias, bool accumulate, float *y)
 {
     size_t tiles = end - t;
-    size_t plane = winograd_plane(tiles * channels);
+    size_t plane = (size_t)winograd_plane(tiles * channels);
     struct tile tile = tile_at(plan, t);
     for (size_t i = 0; i < tiles; i++, tile_move(plan, &tile)) {
         size_t h = tile.row * TILE;
@@ -310,7 +310,7 @@ SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, con
 SIMD_CLONES void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels, size_t C,
                                                      bool accumulate, float *dweight)
 {
-    size_t plane = winograd_plane(filters * channels);
+    size_t plane = (size_t)winograd_plane(filters * channels);
     for (size_t o = 0; o < filters; o++) {
         for (size_t c = 0; c < channels; c += CHANNELS) {
             simd in[POINTS];

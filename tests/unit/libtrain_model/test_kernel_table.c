@@ -3,6 +3,8 @@
 
 #include "libtrain/model/kernel_table.h"
 #include "libtrain/model/memory.h"
+#include "libtrain/model/onednn_plan.h"
+#include "libtrain/model/winograd_plan.h"
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
@@ -235,6 +237,35 @@ static void other_kernels_need_other_memory(void **state)
     model_free(&model);
 }
 
+/* On a machine of 32 bits, too: its coordinator plans for larger ones. */
+static void memory_of_large_convolutions_is_counted_in_64_bits(void **state)
+{
+    (void)state;
+    const struct conv2d_shape shape = {.N = 65536,
+                                       .H = 128,
+                                       .W = 128,
+                                       .C = 4096,
+                                       .O = 4096,
+                                       .KH = 3,
+                                       .KW = 3,
+                                       .SH = 1,
+                                       .SW = 1,
+                                       .PH = 1,
+                                       .PW = 1,
+                                       .G = 1,
+                                       .OH = 128,
+                                       .OW = 128};
+    const struct conv2d_kernels winograd = {
+        .pass = {CONV2D_ONEDNN_WINOGRAD, CONV2D_ONEDNN_WINOGRAD, CONV2D_ONEDNN_WINOGRAD}};
+    const uint64_t weights = UINT64_C(4096) * 4096 * 9 * sizeof(float);
+    const uint64_t tensors = UINT64_C(32768) * 128 * 128 * 8192 * sizeof(float);
+    const uint64_t tiles = UINT64_C(32768) * 32 * 32;
+    const struct workspace_bytes bytes = onednn_workspace(CONV2D_ONEDNN_WINOGRAD, &shape);
+    assert_true(bytes.shared == 2 * weights && onednn_packed_bytes(winograd, &shape) == 2 * weights);
+    assert_true(bytes.worker == tensors + 65536 + 36 * (tiles * 8192 + UINT64_C(2) * 4096 * 4096) * sizeof(float));
+    assert_true(winograd_plane(UINT64_C(1) << 40) == (UINT64_C(1) << 40) + 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +274,7 @@ int main(void)
         cmocka_unit_test(the_choice_is_part_of_the_description_and_only_where_there_is_one),
         cmocka_unit_test(what_cannot_be_is_refused_at_its_place),
         cmocka_unit_test(a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told),
+        cmocka_unit_test(memory_of_large_convolutions_is_counted_in_64_bits),
         cmocka_unit_test(a_numeric_class_tells_its_backend),
         cmocka_unit_test(other_kernels_need_other_memory),
     };
