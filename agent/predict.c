@@ -353,13 +353,16 @@ static int generate(struct prediction *prediction, struct err *err)
     const size_t bytes = classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1;
     const size_t count = (size_t)prediction->options.generate;
     unsigned char *text = malloc(length + count);
+    const uint64_t last = prediction->info.count - 1;
     int rc = text ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", length + count);
     if (rc == 0) {
-        memcpy(text, data_inputs(prediction->data) + (prediction->info.count - 1) * length, length);
+        memcpy(text, data_inputs(prediction->data) + last * length, length);
     }
     for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = train_evaluate(prediction->stage, 1, text + i, prediction->scores, NULL, NULL, NULL, err);
-        text[length + i] = (unsigned char)report_best(prediction->scores + (length - 1) * classes, bytes);
+        const float *scores = prediction->scores + (length - 1) * classes;
+        rc = rc ? rc : report_check(scores, classes, last, err);
+        text[length + i] = (unsigned char)report_best(scores, bytes);
     }
     if (rc == 0) {
         report_bytes(prediction->report, text + length, count);

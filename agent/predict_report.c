@@ -123,21 +123,34 @@ static void end_sample(const struct report *report, int32_t label, size_t best)
     (void)fprintf(out, "\n");
 }
 
+/* Of what softmax makes the shares. */
+static double sum_up(const float *scores, size_t classes)
+{
+    const double highest = (double)scores[report_best(scores, classes)];
+    double sum = 0;
+    for (size_t c = 0; c < classes; c++) {
+        sum += exp((double)scores[c] - highest);
+    }
+    return sum;
+}
+
+int report_check(const float *scores, size_t classes, uint64_t index, struct err *err)
+{
+    return isfinite(sum_up(scores, classes))
+               ? 0
+               : err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
+}
+
 int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err)
 {
     const size_t classes = report->config.classes;
     size_t top[REPORT_TOP_MAX];
-    double sum = 0;
+    int rc = report_check(scores, classes, index, err);
+    if (rc || report->config.top == 0) {
+        return rc;
+    }
     const double highest = (double)scores[report_best(scores, classes)];
-    for (size_t c = 0; c < classes; c++) {
-        sum += exp((double)scores[c] - highest);
-    }
-    if (!isfinite(sum)) {
-        return err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
-    }
-    if (report->config.top == 0) {
-        return 0;
-    }
+    const double sum = sum_up(scores, classes);
     const size_t count = find_top(report, scores, top);
     begin_sample(report, index, label);
     for (size_t i = 0; i < count; i++) {

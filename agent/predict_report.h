@@ -29,6 +29,8 @@ void report_free(struct report **report);
 
 /* The class with the (first) highest of its scores. */
 size_t report_best(const float *scores, size_t classes);
+/* ERR_DIVERGED when the scores [classes] of sample `index` are not finite. */
+NODISCARD int report_check(const float *scores, size_t classes, uint64_t index, struct err *err);
 /* Show sample `index` by its scores [classes]; label: -1 where it is not known. ERR_DIVERGED when they are not finite.
  */
 NODISCARD int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err);

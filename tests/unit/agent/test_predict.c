@@ -98,6 +98,39 @@ static void errors_say_what_is_wrong(void **state)
     }
 }
 
+/* "text": a model of text, trained; "broken": the same, whose numbers are none. */
+static void prepare_text(const char *directory)
+{
+    BUF_AUTO struct buf file;
+    struct err err = {0};
+    bool misused = false;
+    uint64_t header = 0;
+    command_write_text(directory, "text.json",
+                       "{\"model\":{\"description\":{\"name\":\"t\",\"units\":[{\"name\":\"a\",\"ops\":["
+                       "{\"type\":\"embedding\",\"rows\":256,\"units\":4},{\"type\":\"linear\",\"units\":256}]}],"
+                       "\"input\":{\"scale\":1}}},\"dataset\":{\"train\":\"a\"},\"batch\":2,\"micro_batches\":1,"
+                       "\"steps\":2}");
+    command_write_text(directory, "words", "the quick brown fox jumps over the lazy dog");
+    assert_ok(command_run(train_command, directory,
+                          WORDS("@text.json", "--dataset=a=@words", "--as=text=8", "--output=@text"), &misused, &err),
+              &err);
+    buf_init(&file, 1 << 20);
+    assert_ok(file_read(test_path_in(directory, "text").text, &file, &err), &err);
+    memcpy(&header, file.data, sizeof(header));
+    memset(file.data + 8 + header, 0xFF, file.size - 8 - (size_t)header);
+    assert_ok(file_write_atomic(test_path_in(directory, "broken").text, file.data, file.size, 0600, &err), &err);
+}
+
+static void a_model_that_diverged_makes_no_text(void **state)
+{
+    const char *directory = *state;
+    struct err err = {0};
+    prepare_text(directory);
+    assert_ok(predict(directory, &err, WORDS("@text", "@words", "--as=text=8", "--generate=3", "--json")), &err);
+    assert_int_equal(predict(directory, &err, WORDS("@broken", "@words", "--as=text=8", "--generate=3")), ERR_DIVERGED);
+    assert_holds(err.text, "sample 4: the model's scores are not finite");
+}
+
 /* What is printed by a report, as text of the heap. */
 struct paper {
     char *text;
@@ -218,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_directory(errors_say_what_is_wrong),
+        test_with_directory(a_model_that_diverged_makes_no_text),
         cmocka_unit_test(the_most_probable_classes_stand_first_and_of_equal_ones_the_lower),
         cmocka_unit_test(scores_that_are_not_finite_are_an_error),
         cmocka_unit_test(the_table_has_the_classes_that_occur),
