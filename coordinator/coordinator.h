@@ -20,7 +20,7 @@
 #include "net/hash.h"
 #include "net/http_server.h"
 
-struct upload;
+struct awaited;
 
 struct coordinator_statistics {
     uint64_t requests, errors;           /* answered; with 5xx */
@@ -40,7 +40,7 @@ struct coordinator {
     struct parked *parked;
     struct event_stream *stream;
     struct turn *turn;
-    struct upload *uploads;    /* http/upload.c */
+    struct awaited *awaited;   /* awaited.c */
     size_t dataset_uploads;    /* http/datasets.c: between the first byte and the answer */
     size_t checkpoint_uploads; /* http/checkpoints.c: the same */
     struct coordinator_statistics statistics;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
@@ -27,6 +28,7 @@ struct export
     struct evaluation evaluation;
     char sha256[UNITS_MAX][SHA256_SIZE]; /* of each unit's blob */
     struct blob_upload *upload;
+    struct awaited awaited; /* once the blob is whole */
     char *piece;
     int code;
     struct err err;
@@ -37,6 +39,7 @@ static void export_free(struct export *export)
     if (export->model_sha256[0]) {
         catalog_unpin(export->coordinator->catalog, export->model_sha256);
     }
+    awaited_end(&export->awaited);
     free(export->piece);
     free(export);
 }
@@ -134,6 +137,9 @@ static void export_done(struct work_job *job)
     } else if (export->code) {
         export_report(job);
     } else {
+        char sha256[SHA256_SIZE];
+        blob_upload_hash(export->upload, sha256);
+        awaited_begin(export->coordinator, &export->awaited, sha256);
         blob_upload_finish(export->upload, on_durable, export);
     }
 }

@@ -8,11 +8,11 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/export.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/replay.h"
-#include "coordinator/http/upload.h"
 #include "coordinator/objects.h"
 #include "coordinator/tuned.h"
 
@@ -333,7 +333,7 @@ static void send_late(struct turn *turn)
             fail(turn, export_start(coordinator, action->id, action->version, &err), &err);
         } else if (action->type == ACTION_TUNE) {
             fail(turn, tuned_start(coordinator, action->id, &err), &err);
-        } else if (!upload_under_way(coordinator, action->sha256)) {
+        } else if (!awaited_has(coordinator, action->sha256)) {
             /* Else the upload's own event decides again whether the blob is needed. */
             blob_delete(coordinator->blobs, action->sha256);
         }

@@ -81,6 +81,11 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
     return table_find(&core->checkpoints, sha256) != NULL;
 }
 
+bool core_refers(const struct core *core, const char *sha256)
+{
+    return is_referred(core, NULL, sha256);
+}
+
 /* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is used again: actions of
  * this step may point to them. */
 static void drop_version(struct core *core, struct job_slot *job, struct center_version *version, const char *keep)

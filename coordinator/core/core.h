@@ -40,6 +40,8 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
 /* What its devices have measured of its kernels, with the generation that did: the text of the whole model
  * (kernel_text.h) after ACTION_TUNE until EVENT_TUNED; NULL: nothing is asked for. */
 const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation);
+/* Whether the core knows of anything that has the blob, or will have it: not the models of jobs that have ended. */
+bool core_refers(const struct core *core, const char *sha256);
 const struct checkpoint *core_upload(const struct core *core, const char *sha256); /* an uploaded checkpoint */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index); /* in order of names */

@@ -184,8 +184,6 @@ static void end_upload(struct upload *frame)
     buf_done(&((struct checkpoint_upload *)frame)->head);
 }
 
-/* Where the core would not have it, the blob is left to the sweep of the next start: somebody else may have the same
- * content. */
 static struct event stored_event(const struct upload *frame)
 {
     struct event event = {.type = EVENT_CHECKPOINT_STORED, .checkpoint_stored = {.bytes = (int64_t)frame->bytes}};
@@ -197,7 +195,8 @@ static const struct upload_kind checkpoint_kind = {.size = sizeof(struct checkpo
                                                    .look = look_at_header,
                                                    .end = end_upload,
                                                    .event = stored_event,
-                                                   .refuse = answer_err};
+                                                   .refuse = answer_err,
+                                                   .may_discard = true};
 
 static bool open_upload(void *context, struct http_exchange *exchange, void **state)
 {

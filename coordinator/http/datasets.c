@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
@@ -21,6 +22,7 @@ struct dataset_upload {
     struct http_exchange *exchange; /* NULL when the client is gone */
     struct spool *spool;
     struct blob_upload *blob;
+    struct awaited awaited; /* once the blob is whole */
     struct dataset_info info;
     struct dataset dataset;
     struct reading reading;
@@ -32,6 +34,7 @@ struct dataset_upload {
 static void upload_free(struct dataset_upload *upload)
 {
     upload->coordinator->dataset_uploads--;
+    awaited_end(&upload->awaited);
     spool_free(&upload->spool);
     free(upload);
 }
@@ -90,16 +93,6 @@ static void convert_run(struct work_job *job)
 
 /* ---- the answer, on the loop's thread ---- */
 
-static bool is_stored(const struct coordinator *coordinator, const char *sha256)
-{
-    for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
-        if (strcmp(core_dataset_at(coordinator->core, index)->sha256, sha256) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The blob is durable, or was refused. */
 static void stored_done(struct work_job *job)
 {
@@ -114,11 +107,8 @@ static void stored_done(struct work_job *job)
     }
     struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &upload->dataset}};
     turn_event(coordinator->turn, &event, upload->exchange, NULL);
-    /* The core would not have it, the name being taken. Another upload may bring the same content: then the blob is
-     * left to the sweep of the next start. */
-    if (!is_stored(coordinator, upload->dataset.sha256) && coordinator->dataset_uploads == 1) {
-        blob_delete(coordinator->blobs, upload->dataset.sha256);
-    }
+    awaited_end(&upload->awaited);
+    awaited_discard(coordinator, upload->dataset.sha256);
     upload_free(upload);
 }
 
@@ -155,6 +145,9 @@ static void convert_done(struct work_job *job)
     if (upload->code) {
         upload_fail(upload);
     } else {
+        char sha256[SHA256_SIZE];
+        blob_upload_hash(upload->blob, sha256);
+        awaited_begin(upload->coordinator, &upload->awaited, sha256);
         blob_upload_finish(upload->blob, on_durable, upload);
     }
 }

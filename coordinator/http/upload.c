@@ -7,33 +7,10 @@
 #include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 
-bool upload_under_way(const struct coordinator *coordinator, const char *sha256)
-{
-    for (const struct upload *upload = coordinator->uploads; upload; upload = upload->next) {
-        if (strcmp(upload->expected, sha256) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void upload_link(struct upload *upload)
-{
-    upload->link = &upload->coordinator->uploads;
-    upload->next = *upload->link;
-    if (upload->next) {
-        upload->next->link = &upload->next;
-    }
-    *upload->link = upload;
-}
-
 /* No longer under way. */
 static void upload_end(struct upload *upload)
 {
-    *upload->link = upload->next;
-    if (upload->next) {
-        upload->next->link = upload->link;
-    }
+    awaited_end(&upload->awaited);
     if (upload->kind->end) {
         upload->kind->end(upload);
     }
@@ -70,7 +47,9 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     upload->coordinator = coordinator;
     upload->exchange = exchange;
     snprintf(upload->expected, sizeof upload->expected, "%s", sha256 ? sha256 : "");
-    upload_link(upload);
+    if (sha256) {
+        awaited_begin(coordinator, &upload->awaited, sha256);
+    }
     if (upload->blob) {
         blob_upload_on_room(upload->blob, upload_room, upload);
     }
@@ -106,6 +85,9 @@ static void upload_report(struct work_job *job)
     if (!upload->err.code) {
         struct event event = upload->kind->event(upload);
         turn_event(upload->coordinator->turn, &event, exchange, NULL);
+        if (upload->kind->may_discard) {
+            awaited_discard(upload->coordinator, upload->sha256);
+        }
     } else if (exchange) {
         upload->kind->refuse(exchange, &upload->err);
     }
@@ -137,6 +119,11 @@ void upload_finish(void *state)
     struct err err = {0};
     http_on_end(exchange, upload_client_gone, upload);
     if (upload->blob) {
+        if (!upload->expected[0]) {
+            char sha256[SHA256_SIZE];
+            blob_upload_hash(upload->blob, sha256);
+            awaited_begin(upload->coordinator, &upload->awaited, sha256);
+        }
         blob_upload_finish(upload->blob, upload_durable, upload);
     } else if (blob_confirm(upload->coordinator->blobs, upload->expected, upload_durable, upload, &err)) {
         http_on_end(exchange, NULL, NULL);

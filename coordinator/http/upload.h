@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
 
+#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 
 /* The head of a kind's own struct. */
@@ -12,7 +13,7 @@ struct upload {
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL when the client is gone */
     struct blob_upload *blob;       /* NULL: asks for a blob that is there */
-    struct upload *next, **link;    /* in coordinator->uploads */
+    struct awaited awaited;         /* of the expected blob, later of the one that came */
     char expected[SHA256_SIZE];     /* "": any content */
     uint64_t bytes;                 /* received; of the blob once that is durable */
     char sha256[SHA256_SIZE];       /* from then on */
@@ -28,14 +29,13 @@ struct upload_kind {
     void (*end)(struct upload *upload);
     struct event (*event)(const struct upload *upload); /* of a durable blob */
     void (*refuse)(struct http_exchange *exchange, const struct err *err);
+    bool may_discard; /* the core does not say itself that a blob which it would not have is to be deleted */
 };
 
 /* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of the blob, which is to
  * be there already when the request has no body; NULL: any body. */
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
                  const char *sha256);
-/* Whether a blob of this hash was announced: it must not be deleted before the core has heard of it. */
-bool upload_under_way(const struct coordinator *coordinator, const char *sha256);
 /* The rest of a struct http_sink. */
 size_t upload_write(void *state, const void *data, size_t size);
 void upload_finish(void *state);

@@ -81,6 +81,7 @@ void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void
 
 static int64_t feed(struct blob_upload *upload, const char *data, size_t size, bool wait, struct err *err)
 {
+    ASSERT(!upload->sha256[0]);
     if (size > upload->size_limit - upload->size) {
         return err_set(err, ERR_LIMIT, "blob: more than %llu bytes", (unsigned long long)upload->size_limit);
     }
@@ -122,12 +123,25 @@ int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t s
     return taken < 0 ? (int)taken : 0;
 }
 
+static void seal(struct blob_upload *upload)
+{
+    if (!upload->sha256[0]) {
+        sha256_finish_text(upload->hash, upload->sha256);
+    }
+}
+
+void blob_upload_hash(struct blob_upload *upload, char out[BLOB_SHA256_SIZE])
+{
+    seal(upload);
+    memcpy(out, upload->sha256, BLOB_SHA256_SIZE);
+}
+
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg)
 {
     ASSERT(done);
     upload->done = done;
     upload->done_arg = arg;
-    sha256_finish_text(upload->hash, upload->sha256);
+    seal(upload);
     blob_queue_end(&upload->store->queue, upload, true);
 }
 

@@ -46,6 +46,8 @@ void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void
 int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size, struct err *err);
 /* The same, waiting for room: for worker threads. */
 NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size, struct err *err);
+/* The sha256 of all that was given: no more can be. Before finish. */
+void blob_upload_hash(struct blob_upload *upload, char out[BLOB_SHA256_SIZE]);
 /* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0) or was refused
  * (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the upload. done must not wait for
  * the store (write_all, drain, close). Content that is there already is stored once. */

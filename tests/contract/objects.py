@@ -213,11 +213,25 @@ def test_bad_checkpoints_are_refused():
         must(api.get("/v1/checkpoints")["items"] == [] and blobs(api) == 0, "something was kept")
 
 
-def blobs(api):
+def test_a_refused_upload_leaves_the_content_that_others_have():
+    one, two = (tar_of(*data_files("digits", part)) for part in ("train", "test"))
+    with Api(data=False) as api:
+        api.request("PUT", "/v1/datasets/a", one, BINARY, expect=201)
+        content = api.request("GET", "/v1/datasets/a/content", expect=200).body
+    with Api(data=False) as api:
+        stored = api.request("POST", "/v1/checkpoints", content, BINARY, expect=201).json
+        api.request("PUT", "/v1/datasets/a", two, BINARY, expect=201)
+        api.problem("PUT", "/v1/datasets/a", one, BINARY, code="name_taken")
+        must(blobs(api, 2) == 2, "blobs")
+        kept = api.request("GET", f"/v1/checkpoints/{stored['id']}/content", expect=200).body
+        must(kept == content, "the checkpoint lost its content")
+
+
+def blobs(api, wanted=1):
     """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
     for _ in range(300):
         count = api.number("paceline_blobs")
-        if count <= 1:
+        if count <= wanted:
             break
     return count
 

@@ -1,0 +1,27 @@
+/* awaited.h: blobs that the core is about to hear of, as their uploads or exports end: until then nothing refers to
+ * them, and still they must not be deleted. And the end of those that it would not have. The loop's thread only. */
+#ifndef COORDINATOR_AWAITED_H
+#define COORDINATOR_AWAITED_H
+
+#include <stdbool.h>
+
+#include "schema/limits.h"
+
+struct coordinator;
+
+/* A part of its owner's struct. */
+struct awaited {
+    char sha256[SHA256_SIZE]; /* "": none, it is not in the list */
+    struct awaited *next, **link;
+};
+
+/* From the blob's announcement, or before it is finished at the latest, until just before the core is told. */
+void awaited_begin(struct coordinator *coordinator, struct awaited *awaited, const char *sha256);
+/* Also of one that did not begin. */
+void awaited_end(struct awaited *awaited);
+bool awaited_has(const struct coordinator *coordinator, const char *sha256);
+
+/* The core was told of the blob: delete it unless something refers to it or is about to. */
+void awaited_discard(struct coordinator *coordinator, const char *sha256);
+
+#endif
