@@ -383,6 +383,11 @@ const struct checkpoint *core_upload(const struct core *core, const char *sha256
     return table_find(&core->checkpoints, sha256);
 }
 
+bool core_uploads_full(const struct core *core)
+{
+    return core->checkpoints.count == CHECKPOINTS_MAX;
+}
+
 const struct job *core_job(const struct core *core, const char *id)
 {
     const struct job_slot *job = job_find(core, id);

@@ -7,6 +7,8 @@
 #include "coordinator/core/action.h"
 #include "coordinator/core/event.h"
 
+#define CHECKPOINTS_MAX 1024 /* uploaded; those of jobs are rows only */
+
 struct core_config {
     int64_t heartbeat_ms; /* 1000 */
     int64_t lease_ms;     /* 5000 */
@@ -43,6 +45,7 @@ const char *core_job_kernels(const struct core *core, const char *job_id, int64_
 /* Whether the core knows of anything that has the blob, or will have it: not the models of jobs that have ended. */
 bool core_refers(const struct core *core, const char *sha256);
 const struct checkpoint *core_upload(const struct core *core, const char *sha256); /* an uploaded checkpoint */
+bool core_uploads_full(const struct core *core); /* there are CHECKPOINTS_MAX of them: no other would be kept */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index); /* in order of names */
 const struct dataset *core_dataset(const struct core *core, const char *name);

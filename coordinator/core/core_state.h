@@ -13,7 +13,6 @@
 #define NEVER INT64_MAX
 #define DATASETS_MAX 1024
 #define MODELS_MAX 1024
-#define CHECKPOINTS_MAX 1024         /* uploaded; those of jobs are rows only */
 #define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
 #define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */

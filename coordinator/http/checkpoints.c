@@ -213,6 +213,11 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already", UPLOADS_MAX);
         return false;
     }
+    if (core_uploads_full(coordinator->core)) {
+        answer_problem(exchange, PROBLEM_TOO_MANY, "there are %d uploaded checkpoints, the most this version keeps",
+                       CHECKPOINTS_MAX);
+        return false;
+    }
     struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);
     if (upload) {
         buf_init(&upload->head, SAFETENSORS_HEADER_MAX);

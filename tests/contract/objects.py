@@ -227,6 +227,18 @@ def test_a_refused_upload_leaves_the_content_that_others_have():
         must(kept == content, "the checkpoint lost its content")
 
 
+def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
+    with Api(data=False) as api:
+        for number in range(1024):
+            name = f"stem.{number}.weight"
+            api.request("POST", "/v1/checkpoints", safetensors({name: [1]}), BINARY, expect=201)
+        with api.connect() as connection:
+            connection.sendall(b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n")
+            answer = connection.recv(1000)
+        must(answer.startswith(b"HTTP/1.1 429") and b"1024 uploaded checkpoints" in answer, f"{answer}")
+        must(blobs(api, 1024) == 1024, "blobs")
+
+
 def blobs(api, wanted=1):
     """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
     for _ in range(300):

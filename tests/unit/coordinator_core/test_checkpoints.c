@@ -61,10 +61,12 @@ static void there_is_a_bound_on_uploads(void **state)
     struct world *world = *state;
     char sha256[SHA256_SIZE];
     for (int i = 0; i < 1024; i++) {
+        assert_false(core_uploads_full(world->core));
         (void)snprintf(sha256, sizeof(sha256), "%d", i);
         store(world, sha256);
         assert_int_equal(world->status, 201);
     }
+    assert_true(core_uploads_full(world->core));
     store(world, "one more");
     assert_int_equal(world->problem, PROBLEM_TOO_MANY);
     assert_null(core_upload(world->core, "one more"));
