@@ -81,8 +81,11 @@ static void convert_run(struct work_job *job)
     if (upload->code) {
         return;
     }
-    upload->code =
-        dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload, &upload->info, &upload->err);
+    upload->code = blob_upload_keep_free(upload->blob, 0, &upload->err);
+    if (!upload->code) {
+        upload->code =
+            dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload, &upload->info, &upload->err);
+    }
     if (upload->code) {
         /* What is larger inside than allowed is a fault of the data as well. */
         upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||

@@ -38,7 +38,14 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
         disk_look(coordinator);
         code = blob_upload_open(coordinator->blobs, sha256, BLOB_BYTES_MAX, &upload->blob, &err);
     }
+    if (!code && !sha256) {
+        const int64_t announced = http_content_length(exchange);
+        code = blob_upload_keep_free(upload->blob, announced > 0 ? (uint64_t)announced : 0, &err);
+    }
     if (code) {
+        if (upload && upload->blob) {
+            blob_upload_abort(upload->blob);
+        }
         free(upload);
         answer_upload_err(exchange, &err);
         return NULL;

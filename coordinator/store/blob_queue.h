@@ -58,8 +58,9 @@ struct blob_upload {
     bool ended;    /* finished or aborted */
     bool finished; /* not aborted */
 
-    bool confirms; /* no upload: asks whether `expected` is there; set before it is queued */
-    bool found;    /* the writer's answer */
+    bool keeps_free; /* may use nothing of min_free_bytes; set before the first write */
+    bool confirms;   /* no upload: asks whether `expected` is there; set before it is queued */
+    bool found;      /* the writer's answer */
 };
 
 struct blob_queue {

@@ -1,5 +1,6 @@
 /* The feeding side of an upload: cut into chunks, hash, hand over. Nothing here waits for the disk, except for one look
  * at the free space when an upload begins. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +17,13 @@ static int check_expected(const char *sha256, struct err *err)
     return 0;
 }
 
-static int look_at_space(const struct blob_store *store, uint64_t *free_bytes, bool *low, struct err *err)
+static int look_at_space(const struct blob_store *store, uint64_t announced_bytes, uint64_t *free_bytes, bool *low,
+                         struct err *err)
 {
     int rc = file_free_bytes(store->directory, free_bytes, err);
     if (rc == 0) {
-        *low = *free_bytes + atomic_load(&store->reusable_bytes) < store->min_free_bytes;
+        const uint64_t usable = *free_bytes + atomic_load(&store->reusable_bytes);
+        *low = usable < store->min_free_bytes || usable - store->min_free_bytes < announced_bytes;
     }
     return rc;
 }
@@ -28,17 +31,22 @@ static int look_at_space(const struct blob_store *store, uint64_t *free_bytes, b
 int blob_disk_low(const struct blob_store *store, bool *out, struct err *err)
 {
     uint64_t free_bytes = 0;
-    return look_at_space(store, &free_bytes, out, err);
+    return look_at_space(store, 0, &free_bytes, out, err);
 }
 
-static int check_space(const struct blob_store *store, struct err *err)
+static int check_space(const struct blob_store *store, uint64_t announced_bytes, struct err *err)
 {
     uint64_t free_bytes = 0;
     bool low = false;
-    int rc = look_at_space(store, &free_bytes, &low, err);
+    int rc = look_at_space(store, announced_bytes, &free_bytes, &low, err);
     if (rc == 0 && low) {
-        return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
-                       (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes);
+        char announced[64] = "";
+        if (announced_bytes > 0) {
+            (void)snprintf(announced, sizeof(announced), " beside the %llu that come",
+                           (unsigned long long)announced_bytes);
+        }
+        return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free%s", store->directory,
+                       (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes, announced);
     }
     return rc;
 }
@@ -47,7 +55,7 @@ int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint
                      struct blob_upload **out, struct err *err)
 {
     int rc = expected_sha256 ? check_expected(expected_sha256, err) : 0;
-    rc = rc ? rc : check_space(store, err);
+    rc = rc ? rc : check_space(store, 0, err);
     if (rc) {
         return rc;
     }
@@ -70,6 +78,13 @@ int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint
     }
     *out = upload;
     return 0;
+}
+
+int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes, struct err *err)
+{
+    ASSERT(upload->size == 0);
+    upload->keeps_free = true;
+    return check_space(upload->store, announced_bytes, err);
 }
 
 void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg)

@@ -193,27 +193,31 @@ static void commit_each(struct blob_writer *writer, struct blob_item *items)
     }
 }
 
-/* New uploads are refused below min_free_bytes, those that had begun below half of it. */
-static int check_space(const struct blob_store *store, struct err *err)
-{
-    uint64_t free_bytes = 0;
-    int rc = file_free_bytes(store->directory, &free_bytes, err);
-    if (rc || free_bytes + atomic_load(&store->reusable_bytes) >= store->min_free_bytes / 2) {
-        return rc;
-    }
-    return err_set(err, ERR_FULL, "'%s' has %llu bytes free", store->directory, (unsigned long long)free_bytes);
-}
-
+/* New uploads are refused below min_free_bytes, those that had begun below half of it, but for those that leave all of
+ * it free: what they bring in this batch must fit beside it. */
 static void refuse_when_full(struct blob_writer *writer, struct blob_item *items)
 {
+    const struct blob_store *store = writer->store;
     struct err err = {0};
-    int rc = check_space(writer->store, &err);
-    if (rc && rc != ERR_FULL) {
+    uint64_t free_bytes = 0, taken_bytes = 0;
+    if (file_free_bytes(store->directory, &free_bytes, &err)) {
         log_warn("free_space_unknown", "error=%s", log_quote(err.text).text);
+        return;
     }
-    for (struct blob_item *item = items; item && rc == ERR_FULL; item = item->next) {
-        if (item->kind == BLOB_ITEM_CHUNK && !item->dropped && !item->upload->failure.code) {
+    free_bytes += atomic_load(&store->reusable_bytes);
+    for (struct blob_item *item = items; item; item = item->next) {
+        if (item->kind != BLOB_ITEM_CHUNK || item->dropped || item->upload->failure.code) {
+            continue;
+        }
+        const uint64_t need_bytes = taken_bytes + item->size + BLOB_PAGE_BYTES;
+        if (free_bytes < store->min_free_bytes / 2 ||
+            (item->upload->keeps_free && free_bytes < store->min_free_bytes + need_bytes)) {
+            int rc = err_set(&err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
+                             (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes);
+            ASSERT(rc == ERR_FULL);
             fail_upload(writer, item->upload, &err);
+        } else {
+            taken_bytes = need_bytes;
         }
     }
 }

@@ -36,6 +36,10 @@ void blob_close(struct blob_store **store);
  * ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
 NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint64_t size_limit,
                                struct blob_upload **out, struct err *err);
+/* For what people bring: an announced size (0: unknown) is to fit beside min_free_bytes, and that much stays free while
+ * it is written, too; what jobs have begun to store may use half of it. Before the first write. ERR_FULL: only abort is
+ * left. */
+NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes, struct err *err);
 /* Called from the writer thread when a paused upload may go on (or has failed: the next write says why). Set before the
  * first write. Never called again once finish or abort has returned: those wait for a call that is under way, so do not
  * hold a lock that fn takes while ending an upload. */

@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import json
 import math
+import shutil
 import struct
+import tempfile
 import threading
 
 from api import BINARY, JSON, Api, example
@@ -282,6 +284,16 @@ def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
         api.coordinator.stop()
         api.restart_coordinator()
         api.request("PUT", "/v1/datasets/x", good, BINARY, expect=201)
+
+
+def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    with Api("--min-free", str(max(0, free - (1 << 30))), data=False) as api:
+        for request in ("POST /v1/checkpoints", "PUT /v1/datasets/x"):
+            with api.connect() as connection:
+                connection.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {3 << 30}\r\n\r\n".encode())
+                answer = connection.recv(1000)
+            must(answer.startswith(b"HTTP/1.1 507") and b"to stay free" in answer, f"{answer}")
 
 
 def test_more_uploads_at_once_than_the_bound_are_put_off():

@@ -222,6 +222,35 @@ static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **
     blob_close(&store);
 }
 
+static void uploads_of_people_leave_all_that_is_to_stay_free(void **state)
+{
+    struct blob_config config = {.directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
+    struct blob_store *store = NULL;
+    struct err err = {0};
+    struct blob_upload *upload = NULL;
+    struct blob_statistics statistics;
+    char *data = calloc(1, 4 * MIB);
+    assert_ok(blob_open(&config, &store, &err), &err);
+    assert_ok(blob_upload_open(store, NULL, 60 * MIB, &upload, &err), &err);
+    assert_int_equal(blob_upload_keep_free(upload, 13 * MIB, &err), ERR_FULL);
+    assert_holds(err.text, "beside the 13631488 that come");
+    blob_upload_abort(upload);
+    assert_ok(blob_upload_open(store, NULL, 60 * MIB, &upload, &err), &err);
+    assert_ok(blob_upload_keep_free(upload, 8 * MIB, &err), &err);
+    int rc = 0, written = 0;
+    for (; written < 15 && rc == 0; written++) {
+        rc = blob_upload_write_all(upload, data, 4 * MIB, &err);
+        blob_statistics(store, &statistics);
+        assert_true(statistics.free_bytes >= 12 * MIB);
+    }
+    assert_true(written >= 3);
+    assert_int_equal(rc, ERR_FULL);
+    assert_holds(err.text, "are to stay free");
+    blob_upload_abort(upload);
+    free(data);
+    blob_close(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_coordinator_starts_on_a_full_disk_and_can_delete, mount_24_mib, unmount_disk),
         cmocka_unit_test_setup_teardown(a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay, mount_24_mib,
                                         unmount_disk),
+        cmocka_unit_test_setup_teardown(uploads_of_people_leave_all_that_is_to_stay_free, mount_24_mib, unmount_disk),
         cmocka_unit_test_setup_teardown(uploads_that_have_begun_may_use_half_of_what_is_to_stay_free, mount_24_mib,
                                         unmount_disk),
     };
