@@ -379,7 +379,7 @@ static int close_metrics(struct training *training, struct err *err)
     }
     const bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed) {
-        return err_set(err, ERR_IO, "write '%s' failed", training->options.metrics);
+        return err_set(err, ERR_IO, "write '%s' failed; the model is written", training->options.metrics);
     }
     return 0;
 }
@@ -402,7 +402,6 @@ static int run(struct training *training, struct err *err)
     const struct stage_listener listener = {.metric = take_metric, .arg = training};
     stage_run(training->stage);
     rc = stage_loop(training->stage, &listener, &version, err);
-    rc = rc ? rc : close_metrics(training, err);
     rc = rc ? rc : export_model(training, sha256, err);
     if (rc != 0) {
         return rc;
@@ -412,7 +411,11 @@ static int run(struct training *training, struct err *err)
     }
     (void)printf("seconds_per_step %.6f\nsha256 %s\n",
                  training->steps_done > 0 ? training->step_seconds_sum / (double)training->steps_done : 0, sha256);
-    return fflush(stdout) == 0 ? 0 : err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
+    if (fflush(stdout) != 0) {
+        return err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
+    }
+    /* Last: the model is not to be lost with what was noted of its training. */
+    return close_metrics(training, err);
 }
 
 static void release(struct training *training)

@@ -1,8 +1,10 @@
 """Bad input: each gets a clear problem (or a one-line error), nothing is left behind, and the coordinator lives."""
 
 import gzip
+import hashlib
 import json
 import pathlib
+import resource
 import subprocess
 import tempfile
 
@@ -160,6 +162,23 @@ def test_programs_refuse_bad_options_in_one_line():
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
         one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
         one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
+
+
+def test_a_model_is_written_although_its_metrics_cannot_be():
+    tiny = {"name": "tiny", "units": [{"name": "all", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}
+    with tempfile.TemporaryDirectory() as directory:
+        place = pathlib.Path(directory)
+        (place / "job.json").write_text(json.dumps({**JOB, "model": {"description": tiny}, "epochs": 30}))
+        data = [f"--dataset=digits-{part}={','.join(map(str, data_files('digits', part)))}" for part in ("train", "test")]
+        # No file of more than 128 KiB: model and data have less, the metrics more. SIGXFSZ stays ignored, as Python has it.
+        done = subprocess.run([str(BIN / "paceline-agent"), "train", str(place / "job.json"), "--output", str(place / "model"),
+                               "--metrics", str(place / "metrics"), *data], capture_output=True, text=True, timeout=120, check=False,
+                              restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17)))
+        if done.returncode != 1 or "metrics" not in done.stderr.strip().splitlines()[-1]:
+            raise Failure(f"train: {done.returncode}: {done.stderr}")
+        sha256 = hashlib.sha256((place / "model").read_bytes()).hexdigest()
+        if f"sha256 {sha256}" not in done.stdout:
+            raise Failure(f"the model is not what {done.stdout} says")
 
 
 if __name__ == "__main__":
