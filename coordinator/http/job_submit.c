@@ -11,6 +11,8 @@
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "libtrain/model/checkpoint.h"
+#include "libtrain/model/state.h"
+#include "libtrain/model/trained.h"
 #include "schema/job.h"
 
 /* A job as it was posted and what its names stand for. */
@@ -101,6 +103,41 @@ static int find_model(struct coordinator *coordinator, const char *name, struct 
     return code;
 }
 
+/* What the center could not take: a unit's state, or the trained model, of more bytes than a blob has. */
+static int check_sizes(const struct job_spec *spec, const struct model *model, bool named, struct record_faults *faults,
+                       struct err *err)
+{
+    BUF_AUTO struct buf header;
+    buf_init(&header, SAFETENSORS_HEADER_MAX);
+    const struct evaluation evaluation = {.micro_batch = 1};
+    int code = trained_header(model, &evaluation, &header, err);
+    if (code == ERR_LIMIT) {
+        record_fault(faults, named ? "/model/name" : "/model/description", "the trained model: %s", err->text);
+        return ERR_INVALID;
+    }
+    uint64_t export_bytes = header.size;
+    for (size_t unit = 0; unit < model->unit_count && !code; unit++) {
+        struct state_layout *layout = NULL;
+        code = state_layout_new(model, unit, &spec->optimizer, &layout, err);
+        if (!code && layout->blob_bytes > BLOB_BYTES_MAX) {
+            char pointer[RECORD_POINTER_MAX] = "/model/name";
+            if (!named) {
+                snprintf(pointer, sizeof pointer, "/model/description/units/%zu", unit);
+            }
+            record_fault(faults, pointer,
+                         "the state of unit '%s' has %" PRIu64 " bytes; the center takes %llu of a unit",
+                         model->unit[unit].name, layout->blob_bytes, BLOB_BYTES_MAX);
+        }
+        export_bytes += code ? 0 : layout->export_bytes;
+        state_layout_free(&layout);
+    }
+    if (!code && export_bytes > BLOB_BYTES_MAX) {
+        record_fault(faults, named ? "/model/name" : "/model/description",
+                     "the trained model has %" PRIu64 " bytes; the center takes %llu", export_bytes, BLOB_BYTES_MAX);
+    }
+    return code;
+}
+
 /* Turn the model's description, its own or that of its name, into a catalog entry and check what depends on it. */
 static int resolve_model(struct coordinator *coordinator, struct submission *submission, const json_t *named,
                          struct record_faults *faults, struct err *err)
@@ -136,6 +173,10 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     snprintf(spec->model.name, sizeof spec->model.name, "%s", entry->model->name);
     memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
     submission->data.tune = job_tunes(spec, entry->model);
+    code = check_sizes(spec, entry->model, named != NULL, faults, err);
+    if (code) {
+        return code;
+    }
     code = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model, "/init/except", faults, err);
     return code ? code : except;

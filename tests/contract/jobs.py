@@ -78,6 +78,24 @@ def test_a_job_larger_than_the_devices_memory_is_refused():
         api.problem("POST", "/v1/jobs?dry_run=true", JOB, code="model_too_large")
 
 
+def test_a_model_that_the_center_could_not_take_is_refused():
+    def wide(count, tail, momentum):
+        linears = [{"type": "linear", "units": 8192}] * (1 + count)  # 256 MiB, but for the first
+        units = [{"name": "wide", "ops": [{"type": "flatten"}, *linears]},
+                 {"name": "head", "ops": [{"type": "linear", "units": tail}, {"type": "linear", "units": "classes"}]}]
+        return {**JOB, "model": {"description": {"name": "wide", "units": units}}, "optimizer": {"type": "sgd", "momentum": momentum}}
+
+    with Api() as api:
+        for path in ("/v1/jobs", "/v1/jobs?dry_run=true"):
+            answer = api.problem("POST", path, wide(8, 10, 0.9), code="invalid_fields", words=("unit 'wide'", "4294967296"))
+            must([error["pointer"] for error in answer.json["errors"]] == ["/model/description/units/0"], f"{answer.json}")
+            # 991 parameters below the most that a description may have: with its header the file is too large.
+            answer = api.problem("POST", path, wide(15, 8101, 0), code="invalid_fields", words=("the trained model has", "4294967296"))
+            must([error["pointer"] for error in answer.json["errors"]] == ["/model/description"], f"{answer.json}")
+        answer = api.request("POST", "/v1/jobs?dry_run=true", wide(8, 10, 0))
+        must("4294967296" not in answer.body.decode(), f"{answer.body}")
+
+
 def test_a_job_is_submitted_once_under_an_idempotency_key_even_over_a_restart():
     with Api() as api:
         key = {"Idempotency-Key": "once"}
