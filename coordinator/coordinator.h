@@ -21,6 +21,7 @@
 #include "net/http_server.h"
 
 struct awaited;
+struct dataset_upload;
 
 struct coordinator_statistics {
     uint64_t requests, errors;           /* answered; with 5xx */
@@ -40,9 +41,11 @@ struct coordinator {
     struct parked *parked;
     struct event_stream *stream;
     struct turn *turn;
-    struct awaited *awaited;   /* awaited.c */
-    size_t dataset_uploads;    /* http/datasets.c: between the first byte and the answer */
-    size_t checkpoint_uploads; /* http/checkpoints.c: the same */
+    struct awaited *awaited; /* awaited.c */
+    size_t dataset_uploads;  /* http/datasets.c: between the first byte and the answer */
+    size_t conversions;      /* the same: that a worker has */
+    struct dataset_upload *conversion_first, *conversion_last; /* those that wait for one */
+    size_t checkpoint_uploads; /* http/checkpoints.c: between the first byte and the answer */
     struct coordinator_statistics statistics;
     struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */

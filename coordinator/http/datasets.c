@@ -13,7 +13,8 @@
 #include "coordinator/spool.h"
 #include "libtrain/formats/dataset.h"
 
-#define UPLOADS_MAX 64 /* data sets on their way at once: each holds two buffers and a file */
+#define UPLOADS_MAX 64    /* data sets on their way at once: each holds two buffers and a file */
+#define CONVERSIONS_MAX 2 /* of them at once with a worker: the others are for what is short */
 
 /* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
 struct dataset_upload {
@@ -29,6 +30,7 @@ struct dataset_upload {
     bool refused; /* the data are to blame, not the coordinator */
     int code;
     struct err err;
+    struct dataset_upload *next; /* waits for its conversion */
 };
 
 static void upload_free(struct dataset_upload *upload)
@@ -139,9 +141,25 @@ static void on_durable(void *arg, int code, const char *sha256, uint64_t size, c
     work_post(upload->coordinator->work, &upload->job);
 }
 
+static void convert_done(struct work_job *job);
+
+/* Give workers what waits for its conversion, first come, first served. */
+static void convert_next(struct coordinator *coordinator)
+{
+    while (coordinator->conversion_first && coordinator->conversions < CONVERSIONS_MAX) {
+        struct dataset_upload *upload = coordinator->conversion_first;
+        coordinator->conversion_first = upload->next;
+        coordinator->conversions++;
+        upload->job = (struct work_job){.run = convert_run, .done = convert_done};
+        work_submit(coordinator->work, &upload->job);
+    }
+}
+
 static void convert_done(struct work_job *job)
 {
     struct dataset_upload *upload = (struct dataset_upload *)job;
+    upload->coordinator->conversions--;
+    convert_next(upload->coordinator);
     if (job->cancelled) {
         upload->code = err_set(&upload->err, ERR_CANCELLED, "the program ends");
     }
@@ -164,8 +182,14 @@ static void on_spooled(void *arg, int code, const struct err *err)
         upload_fail(upload);
         return;
     }
-    upload->job = (struct work_job){.run = convert_run, .done = convert_done};
-    work_submit(upload->coordinator->work, &upload->job);
+    struct coordinator *coordinator = upload->coordinator;
+    if (coordinator->conversion_first) {
+        coordinator->conversion_last->next = upload;
+    } else {
+        coordinator->conversion_first = upload;
+    }
+    coordinator->conversion_last = upload;
+    convert_next(coordinator);
 }
 
 /* ---- receiving ---- */

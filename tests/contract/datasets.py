@@ -4,6 +4,8 @@ import gzip
 import io
 import struct
 import tarfile
+import threading
+import zlib
 
 from api import BINARY, Api
 from paceline import ROOT, data_files, must, tar_of
@@ -72,6 +74,39 @@ def test_images_in_directories_become_samples_of_one_size():
         for query in ("size=8", "size=8x0", "channels=2", "size=8x8&text=5", "size=8x8&size=8x8"):
             api.problem("PUT", f"/v1/datasets/x?{query}", b"", BINARY, code="invalid_parameter", words=("query parameter",))
         must([item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"], "something refused was kept")
+
+
+def large_png(side):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = zlib.compress(bytes((1 + side) * side))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def test_conversions_leave_workers_for_what_is_short():
+    image = large_png(4000)
+    # The file that is passed over keeps what the images expand to within its bound.
+    slow = tar_of_bytes({**{f"set/a/{number}.png": image for number in range(80)}, ".space": bytes(10 << 20)})
+    with Api(data=False) as api:
+        whole = tar_of(*data_files("digits", "test"))
+        api.request("PUT", "/v1/datasets/small", whole, BINARY, expect=201)
+        ended = []
+
+        def put(number):
+            try:
+                ended.append(api.request("PUT", f"/v1/datasets/slow{number}?size=8x8", slow, BINARY, timeout=600).status)
+            except OSError:
+                pass  # the coordinator was ended meanwhile
+        threads = [threading.Thread(target=put, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        while api.number("paceline_received_bytes_total") < 6 * len(slow):
+            must(not ended, f"the slow ones are not: {ended}")
+        content = api.request("GET", "/v1/datasets/small/content", expect=200, timeout=8).body
+        must(len(content) > 360 * 64 and not ended, f"the conversions came first: {ended}")
+        api.coordinator.kill()
+        for thread in threads:
+            thread.join()
 
 
 def test_float_arrays_become_float32_whatever_their_size_and_order():
