@@ -119,11 +119,13 @@ static int add_class(struct labelled_tar *tar, size_t at, const char *text, size
     return 0;
 }
 
-static int add_label(struct labelled_tar *tar, const char *path, struct err *err)
+/* Classes are told apart by the bytes of their names: what is shown of two that are no UTF-8 may be the same. */
+static int add_label(struct labelled_tar *tar, const struct stream *stream, struct err *err)
 {
     size_t size = 0;
     bool found = false;
-    const char *text = class_of(path, tar->label, &size);
+    const char *path = stream->name;
+    const char *text = class_of(stream->raw_name, tar->label, &size);
     if (size == 0) {
         return tar->label == DATASET_LABEL_PREFIX
                    ? err_set(err, ERR_FORMAT, "%s: its name has no class in front of a '_'", path)
@@ -181,7 +183,7 @@ static int read_names(struct labelled_tar *tar, const struct labelled_samples *s
     int rc = start(tar, err);
     rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
     while (rc == 0 && stream) {
-        rc = add_label(tar, stream->name, err);
+        rc = add_label(tar, stream, err);
         rc = rc == 0 && samples->look ? samples->look(samples->arg, stream, err) : rc;
         rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
     }

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 struct gzip {
     z_stream z;
@@ -18,7 +19,9 @@ struct gzip {
 
 static void set_name(struct stream *stream, const char *name)
 {
-    (void)snprintf(stream->name, sizeof(stream->name), "%s", name);
+    (void)snprintf(stream->raw_name, sizeof(stream->raw_name), "%s", name);
+    memcpy(stream->name, stream->raw_name, sizeof(stream->name));
+    utf8_repair_line(stream->name);
 }
 
 /* ---- files ---- */
@@ -131,7 +134,7 @@ static int fill_from_gzip(struct stream *stream, void *out, size_t size, size_t 
 int stream_open_gzip(struct stream *stream, struct stream *parent, struct stream_watch *watch, struct err *err)
 {
     *stream = (struct stream){.fill = fill_from_gzip, .parent = parent, .watch = watch, .size = STREAM_SIZE_UNKNOWN};
-    set_name(stream, parent->name);
+    set_name(stream, parent->raw_name);
     struct gzip *gzip = calloc(1, sizeof(*gzip));
     /* 15: the largest window; + 16: a gzip header and nothing else. */
     if (!gzip || inflateInit2(&gzip->z, 15 + 16) != Z_OK) {

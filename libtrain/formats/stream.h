@@ -26,10 +26,11 @@ struct stream_watch {
 
 /* In the caller's storage; must not be moved while another stream reads from it. */
 struct stream {
-    char name[STREAM_NAME_MAX]; /* for errors: "file 2", "train-images" */
-    uint64_t size;              /* or STREAM_SIZE_UNKNOWN */
-    uint64_t position;          /* bytes taken so far */
-    bool cut;                   /* the compressed data ended in the middle */
+    char name[STREAM_NAME_MAX];     /* for errors: "file 2", "train-images"; one line of UTF-8 */
+    char raw_name[STREAM_NAME_MAX]; /* byte for byte as the archive has it: what names are told apart by */
+    uint64_t size;                  /* or STREAM_SIZE_UNKNOWN */
+    uint64_t position;              /* bytes taken so far */
+    bool cut;                       /* the compressed data ended in the middle */
 
     int (*fill)(struct stream *stream, void *out, size_t size, size_t *got, struct err *err);
     int fd;                /* file */

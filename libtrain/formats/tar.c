@@ -81,7 +81,6 @@ static void join_name(const struct tar_block *block, char out[TAR_NAME_MAX])
     bool posix = block->magic[5] == '\0' && prefix > 0;
     (void)snprintf(out, TAR_NAME_MAX, "%.*s%s%.*s", posix ? prefix : 0, block->prefix, posix ? "/" : "", name,
                    block->name);
-    utf8_repair_line(out);
 }
 
 /* No way out of the archive: not absolute, no "..". */
@@ -164,13 +163,15 @@ int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err
 {
     for (;;) {
         struct tar_block block;
-        char name[TAR_NAME_MAX];
+        char name[TAR_NAME_MAX], shown[TAR_NAME_MAX];
         uint64_t size = 0;
         int rc = read_block(tar, &block, &size, found, err);
         if (rc || !*found) {
             return rc;
         }
         join_name(&block, name);
+        memcpy(shown, name, sizeof(shown));
+        utf8_repair_line(shown);
         if (block.type == 'x' || block.type == 'g') {
             if ((rc = check_extended(tar, size, err))) {
                 return rc;
@@ -178,14 +179,14 @@ int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err
             continue;
         }
         if (!safe_name(name)) {
-            return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive", tar->from->name, name);
+            return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive", tar->from->name, shown);
         }
         if (block.type == '0' || block.type == '\0') {
             stream_open_entry(entry, tar->from, size, name);
             return 0;
         }
         if (block.type != '5') {
-            return err_set(err, ERR_INVALID, "%s: entry '%s' is not a regular file", tar->from->name, name);
+            return err_set(err, ERR_INVALID, "%s: entry '%s' is not a regular file", tar->from->name, shown);
         }
     }
 }

@@ -89,6 +89,18 @@ static void the_start_of_a_name_can_be_the_class(void **state)
     check_labels(DATASET_LABEL_PREFIX, expected, 4, 3);
 }
 
+static void names_are_told_apart_by_their_bytes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"caf\xe9/1", "caf\xe8/1", "caf\xc3\xa9/1", "caf\x01/1", "caf?/1", "cafe/1"};
+    static const int32_t expected[] = {5, 4, 3, 0, 1, 2};
+    static const char *const two[] = {"x/1", "\xe9_\n_x"};
+    put_files(names, 6);
+    check_labels(DATASET_LABEL_DIRECTORY, expected, 6, 6);
+    put_files(two, 2);
+    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "?_?_x: lies in no directory");
+}
+
 static void many_classes_keep_their_numbers_whatever_their_order(void **state)
 {
     (void)state;
@@ -160,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sorted_names_of_directories_number_the_classes),
         cmocka_unit_test(the_start_of_a_name_can_be_the_class),
+        cmocka_unit_test(names_are_told_apart_by_their_bytes),
         cmocka_unit_test(many_classes_keep_their_numbers_whatever_their_order),
         cmocka_unit_test(hidden_files_and_directories_are_passed_over),
         cmocka_unit_test(files_without_a_class_are_refused_by_name),
