@@ -162,6 +162,9 @@ static int open_model(struct prediction *prediction, const char *path, struct er
                        "model '%s' does not hold its description: name it by --model, a model of the zoo or a file",
                        path);
     }
+    if (named && prediction->file->header.tensor_count == 0) {
+        return err_set(err, ERR_INVALID, "'%s' is no model: it has no tensors", path);
+    }
     prediction->model = prediction->file->model;
     return 0;
 }

@@ -97,7 +97,7 @@ void answer_unknown(struct http_exchange *exchange, enum problem_code code, cons
     } table[] = {
         {PROBLEM_UNKNOWN_DEVICE, "device", "/v1/devices"},
         {PROBLEM_UNKNOWN_JOB, "job", "/v1/jobs"},
-        {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint", "/v1/jobs/{id}/checkpoints"},
+        {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint", "/v1/jobs/{id}/checkpoints, or GET /v1/checkpoints"},
         {PROBLEM_UNKNOWN_INCIDENT, "incident", "/v1/incidents"},
     };
     size_t at = 0;

@@ -178,6 +178,13 @@ int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err
             }
             continue;
         }
+        if (block.type == 'L' || block.type == 'K') {
+            return err_set(
+                err, ERR_UNSUPPORTED,
+                "%s: entry %zu has a name longer than 100 characters in GNU's own way; make the archive with "
+                "--format=ustar",
+                tar->from->name, tar->entries);
+        }
         if (!safe_name(name)) {
             return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive", tar->from->name, shown);
         }

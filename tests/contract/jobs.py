@@ -252,7 +252,7 @@ def test_a_job_that_ends_leaves_plans_numbers_and_a_model():
         for things in ("plans", "checkpoints", "metrics"):
             api.problem("GET", f"/v1/jobs/job_nothing/{things}", code="unknown_job")
         api.problem("GET", "/v1/jobs/job_nothing/plans/1", code="unknown_job")
-        api.problem("GET", "/v1/checkpoints/ckpt_nothing", code="unknown_checkpoint")
+        api.problem("GET", "/v1/checkpoints/ckpt_nothing", code="unknown_checkpoint", words=("or GET /v1/checkpoints",))
         api.problem("GET", "/v1/checkpoints/ckpt_nothing/content", code="unknown_checkpoint")
 
 

@@ -61,6 +61,9 @@ static void errors_say_what_is_wrong(void **state)
     prepare(directory);
     forget_description(directory);
     copy_part(directory, "model", "short", 0, 1);
+    struct err empty_err = {0};
+    assert_ok(file_write_atomic(test_path_in(directory, "empty").text, "\x02\0\0\0\0\0\0\0{}", 10, 0600, &empty_err),
+              &empty_err);
     copy_part(directory, "model", "shifted", 1, 0);
     command_write_text(directory, "few", "12345");
     command_write_text(directory, "rubbish", "this is neither a model nor a data set");
@@ -80,6 +83,7 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@model", "@nothing"), "open '"},
         {WORDS("@model", "@rubbish"), "is none of IDX"},
         {WORDS("@model", "@model"), "data '"},
+        {WORDS("@empty", "@b", "--model=mlp"), "is no model: it has no tensors"},
         {WORDS("@bare", "@b"), "name it by --model"},
         {WORDS("@bare", "@b", "--model=nosuch"), "--model 'nosuch'"},
         {WORDS("@bare", "@b", "--model=@rubbish"), "--model"},

@@ -88,7 +88,7 @@ static void dots_within_a_name_are_fine(void **state)
 static void links_and_devices_are_refused(void **state)
 {
     (void)state;
-    static const char types[] = {'1', '2', '3', '4', '6', 'L'};
+    static const char types[] = {'1', '2', '3', '4', '6', 'S'};
     for (size_t i = 0; i < sizeof(types); i++) {
         start();
         put_tar_entry(&archive, "link", types[i], "", 0);
@@ -173,6 +173,17 @@ static void harmless_extended_headers_are_passed_over(void **state)
     converted_done(&converted);
 }
 
+static void long_names_in_the_way_of_gnu_are_told(void **state)
+{
+    (void)state;
+    for (const char *type = "LK"; *type; type++) {
+        start();
+        put_tar_entry(&archive, "././@LongLink", *type, "a/name/that/is/long", 20);
+        put_both();
+        convert_fails(&archive, NULL, ERR_UNSUPPORTED, "--format=ustar");
+    }
+}
+
 static void extended_headers_that_change_an_entry_are_refused(void **state)
 {
     (void)state;
@@ -198,6 +209,7 @@ int main(void)
         cmocka_unit_test(names_that_lead_out_are_refused),
         cmocka_unit_test(dots_within_a_name_are_fine),
         cmocka_unit_test(links_and_devices_are_refused),
+        cmocka_unit_test(long_names_in_the_way_of_gnu_are_told),
         cmocka_unit_test(entries_are_counted),
         cmocka_unit_test(a_truncated_archive_is_noticed),
         cmocka_unit_test(a_corrupt_header_is_noticed),
