@@ -52,7 +52,7 @@ def read(path):
     with open(path, encoding="utf-8") as file:
         try:
             description = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: not JSON: {error}") from error
     if not isinstance(description, dict) or not isinstance(description.get("units"), list):
         raise ValueError(f"{path}: not a model description: it has no list of units")

@@ -83,6 +83,8 @@ class Graph:
             raise ValueError(f"tensor '{name}' is missing")
         if array.shape != shape or array.dtype != np.float32:
             raise ValueError(f"tensor '{name}' is {array.dtype} {list(array.shape)}, not float32 {list(shape)}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"tensor '{name}' has numbers that are not finite")
         self.used.add(name)
         return array
 
@@ -237,10 +239,7 @@ class Graph:
 
     def chain(self, ops, prefix, value):
         for index, op in enumerate(ops):
-            build = getattr(self, op["type"], None) if op["type"] in OPS else None
-            if build is None:
-                raise ValueError(f"{prefix}{index}: an op '{op['type']}' is not known")
-            value = build(op, f"{prefix}{index}", value)
+            value = getattr(self, op["type"])(op, f"{prefix}{index}", value)
         return value
 
     def unit(self, unit, value):
@@ -276,18 +275,51 @@ class Graph:
         return Value(self.node("Transpose", [name], "input.map", perm=[0, 3, 1, 2]), shape, MAP)
 
 
-OPS = {"conv2d", "linear", "batch_norm", "relu", "relu6", "silu", "gelu", "max_pool", "avg_pool", "global_avg_pool", "flatten",
-       "dropout", "layer_norm", "embedding", "positions", "attention"}
-
-
+# What each op may say beside its type: all that changes its result is looked at above.
+OPS = {"conv2d": {"filters", "kernel", "stride", "padding", "groups", "bias", "kernels"}, "linear": {"units", "bias"},
+       "batch_norm": {"epsilon", "momentum"}, "relu": (), "relu6": (), "silu": (), "gelu": (),
+       "max_pool": {"kernel", "stride", "padding", "ceil_mode"}, "avg_pool": {"kernel", "stride", "padding", "ceil_mode"},
+       "global_avg_pool": (), "flatten": (), "dropout": {"rate"}, "layer_norm": {"epsilon"}, "embedding": {"rows", "units"},
+       "positions": (), "attention": {"heads", "causal"}}
 INPUT = {"shape", "dtype", "scale", "mean", "std"}
+
+
+def check_fields(what, value, known):
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is not an object")
+    unknown = sorted(set(value) - set(known))
+    if unknown:
+        raise ValueError(f"{what} has fields that are not known here: {', '.join(unknown)}")
+
+
+def check_list(what, value):
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{what} is not a list of at least one")
+
+
+def check_description(model):
+    """A field that is not known may change what the model says: it is refused."""
+    check_fields("the description", model, {"name", "input", "units", "loss"})
+    check_fields("the description's input", model.get("input", {}), INPUT)
+    check_fields("the description's loss", model.get("loss", {}), {"type", "label_smoothing"})
+    check_list("the description's units", model.get("units"))
+    for index, unit in enumerate(model["units"]):
+        check_fields(f"unit {index}", unit, {"name", "ops", "residual", "branches", "then", "frozen"})
+        if not isinstance(unit.get("name"), str) or sum(kind in unit for kind in ("ops", "residual", "branches")) != 1:
+            raise ValueError(f"unit {index} has no name, or not one of ops, residual and branches")
+        check_fields(f"unit {index}'s residual", unit.get("residual", {}), {"body", "shortcut"})
+        for part in ("ops", "branches"):
+            if part in unit:
+                check_list(f"unit {index}'s {part}", unit[part])
+    for name, op in description.ops(model):
+        kind = op.get("type") if isinstance(op, dict) else None
+        if not isinstance(kind, str) or kind not in OPS:
+            raise ValueError(f"{name}: an op '{kind}' is not known")
+        check_fields(name, op, {"type", *OPS[kind]})
 
 
 def build_graph(model, arrays):
     """The ONNX model of a closed description and its tensors."""
-    unknown = set(model) - {"name", "input", "units", "loss"} | set(model["input"]) - INPUT
-    if unknown:
-        raise ValueError(f"the description has fields that are not known here: {', '.join(sorted(unknown))}")
     graph = Graph(arrays)
     value = graph.stored(model)
     for unit in model["units"]:
@@ -315,7 +347,11 @@ def export(arguments):
         raise ValueError(f"{arguments.safetensors} holds its description, so --model would only contradict it")
     if not arguments.model and not note:
         raise ValueError(f"{arguments.safetensors} does not hold its description: name it by --model")
-    stated = description.read(arguments.model) if arguments.model else note["model"]
+    if note:
+        check_fields(f"what {arguments.safetensors} says of itself", note, {"model", "evaluation"})
+        check_fields("its evaluation", note.get("evaluation", {}), {"micro_batch"})
+    stated = description.read(arguments.model) if arguments.model else note.get("model")
+    check_description(stated)
     model = description.close(stated, arguments.input, arguments.dtype, arguments.classes)
     if sum(array.nbytes for array in arrays.values()) >= FILE_BYTES_MAX:
         raise ValueError("a model of 2 GiB and more does not fit an ONNX file")
@@ -348,7 +384,10 @@ def main():
         return 1
     try:
         export(arguments)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, onnx.checker.ValidationError,
+    except KeyError as error:
+        print(f"export_onnx: the description has an op or a unit without {error}", file=sys.stderr)
+        return 1
+    except (OSError, ValueError, AttributeError, TypeError, onnx.checker.ValidationError,
             onnx.shape_inference.InferenceError) as error:
         print(f"export_onnx: {error}", file=sys.stderr)
         return 1

@@ -6,7 +6,7 @@ import numpy as np
 
 NOTE_KEY = "paceline"
 HEADER_BYTES_MAX = 8 << 20
-DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
+DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read(path):
@@ -19,9 +19,23 @@ def read(path):
             raise ValueError("a header of that length")
         header = json.loads(data[8 : 8 + length])
         note = header.pop("__metadata__", {}).get(NOTE_KEY)
-        return _arrays(header, data[8 + length :]), None if note is None else json.loads(note)
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        unknown = [(name, entry["dtype"]) for name, entry in header.items() if entry["dtype"] not in DTYPES]
+        arrays = {} if unknown else _arrays(header, data[8 + length :])
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: not a safetensors file") from error
+    if unknown:
+        raise ValueError(f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is {', '.join(DTYPES)}")
+    return arrays, None if note is None else _note(path, note)
+
+
+def _note(path, text):
+    try:
+        note = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not JSON") from error
+    if not isinstance(note, dict):
+        raise ValueError(f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not an object")
+    return note
 
 
 def _arrays(header, data):

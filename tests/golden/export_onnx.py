@@ -3,6 +3,7 @@
 onnx_runtime), and what cannot be exported is refused in one line. Exit status 77 (skipped) without ONNX."""
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,12 @@ def check_form(directory):
             sys.exit(f"{name}: it does not say which model it is")
 
 
+def write_header(path, header):
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+
+
 def check_refusals(directory):
     path, out = os.path.join(directory, "lenet5"), os.path.join(directory, "none.onnx")
     arrays, note = tensor_file.read(path)
@@ -71,10 +78,31 @@ def check_refusals(directory):
         if os.path.exists(out):
             sys.exit(f"a file was written although: {words}")
 
-    strange = json.loads(json.dumps(note))
-    strange["model"]["units"][0]["ops"][1]["type"] = "swish"
-    rotated = json.loads(json.dumps(note))
-    rotated["model"]["input"]["rotate"] = 90
+    def changed_note(change):
+        copy = json.loads(json.dumps(note))
+        change(copy)
+        return copy
+
+    strange = changed_note(lambda copy: copy["model"]["units"][0]["ops"][1].update(type="swish"))
+    rotated = changed_note(lambda copy: copy["model"]["input"].update(rotate=90))
+    for words, change in (
+            ("fields that are not known here: turn", lambda copy: copy["model"]["units"][0].update(turn=1)),
+            ("fields that are not known here: dilation", lambda copy: copy["model"]["units"][0]["ops"][0].update(dilation=2)),
+            ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
+            ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
+            ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
+            ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
+            ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
+            ("the description is not an object", lambda copy: copy.pop("model"))):
+        refused(arrays, changed_note(change), words)
+    refused({**arrays, first: arrays[first] * np.float32("nan")}, note, f"tensor '{first}' has numbers that are not finite")
+    refused({**arrays, first: arrays[first].astype(np.float16)}, note, f"tensor '{first}' is float16")
+    damaged = os.path.join(directory, "damaged")
+    for text, words in (("[" * 100000, "is not JSON"), ("{", "is not JSON"), ("[]", "is not an object")):
+        write_header(damaged, {"__metadata__": {"paceline": text}})
+        export(damaged, out, fails=words)
+    write_header(damaged, {"x": {"dtype": "BF16", "shape": [0], "data_offsets": [0, 0]}})
+    export(damaged, out, fails="tensor 'x' holds BF16")
     refused({key: array for key, array in arrays.items() if key != first}, note, f"tensor '{first}' is missing")
     refused({**arrays, "extra": arrays[first]}, note, "tensor 'extra' is none of the model's")
     refused({**arrays, first: arrays[first][:1]}, note, f"tensor '{first}' is float32")
