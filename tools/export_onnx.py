@@ -342,6 +342,7 @@ def build_graph(model, arrays):
 
 
 def export(arguments):
+    tensor_file.check_output(arguments.output)
     arrays, note = tensor_file.read(arguments.safetensors)
     if arguments.model and note:
         raise ValueError(f"{arguments.safetensors} holds its description, so --model would only contradict it")

@@ -26,6 +26,7 @@ import sys
 import description
 
 try:
+    import tensor_file
     import torch
     from paceline_torch import Model, read_safetensors, write_safetensors
 except ImportError:
@@ -127,6 +128,7 @@ def normalise(stated, mean, std):
 
 
 def convert(arguments):
+    tensor_file.check_output(arguments.output)
     stated = normalise(description.read(arguments.description), arguments.mean, arguments.std)
     state = read_state(arguments.state, arguments.skip)
     classes = arguments.classes or count_classes(stated, state, arguments.by_order)

@@ -1,5 +1,6 @@
 """Safetensors files as numpy arrays, and what the file of a trained model says of itself. Needs numpy alone."""
 import json
+import os
 import struct
 
 import numpy as np
@@ -7,6 +8,12 @@ import numpy as np
 NOTE_KEY = "paceline"
 HEADER_BYTES_MAX = 8 << 20
 DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+
+
+def check_output(path):
+    """A file is put in place by a rename, which would replace a device as well: what is there is to be a file."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path}: is not a regular file")
 
 
 def read(path):

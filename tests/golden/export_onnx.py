@@ -112,6 +112,8 @@ def check_refusals(directory):
     refused(arrays, None, "does not hold its description")
     refused(arrays, None, "give --input H,W,C", "--model", "lenet5")
     refused(arrays, note, "would only contradict it", "--model", "lenet5")
+    os.mkfifo(os.path.join(directory, "pipe"))
+    export(path, os.path.join(directory, "pipe"), fails="pipe: is not a regular file")
     export(os.path.join(ROOT, "README.md"), out, fails="not a safetensors file")
     bare = os.path.join(directory, "bare")
     tensor_file.write(bare, arrays)

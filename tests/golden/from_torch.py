@@ -207,6 +207,8 @@ def check_refusals(directory):
 
     shape = ("--input", "28,28,1")
     refused(tensors, "give --input H,W,C")
+    os.mkfifo(os.path.join(directory, "pipe"))
+    from_torch(state, "lenet5", os.path.join(directory, "pipe"), *shape, fails="pipe: is not a regular file")
     refused({name: tensor for name, tensor in tensors.items() if name != first}, f"missing: {first}", *shape)
     refused({**tensors, "extra.weight": torch.ones(2, 3)}, "not of the model: extra.weight (2 x 3)", *shape)
     refused({**tensors, first: torch.ones(2, 3)}, f"{first} is 2 x 3, the model's is", *shape)
