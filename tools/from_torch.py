@@ -35,6 +35,11 @@ except ImportError:
 LINES_MAX = 20
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 MICRO_BATCH = 32
+# What the readers of the file take (libtrain/model/arena.h, recipe.h).
+MICRO_BATCH_MAX = 65536
+CHANNELS_MAX = 16
+MEAN_MAX = STD_MAX = 1e9
+STD_MIN = 1e-9
 
 
 def read_pickle(path):
@@ -48,7 +53,8 @@ def read_pickle(path):
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
             break
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not all(isinstance(key, str) and isinstance(value, torch.Tensor)
+                                              for key, value in state.items()):
         raise ValueError(f"{path}: not a state_dict: not only tensors by their names")
     return state
 
@@ -124,11 +130,16 @@ def normalise(stated, mean, std):
         return stated
     if mean is None or std is None or len(mean) != len(std) or min(std) <= 0:
         raise ValueError("--mean and --std belong together: a number for each channel, and no std of 0 or less")
+    if len(mean) > CHANNELS_MAX or max(map(abs, mean)) > MEAN_MAX or not STD_MIN <= min(std) <= max(std) <= STD_MAX:
+        raise ValueError(f"--mean goes from -{MEAN_MAX:g} to {MEAN_MAX:g} and --std from {STD_MIN:g} to {STD_MAX:g}, of up to "
+                         f"{CHANNELS_MAX} channels")
     return {**stated, "input": {**stated.get("input", {}), "mean": mean, "std": std}}
 
 
 def convert(arguments):
     tensor_file.check_output(arguments.output)
+    if arguments.micro_batch > MICRO_BATCH_MAX:
+        raise ValueError(f"--micro-batch {arguments.micro_batch}: at most {MICRO_BATCH_MAX}")
     stated = normalise(description.read(arguments.description), arguments.mean, arguments.std)
     state = read_state(arguments.state, arguments.skip)
     classes = arguments.classes or count_classes(stated, state, arguments.by_order)

@@ -217,6 +217,10 @@ def check_refusals(directory):
     refused(dict(reversed(tensors.items())), "place 0", *shape, "--by-order")
     refused(model, "save model.state_dict(), not the model", *shape)
     refused({"epoch": 3}, "not only tensors", *shape)
+    refused({0: torch.zeros(2)}, "not only tensors by their names", *shape)
+    refused(tensors, "--micro-batch 70000: at most 65536", *shape, "--micro-batch", 70000)
+    for mean, std in (("1e300", "1"), ("-2e9", "1"), ("0", "1e-10"), ("0", "2e9"), (",".join("0" * 17), ",".join("1" * 17))):
+        refused(tensors, "--mean goes from -1e+09 to 1e+09", *shape, f"--mean={mean}", f"--std={std}")
     write_safetensors(state, {first: tensors[first]})
     from_torch(state, "lenet5", path, *shape, fails="give --classes N")
     from_torch(state, "lenet5", path, *shape, "--classes", 10, fails="missing: ")
