@@ -3,13 +3,13 @@
 import argparse
 import hashlib
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 import time
 
+from kept import Kept, program_sha256
 from paceline import FASHION, ROOT, SLOW_LEASE_MS, Fleet, batches_of, on_devices, train
 from report import finish, say, skip, table
 
@@ -71,33 +71,12 @@ def fashion():
 # ---- CIFAR-10: three agents and PyTorch ----
 
 
-class Kept:
-    """Finished rows, a line of JSON each: an interrupted run goes on where it was."""
-
-    def __init__(self, path):
-        self.path = path
-        self.rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def row(self, key, make):
-        for row in self.rows:
-            if row["key"] == key:
-                return row
-        row = {"key": key, **make()}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self.rows.append(row)
-        return row
-
-
 def cifar_on_agents(job, train_file, test_file):
     def upload(fleet):
         for name, path in (("train", train_file), ("test", test_file)):
             fleet.request("PUT", f"/v1/datasets/{name}", path.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
 
-    return on_agents(job, upload)
+    return {**on_agents(job, upload), "program": program_sha256()}
 
 
 def cifar_in_torch(job, train_file, test_file, directory):
@@ -116,6 +95,7 @@ def cifar_in_torch(job, train_file, test_file, directory):
 def cifar10(train_file, test_file, models, kept):
     """For each model and seed a row of both sides."""
     test_sha256 = hashlib.sha256(test_file.read_bytes()).hexdigest()
+    program = program_sha256()
     for model in models:
         images, epochs, seeds = CIFAR10[model]
         with tempfile.TemporaryDirectory(prefix="paceline-accuracy-") as place:
@@ -129,11 +109,12 @@ def cifar10(train_file, test_file, models, kept):
                 key = hashlib.sha256(json.dumps([job, data_sha256, test_sha256], sort_keys=True).encode()).hexdigest()
                 ours = kept.row(f"agents {key}", lambda: cifar_on_agents(job, part, test_file))
                 theirs = kept.row(f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory))
-                say(f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s, "
+                older = ours.get("program") != program  # rows without one are of a build that did not say
+                say(f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s{' by another build' if older else ''}, "
                     f"PyTorch {theirs['accuracy']:.4f} in {theirs['seconds']:.0f} s")
                 yield {"model": model, "images": images, "epochs": epochs, "seed": seed, "ours": ours["accuracy"],
                        "torch": theirs["accuracy"], "sha256": ours["sha256"], "units_by_stage": ours["units_by_stage"],
-                       "torch_version": theirs["version"]}
+                       "torch_version": theirs["version"], "program": ours.get("program"), "of_this_build": not older}
 
 
 def spread_of(values):
@@ -144,7 +125,8 @@ def summary(rows, model):
     ours, theirs = ([row[side] for row in rows if row["model"] == model] for side in ("ours", "torch"))
     differences = [our - their for our, their in zip(ours, theirs)]
     images, epochs, _ = CIFAR10[model]
-    return [model, str(images), str(epochs), str(len(ours)), f"{statistics.mean(ours):.4f}", f"{spread_of(ours):.4f}",
+    built = sum(row["of_this_build"] for row in rows if row["model"] == model)
+    return [model, str(images), str(epochs), str(len(ours)), str(built), f"{statistics.mean(ours):.4f}", f"{spread_of(ours):.4f}",
             f"{statistics.mean(theirs):.4f}", f"{spread_of(theirs):.4f}", f"{statistics.mean(differences):+.4f}",
             f"{spread_of(differences):.4f}"]
 
@@ -164,10 +146,11 @@ def main():
     say(f"CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, cosine from 0.05; finished rows are kept "
         f"in {options.rows}")
     rows = list(cifar10(*options.cifar10, options.models, Kept(options.rows)))
-    table(["model", "images", "epochs", "seeds", "accuracy", "spread", "PyTorch", "spread", "difference", "spread"],
+    table(["model", "images", "epochs", "seeds", "this build", "accuracy", "spread", "PyTorch", "spread", "difference", "spread"],
           [summary(rows, model) for model in options.models])
     say(f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']} from the same initial weights, on the same batches; spread: standard "
-        "deviation over the seeds, of the difference: of each seed's own")
+        "deviation over the seeds, of the difference: of each seed's own; this build: how many of our rows are of the program that is here "
+        "now, the others were kept from another")
     finish("accuracy", rows)
 
 
