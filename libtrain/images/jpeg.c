@@ -87,6 +87,23 @@ static int check_header(struct jpeg *jpeg)
     return 0;
 }
 
+/* All scans were read (jpeg_start_decompress does that of an image with more than one): the decoder takes what none of
+ * them brought as zeros, which would be a coarser picture, or one without a colour. */
+static bool is_whole(const struct jpeg_decompress_struct *decoder)
+{
+    for (int c = 0; c < decoder->num_components; c++) {
+        if (!decoder->comp_info[c].quant_table) {
+            return false; /* it was in no scan */
+        }
+        for (int i = 0; decoder->coef_bits && i < DCTSIZE2; i++) {
+            if (decoder->coef_bits[c][i] != 0) {
+                return false; /* of a progressive one: bits that are missing, or -1 */
+            }
+        }
+    }
+    return true;
+}
+
 static void decode_lines(struct jpeg *jpeg)
 {
     struct jpeg_decompress_struct *decoder = &jpeg->decoder;
@@ -100,6 +117,10 @@ static void decode_lines(struct jpeg *jpeg)
     decoder->do_fancy_upsampling = TRUE;
     decoder->do_block_smoothing = FALSE;
     (void)jpeg_start_decompress(decoder);
+    if (!is_whole(decoder)) {
+        jpeg->rc = err_set(jpeg->err, ERR_FORMAT, "JPEG: scans are missing");
+        return;
+    }
     while (decoder->output_scanline < decoder->output_height) {
         JSAMPROW line = pixels->data + (size_t)decoder->output_scanline * pixels->w * pixels->c;
         (void)jpeg_read_scanlines(decoder, &line, 1);

@@ -1,6 +1,7 @@
 /* Archives of images: what they become, and that hostile ones are refused with their place. The pixels themselves:
  * tests/golden/test_golden_images.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -250,6 +251,29 @@ static void images_that_are_cut_are_refused(void **state)
     archive.size = 0;
 }
 
+/* Properly ended, but before a scan: a decoder would give a coarser picture. */
+static void images_without_all_their_scans_are_refused(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf file;
+    int scans = 0;
+    load("progressive.jpg", &file);
+    for (size_t at = 0; at + 1 < file.size; at++) {
+        if (memcmp(file.data + at, "\xff\xda", 2) != 0 || scans++ == 0) {
+            continue;
+        }
+        char *part = malloc(at + 2);
+        assert_non_null(part);
+        memcpy(part, file.data, at);
+        memcpy(part + at, "\xff\xd9", 2);
+        put_image("cat/whole", "progressive.jpg", 0);
+        put_tar_entry(&archive, "cat/part", '0', part, at + 2);
+        fails(NULL, ERR_FORMAT, "cat/part: JPEG: scans are missing");
+        free(part);
+    }
+    assert_true(scans > 5);
+}
+
 /* A bit of an image is turned: it is refused, or it becomes a whole sample. */
 static void images_that_are_damaged_are_refused_or_read(void **state)
 {
@@ -308,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_class_may_be_the_start_of_a_name),
         cmocka_unit_test(what_is_no_image_is_told),
         cmocka_unit_test(images_that_are_cut_are_refused),
+        cmocka_unit_test(images_without_all_their_scans_are_refused),
         cmocka_unit_test(images_that_are_damaged_are_refused_or_read),
         cmocka_unit_test(sizes_are_bounded),
     };
