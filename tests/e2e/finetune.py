@@ -177,7 +177,7 @@ def test_a_repeated_post_of_such_a_job_is_answered_with_the_same_job():
 def test_agents_that_die_before_the_first_copy_let_the_job_begin_again_from_the_checkpoint():
     with fashion_fleet(4, lease_ms=1500) as fleet:
         checkpoint, content = trained(fleet)
-        job = from_checkpoint(checkpoint, steps=200, replication={"neighbor_every": 0, "center_every": 0})
+        job = from_checkpoint(checkpoint, steps=1500, replication={"neighbor_every": 0, "center_every": 0})
         expected = reference(job, content)
         submitted = fleet.submit({**job, **on_devices(3, 3)})
         for step in (3, 6):
