@@ -75,13 +75,16 @@ static const struct conf_program program = {
     .name = "paceline-agent predict",
     .summary = "Print what a trained model makes of samples, and how often it is right where they have labels.\n"
                "MODEL is the file of a trained model. DATA is one file of any format that a data set may have, or\n"
-               "IMAGES,LABELS; images alone will do.",
+               "IMAGES,LABELS; images alone will do, and pictures (JPEG, PNG) as a tar or one by one.",
     .usage = "MODEL DATA[,LABELS]",
+    .other_usage = "MODEL PICTURE...",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
     .positional_min = 2,
-    .positional_max = 2,
+    .positional_max = 1 + LOCAL_DATA_FILES_MAX,
 };
+
+_Static_assert(1 + LOCAL_DATA_FILES_MAX <= CONF_LIST_MAX, "all words fit");
 
 struct prediction {
     struct options options;
@@ -116,15 +119,17 @@ static int make_stage(struct prediction *prediction, struct err *err)
 
 /* ---- the data ---- */
 
-static int open_data(struct prediction *prediction, const char *paths, struct err *err)
+static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
 {
     const struct model *model = prediction->file.model;
     const struct local_form form = {.reading = &prediction->reading, .unlabelled = true};
-    int rc = local_data_open(paths, &form, &prediction->data, &prediction->info, err);
+    int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
     if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
-        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths, model->positions);
+        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0], model->positions);
     }
-    return rc == 0 ? 0 : err_wrap(err, "data '%s'", paths);
+    return rc == 0      ? 0
+           : count == 1 ? err_wrap(err, "data '%s'", paths[0])
+                        : err_wrap(err, "data '%s' and %zu more", paths[0], count - 1);
 }
 
 static const char *dtype_word(enum dtype dtype)
@@ -249,11 +254,11 @@ static int generate(struct prediction *prediction, struct err *err)
     return rc;
 }
 
-static int run(struct prediction *prediction, const char *const *words, struct err *err)
+static int run(struct prediction *prediction, const struct conf_list *words, struct err *err)
 {
     const char *described = prediction->options.model;
-    int rc = model_file_open(words[0], described[0] != '\0', &prediction->file, err);
-    rc = rc ? rc : open_data(prediction, words[1], err);
+    int rc = model_file_open(words->item[0], described[0] != '\0', &prediction->file, err);
+    rc = rc ? rc : open_data(prediction, words->item + 1, words->count - 1, err);
     rc = rc || prediction->file.model ? rc : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
     rc = rc ? rc : make_buffers(prediction, err);
@@ -296,7 +301,7 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {
-        rc = run(&prediction, positional.item, err);
+        rc = run(&prediction, &positional, err);
     }
     release(&prediction);
     conf_list_done(&positional);

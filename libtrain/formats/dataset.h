@@ -39,7 +39,7 @@ struct dataset_info {
 struct dataset_limits {
     uint64_t total_bytes; /* of the result; a gzip bomb ends here */
     size_t entries;       /* of an archive */
-    bool unlabelled;      /* images alone are taken, too: their labels become 0, and the info's classes 0 */
+    bool unlabelled;      /* samples alone are taken, too: their labels become 0, and the info's classes 0 */
 };
 
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);
@@ -61,6 +61,9 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE, recognised as well. The sorted names of
  *   the classes give the labels, samples keep the archive's order; bytes of size.h x size.w x channels (image.h).
  *   Without a size all images must have one. What they expand to is bounded by the file's size.
+ *
+ * With limits->unlabelled, archives of sounds and of images may lie flat, no file saying a class, and each of `fd` may
+ * be a sound or an image itself.
  *
  * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
  * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink returned. */

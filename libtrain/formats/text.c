@@ -104,15 +104,15 @@ static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *inf
     return 0;
 }
 
-int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink,
-                 void *arg, struct dataset_info *out, struct err *err)
+int text_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
+                 dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
     const uint32_t positions = (uint32_t)reading->text;
     struct text *text AUTO(text_free) = calloc(1, sizeof(*text));
     if (!text) {
         return err_set(err, ERR_MEMORY, "no memory to read a text");
     }
-    text->fd = fd;
+    text->fd = files->fd[0];
     text->limits = limits;
     text->sink = sink;
     text->sink_arg = arg;

@@ -1,12 +1,14 @@
 """`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to the last bit."""
 
+import gzip
 import json
 import pathlib
 import subprocess
 import tempfile
 
+from data_forms import png
 from law import tiny_gpt
-from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices
+from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices, tar_of
 from runner import run
 
 IMAGES, LABELS = data_files("digits", "test")
@@ -102,18 +104,51 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
         must("plain text needs --as text=32" in predict(model, TEXT, fails=True), "no hint")
 
 
+def train_narrow(directory):
+    """A model of one layer on the digits, by a process alone."""
+    model, job = pathlib.Path(directory) / "model.safetensors", pathlib.Path(directory) / "job.json"
+    linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
+    job.write_text(json.dumps({
+        "model": {"description": {"name": "narrow", "units": [{"name": "a", "ops": linear}]}},
+        "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 2}))
+    subprocess.run([str(BIN / "paceline-agent"), "train", str(job), "--output", str(model), "--dataset",
+                    f"digits={','.join(map(str, data_files('digits', 'train')))}"], check=True, capture_output=True,
+                   timeout=60)
+    return model
+
+
+def train_fails(directory, data):
+    """What the job that train_narrow wrote says of other training data."""
+    command = [str(BIN / "paceline-agent"), "train", f"{directory}/job.json", "--output", f"{directory}/none", "--dataset", f"digits={data}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    must(done.returncode != 0, f"{command}")
+    return done.stderr
+
+
+def test_pictures_need_no_class():
+    pixels = gzip.decompress(IMAGES.read_bytes())[16:]
+    with tempfile.TemporaryDirectory() as directory:
+        model = train_narrow(directory)
+        pictures = [pathlib.Path(directory) / f"{index}.png" for index in range(3)]
+        for index, path in enumerate(pictures):
+            path.write_bytes(png(pixels[64 * index:64 * index + 64], 8, 8))
+        flat = pathlib.Path(directory) / "flat.tar"
+        flat.write_bytes(tar_of(*pictures))
+        said = ["--as", "size=8x8,channels=1"]
+        expected, _, _ = predict_json(model, IMAGES, "--limit", 3)
+        for data in ([flat], pictures, pictures[:1]):
+            samples, total, confusion = predict_json(model, *data, *said)
+            must(total == {"samples": len(samples)} and not confusion and len(samples) == (1 if data == pictures[:1] else 3), f"{total}")
+            must([sample["top"] for sample in samples] == [sample["top"] for sample in expected[:len(samples)]], f"{samples}")
+        text = predict(model, *pictures, *said)
+        must(text.endswith("samples 3\n") and "wrong" not in text and "label" not in text, text)
+        must("0.png: lies in no directory, which would be its class" in train_fails(directory, flat), "a job takes it")
+
+
 def test_data_that_do_not_fit_are_refused_in_one_line():
     digits = DATA / "digits"
     with tempfile.TemporaryDirectory() as directory:
-        model = pathlib.Path(directory) / "model.safetensors"
-        narrow = pathlib.Path(directory) / "job.json"
-        linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
-        narrow.write_text(json.dumps({
-            "model": {"description": {"name": "narrow", "units": [{"name": "a", "ops": linear}]}},
-            "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 2}))
-        subprocess.run([str(BIN / "paceline-agent"), "train", str(narrow), "--output", str(model), "--dataset",
-                        f"digits={','.join(map(str, data_files('digits', 'train')))}"], check=True, capture_output=True,
-                       timeout=60)
+        model = train_narrow(directory)
         colour = pathlib.Path(directory) / "colour.bin"
         colour.write_bytes(bytes([3]) + bytes(3072))
         many = pathlib.Path(directory) / "labels"
