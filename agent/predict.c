@@ -123,6 +123,9 @@ static int open_data(struct prediction *prediction, const char *const *paths, si
 {
     const struct model *model = prediction->file.model;
     const struct local_form form = {.reading = &prediction->reading, .unlabelled = true};
+    if (model && model->positions == 1 && model->input_dtype == DTYPE_U8) {
+        reading_fill_images(&prediction->reading, model->input.h, model->input.w, model->input.c);
+    }
     int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
     if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
         return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0], model->positions);
@@ -137,15 +140,33 @@ static const char *dtype_word(enum dtype dtype)
     return dtype == DTYPE_U8 ? "uint8" : "float32";
 }
 
+/* What --as has to say for these data, or "". */
+static void find_remedy(const struct prediction *prediction, char *out, size_t size)
+{
+    const struct model *model = prediction->file.model;
+    const struct shape *input = &model->input;
+    const bool bytes = model->input_dtype == DTYPE_U8;
+    const enum reading_kind kind = prediction->reading.kind;
+    *out = '\0';
+    if (kind == READING_TEXT && bytes && model->positions > 1) {
+        (void)snprintf(out, size, "; it needs --as text=%u", model->positions);
+    } else if (kind == READING_IMAGES && bytes && (input->c == 1 || input->c == 3)) {
+        (void)snprintf(out, size, "; it needs --as size=%ux%u,channels=%u", input->h, input->w, input->c);
+    }
+}
+
 static int check_data(const struct prediction *prediction, struct err *err)
 {
     const struct dataset_info *info = &prediction->info;
     const struct model *model = prediction->file.model;
     const struct shape shape = {info->h, info->w, info->c};
     if (!shape_equal(shape, model->input) || info->dtype != model->input_dtype) {
-        return err_set(err, ERR_INVALID, "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s",
-                       shape.h, shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
-                       model->input.c, dtype_word(model->input_dtype));
+        char remedy[96];
+        find_remedy(prediction, remedy, sizeof(remedy));
+        return err_set(err, ERR_INVALID,
+                       "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s%s", shape.h,
+                       shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
+                       model->input.c, dtype_word(model->input_dtype), remedy);
     }
     if (info->classes > 0 && info->positions != model->positions) {
         return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u", info->positions,

@@ -102,6 +102,7 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
         made = json.loads(predict(model, TEXT, "--as", "text=32", "--generate", 40, "--json"))["bytes"]
         must(len(made) == 40 and made[0] == samples[-1]["top"][0]["class"], f"{made}")
         must("plain text needs --as text=32" in predict(model, TEXT, fails=True), "no hint")
+        must("it needs --as text=32" in predict(model, TEXT, "--as", "text=16", fails=True), "no remedy")
 
 
 def train_narrow(directory):
@@ -119,7 +120,8 @@ def train_narrow(directory):
 
 def train_fails(directory, data):
     """What the job that train_narrow wrote says of other training data."""
-    command = [str(BIN / "paceline-agent"), "train", f"{directory}/job.json", "--output", f"{directory}/none", "--dataset", f"digits={data}"]
+    command = [str(BIN / "paceline-agent"), "train", f"{directory}/job.json", "--output", f"{directory}/none", "--dataset",
+               f"digits={data}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     must(done.returncode != 0, f"{command}")
     return done.stderr
@@ -134,13 +136,17 @@ def test_pictures_need_no_class():
             path.write_bytes(png(pixels[64 * index:64 * index + 64], 8, 8))
         flat = pathlib.Path(directory) / "flat.tar"
         flat.write_bytes(tar_of(*pictures))
-        said = ["--as", "size=8x8,channels=1"]
         expected, _, _ = predict_json(model, IMAGES, "--limit", 3)
         for data in ([flat], pictures, pictures[:1]):
-            samples, total, confusion = predict_json(model, *data, *said)
-            must(total == {"samples": len(samples)} and not confusion and len(samples) == (1 if data == pictures[:1] else 3), f"{total}")
+            samples, total, confusion = predict_json(model, *data)
+            count = 1 if data == pictures[:1] else 3
+            must(total == {"samples": count} and not confusion and len(samples) == count, f"{total}")
             must([sample["top"] for sample in samples] == [sample["top"] for sample in expected[:len(samples)]], f"{samples}")
-        text = predict(model, *pictures, *said)
+        text = predict(model, *pictures)
+        one_said = [predict_json(model, flat, "--as", said)[0] for said in ("size=8x8", "channels=1")]
+        must(one_said[0] == one_said[1], f"{one_said}")
+        error = predict(model, flat, "--as", "size=9x8", fails=True)
+        must("takes 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
         must(text.endswith("samples 3\n") and "wrong" not in text and "label" not in text, text)
         must("0.png: lies in no directory, which would be its class" in train_fails(directory, flat), "a job takes it")
 

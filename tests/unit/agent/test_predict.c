@@ -85,7 +85,7 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@bare", "@b", "--model=@rubbish"), "--model"},
         {WORDS("@bare", "@b", "--model=@other.json"), "is missing"},
         {WORDS("@model", "@b", "--model=mlp"), "holds its description"},
-        {WORDS("@model", "@b", "--as=text=8"), "the model"},
+        {WORDS("@model", "@b", "--as=text=8"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
         {WORDS("@model", "@b", "--as=texts=8"), "did you mean 'text'"},
         {WORDS("@model", "@b", "--generate=3"), "--generate needs plain text"},
         {WORDS("@model", "@b", "--top=101"), "top"},
