@@ -87,13 +87,18 @@ static int open_pair(struct open_files *files, const char *paths, struct err *er
 int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
                     struct dataset_info *info, struct err *err)
 {
-    const struct dataset_limits limits = {
-        .total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX, .unlabelled = form->unlabelled};
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
+                                          .entries = DATASET_ENTRIES_MAX,
+                                          .unlabelled = form->unlabelled,
+                                          .names = form->names};
     struct open_files files AUTO(open_files_close) = {0};
     FD_AUTO int result = -1;
     int rc = count == 1 ? open_pair(&files, paths[0], err) : 0;
     for (size_t i = 0; rc == 0 && count > 1 && i < count; i++) {
         rc = open_file(&files, paths[i], err);
+    }
+    if (form->names) {
+        form->names->file = files.count == count ? paths : NULL;
     }
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};

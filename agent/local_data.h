@@ -14,6 +14,7 @@
 struct local_form {
     const struct reading *reading; /* where its content does not say what it is */
     bool unlabelled;               /* samples without labels are taken; info->classes is 0 then */
+    struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
 };
 
 /* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH" for images and

@@ -92,6 +92,7 @@ struct prediction {
     struct model_file file;
     struct data *data;
     struct dataset_info info;
+    struct dataset_names names;
     struct train_pool *pool;
     struct train_stage *stage;
     struct report *report;
@@ -122,7 +123,7 @@ static int make_stage(struct prediction *prediction, struct err *err)
 static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
 {
     const struct model *model = prediction->file.model;
-    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true};
+    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true, .names = &prediction->names};
     if (model && model->positions == 1 && model->input_dtype == DTYPE_U8) {
         reading_fill_images(&prediction->reading, model->input.h, model->input.w, model->input.c);
     }
@@ -200,6 +201,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
                                          .bytes = prediction->reading.kind == READING_TEXT,
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
+                                         .names = &prediction->names,
                                          .labelled = prediction->info.classes > 0};
     return report_new(&report, &prediction->report, err);
 }
@@ -303,6 +305,7 @@ static void release(struct prediction *prediction)
     train_stage_free(&prediction->stage);
     train_pool_free(&prediction->pool);
     data_close(&prediction->data);
+    dataset_names_done(&prediction->names);
     model_file_close(&prediction->file);
 }
 

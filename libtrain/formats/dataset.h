@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/formats/names.h"
 #include "libtrain/formats/reading.h"
 
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
@@ -40,6 +41,8 @@ struct dataset_limits {
     uint64_t total_bytes; /* of the result; a gzip bomb ends here */
     size_t entries;       /* of an archive */
     bool unlabelled;      /* samples alone are taken, too: their labels become 0, and the info's classes 0 */
+    /* Where what samples and classes are called is appended, on failure the first of them; NULL: nobody asks. */
+    struct dataset_names *names;
 };
 
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);

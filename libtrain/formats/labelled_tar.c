@@ -152,8 +152,12 @@ static int add_label(struct labelled_tar *tar, const char *path, struct err *err
 
 static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
 {
-    char name[32];
+    const struct dataset_names *names = tar->limits->names;
+    char name[STREAM_NAME_MAX];
     (void)snprintf(name, sizeof(name), "file %zu", file + 1);
+    if (names && names->file) { /* without its directory, which would say the class of an entry */
+        (void)snprintf(name, sizeof(name), "%s", base_name(names->file[file]));
+    }
     tar->file = file;
     int rc = source_open(&tar->source, tar->files->fd[file], name, tar->limits, err);
     if (rc == 0 && !tar->source.is_tar && !tar->limits->unlabelled) {
@@ -205,6 +209,25 @@ static int number_classes(struct labelled_tar *tar, struct err *err)
     return 0;
 }
 
+static int keep_sample_name(struct labelled_tar *tar, const char *entry, struct err *err)
+{
+    struct dataset_names *names = tar->limits->names;
+    if (!names) {
+        return 0;
+    }
+    const char *name = !tar->source.is_tar && names->file ? names->file[tar->file] : entry;
+    return name_list_append(&names->sample, name, strlen(name), err);
+}
+
+static int keep_class_names(const struct labelled_tar *tar, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && tar->limits->names && i < tar->class_count; i++) {
+        rc = name_list_append(&tar->limits->names->class, tar->class[i].name, strlen(tar->class[i].name), err);
+    }
+    return rc;
+}
+
 static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
 {
     struct stream *stream = NULL;
@@ -212,13 +235,15 @@ static int read_names(struct labelled_tar *tar, const struct labelled_samples *s
     rc = rc ? rc : next(tar, &stream, err);
     while (rc == 0 && stream) {
         rc = add_label(tar, stream->name, err);
+        rc = rc ? rc : keep_sample_name(tar, stream->name, err);
         rc = rc == 0 && samples->look ? samples->look(samples->arg, stream, err) : rc;
         rc = rc ? rc : next(tar, &stream, err);
     }
     if (rc == 0 && tar->labels.count == 0) {
         return err_set(err, ERR_FORMAT, "file 1: the archive has no files");
     }
-    return rc ? rc : number_classes(tar, err);
+    rc = rc ? rc : number_classes(tar, err);
+    return rc ? rc : keep_class_names(tar, err);
 }
 
 static int send_samples(struct labelled_tar *tar, const struct labelled_samples *samples, size_t sample_bytes,

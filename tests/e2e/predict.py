@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from data_forms import png
+from data_forms import png, png_digits
 from law import tiny_gpt
 from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices, tar_of
 from runner import run
@@ -142,6 +142,8 @@ def test_pictures_need_no_class():
             count = 1 if data == pictures[:1] else 3
             must(total == {"samples": count} and not confusion and len(samples) == count, f"{total}")
             must([sample["top"] for sample in samples] == [sample["top"] for sample in expected[:len(samples)]], f"{samples}")
+        must([sample["file"] for sample in predict_json(model, flat)[0]] == ["0.png", "1.png", "2.png"], "names in a tar")
+        must([sample["file"] for sample in predict_json(model, *pictures)[0]] == [*map(str, pictures)], "names of files")
         text = predict(model, *pictures)
         one_said = [predict_json(model, flat, "--as", said)[0] for said in ("size=8x8", "channels=1")]
         must(one_said[0] == one_said[1], f"{one_said}")
@@ -149,6 +151,22 @@ def test_pictures_need_no_class():
         must("takes 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
         must(text.endswith("samples 3\n") and "wrong" not in text and "label" not in text, text)
         must("0.png: lies in no directory, which would be its class" in train_fails(directory, flat), "a job takes it")
+
+
+def test_files_and_classes_are_called_what_the_data_call_them():
+    with tempfile.TemporaryDirectory() as directory:
+        model = train_narrow(directory)
+        data = pathlib.Path(directory) / "digits.tar"
+        data.write_bytes(png_digits("test"))
+        samples, _, _ = predict_json(model, data, "--limit", 20)
+        for index, sample in enumerate(samples):
+            must(sample["file"] == f"test/digit-{sample['label']}/{index:05}.png", f"{sample}")
+            must(sample["label_name"] == f"digit-{sample['label']}", f"{sample}")
+            must(all(item["name"] == f"digit-{item['class']}" for item in sample["top"]), f"{sample}")
+        first = samples[0]
+        must(predict(model, data, "--limit", 1).startswith(
+            f"sample 0 ({first['file']}): {first['top'][0]['class']} ({first['top'][0]['name']}) "), "text")
+        must("sample 0: " in predict(model, f"{IMAGES},{LABELS}", "--limit", 1), "names of nothing")
 
 
 def test_data_that_do_not_fit_are_refused_in_one_line():

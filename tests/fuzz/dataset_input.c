@@ -59,7 +59,9 @@ static void check_result(const struct buf *result, const struct dataset_info *in
 /* Whether it was taken. */
 static bool convert_with(const int *fd, size_t count, const struct reading *reading, bool unlabelled)
 {
-    const struct dataset_limits limits = {.total_bytes = RESULT_BYTES_MAX, .entries = 16, .unlabelled = unlabelled};
+    struct dataset_names names AUTO(dataset_names_done) = {0};
+    const struct dataset_limits limits = {
+        .total_bytes = RESULT_BYTES_MAX, .entries = 16, .unlabelled = unlabelled, .names = &names};
     BUF_AUTO struct buf result;
     struct dataset_info info;
     struct err err = {0};
@@ -68,6 +70,8 @@ static bool convert_with(const int *fd, size_t count, const struct reading *read
     ASSERT(rc == err.code && (rc == 0 || err.text[0] != '\0'));
     if (rc == 0) {
         check_result(&result, &info, unlabelled);
+        ASSERT(names.sample.count == 0 || names.sample.count == info.count);
+        ASSERT(names.class.count == 0 || names.class.count == info.classes);
     }
     return rc == 0;
 }

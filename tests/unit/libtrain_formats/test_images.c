@@ -35,7 +35,7 @@ static void put_image(const char *entry, const char *image, size_t size)
 }
 
 static const struct dataset_limits labelled_only = {.total_bytes = 1 << 20, .entries = 100};
-static const struct dataset_limits unlabelled_too = {.total_bytes = 1 << 20, .entries = 100, .unlabelled = true};
+static struct dataset_limits unlabelled_too = {.total_bytes = 1 << 20, .entries = 100, .unlabelled = true};
 
 static int run(const char *text, struct converted *out, struct err *err)
 {
@@ -346,6 +346,47 @@ static void of_several_files_each_is_an_image(void **state)
     file_close(&fd[1]);
 }
 
+static void what_images_and_classes_are_called_is_told(void **state)
+{
+    (void)state;
+    struct dataset_names names = {0};
+    struct converted converted;
+    struct err err = {0};
+    unlabelled_too.names = &names;
+    put_image("./dog/1.png", "colour.png", 0);
+    put_image("cat/\xff\n.png", "grey.png", 0);
+    assert_ok(run_flat(NULL, &converted, &err), &err);
+    assert_int_equal(names.sample.count, 2);
+    assert_string_equal(names.sample.item[0], "./dog/1.png");
+    assert_string_equal(names.sample.item[1], "cat/??.png");
+    assert_int_equal(names.class.count, 2);
+    assert_string_equal(names.class.item[0], "cat");
+    assert_string_equal(names.class.item[1], "dog");
+    converted_done(&converted);
+    dataset_names_done(&names);
+
+    static const char *const paths[] = {"a/dir/x\n.png", ".hidden.png"};
+    names.file = paths;
+    int fd[2] = {image_file("colour.png"), image_file("grey.png")};
+    assert_ok(run_unlabelled(fd, 2, NULL, &converted, &err), &err);
+    assert_int_equal(names.sample.count, 2);
+    assert_string_equal(names.sample.item[0], "a/dir/x?.png");
+    assert_string_equal(names.sample.item[1], ".hidden.png");
+    check_no_labels(&converted, 2);
+    dataset_names_done(&names);
+    file_close(&fd[1]);
+    put(&archive, "hello", 5);
+    fd[1] = memory_file(&archive);
+    archive.size = 0;
+    assert_int_equal(run_unlabelled(fd, 2, NULL, &converted, &err), ERR_FORMAT);
+    assert_holds(err.text, ".hidden.png: is neither JPEG nor PNG");
+    converted_done(&converted);
+    dataset_names_done(&names);
+    file_close(&fd[0]);
+    file_close(&fd[1]);
+    unlabelled_too.names = NULL;
+}
+
 static void what_is_no_image_is_told(void **state)
 {
     (void)state;
@@ -448,6 +489,7 @@ int main(void)
         cmocka_unit_test(all_images_say_a_class_or_none_does),
         cmocka_unit_test(images_one_by_one_are_samples_where_no_labels_are_needed),
         cmocka_unit_test(of_several_files_each_is_an_image),
+        cmocka_unit_test(what_images_and_classes_are_called_is_told),
         cmocka_unit_test(what_is_no_image_is_told),
         cmocka_unit_test(images_that_are_cut_are_refused),
         cmocka_unit_test(images_that_are_damaged_are_refused_or_read),
