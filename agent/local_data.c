@@ -105,3 +105,11 @@ int local_data_open(const char *const *paths, size_t count, const struct local_f
     rc = rc ? rc : dataset_convert(files.fd, files.count, form->reading, &limits, write_piece, &temporary, info, err);
     return rc ? rc : data_open_file(result, out, err);
 }
+
+int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err)
+{
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX};
+    struct open_files file AUTO(open_files_close) = {0};
+    int rc = open_file(&file, path, err);
+    return rc ? rc : dataset_text_end(file.fd[0], &limits, out, capacity, size, err);
+}

@@ -21,5 +21,7 @@ struct local_form {
  * labels. Nothing is left behind on the disk, however this ends. */
 NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
                               struct dataset_info *info, struct err *err);
+/* The last `capacity` bytes of a plain text, or all of them where it has fewer (dataset_text_end). */
+NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err);
 
 #endif

@@ -50,8 +50,7 @@ static const struct conf_option option_table[] = {
      .min = 1,
      .max = GENERATE_MAX,
      .value_name = "N",
-     .help =
-         "With plain text: instead, go on behind the last sample by N bytes, each the most probable. Default: not."},
+     .help = "With plain text: instead, go on behind its end by N bytes, each the most probable. Default: not."},
     {.name = "model",
      OPTION(CONF_TEXT, model),
      .size = sizeof(((struct options *)0)->model),
@@ -93,6 +92,8 @@ struct prediction {
     struct data *data;
     struct dataset_info info;
     struct dataset_names names;
+    unsigned char *prompt; /* with --generate, in place of data */
+    size_t prompt_size;
     struct train_pool *pool;
     struct train_stage *stage;
     struct report *report;
@@ -134,6 +135,20 @@ static int open_data(struct prediction *prediction, const char *const *paths, si
     return rc == 0      ? 0
            : count == 1 ? err_wrap(err, "data '%s'", paths[0])
                         : err_wrap(err, "data '%s' and %zu more", paths[0], count - 1);
+}
+
+/* Of a text only the last sample, whose end need not have a byte behind it. */
+static int open_prompt(struct prediction *prediction, const char *path, struct err *err)
+{
+    const uint32_t length = (uint32_t)prediction->reading.text;
+    prediction->prompt = malloc(length);
+    if (!prediction->prompt) {
+        return err_set(err, ERR_MEMORY, "no memory for a prompt of %u bytes", length);
+    }
+    prediction->info = (struct dataset_info){
+        .count = 1, .h = length, .w = 1, .c = 1, .dtype = DTYPE_U8, .classes = UINT8_MAX + 1, .positions = length};
+    int rc = local_data_text_end(path, prediction->prompt, length, &prediction->prompt_size, err);
+    return rc == 0 ? 0 : err_wrap(err, "data '%s'", path);
 }
 
 static const char *dtype_word(enum dtype dtype)
@@ -253,25 +268,54 @@ static int predict(struct prediction *prediction, struct err *err)
     return 0;
 }
 
-/* The most probable byte behind the last sample, then the one behind that: the sample moves on by one byte each time.
- */
-static int generate(struct prediction *prediction, struct err *err)
+/* The most probable byte behind the first `size` of a text, 1 or more, by as many of the last as the model sees. */
+static int tell_next(struct prediction *prediction, const unsigned char *text, size_t size, unsigned char *out,
+                     struct err *err)
 {
     const size_t length = prediction->row_count;
     const size_t classes = prediction->file.model->classes;
-    const size_t bytes = classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1;
+    const size_t seen = size < length ? size : length;
+    memset(prediction->input, 0, length); /* what a causal model does not look at */
+    memcpy(prediction->input, text + size - seen, seen);
+    int rc = train_evaluate(prediction->stage, 1, prediction->input, prediction->scores, NULL, NULL, NULL, err);
+    const float *scores = prediction->scores + (seen - 1) * classes;
+    *out = (unsigned char)report_best(scores, classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1);
+    return rc;
+}
+
+static int check_prompt(const struct prediction *prediction, struct err *err)
+{
+    const struct model *model = prediction->file.model;
+    if (prediction->prompt_size == 0) {
+        return err_set(err, ERR_INVALID, "the prompt is empty; --generate needs a byte to go on behind");
+    }
+    if (prediction->prompt_size < model->positions && !model_is_causal(model)) {
+        return err_set(
+            err, ERR_INVALID,
+            "the prompt has %zu bytes; the model '%s' needs %u at least: its positions see those behind them",
+            prediction->prompt_size, model->name, model->positions);
+    }
+    return 0;
+}
+
+/* Byte by byte, each behind the prompt and those before it. */
+static int generate(struct prediction *prediction, struct err *err)
+{
     const size_t count = (size_t)prediction->options.generate;
-    unsigned char *text = malloc(length + count);
-    int rc = text ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", length + count);
+    const size_t prompt_size = prediction->prompt_size;
+    int rc = check_prompt(prediction, err);
+    unsigned char *text = rc ? NULL : malloc(prompt_size + count);
+    if (rc == 0 && !text) {
+        rc = err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", prompt_size + count);
+    }
     if (rc == 0) {
-        memcpy(text, data_inputs(prediction->data) + (prediction->info.count - 1) * length, length);
+        memcpy(text, prediction->prompt, prompt_size);
     }
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = train_evaluate(prediction->stage, 1, text + i, prediction->scores, NULL, NULL, NULL, err);
-        text[length + i] = (unsigned char)report_best(prediction->scores + (length - 1) * classes, bytes);
+        rc = tell_next(prediction, text, prompt_size + i, &text[prompt_size + i], err);
     }
     if (rc == 0) {
-        report_bytes(prediction->report, text + length, count);
+        report_bytes(prediction->report, text + prompt_size, count);
     }
     free(text);
     return rc;
@@ -281,7 +325,10 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
 {
     const char *described = prediction->options.model;
     int rc = model_file_open(words->item[0], described[0] != '\0', &prediction->file, err);
-    rc = rc ? rc : open_data(prediction, words->item + 1, words->count - 1, err);
+    if (rc == 0) {
+        rc = prediction->options.generate > 0 ? open_prompt(prediction, words->item[1], err)
+                                              : open_data(prediction, words->item + 1, words->count - 1, err);
+    }
     rc = rc || prediction->file.model ? rc : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
     rc = rc ? rc : make_buffers(prediction, err);
@@ -298,6 +345,7 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
 
 static void release(struct prediction *prediction)
 {
+    free(prediction->prompt);
     free(prediction->input);
     free(prediction->labels);
     free(prediction->scores);
@@ -322,6 +370,9 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
     }
     if (rc == 0 && !done && prediction.options.generate > 0 && prediction.reading.kind != READING_TEXT) {
         rc = err_set(err, ERR_INVALID, "--generate needs plain text: --as text=T");
+    }
+    if (rc == 0 && !done && prediction.options.generate > 0 && positional.count > 2) {
+        rc = err_set(err, ERR_INVALID, "--generate goes on behind one file; %zu are given", positional.count - 1);
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {

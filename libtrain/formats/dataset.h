@@ -74,6 +74,11 @@ NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct readi
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);
 
+/* The last bytes of a plain text, or of what gzip made of one: all of it where it has no more than `capacity` > 0.
+ * out[capacity]; *size: how many. Errors as dataset_convert. */
+NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out, size_t capacity, size_t *size,
+                               struct err *err);
+
 /* Read the header of a file in the one form and check it against the file's size. `classes` is 0: it is not in the
  * header. */
 NODISCARD int dataset_read_info(int fd, struct dataset_info *out, struct err *err);

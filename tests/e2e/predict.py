@@ -82,6 +82,27 @@ def test_the_accuracy_and_the_loss_are_those_that_the_job_reported():
              f"{alone}")
 
 
+def go_on(model, prompt, count):
+    made = json.loads(predict(model, prompt, "--as", "text=32", "--generate", count, "--json"))["bytes"]
+    must(len(made) == count, f"{made}")
+    return made
+
+
+def check_short_prompt(model, prompt):
+    """What follows a byte, and what follows that: a sample of which each byte is the most probable one."""
+    prompt.write_bytes(b"T")
+    made = go_on(model, prompt, 40)
+    whole = bytes([ord("T"), *made])
+    prompt.write_bytes(whole[:33])
+    _, total, _ = predict_json(model, prompt, "--as", "text=32")
+    must(total["samples"] == 1 and total["correct"] == 32, f"{total} of {whole}")
+    for size in (5, 31, 32, 33, 40):
+        prompt.write_bytes(whole[:size])
+        must(go_on(model, prompt, 41 - size) == made[size - 1:], f"the end of {size} bytes of {whole}")
+    prompt.write_bytes(b"")
+    must("the prompt is empty" in predict(model, prompt, "--as", "text=32", "--generate", 1, fails=True), "an empty prompt")
+
+
 def test_a_model_of_text_tells_the_next_byte_and_goes_on():
     job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
            "micro_batches": 2, "epochs": 1, "learning_rate": {"type": "constant", "value": 0.05}}
@@ -99,8 +120,11 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
         must(all(sample["label"] == text[32 * (index + 1)] for index, sample in enumerate(samples)), "labels")
         must("most frequent mistakes" in predict(model, TEXT, "--as", "text=32", "--top", 0), "no list of mistakes")
 
-        made = json.loads(predict(model, TEXT, "--as", "text=32", "--generate", 40, "--json"))["bytes"]
-        must(len(made) == 40 and made[0] == samples[-1]["top"][0]["class"], f"{made}")
+        prompt = pathlib.Path(directory) / "prompt"
+        for size in (32 * len(samples), 32):
+            prompt.write_bytes(text[:size])
+            must(go_on(model, prompt, 40)[0] == samples[size // 32 - 1]["top"][0]["class"], f"a prompt of {size} bytes")
+        check_short_prompt(model, prompt)
         must("plain text needs --as text=32" in predict(model, TEXT, fails=True), "no hint")
         must("it needs --as text=32" in predict(model, TEXT, "--as", "text=16", fails=True), "no remedy")
 
@@ -167,6 +191,22 @@ def test_files_and_classes_are_called_what_the_data_call_them():
         must(predict(model, data, "--limit", 1).startswith(
             f"sample 0 ({first['file']}): {first['top'][0]['class']} ({first['top'][0]['name']}) "), "text")
         must("sample 0: " in predict(model, f"{IMAGES},{LABELS}", "--limit", 1), "names of nothing")
+
+
+def test_a_model_that_sees_what_follows_needs_a_whole_prompt():
+    description = tiny_gpt()
+    description["units"][1]["residual"]["body"][2]["causal"] = False
+    with tempfile.TemporaryDirectory() as directory:
+        model, job, prompt = (pathlib.Path(directory) / name for name in ("model", "job.json", "prompt"))
+        job.write_text(json.dumps({"model": {"description": description}, "dataset": {"train": "text"}, "batch": 8, "steps": 2,
+                                   "epochs": 1}))
+        subprocess.run([str(BIN / "paceline-agent"), "train", str(job), "--output", str(model), "--dataset", f"text={TEXT}", "--as",
+                        "text=32"], check=True, capture_output=True, timeout=60)
+        prompt.write_bytes(bytes(range(65, 65 + 32)))
+        go_on(model, prompt, 5)
+        prompt.write_bytes(bytes(range(65, 65 + 31)))
+        error = predict(model, prompt, "--as", "text=32", "--generate", 5, fails=True)
+        must("the prompt has 31 bytes; the model 'gpt-tiny' needs 32 at least" in error, error)
 
 
 def test_data_that_do_not_fit_are_refused_in_one_line():

@@ -88,6 +88,10 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@model", "@b", "--as=text=8"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
         {WORDS("@model", "@b", "--as=texts=8"), "did you mean 'text'"},
         {WORDS("@model", "@b", "--generate=3"), "--generate needs plain text"},
+        {WORDS("@model", "@b", "@few", "--as=text=8", "--generate=3"),
+         "--generate goes on behind one file; 2 are given"},
+        {WORDS("@model", "@few", "--as=text=8", "--generate=3"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
+        {WORDS("@model", "@nothing", "--as=text=8", "--generate=3"), "nothing': open '"},
         {WORDS("@model", "@b", "--top=101"), "top"},
         {WORDS("@model", "@b", "--micro-batch=0"), "micro-batch"},
     };
