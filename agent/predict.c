@@ -83,7 +83,7 @@ static const struct conf_program program = {
     .positional_max = 1 + LOCAL_DATA_FILES_MAX,
 };
 
-_Static_assert(1 + LOCAL_DATA_FILES_MAX <= CONF_LIST_MAX, "all words fit");
+_Static_assert(1 + LOCAL_DATA_FILES_MAX == CONF_LIST_MAX, "all words fit, and one more does not");
 
 struct prediction {
     struct options options;
@@ -364,6 +364,9 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
+    if (rc == ERR_LIMIT && positional.count == CONF_LIST_MAX) {
+        rc = err_set(err, ERR_LIMIT, "more than %d pictures; put them into a tar", LOCAL_DATA_FILES_MAX);
+    }
     if (rc == 0 && prediction.options.as[0] != '\0' &&
         (rc = reading_parse(prediction.options.as, &prediction.reading, err)) != 0) {
         rc = err_wrap(err, "--as");

@@ -173,6 +173,8 @@ def test_pictures_need_no_class():
         must(one_said[0] == one_said[1], f"{one_said}")
         error = predict(model, flat, "--as", "size=9x8", fails=True)
         must("takes 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
+        must(len(predict_json(model, *pictures[:1] * 63)[0]) == 63, "63 pictures")
+        must("more than 63 pictures; put them into a tar" in predict(model, *pictures[:1] * 64, fails=True), "64 pictures")
         must(text.endswith("samples 3\n") and "wrong" not in text and "label" not in text, text)
         must("0.png: lies in no directory, which would be its class" in train_fails(directory, flat), "a job takes it")
 
