@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "schema/limits.h"
-
-#define FILES_MAX 2
 
 /* A data set on its way into a file. */
 struct temporary {
@@ -44,41 +43,73 @@ static int open_temporary(int *out, struct err *err)
     return 0;
 }
 
-static int open_files(const char *paths, int fd[FILES_MAX], size_t *count, struct err *err)
+/* The first `count` are open. */
+struct open_files {
+    int fd[LOCAL_DATA_FILES_MAX];
+    size_t count;
+};
+
+static void open_files_close(struct open_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        file_close(&files->fd[i]);
+    }
+}
+
+static int open_file(struct open_files *files, const char *path, struct err *err)
+{
+    ASSERT(files->count < LOCAL_DATA_FILES_MAX);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    }
+    files->fd[files->count++] = fd;
+    return 0;
+}
+
+static int open_pair(struct open_files *files, const char *paths, struct err *err)
 {
     char text[4096];
+    int rc = 0;
     if (snprintf(text, sizeof(text), "%s", paths) >= (int)sizeof(text)) {
         return err_set(err, ERR_LIMIT, "the paths are too long");
     }
     char *rest = text;
-    for (char *path = strsep(&rest, ","); path; path = strsep(&rest, ",")) {
-        if (*count == FILES_MAX) {
-            return err_set(err, ERR_INVALID, "at most %d files: images and labels", FILES_MAX);
+    for (char *path = strsep(&rest, ","); rc == 0 && path; path = strsep(&rest, ",")) {
+        if (files->count == 2) {
+            return err_set(err, ERR_INVALID, "at most 2 files: images and labels");
         }
-        fd[*count] = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd[*count] < 0) {
-            return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-        }
-        (*count)++;
-    }
-    return 0;
-}
-
-int local_data_open(const char *paths, const struct local_form *form, struct data **out, struct dataset_info *info,
-                    struct err *err)
-{
-    const struct dataset_limits limits = {
-        .total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX, .unlabelled = form->unlabelled};
-    int fd[FILES_MAX] = {-1, -1};
-    size_t count = 0;
-    FD_AUTO int result = -1;
-    int rc = open_files(paths, fd, &count, err);
-    rc = rc ? rc : open_temporary(&result, err);
-    struct temporary temporary = {.fd = result};
-    rc = rc ? rc : dataset_convert(fd, count, form->reading, &limits, write_piece, &temporary, info, err);
-    rc = rc ? rc : data_open_file(result, out, err);
-    for (size_t i = 0; i < FILES_MAX; i++) {
-        file_close(&fd[i]);
+        rc = open_file(files, path, err);
     }
     return rc;
+}
+
+int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
+                    struct dataset_info *info, struct err *err)
+{
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
+                                          .entries = DATASET_ENTRIES_MAX,
+                                          .unlabelled = form->unlabelled,
+                                          .names = form->names};
+    struct open_files files AUTO(open_files_close) = {0};
+    FD_AUTO int result = -1;
+    int rc = count == 1 ? open_pair(&files, paths[0], err) : 0;
+    for (size_t i = 0; rc == 0 && count > 1 && i < count; i++) {
+        rc = open_file(&files, paths[i], err);
+    }
+    if (form->names) {
+        form->names->file = files.count == count ? paths : NULL;
+    }
+    rc = rc ? rc : open_temporary(&result, err);
+    struct temporary temporary = {.fd = result};
+    rc = rc ? rc : dataset_convert(files.fd, files.count, form->reading, &limits, write_piece, &temporary, info, err);
+    return rc ? rc : data_open_file(result, out, err);
+}
+
+int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err)
+{
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX};
+    struct open_files file AUTO(open_files_close) = {0};
+    int rc = open_file(&file, path, err);
+    return rc ? rc : dataset_text_end(file.fd[0], &limits, out, capacity, size, err);
 }

@@ -9,13 +9,19 @@
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 
+#define LOCAL_DATA_FILES_MAX 63
+
 struct local_form {
     const struct reading *reading; /* where its content does not say what it is */
-    bool unlabelled;               /* images without labels are taken; info->classes is 0 then */
+    bool unlabelled;               /* samples without labels are taken; info->classes is 0 then */
+    struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
 };
 
-/* paths: "PATH", or "PATH,PATH" for images and labels. Nothing is left behind on the disk, however this ends. */
-NODISCARD int local_data_open(const char *paths, const struct local_form *form, struct data **out,
+/* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH" for images and
+ * labels. Nothing is left behind on the disk, however this ends. */
+NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
                               struct dataset_info *info, struct err *err);
+/* The last `capacity` bytes of a plain text, or all of them where it has fewer (dataset_text_end). */
+NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err);
 
 #endif

@@ -32,7 +32,8 @@ int local_job_dataset(const struct local_places *places, const char *name, struc
     for (size_t i = 0; i < places->dataset.count; i++) {
         const char *item = places->dataset.item[i];
         if (strncmp(item, name, length) == 0 && item[length] == '=') {
-            int rc = local_data_open(item + length + 1, &form, out, info, err);
+            const char *paths = item + length + 1;
+            int rc = local_data_open(&paths, 1, &form, out, info, err);
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }

@@ -1,21 +1,16 @@
 #include "agent/predict.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/local_data.h"
+#include "agent/model_file.h"
 #include "agent/predict_report.h"
 #include "base/conf.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "libtrain/model/arena.h"
-#include "libtrain/model/trained.h"
 #include "libtrain/train.h"
 #include "schema/limits.h"
 
@@ -55,8 +50,7 @@ static const struct conf_option option_table[] = {
      .min = 1,
      .max = GENERATE_MAX,
      .value_name = "N",
-     .help =
-         "With plain text: instead, go on behind the last sample by N bytes, each the most probable. Default: not."},
+     .help = "With plain text: instead, go on behind its end by N bytes, each the most probable. Default: not."},
     {.name = "model",
      OPTION(CONF_TEXT, model),
      .size = sizeof(((struct options *)0)->model),
@@ -80,23 +74,26 @@ static const struct conf_program program = {
     .name = "paceline-agent predict",
     .summary = "Print what a trained model makes of samples, and how often it is right where they have labels.\n"
                "MODEL is the file of a trained model. DATA is one file of any format that a data set may have, or\n"
-               "IMAGES,LABELS; images alone will do.",
+               "IMAGES,LABELS; images alone will do, and pictures (JPEG, PNG) as a tar or one by one.",
     .usage = "MODEL DATA[,LABELS]",
+    .other_usage = "MODEL PICTURE...",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
     .positional_min = 2,
-    .positional_max = 2,
+    .positional_max = 1 + LOCAL_DATA_FILES_MAX,
 };
+
+_Static_assert(1 + LOCAL_DATA_FILES_MAX == CONF_LIST_MAX, "all words fit, and one more does not");
 
 struct prediction {
     struct options options;
     struct reading reading;
-    int fd; /* the model's file */
-    struct trained_file *file;
-    struct model *described; /* by --model; owned */
-    const struct model *model;
+    struct model_file file;
     struct data *data;
     struct dataset_info info;
+    struct dataset_names names;
+    unsigned char *prompt; /* with --generate, in place of data */
+    size_t prompt_size;
     struct train_pool *pool;
     struct train_stage *stage;
     struct report *report;
@@ -108,145 +105,50 @@ struct prediction {
 
 /* ---- the model ---- */
 
-static int read_header(struct prediction *prediction, struct err *err)
-{
-    uint8_t prefix[8];
-    uint64_t size = 0;
-    struct stat status;
-    if (fstat(prediction->fd, &status) != 0) {
-        return err_set(err, err_from_errno(errno), "%s", strerror(errno));
-    }
-    if (status.st_size < (off_t)sizeof(prefix)) {
-        return err_set(err, ERR_FORMAT, "it has only %lld bytes", (long long)status.st_size);
-    }
-    int rc = file_read_at(prediction->fd, prefix, sizeof(prefix), 0, err);
-    rc = rc ? rc : safetensors_header_bytes(prefix, &size, err);
-    if (rc == 0 && size > (uint64_t)status.st_size) {
-        rc = err_set(err, ERR_FORMAT, "its header has %" PRIu64 " bytes, the file %lld", size,
-                     (long long)status.st_size);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    char *bytes = malloc((size_t)size);
-    rc = bytes ? file_read_at(prediction->fd, bytes, (size_t)size, 0, err) : err_set(err, ERR_MEMORY, "its header");
-    rc = rc ? rc : trained_read(bytes, (size_t)size, &prediction->file, err);
-    free(bytes);
-    if (rc != 0) {
-        return rc;
-    }
-    const struct safetensors_header *header = &prediction->file->header;
-    if (header->data_offset + header->data_bytes != (uint64_t)status.st_size) {
-        return err_set(err, ERR_FORMAT, "it has %lld bytes, its header says %" PRIu64, (long long)status.st_size,
-                       header->data_offset + header->data_bytes);
-    }
-    return 0;
-}
-
-static int open_model(struct prediction *prediction, const char *path, struct err *err)
-{
-    prediction->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (prediction->fd < 0) {
-        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-    }
-    int rc = read_header(prediction, err);
-    if (rc != 0) {
-        return err_wrap(err, rc == ERR_FORMAT ? "'%s' is no model" : "model '%s'", path);
-    }
-    const bool named = prediction->options.model[0] != '\0';
-    if (named && prediction->file->model) {
-        return err_set(err, ERR_INVALID, "model '%s' holds its description, so --model would only contradict it", path);
-    }
-    if (!named && !prediction->file->model) {
-        return err_set(err, ERR_INVALID,
-                       "model '%s' does not hold its description: name it by --model, a model of the zoo or a file",
-                       path);
-    }
-    if (named && prediction->file->header.tensor_count == 0) {
-        return err_set(err, ERR_INVALID, "'%s' is no model: it has no tensors", path);
-    }
-    prediction->model = prediction->file->model;
-    return 0;
-}
-
-/* Read the description that --model names; what it leaves open follows from the data and from the last tensor, which
- * has one row a class. */
-static int describe_model(struct prediction *prediction, struct err *err)
-{
-    const char *name = prediction->options.model;
-    const char *text = model_zoo_text(name);
-    const struct dataset_info *info = &prediction->info;
-    const struct safetensors_header *header = &prediction->file->header;
-    const struct safetensors_tensor *last = header->tensor_count ? &header->tensor[header->tensor_count - 1] : NULL;
-    const bool few = last && last->rank > 0 && last->dim[0] >= 1 && last->dim[0] <= MODEL_ELEMENTS_MAX;
-    const struct model_fit fit = {.input = {.h = info->h, .w = info->w, .c = info->c},
-                                  .dtype = info->dtype,
-                                  .classes = few ? (uint32_t)last->dim[0] : 1,
-                                  .positions = info->positions};
-    json_auto_t *description = NULL;
-    BUF_AUTO struct buf file;
-    buf_init(&file, MODEL_DESCRIPTION_BYTES_MAX);
-    int rc = text ? json_parse(text, strlen(text), &description, err) : file_read(name, &file, err);
-    if (rc == 0 && !text) {
-        rc = json_parse(file.data ? file.data : "", file.size, &description, err);
-    }
-    rc = rc ? rc : model_parse(description, &fit, &prediction->described, NULL, err);
-    prediction->model = prediction->described;
-    return rc == 0 ? 0 : err_wrap(err, "--model '%s'", name);
-}
-
-/* A unit's state from the file's tensors, wherever they lie in it. */
-static int load_unit(struct prediction *prediction, size_t unit, struct err *err)
-{
-    static const struct optimizer none = {.type = OPTIMIZER_SGD};
-    const struct safetensors_header *from = &prediction->file->header;
-    struct state_layout *layout AUTO(state_layout_free) = NULL;
-    int rc = state_layout_new(prediction->model, unit, &none, &layout, err);
-    char *blob = rc ? NULL : malloc((size_t)layout->blob_bytes);
-    if (rc == 0 && !blob) {
-        rc = err_set(err, ERR_MEMORY, "unit of %" PRIu64 " bytes", layout->blob_bytes);
-    }
-    if (rc == 0) {
-        memcpy(blob, layout->header_text, (size_t)layout->header.data_offset);
-    }
-    for (size_t i = 0; rc == 0 && i < layout->header.tensor_count; i++) {
-        const struct safetensors_tensor *to = &layout->header.tensor[i];
-        const struct safetensors_tensor *tensor = safetensors_find(from, to->name);
-        rc = file_read_at(prediction->fd, blob + layout->header.data_offset + to->begin, (size_t)(to->end - to->begin),
-                          from->data_offset + tensor->begin, err);
-    }
-    rc = rc ? rc : train_unit_load(prediction->stage, unit, blob, (size_t)layout->blob_bytes, err);
-    free(blob);
-    return rc;
-}
-
 static int make_stage(struct prediction *prediction, struct err *err)
 {
-    const struct train_stage_config config = {.model = prediction->model,
-                                              .end = prediction->model->unit_count,
+    const struct train_stage_config config = {.model = prediction->file.model,
+                                              .end = prediction->file.model->unit_count,
                                               .micro_batch = prediction->micro_batch,
                                               .micro_batches = 1,
                                               .optimizer = {.type = OPTIMIZER_SGD},
                                               .pool = prediction->pool};
-    int rc = trained_check(prediction->file, prediction->model, err);
+    int rc = trained_check(prediction->file.trained, prediction->file.model, err);
     rc = rc ? rc : train_stage_new(&config, &prediction->stage, err);
-    for (size_t unit = 0; rc == 0 && unit < prediction->model->unit_count; unit++) {
-        rc = load_unit(prediction, unit, err);
-    }
+    rc = rc ? rc : model_file_load(&prediction->file, prediction->stage, err);
     return rc == 0 ? 0 : err_wrap(err, "model");
 }
 
 /* ---- the data ---- */
 
-static int open_data(struct prediction *prediction, const char *paths, struct err *err)
+static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
 {
-    const struct model *model = prediction->model;
-    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true};
-    int rc = local_data_open(paths, &form, &prediction->data, &prediction->info, err);
-    if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
-        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths, model->positions);
+    const struct model *model = prediction->file.model;
+    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true, .names = &prediction->names};
+    if (model && model->positions == 1 && model->input_dtype == DTYPE_U8) {
+        reading_fill_images(&prediction->reading, model->input.h, model->input.w, model->input.c);
     }
-    return rc == 0 ? 0 : err_wrap(err, "data '%s'", paths);
+    int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
+    if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
+        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0], model->positions);
+    }
+    return rc == 0      ? 0
+           : count == 1 ? err_wrap(err, "data '%s'", paths[0])
+                        : err_wrap(err, "data '%s' and %zu more", paths[0], count - 1);
+}
+
+/* Of a text only the last sample, whose end need not have a byte behind it. */
+static int open_prompt(struct prediction *prediction, const char *path, struct err *err)
+{
+    const uint32_t length = (uint32_t)prediction->reading.text;
+    prediction->prompt = malloc(length);
+    if (!prediction->prompt) {
+        return err_set(err, ERR_MEMORY, "no memory for a prompt of %u bytes", length);
+    }
+    prediction->info = (struct dataset_info){
+        .count = 1, .h = length, .w = 1, .c = 1, .dtype = DTYPE_U8, .classes = UINT8_MAX + 1, .positions = length};
+    int rc = local_data_text_end(path, prediction->prompt, length, &prediction->prompt_size, err);
+    return rc == 0 ? 0 : err_wrap(err, "data '%s'", path);
 }
 
 static const char *dtype_word(enum dtype dtype)
@@ -254,15 +156,33 @@ static const char *dtype_word(enum dtype dtype)
     return dtype == DTYPE_U8 ? "uint8" : "float32";
 }
 
+/* What --as has to say for these data, or "". */
+static void find_remedy(const struct prediction *prediction, char *out, size_t size)
+{
+    const struct model *model = prediction->file.model;
+    const struct shape *input = &model->input;
+    const bool bytes = model->input_dtype == DTYPE_U8;
+    const enum reading_kind kind = prediction->reading.kind;
+    *out = '\0';
+    if (kind == READING_TEXT && bytes && model->positions > 1) {
+        (void)snprintf(out, size, "; it needs --as text=%u", model->positions);
+    } else if (kind == READING_IMAGES && bytes && (input->c == 1 || input->c == 3)) {
+        (void)snprintf(out, size, "; it needs --as size=%ux%u,channels=%u", input->h, input->w, input->c);
+    }
+}
+
 static int check_data(const struct prediction *prediction, struct err *err)
 {
     const struct dataset_info *info = &prediction->info;
-    const struct model *model = prediction->model;
+    const struct model *model = prediction->file.model;
     const struct shape shape = {info->h, info->w, info->c};
     if (!shape_equal(shape, model->input) || info->dtype != model->input_dtype) {
-        return err_set(err, ERR_INVALID, "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s",
-                       shape.h, shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
-                       model->input.c, dtype_word(model->input_dtype));
+        char remedy[96];
+        find_remedy(prediction, remedy, sizeof(remedy));
+        return err_set(err, ERR_INVALID,
+                       "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s%s", shape.h,
+                       shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
+                       model->input.c, dtype_word(model->input_dtype), remedy);
     }
     if (info->classes > 0 && info->positions != model->positions) {
         return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u", info->positions,
@@ -279,9 +199,9 @@ static int check_data(const struct prediction *prediction, struct err *err)
 
 static int make_buffers(struct prediction *prediction, struct err *err)
 {
-    const struct model *model = prediction->model;
+    const struct model *model = prediction->file.model;
     const int64_t wanted = prediction->options.micro_batch;
-    prediction->micro_batch = (size_t)(wanted > 0 ? wanted : prediction->file->evaluation.micro_batch);
+    prediction->micro_batch = (size_t)(wanted > 0 ? wanted : prediction->file.trained->evaluation.micro_batch);
     prediction->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
     prediction->row_count = model->positions;
     const size_t rows = prediction->micro_batch * prediction->row_count;
@@ -296,6 +216,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
                                          .bytes = prediction->reading.kind == READING_TEXT,
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
+                                         .names = &prediction->names,
                                          .labelled = prediction->info.classes > 0};
     return report_new(&report, &prediction->report, err);
 }
@@ -303,7 +224,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
 /* Show each sample by its last row: of a sequence, what follows it. */
 static int show(struct prediction *prediction, uint64_t first, size_t count, const int32_t *labels, struct err *err)
 {
-    const size_t classes = prediction->model->classes;
+    const size_t classes = prediction->file.model->classes;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         const size_t row = (i + 1) * prediction->row_count - 1;
@@ -347,38 +268,69 @@ static int predict(struct prediction *prediction, struct err *err)
     return 0;
 }
 
-/* The most probable byte behind the last sample, then the one behind that: the sample moves on by one byte each time.
- */
-static int generate(struct prediction *prediction, struct err *err)
+/* The most probable byte behind the first `size` of a text, 1 or more, by as many of the last as the model sees. */
+static int tell_next(struct prediction *prediction, const unsigned char *text, size_t size, unsigned char *out,
+                     struct err *err)
 {
     const size_t length = prediction->row_count;
-    const size_t classes = prediction->model->classes;
-    const size_t bytes = classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1;
+    const size_t classes = prediction->file.model->classes;
+    const size_t seen = size < length ? size : length;
+    memset(prediction->input, 0, length); /* what a causal model does not look at */
+    memcpy(prediction->input, text + size - seen, seen);
+    int rc = train_evaluate(prediction->stage, 1, prediction->input, prediction->scores, NULL, NULL, NULL, err);
+    const float *scores = prediction->scores + (seen - 1) * classes;
+    rc = rc ? rc : report_check(scores, classes, 0, err);
+    *out = (unsigned char)report_best(scores, classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1);
+    return rc;
+}
+
+static int check_prompt(const struct prediction *prediction, struct err *err)
+{
+    const struct model *model = prediction->file.model;
+    if (prediction->prompt_size == 0) {
+        return err_set(err, ERR_INVALID, "the prompt is empty; --generate needs a byte to go on behind");
+    }
+    if (prediction->prompt_size < model->positions && !model_is_causal(model)) {
+        return err_set(
+            err, ERR_INVALID,
+            "the prompt has %zu bytes; the model '%s' needs %u at least: its positions see those behind them",
+            prediction->prompt_size, model->name, model->positions);
+    }
+    return 0;
+}
+
+/* Byte by byte, each behind the prompt and those before it. */
+static int generate(struct prediction *prediction, struct err *err)
+{
     const size_t count = (size_t)prediction->options.generate;
-    unsigned char *text = malloc(length + count);
-    const uint64_t last = prediction->info.count - 1;
-    int rc = text ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", length + count);
+    const size_t prompt_size = prediction->prompt_size;
+    int rc = check_prompt(prediction, err);
+    unsigned char *text = rc ? NULL : malloc(prompt_size + count);
+    if (rc == 0 && !text) {
+        rc = err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", prompt_size + count);
+    }
     if (rc == 0) {
-        memcpy(text, data_inputs(prediction->data) + last * length, length);
+        memcpy(text, prediction->prompt, prompt_size);
     }
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = train_evaluate(prediction->stage, 1, text + i, prediction->scores, NULL, NULL, NULL, err);
-        const float *scores = prediction->scores + (length - 1) * classes;
-        rc = rc ? rc : report_check(scores, classes, last, err);
-        text[length + i] = (unsigned char)report_best(scores, bytes);
+        rc = tell_next(prediction, text, prompt_size + i, &text[prompt_size + i], err);
     }
     if (rc == 0) {
-        report_bytes(prediction->report, text + length, count);
+        report_bytes(prediction->report, text + prompt_size, count);
     }
     free(text);
     return rc;
 }
 
-static int run(struct prediction *prediction, const char *const *words, struct err *err)
+static int run(struct prediction *prediction, const struct conf_list *words, struct err *err)
 {
-    int rc = open_model(prediction, words[0], err);
-    rc = rc ? rc : open_data(prediction, words[1], err);
-    rc = rc || prediction->model ? rc : describe_model(prediction, err);
+    const char *described = prediction->options.model;
+    int rc = model_file_open(words->item[0], described[0] != '\0', &prediction->file, err);
+    if (rc == 0) {
+        rc = prediction->options.generate > 0 ? open_prompt(prediction, words->item[1], err)
+                                              : open_data(prediction, words->item + 1, words->count - 1, err);
+    }
+    rc = rc || prediction->file.model ? rc : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
     rc = rc ? rc : make_buffers(prediction, err);
     rc = rc ? rc : train_pool_new((size_t)prediction->options.threads, &prediction->pool, err);
@@ -394,6 +346,7 @@ static int run(struct prediction *prediction, const char *const *words, struct e
 
 static void release(struct prediction *prediction)
 {
+    free(prediction->prompt);
     free(prediction->input);
     free(prediction->labels);
     free(prediction->scores);
@@ -401,18 +354,20 @@ static void release(struct prediction *prediction)
     train_stage_free(&prediction->stage);
     train_pool_free(&prediction->pool);
     data_close(&prediction->data);
-    model_free(&prediction->described);
-    trained_free(&prediction->file);
-    file_close(&prediction->fd);
+    dataset_names_done(&prediction->names);
+    model_file_close(&prediction->file);
 }
 
 int predict_command(int argc, char **argv, bool *misused, struct err *err)
 {
     struct prediction prediction = {
-        .options = {.top = TOP_DEFAULT, .threads = 1}, .reading = reading_default, .fd = -1};
+        .options = {.top = TOP_DEFAULT, .threads = 1}, .reading = reading_default, .file = {.fd = -1}};
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
+    if (rc == ERR_LIMIT && positional.count == CONF_LIST_MAX) {
+        rc = err_set(err, ERR_LIMIT, "more than %d pictures; put them into a tar", LOCAL_DATA_FILES_MAX);
+    }
     if (rc == 0 && prediction.options.as[0] != '\0' &&
         (rc = reading_parse(prediction.options.as, &prediction.reading, err)) != 0) {
         rc = err_wrap(err, "--as");
@@ -420,9 +375,12 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
     if (rc == 0 && !done && prediction.options.generate > 0 && prediction.reading.kind != READING_TEXT) {
         rc = err_set(err, ERR_INVALID, "--generate needs plain text: --as text=T");
     }
+    if (rc == 0 && !done && prediction.options.generate > 0 && positional.count > 2) {
+        rc = err_set(err, ERR_INVALID, "--generate goes on behind one file; %zu are given", positional.count - 1);
+    }
     *misused = rc != 0;
     if (rc == 0 && !done) {
-        rc = run(&prediction, positional.item, err);
+        rc = run(&prediction, &positional, err);
     }
     release(&prediction);
     conf_list_done(&positional);

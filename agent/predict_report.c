@@ -73,8 +73,40 @@ static size_t find_top(const struct report *report, const float *scores, size_t 
     return count;
 }
 
-/* "7", or of text "'e'" and "0x0a". */
-static void print_class(const struct report *report, size_t class)
+static const char *name_in(const struct name_list *list, uint64_t index)
+{
+    return index < list->count ? list->item[index] : NULL;
+}
+
+/* What the data call the class of a label; NULL: nothing. */
+static const char *label_name(const struct report *report, size_t label)
+{
+    const struct dataset_names *names = report->config.names;
+    return names ? name_in(&names->class, label) : NULL;
+}
+
+/* What a class of the model is called: it has no names of its own. */
+static const char *class_name(const struct report *report, size_t class)
+{
+    const struct dataset_names *names = report->config.names;
+    return names && names->class.count == report->config.classes ? names->class.item[class] : NULL;
+}
+
+/* `text` is one line of UTF-8. */
+static void print_json_text(FILE *out, const char *key, const char *text)
+{
+    (void)fprintf(out, ",\"%s\":\"", key);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') {
+            (void)fputc('\\', out);
+        }
+        (void)fputc(*text, out);
+    }
+    (void)fputc('"', out);
+}
+
+/* "7", or of text "'e'" and "0x0a"; with its name "7 (circle)". */
+static void print_class(const struct report *report, size_t class, const char *name)
 {
     const bool shown = class > ' ' && class <= '~';
     if (!report->config.bytes) {
@@ -82,30 +114,49 @@ static void print_class(const struct report *report, size_t class)
     } else {
         (void)fprintf(report->config.out, shown ? "'%c'" : "0x%02x", (unsigned)class);
     }
+    if (name) {
+        (void)fprintf(report->config.out, " (%s)", name);
+    }
 }
 
 static void print_top(const struct report *report, size_t class, double probability, bool first)
 {
     FILE *out = report->config.out;
+    const char *name = class_name(report, class);
     if (report->config.json) {
-        (void)fprintf(out, "%s{\"class\":%zu,\"probability\":%.9g}", first ? "" : ",", class, probability);
+        (void)fprintf(out, "%s{\"class\":%zu", first ? "" : ",", class);
+        if (name) {
+            print_json_text(out, "name", name);
+        }
+        (void)fprintf(out, ",\"probability\":%.9g}", probability);
         return;
     }
     (void)fprintf(out, first ? " " : ", ");
-    print_class(report, class);
+    print_class(report, class, name);
     (void)fprintf(out, " %.4f", probability);
 }
 
 static void begin_sample(const struct report *report, uint64_t index, int32_t label)
 {
     FILE *out = report->config.out;
+    const struct dataset_names *names = report->config.names;
+    const char *file = names ? name_in(&names->sample, index) : NULL;
+    const char *name = label >= 0 ? label_name(report, (size_t)label) : NULL;
     if (!report->config.json) {
-        (void)fprintf(out, "sample %" PRIu64 ":", index);
-    } else if (label >= 0) {
-        (void)fprintf(out, "{\"sample\":%" PRIu64 ",\"label\":%" PRId32 ",\"top\":[", index, label);
-    } else {
-        (void)fprintf(out, "{\"sample\":%" PRIu64 ",\"top\":[", index);
+        (void)fprintf(out, "sample %" PRIu64 "%s%s%s:", index, file ? " (" : "", file ? file : "", file ? ")" : "");
+        return;
     }
+    (void)fprintf(out, "{\"sample\":%" PRIu64, index);
+    if (file) {
+        print_json_text(out, "file", file);
+    }
+    if (label >= 0) {
+        (void)fprintf(out, ",\"label\":%" PRId32, label);
+    }
+    if (name) {
+        print_json_text(out, "label_name", name);
+    }
+    (void)fprintf(out, ",\"top\":[");
 }
 
 static void end_sample(const struct report *report, int32_t label, size_t best)
@@ -117,7 +168,7 @@ static void end_sample(const struct report *report, int32_t label, size_t best)
     }
     if (label >= 0) {
         (void)fprintf(out, "; label ");
-        print_class(report, (size_t)label);
+        print_class(report, (size_t)label, label_name(report, (size_t)label));
         (void)fprintf(out, (size_t)label == best ? "" : ", wrong");
     }
     (void)fprintf(out, "\n");
@@ -220,9 +271,9 @@ static void print_mistakes(const struct report *report)
         if (report->confusion[most] == 0) {
             return;
         }
-        print_class(report, most / classes);
+        print_class(report, most / classes, label_name(report, most / classes));
         (void)fprintf(out, " taken for ");
-        print_class(report, most % classes);
+        print_class(report, most % classes, class_name(report, most % classes));
         (void)fprintf(out, ": %" PRIu64 "\n", report->confusion[most]);
         report->confusion[most] = 0;
     }

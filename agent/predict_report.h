@@ -10,15 +10,18 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "libtrain/formats/names.h"
 
 #define REPORT_TOP_MAX 100
 
 struct report_config {
     FILE *out; /* borrowed */
     bool json;
-    bool bytes;     /* classes are bytes of text: shown as characters */
-    size_t classes; /* scores of a row */
-    size_t top;     /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
+    bool bytes;                        /* classes are bytes of text: shown as characters */
+    size_t classes;                    /* scores of a row */
+    size_t top;                        /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
+    const struct dataset_names *names; /* borrowed; NULL: none. Those of the classes are the model's, too, where it has
+                                          as many */
     bool labelled;
 };
 

@@ -352,23 +352,25 @@ static int convert_recognised(const int *fd, size_t fd_count, const struct datas
 int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading, const struct dataset_limits *limits,
                     dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
-    static int (*const convert[READING_KINDS])(int fd, const struct reading *reading,
+    static int (*const convert[READING_KINDS])(const struct files *files, const struct reading *reading,
                                                const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                                                struct dataset_info *out, struct err *err) = {
         [READING_TEXT] = text_convert, [READING_SOUND] = sound_convert, [READING_IMAGES] = images_convert};
     enum reading_kind kind = reading->kind;
     bool images = false;
     ASSERT(fd_count >= 1);
-    int rc = kind == READING_RECOGNISED && fd_count == 1 ? images_recognise(fd[0], limits, &images, err) : 0;
-    if (rc) {
+    int rc = 0;
+    if (kind == READING_RECOGNISED && (fd_count == 1 || limits->unlabelled) &&
+        (rc = images_recognise(fd[0], limits, &images, err))) {
         return rc;
     }
     kind = images ? READING_IMAGES : kind;
     if (kind == READING_RECOGNISED) {
         return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
     }
-    if (fd_count > 1) {
-        return err_set(err, ERR_INVALID, "two files; a data set whose reading is said is one");
+    if (fd_count > 1 && (kind == READING_TEXT || !limits->unlabelled)) {
+        return err_set(err, ERR_INVALID, "%zu files; a data set whose reading is said is one", fd_count);
     }
-    return convert[kind](fd[0], reading, limits, sink, arg, out, err);
+    const struct files files = {.fd = fd, .count = fd_count};
+    return convert[kind](&files, reading, limits, sink, arg, out, err);
 }

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/formats/names.h"
 #include "libtrain/formats/reading.h"
 
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory while a data set is converted */
@@ -39,7 +40,9 @@ struct dataset_info {
 struct dataset_limits {
     uint64_t total_bytes; /* of the result; what is compressed may expand to a few times as much, all files together */
     size_t entries;       /* of an archive */
-    bool unlabelled;      /* images alone are taken, too: their labels become 0, and the info's classes 0 */
+    bool unlabelled;      /* samples alone are taken, too: their labels become 0, and the info's classes 0 */
+    /* Where what samples and classes are called is appended, on failure the first of them; NULL: nobody asks. */
+    struct dataset_names *names;
     /* Asked again and again while files are read, before there is a result, too: an error ends it. NULL: nobody is. */
     int (*go_on)(void *arg, struct err *err);
     void *go_on_arg;
@@ -67,11 +70,19 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  *
  * What the files of sounds and of images expand to, from gzip as well as to pixels, is bounded by the archive's size.
  *
+ * With limits->unlabelled, archives of sounds and of images may lie flat, no file saying a class, and each of `fd` may
+ * be a sound or an image itself.
+ *
  * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT, ERR_INVALID,
  * ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink or limits->go_on returned. */
 NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);
+
+/* The last bytes of a plain text, or of what gzip made of one: all of it where it has no more than `capacity` > 0.
+ * out[capacity]; *size: how many. Errors as dataset_convert. */
+NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out, size_t capacity, size_t *size,
+                               struct err *err);
 
 /* Read the header of a file in the one form and check it against the file's size. `classes` is 0: it is not in the
  * header. */

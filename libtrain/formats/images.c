@@ -1,5 +1,6 @@
-/* An archive of JPEG and PNG images in directories, one of each class. The first pass measures every image, so that
- * another size, or an archive that would expand without end, is told before any pixel is decoded. */
+/* An archive of JPEG and PNG images in directories, one of each class, or images without classes. The first pass
+ * measures every image, so that another size, or an archive that would expand without end, is told before any pixel is
+ * decoded. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -141,25 +142,29 @@ static int read_image(void *arg, struct stream *stream, void *sample, struct err
     return rc;
 }
 
-int images_convert(int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink,
-                   void *arg, struct dataset_info *out, struct err *err)
+int images_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
+                   dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
-    struct stat status;
     struct images *images AUTO(images_free) = calloc(1, sizeof(*images));
     if (!images) {
         return err_set(err, ERR_MEMORY, "no memory to read images");
     }
-    if (fstat(fd, &status)) {
-        return err_set(err, err_from_errno(errno), "file 1: %s", strerror(errno));
-    }
     images->reading = reading;
-    images->expanded_max = SOURCE_EXPANSION_FREE_BYTES + SOURCE_EXPANSION_MAX * (uint64_t)status.st_size;
+    images->expanded_max = SOURCE_EXPANSION_FREE_BYTES;
+    for (size_t i = 0; i < files->count; i++) {
+        struct stat status;
+        if (fstat(files->fd[i], &status)) {
+            return err_set(err, err_from_errno(errno), "file %zu: %s", i + 1, strerror(errno));
+        }
+        images->expanded_max += SOURCE_EXPANSION_MAX * (uint64_t)status.st_size;
+    }
     images->samples = (struct labelled_samples){
         .c = (uint32_t)reading->channels, .dtype = DTYPE_U8, .look = look, .read = read_image, .arg = images};
-    return labelled_tar_convert(fd, (enum dataset_label)reading->label, &images->samples, limits, sink, arg, out, err);
+    return labelled_tar_convert(files, (enum dataset_label)reading->label, &images->samples, limits, sink, arg, out,
+                                err);
 }
 
-/* Whether a file is an archive whose first content is an image. */
+/* Whether a file is an archive whose first content is an image, or one itself. */
 static int recognise(struct source *source, int fd, const struct dataset_limits *limits, bool *out, struct err *err)
 {
     struct stream *stream = NULL;
@@ -167,7 +172,7 @@ static int recognise(struct source *source, int fd, const struct dataset_limits 
     size_t size = 0;
     int rc = source_open(source, fd, "file 1", limits, err);
     *out = false;
-    if (rc || !source->is_tar || (rc = labelled_tar_next(source, &stream, err)) || !stream ||
+    if (rc || (!source->is_tar && !limits->unlabelled) || (rc = labelled_tar_next(source, &stream, err)) || !stream ||
         (rc = stream_peek(stream, &bytes, &size, err))) {
         return rc;
     }

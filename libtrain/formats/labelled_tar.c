@@ -1,6 +1,7 @@
 #include "libtrain/formats/labelled_tar.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ struct class
 };
 
 struct labelled_tar {
-    int fd;
+    const struct files *files;
+    size_t file; /* which is open */
     const struct dataset_limits *limits;
     enum dataset_label label;
     struct source source;
@@ -126,6 +128,14 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
     bool found = false;
     const char *path = stream->name;
     const char *text = class_of(stream->raw_name, tar->label, &size);
+    if (tar->limits->unlabelled && tar->class_count == 0) {
+        if (size == 0) {
+            return labels_append(&tar->labels, 0, path, err);
+        }
+        if (tar->labels.count > 0) {
+            return err_set(err, ERR_FORMAT, "%s: says its class, and the files before it do not", path);
+        }
+    }
     if (size == 0) {
         return tar->label == DATASET_LABEL_PREFIX
                    ? err_set(err, ERR_FORMAT, "%s: its name has no class in front of a '_'", path)
@@ -142,11 +152,21 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
 
 /* ---- the two passes ---- */
 
-static int start(struct labelled_tar *tar, struct err *err)
+static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
 {
-    int rc = source_open(&tar->source, tar->fd, "file 1", tar->limits, err);
-    if (rc == 0 && !tar->source.is_tar) {
-        return err_set(err, ERR_FORMAT, "file 1: is no tar (or tar.gz) with a file for each sample");
+    const struct dataset_names *names = tar->limits->names;
+    char name[STREAM_NAME_MAX];
+    (void)snprintf(name, sizeof(name), "file %zu", file + 1);
+    if (names && names->file) { /* without its directory, which would say the class of an entry */
+        (void)snprintf(name, sizeof(name), "%s", base_name(names->file[file]));
+    }
+    tar->file = file;
+    int rc = source_open(&tar->source, tar->files->fd[file], name, tar->limits, err);
+    if (rc == 0 && !tar->source.is_tar && !tar->limits->unlabelled) {
+        return err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample", name);
+    }
+    if (rc == 0 && tar->source.is_tar && tar->files->count > 1) {
+        return err_set(err, ERR_FORMAT, "%s: is an archive; one of several files is a sample", name);
     }
     return rc;
 }
@@ -156,14 +176,28 @@ int labelled_tar_next(struct source *source, struct stream **out, struct err *er
     int rc;
     do {
         rc = source_next(source, out, err);
-    } while (rc == 0 && *out && base_name((*out)->name)[0] == '.');
+    } while (rc == 0 && *out && source->is_tar && base_name((*out)->name)[0] == '.');
+    return rc;
+}
+
+/* The next sample of all files. */
+static int next(struct labelled_tar *tar, struct stream **out, struct err *err)
+{
+    int rc = labelled_tar_next(&tar->source, out, err);
+    if (rc == 0 && !*out && tar->file + 1 < tar->files->count) {
+        rc = open_file(tar, tar->file + 1, err);
+        rc = rc ? rc : labelled_tar_next(&tar->source, out, err);
+    }
     return rc;
 }
 
 /* Until now a label says when its class was met; from now on, which place its name has. */
 static int number_classes(struct labelled_tar *tar, struct err *err)
 {
-    int32_t *place = malloc((tar->class_count + 1) * sizeof(*place));
+    if (tar->class_count == 0) {
+        return 0;
+    }
+    int32_t *place = malloc(tar->class_count * sizeof(*place));
     if (!place) {
         return err_set(err, ERR_MEMORY, "no memory for %zu classes", tar->class_count);
     }
@@ -177,29 +211,50 @@ static int number_classes(struct labelled_tar *tar, struct err *err)
     return 0;
 }
 
+static int keep_sample_name(struct labelled_tar *tar, const char *entry, struct err *err)
+{
+    struct dataset_names *names = tar->limits->names;
+    if (!names) {
+        return 0;
+    }
+    const char *name = !tar->source.is_tar && names->file ? names->file[tar->file] : entry;
+    return name_list_append(&names->sample, name, strlen(name), err);
+}
+
+static int keep_class_names(const struct labelled_tar *tar, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && tar->limits->names && i < tar->class_count; i++) {
+        rc = name_list_append(&tar->limits->names->class, tar->class[i].name, strlen(tar->class[i].name), err);
+    }
+    return rc;
+}
+
 static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
 {
     struct stream *stream = NULL;
-    int rc = start(tar, err);
-    rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
+    int rc = open_file(tar, 0, err);
+    rc = rc ? rc : next(tar, &stream, err);
     while (rc == 0 && stream) {
         rc = add_label(tar, stream, err);
+        rc = rc ? rc : keep_sample_name(tar, stream->name, err);
         rc = rc == 0 && samples->look ? samples->look(samples->arg, stream, err) : rc;
-        rc = rc ? rc : labelled_tar_next(&tar->source, &stream, err);
+        rc = rc ? rc : next(tar, &stream, err);
     }
     if (rc == 0 && tar->labels.count == 0) {
         return err_set(err, ERR_FORMAT, "file 1: the archive has no files");
     }
-    return rc ? rc : number_classes(tar, err);
+    rc = rc ? rc : number_classes(tar, err);
+    return rc ? rc : keep_class_names(tar, err);
 }
 
 static int send_samples(struct labelled_tar *tar, const struct labelled_samples *samples, size_t sample_bytes,
                         dataset_sink_fn sink, void *arg, struct err *err)
 {
-    int rc = start(tar, err);
+    int rc = open_file(tar, 0, err);
     for (size_t i = 0; i < tar->labels.count && rc == 0; i++) {
         struct stream *stream = NULL;
-        rc = labelled_tar_next(&tar->source, &stream, err);
+        rc = next(tar, &stream, err);
         if (rc == 0 && !stream) {
             return err_set(err, ERR_IO, "file 1: changed while it was read");
         }
@@ -209,7 +264,7 @@ static int send_samples(struct labelled_tar *tar, const struct labelled_samples 
     return rc;
 }
 
-int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled_samples *samples,
+int labelled_tar_convert(const struct files *files, enum dataset_label label, const struct labelled_samples *samples,
                          const struct dataset_limits *limits, dataset_sink_fn sink, void *arg, struct dataset_info *out,
                          struct err *err)
 {
@@ -217,7 +272,7 @@ int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled
     if (!tar) {
         return err_set(err, ERR_MEMORY, "no memory to read an archive");
     }
-    tar->fd = fd;
+    tar->files = files;
     tar->limits = limits;
     tar->label = label;
     tar->source.by_size = true;

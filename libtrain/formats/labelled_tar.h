@@ -5,6 +5,7 @@
 #define LIBTRAIN_FORMATS_LABELLED_TAR_H
 
 #include "libtrain/formats/dataset.h"
+#include "libtrain/formats/part.h"
 #include "libtrain/formats/source.h"
 
 #define LABELLED_CLASSES_MAX 32768
@@ -24,11 +25,12 @@ struct labelled_samples {
  * starts with a dot are passed over. */
 NODISCARD int labelled_tar_next(struct source *source, struct stream **out, struct err *err);
 
-/* Give the data set of the archive to `sink`, in the one form.
+/* Give the data set of the archive to `sink`, in the one form. With limits->unlabelled, no file of the archive needs to
+ * say a class (else all do), and files that are no archives are a sample each, in their order.
  * ERR_FORMAT where it is no archive, or a file says no class; ERR_LIMIT for more than LABELLED_CLASSES_MAX classes;
  * else as dataset_convert. */
-NODISCARD int labelled_tar_convert(int fd, enum dataset_label label, const struct labelled_samples *samples,
-                                   const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
-                                   struct dataset_info *out, struct err *err);
+NODISCARD int labelled_tar_convert(const struct files *files, enum dataset_label label,
+                                   const struct labelled_samples *samples, const struct dataset_limits *limits,
+                                   dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
 
 #endif

@@ -64,14 +64,24 @@ NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *
 NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 
-/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading. */
-NODISCARD int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
-                           dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
-NODISCARD int sound_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
-                            dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
-NODISCARD int images_convert(int fd, const struct reading *reading, const struct dataset_limits *limits,
-                             dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err);
-/* Whether a file is an archive of images, by its first content. */
+/* What a data set is made of. */
+struct files {
+    const int *fd; /* [count], borrowed */
+    size_t count;
+};
+
+/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading. Several files only
+ * where each may be a sample: limits->unlabelled, and no text. */
+NODISCARD int text_convert(const struct files *files, const struct reading *reading,
+                           const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                           struct dataset_info *out, struct err *err);
+NODISCARD int sound_convert(const struct files *files, const struct reading *reading,
+                            const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                            struct dataset_info *out, struct err *err);
+NODISCARD int images_convert(const struct files *files, const struct reading *reading,
+                             const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                             struct dataset_info *out, struct err *err);
+/* Whether a file is an archive of images, by its first content, or, with limits->unlabelled, an image. */
 NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out, struct err *err);
 
 /* One record's planes, R then G then B, to out[32 x 32 x 3]. */

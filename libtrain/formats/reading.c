@@ -178,3 +178,26 @@ int reading_parse(const char *text, struct reading *out, struct err *err)
     }
     return rc;
 }
+
+static bool was_given(const struct reading *reading, size_t offset)
+{
+    size_t i = 0;
+    while (parameters[i].offset != offset) {
+        i++;
+    }
+    return reading->given & 1u << i;
+}
+
+void reading_fill_images(struct reading *reading, uint32_t h, uint32_t w, uint32_t channels)
+{
+    if (channels != 1 && channels != 3) {
+        return;
+    }
+    if (!was_given(reading, FIELD(size)) && h <= IMAGE_RESIZED_SIDE_MAX && w <= IMAGE_RESIZED_SIDE_MAX) {
+        reading->size.h = h;
+        reading->size.w = w;
+    }
+    if (!was_given(reading, FIELD(channels))) {
+        reading->channels = channels;
+    }
+}

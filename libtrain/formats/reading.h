@@ -43,5 +43,8 @@ NODISCARD int reading_set(struct reading *reading, const char *name, const char 
 NODISCARD int reading_check(struct reading *reading, struct err *err);
 /* The same from one text, "text=64" or "sound=8000,mels=40". */
 NODISCARD int reading_parse(const char *text, struct reading *out, struct err *err);
+/* What images become where nothing is said of it: h x w x channels, as far as images can become that. Data that are no
+ * images are read as before. */
+void reading_fill_images(struct reading *reading, uint32_t h, uint32_t w, uint32_t channels);
 
 #endif

@@ -51,8 +51,8 @@ static int read_sample(void *arg, struct stream *stream, void *sample, struct er
     return rc;
 }
 
-int sound_convert(int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink,
-                  void *arg, struct dataset_info *out, struct err *err)
+int sound_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
+                  dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
     struct sound sound AUTO(sound_done) = {0};
     int rc = sound_open(&sound, reading, err);
@@ -65,5 +65,5 @@ int sound_convert(int fd, const struct reading *reading, const struct dataset_li
                                              .dtype = DTYPE_F32,
                                              .read = read_sample,
                                              .arg = &sound};
-    return labelled_tar_convert(fd, (enum dataset_label)reading->label, &samples, limits, sink, arg, out, err);
+    return labelled_tar_convert(files, (enum dataset_label)reading->label, &samples, limits, sink, arg, out, err);
 }

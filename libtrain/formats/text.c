@@ -2,7 +2,9 @@
  * The bytes are read three times: to count them, as inputs and as labels, so nothing of them is held. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/assert.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/formats/form.h"
 #include "libtrain/formats/part.h"
@@ -29,6 +31,18 @@ static void text_free(struct text **text)
     }
 }
 
+static int text_new(int fd, const struct dataset_limits *limits, struct text **out, struct err *err)
+{
+    struct text *text = calloc(1, sizeof(*text));
+    if (!text) {
+        return err_set(err, ERR_MEMORY, "no memory to read a text");
+    }
+    text->fd = fd;
+    text->limits = limits;
+    *out = text;
+    return 0;
+}
+
 /* The text from its first byte on. */
 static int reopen(struct text *text, struct stream **out, struct err *err)
 {
@@ -40,8 +54,27 @@ static int reopen(struct text *text, struct stream **out, struct err *err)
     return rc;
 }
 
-/* Read the whole of it: one file and nothing behind it. */
-static int count_bytes(struct text *text, uint64_t *out, struct err *err)
+/* The last bytes of what was read. */
+struct end {
+    uint8_t *bytes; /* [capacity] */
+    size_t size, capacity;
+};
+
+static void append(struct end *end, const uint8_t *bytes, size_t size)
+{
+    if (size > end->capacity) {
+        bytes += size - end->capacity;
+        size = end->capacity;
+    }
+    const size_t room = end->capacity - size;
+    const size_t kept = end->size < room ? end->size : room;
+    memmove(end->bytes, end->bytes + end->size - kept, kept);
+    memcpy(end->bytes + kept, bytes, size);
+    end->size = kept + size;
+}
+
+/* Read the whole of it: one file and nothing behind it. *out: its bytes; end: NULL, or empty. */
+static int read_whole(struct text *text, struct end *end, uint64_t *out, struct err *err)
 {
     struct stream *stream = NULL;
     struct stream *another = NULL;
@@ -49,6 +82,9 @@ static int count_bytes(struct text *text, uint64_t *out, struct err *err)
     int rc = reopen(text, &stream, err);
     while (rc == 0 && got > 0) {
         rc = stream_read(stream, text->bytes, sizeof(text->bytes), &got, err);
+        if (end) {
+            append(end, text->bytes, got);
+        }
     }
     if (rc || (rc = stream_finish(stream, err))) {
         return rc;
@@ -104,27 +140,41 @@ static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *inf
     return 0;
 }
 
-int text_convert(int fd, const struct reading *reading, const struct dataset_limits *limits, dataset_sink_fn sink,
-                 void *arg, struct dataset_info *out, struct err *err)
+int text_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
+                 dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
 {
     const uint32_t positions = (uint32_t)reading->text;
-    struct text *text AUTO(text_free) = calloc(1, sizeof(*text));
-    if (!text) {
-        return err_set(err, ERR_MEMORY, "no memory to read a text");
-    }
-    text->fd = fd;
-    text->limits = limits;
-    text->sink = sink;
-    text->sink_arg = arg;
+    struct text *text AUTO(text_free) = NULL;
     uint64_t bytes = 0;
     struct dataset_info info;
-    int rc = count_bytes(text, &bytes, err);
+    int rc = text_new(files->fd[0], limits, &text, err);
+    if (rc) {
+        return rc;
+    }
+    text->sink = sink;
+    text->sink_arg = arg;
+    rc = read_whole(text, NULL, &bytes, err);
     rc = rc ? rc : describe(bytes, positions, &info, err);
     rc = rc ? rc : form_send_header(&info, limits, sink, arg, err);
     rc = rc ? rc : send(text, 0, info.inputs_bytes, false, err);
     rc = rc ? rc : send(text, 1, info.inputs_bytes, true, err);
     if (rc == 0) {
         *out = info;
+    }
+    return rc;
+}
+
+int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out, size_t capacity, size_t *size,
+                     struct err *err)
+{
+    struct text *text AUTO(text_free) = NULL;
+    struct end end = {.bytes = out, .capacity = capacity};
+    uint64_t bytes = 0;
+    ASSERT(capacity > 0);
+    int rc = text_new(fd, limits, &text, err);
+    rc = rc ? rc : read_whole(text, &end, &bytes, err);
+    if (rc == 0) {
+        *size = end.size;
     }
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "libtrain/model/op_traits.h"
 
 void model_free(struct model **model)
 {
@@ -77,4 +78,16 @@ size_t model_first_trained(const struct model *model)
         unit++;
     }
     return unit;
+}
+
+bool model_is_causal(const struct model *model)
+{
+    bool causal = true;
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        for (size_t i = 0; i < model->unit[unit].op_count; i++) {
+            const struct op *op = &model->unit[unit].op[i];
+            causal = causal && (!op_traits(op->type)->mixes || (op->type == OP_ATTENTION && op->causal));
+        }
+    }
+    return causal;
 }

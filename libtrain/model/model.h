@@ -155,6 +155,8 @@ bool model_scales_input(const struct model *model);
 bool model_trains(const struct model *model, size_t unit);
 /* The first unit that does, unit_count when none does: those before it need no backward. */
 size_t model_first_trained(const struct model *model);
+/* Whether what it tells of a position follows from that position and those before it alone. */
+bool model_is_causal(const struct model *model);
 
 /* The description with nothing left open (input, classes and defaults written out): same model, same bytes; model_parse
  * reads it back without fit. A new JSON object, owned by the caller; NULL when out of memory. */

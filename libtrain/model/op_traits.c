@@ -3,22 +3,22 @@
 const struct op_traits *op_traits(enum op_type type)
 {
     static const struct op_traits table[] = {
-        [OP_CONV2D] = {.backward_input = true},
+        [OP_CONV2D] = {.backward_input = true, .mixes = true},
         [OP_LINEAR] = {.backward_input = true},
         [OP_BATCH_NORM] = {.backward_input = true, .in_place = true, .gradient_in_place = true},
         [OP_RELU] = {.backward_output = true, .in_place = true, .gradient_in_place = true},
         [OP_RELU6] = {.backward_output = true, .in_place = true, .gradient_in_place = true},
-        [OP_MAX_POOL] = {.saved_again = true},
-        [OP_AVG_POOL] = {0},
-        [OP_GLOBAL_AVG_POOL] = {0},
-        [OP_FLATTEN] = {.pass = true, .pass_gradient = true},
+        [OP_MAX_POOL] = {.saved_again = true, .mixes = true},
+        [OP_AVG_POOL] = {.mixes = true},
+        [OP_GLOBAL_AVG_POOL] = {.mixes = true},
+        [OP_FLATTEN] = {.mixes = true, .pass = true, .pass_gradient = true},
         [OP_DROPOUT] = {.in_place = true, .gradient_in_place = true},
         [OP_LAYER_NORM] = {.backward_input = true, .in_place = true, .gradient_in_place = true},
         [OP_GELU] = {.backward_input = true, .in_place = true, .gradient_in_place = true},
         [OP_SILU] = {.backward_input = true, .in_place = true, .gradient_in_place = true},
         [OP_EMBEDDING] = {.backward_input = true},
         [OP_POSITIONS] = {.in_place = true, .pass_gradient = true},
-        [OP_ATTENTION] = {.backward_input = true},
+        [OP_ATTENTION] = {.backward_input = true, .mixes = true},
         [OP_ADD] = {.in_place = true, .pass_gradient = true},
         [OP_CONCAT] = {0},
     };

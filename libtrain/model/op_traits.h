@@ -13,7 +13,9 @@ struct op_traits {
     bool saved_again;     /* what forward saves for backward is large: rather made again than kept by who recomputes */
     bool in_place;        /* forward may overwrite input[0], where nobody needs it any more */
     bool gradient_in_place; /* backward may overwrite the output's gradient */
-    bool pass;              /* the output is the input; a sum's gradient is that of each input */
+    bool mixes; /* an output's position may follow from other positions of the input; attention: from those that it sees
+                 */
+    bool pass;  /* the output is the input; a sum's gradient is that of each input */
     bool pass_gradient;
 };
 

@@ -1,12 +1,14 @@
 """`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to the last bit."""
 
+import gzip
 import json
 import pathlib
 import subprocess
 import tempfile
 
+from data_forms import png, png_digits
 from law import tiny_gpt
-from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices
+from paceline import BIN, DATA, ROOT, Fleet, data_files, must, on_devices, tar_of
 from runner import run
 
 IMAGES, LABELS = data_files("digits", "test")
@@ -80,6 +82,27 @@ def test_the_accuracy_and_the_loss_are_those_that_the_job_reported():
              f"{alone}")
 
 
+def go_on(model, prompt, count):
+    made = json.loads(predict(model, prompt, "--as", "text=32", "--generate", count, "--json"))["bytes"]
+    must(len(made) == count, f"{made}")
+    return made
+
+
+def check_short_prompt(model, prompt):
+    """What follows a byte, and what follows that: a sample of which each byte is the most probable one."""
+    prompt.write_bytes(b"T")
+    made = go_on(model, prompt, 40)
+    whole = bytes([ord("T"), *made])
+    prompt.write_bytes(whole[:33])
+    _, total, _ = predict_json(model, prompt, "--as", "text=32")
+    must(total["samples"] == 1 and total["correct"] == 32, f"{total} of {whole}")
+    for size in (5, 31, 32, 33, 40):
+        prompt.write_bytes(whole[:size])
+        must(go_on(model, prompt, 41 - size) == made[size - 1:], f"the end of {size} bytes of {whole}")
+    prompt.write_bytes(b"")
+    must("the prompt is empty" in predict(model, prompt, "--as", "text=32", "--generate", 1, fails=True), "an empty prompt")
+
+
 def test_a_model_of_text_tells_the_next_byte_and_goes_on():
     job = {"name": "text", "model": {"description": tiny_gpt()}, "dataset": {"train": "text", "test": "text"}, "batch": 8,
            "micro_batches": 2, "epochs": 1, "learning_rate": {"type": "constant", "value": 0.05}}
@@ -97,23 +120,101 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
         must(all(sample["label"] == text[32 * (index + 1)] for index, sample in enumerate(samples)), "labels")
         must("most frequent mistakes" in predict(model, TEXT, "--as", "text=32", "--top", 0), "no list of mistakes")
 
-        made = json.loads(predict(model, TEXT, "--as", "text=32", "--generate", 40, "--json"))["bytes"]
-        must(len(made) == 40 and made[0] == samples[-1]["top"][0]["class"], f"{made}")
+        prompt = pathlib.Path(directory) / "prompt"
+        for size in (32 * len(samples), 32):
+            prompt.write_bytes(text[:size])
+            must(go_on(model, prompt, 40)[0] == samples[size // 32 - 1]["top"][0]["class"], f"a prompt of {size} bytes")
+        check_short_prompt(model, prompt)
         must("plain text needs --as text=32" in predict(model, TEXT, fails=True), "no hint")
+        must("it needs --as text=32" in predict(model, TEXT, "--as", "text=16", fails=True), "no remedy")
+
+
+def train_narrow(directory):
+    """A model of one layer on the digits, by a process alone."""
+    model, job = pathlib.Path(directory) / "model.safetensors", pathlib.Path(directory) / "job.json"
+    linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
+    job.write_text(json.dumps({
+        "model": {"description": {"name": "narrow", "units": [{"name": "a", "ops": linear}]}},
+        "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 2}))
+    subprocess.run([str(BIN / "paceline-agent"), "train", str(job), "--output", str(model), "--dataset",
+                    f"digits={','.join(map(str, data_files('digits', 'train')))}"], check=True, capture_output=True,
+                   timeout=60)
+    return model
+
+
+def train_fails(directory, data):
+    """What the job that train_narrow wrote says of other training data."""
+    command = [str(BIN / "paceline-agent"), "train", f"{directory}/job.json", "--output", f"{directory}/none", "--dataset",
+               f"digits={data}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    must(done.returncode != 0, f"{command}")
+    return done.stderr
+
+
+def test_pictures_need_no_class():
+    pixels = gzip.decompress(IMAGES.read_bytes())[16:]
+    with tempfile.TemporaryDirectory() as directory:
+        model = train_narrow(directory)
+        pictures = [pathlib.Path(directory) / f"{index}.png" for index in range(3)]
+        for index, path in enumerate(pictures):
+            path.write_bytes(png(pixels[64 * index:64 * index + 64], 8, 8))
+        flat = pathlib.Path(directory) / "flat.tar"
+        flat.write_bytes(tar_of(*pictures))
+        expected, _, _ = predict_json(model, IMAGES, "--limit", 3)
+        for data in ([flat], pictures, pictures[:1]):
+            samples, total, confusion = predict_json(model, *data)
+            count = 1 if data == pictures[:1] else 3
+            must(total == {"samples": count} and not confusion and len(samples) == count, f"{total}")
+            must([sample["top"] for sample in samples] == [sample["top"] for sample in expected[:len(samples)]], f"{samples}")
+        must([sample["file"] for sample in predict_json(model, flat)[0]] == ["0.png", "1.png", "2.png"], "names in a tar")
+        must([sample["file"] for sample in predict_json(model, *pictures)[0]] == [*map(str, pictures)], "names of files")
+        text = predict(model, *pictures)
+        one_said = [predict_json(model, flat, "--as", said)[0] for said in ("size=8x8", "channels=1")]
+        must(one_said[0] == one_said[1], f"{one_said}")
+        error = predict(model, flat, "--as", "size=9x8", fails=True)
+        must("takes 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
+        must(len(predict_json(model, *pictures[:1] * 63)[0]) == 63, "63 pictures")
+        must("more than 63 pictures; put them into a tar" in predict(model, *pictures[:1] * 64, fails=True), "64 pictures")
+        must(text.endswith("samples 3\n") and "wrong" not in text and "label" not in text, text)
+        must("0.png: lies in no directory, which would be its class" in train_fails(directory, flat), "a job takes it")
+
+
+def test_files_and_classes_are_called_what_the_data_call_them():
+    with tempfile.TemporaryDirectory() as directory:
+        model = train_narrow(directory)
+        data = pathlib.Path(directory) / "digits.tar"
+        data.write_bytes(png_digits("test"))
+        samples, _, _ = predict_json(model, data, "--limit", 20)
+        for index, sample in enumerate(samples):
+            must(sample["file"] == f"test/digit-{sample['label']}/{index:05}.png", f"{sample}")
+            must(sample["label_name"] == f"digit-{sample['label']}", f"{sample}")
+            must(all(item["name"] == f"digit-{item['class']}" for item in sample["top"]), f"{sample}")
+        first = samples[0]
+        must(predict(model, data, "--limit", 1).startswith(
+            f"sample 0 ({first['file']}): {first['top'][0]['class']} ({first['top'][0]['name']}) "), "text")
+        must("sample 0: " in predict(model, f"{IMAGES},{LABELS}", "--limit", 1), "names of nothing")
+
+
+def test_a_model_that_sees_what_follows_needs_a_whole_prompt():
+    description = tiny_gpt()
+    description["units"][1]["residual"]["body"][2]["causal"] = False
+    with tempfile.TemporaryDirectory() as directory:
+        model, job, prompt = (pathlib.Path(directory) / name for name in ("model", "job.json", "prompt"))
+        job.write_text(json.dumps({"model": {"description": description}, "dataset": {"train": "text"}, "batch": 8, "steps": 2,
+                                   "epochs": 1}))
+        subprocess.run([str(BIN / "paceline-agent"), "train", str(job), "--output", str(model), "--dataset", f"text={TEXT}", "--as",
+                        "text=32"], check=True, capture_output=True, timeout=60)
+        prompt.write_bytes(bytes(range(65, 65 + 32)))
+        go_on(model, prompt, 5)
+        prompt.write_bytes(bytes(range(65, 65 + 31)))
+        error = predict(model, prompt, "--as", "text=32", "--generate", 5, fails=True)
+        must("the prompt has 31 bytes; the model 'gpt-tiny' needs 32 at least" in error, error)
 
 
 def test_data_that_do_not_fit_are_refused_in_one_line():
     digits = DATA / "digits"
     with tempfile.TemporaryDirectory() as directory:
-        model = pathlib.Path(directory) / "model.safetensors"
-        narrow = pathlib.Path(directory) / "job.json"
-        linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
-        narrow.write_text(json.dumps({
-            "model": {"description": {"name": "narrow", "units": [{"name": "a", "ops": linear}]}},
-            "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 2}))
-        subprocess.run([str(BIN / "paceline-agent"), "train", str(narrow), "--output", str(model), "--dataset",
-                        f"digits={','.join(map(str, data_files('digits', 'train')))}"], check=True, capture_output=True,
-                       timeout=60)
+        model = train_narrow(directory)
         colour = pathlib.Path(directory) / "colour.bin"
         colour.write_bytes(bytes([3]) + bytes(3072))
         many = pathlib.Path(directory) / "labels"

@@ -32,12 +32,12 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
 }
 
 /* A result is what its info says, and is read back as the same. */
-static void check_result(const struct buf *result, const struct dataset_info *info)
+static void check_result(const struct buf *result, const struct dataset_info *info, bool unlabelled)
 {
     struct dataset_info again;
     struct err err = {0};
     ASSERT(result->size == info->total_bytes);
-    ASSERT(info->count >= 1 && info->classes >= 1 && info->classes <= DATASET_CLASSES_MAX);
+    ASSERT(info->count >= 1 && info->classes <= DATASET_CLASSES_MAX && (info->classes >= 1 || unlabelled));
     int fd = memory_file("", 0, (const uint8_t *)result->data, result->size);
     ASSERT(dataset_read_info(fd, &again, &err) == 0);
     ASSERT(again.count == info->count && again.h == info->h && again.w == info->w && again.c == info->c);
@@ -46,7 +46,7 @@ static void check_result(const struct buf *result, const struct dataset_info *in
     for (uint64_t i = 0; i < info->count * info->positions; i++) {
         int32_t label;
         memcpy(&label, result->data + info->labels_offset + 4 * i, sizeof(label));
-        ASSERT(label >= 0 && (uint32_t)label < info->classes);
+        ASSERT(label >= 0 && (uint32_t)label < (info->classes ? info->classes : 1));
     }
     for (uint64_t at = 0; info->dtype == DTYPE_F32 && at < info->inputs_bytes; at += sizeof(float)) {
         float number;
@@ -56,9 +56,12 @@ static void check_result(const struct buf *result, const struct dataset_info *in
     file_close(&fd);
 }
 
-static void convert_files(const int *fd, size_t count, const struct reading *reading)
+/* Whether it was taken. */
+static bool convert_with(const int *fd, size_t count, const struct reading *reading, bool unlabelled)
 {
-    static const struct dataset_limits limits = {.total_bytes = RESULT_BYTES_MAX, .entries = 16};
+    struct dataset_names names AUTO(dataset_names_done) = {0};
+    const struct dataset_limits limits = {
+        .total_bytes = RESULT_BYTES_MAX, .entries = 16, .unlabelled = unlabelled, .names = &names};
     BUF_AUTO struct buf result;
     struct dataset_info info;
     struct err err = {0};
@@ -66,8 +69,18 @@ static void convert_files(const int *fd, size_t count, const struct reading *rea
     int rc = dataset_convert(fd, count, reading, &limits, append, &result, &info, &err);
     ASSERT(rc == err.code && (rc == 0 || err.text[0] != '\0'));
     if (rc == 0) {
-        check_result(&result, &info);
+        check_result(&result, &info, unlabelled);
+        ASSERT(names.sample.count == 0 || names.sample.count == info.count);
+        ASSERT(names.class.count == 0 || names.class.count == info.classes);
     }
+    return rc == 0;
+}
+
+/* What is a data set is one where labels are not needed, too. */
+static void convert_files(const int *fd, size_t count, const struct reading *reading)
+{
+    const bool labelled = convert_with(fd, count, reading, false);
+    ASSERT(convert_with(fd, count, reading, true) || !labelled);
 }
 
 void convert_one(const uint8_t *data, size_t size)

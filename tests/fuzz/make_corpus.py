@@ -152,6 +152,7 @@ def corpora():
             "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
             "outside": tar([("../images", images)]),
             "form": tar([("a.safetensors", form)]),
+            "flat": tar([("1.jpg", image("colour.jpg")), ("2.png", image("palette.png"))]),
             "images": tar([("set/", None), ("set/b/1.jpg", image("colour.jpg")), ("set/a/1.png", image("palette.png"))]),
         },
         "image": {

@@ -89,9 +89,13 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@bare", "@b", "--model=@rubbish"), "--model"},
         {WORDS("@bare", "@b", "--model=@other.json"), "is missing"},
         {WORDS("@model", "@b", "--model=mlp"), "holds its description"},
-        {WORDS("@model", "@b", "--as=text=8"), "the model"},
+        {WORDS("@model", "@b", "--as=text=8"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
         {WORDS("@model", "@b", "--as=texts=8"), "did you mean 'text'"},
         {WORDS("@model", "@b", "--generate=3"), "--generate needs plain text"},
+        {WORDS("@model", "@b", "@few", "--as=text=8", "--generate=3"),
+         "--generate goes on behind one file; 2 are given"},
+        {WORDS("@model", "@few", "--as=text=8", "--generate=3"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
+        {WORDS("@model", "@nothing", "--as=text=8", "--generate=3"), "nothing': open '"},
         {WORDS("@model", "@b", "--top=101"), "top"},
         {WORDS("@model", "@b", "--micro-batch=0"), "micro-batch"},
     };
@@ -180,6 +184,45 @@ static void the_most_probable_classes_stand_first_and_of_equal_ones_the_lower(vo
     free(paper.text);
 }
 
+static void names_of_the_data_stand_beside_the_numbers(void **state)
+{
+    (void)state;
+    static const float scores[2] = {0.0f, 2.0f};
+    static char file[][16] = {"a/1.png", "b\\\"2\".png"}, class[][16] = {"circle", "square"};
+    const struct dataset_names names = {.sample = {.item = (char *[]){file[0], file[1]}, .count = 2},
+                                        .class = {.item = (char *[]){class[0], class[1]}, .count = 2}};
+    struct paper paper = {.config = {.classes = 2, .top = 2, .names = &names}};
+    struct err err = {0};
+    paper_open(&paper);
+    assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
+    assert_ok(report_sample(paper.report, 2, scores, -1, &err), &err);
+    assert_string_equal(paper_text(&paper),
+                        "sample 0 (a/1.png): 1 (square) 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n"
+                        "sample 2: 1 (square) 0.8808, 0 (circle) 0.1192\n");
+    free(paper.text);
+
+    paper = (struct paper){.config = {.classes = 2, .top = 1, .json = true, .names = &names}};
+    paper_open(&paper);
+    assert_ok(report_sample(paper.report, 1, scores, 1, &err), &err);
+    assert_holds(paper_text(&paper), "{\"sample\":1,\"file\":\"b\\\\\\\"2\\\".png\",\"label\":1,"
+                                     "\"label_name\":\"square\",\"top\":[{\"class\":1,\"name\":\"square\",");
+    free(paper.text);
+}
+
+static void other_numbers_of_classes_name_only_the_labels(void **state)
+{
+    (void)state;
+    static const float scores[2] = {0.0f, 2.0f};
+    static char class[] = "circle";
+    const struct dataset_names names = {.class = {.item = (char *[]){class}, .count = 1}};
+    struct paper paper = {.config = {.classes = 2, .top = 1, .names = &names}};
+    struct err err = {0};
+    paper_open(&paper);
+    assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
+    assert_string_equal(paper_text(&paper), "sample 0: 1 0.8808; label 0 (circle), wrong\n");
+    free(paper.text);
+}
+
 static void scores_that_are_not_finite_are_an_error(void **state)
 {
     (void)state;
@@ -257,6 +300,8 @@ int main(void)
         test_with_directory(errors_say_what_is_wrong),
         test_with_directory(a_model_that_diverged_makes_no_text),
         cmocka_unit_test(the_most_probable_classes_stand_first_and_of_equal_ones_the_lower),
+        cmocka_unit_test(names_of_the_data_stand_beside_the_numbers),
+        cmocka_unit_test(other_numbers_of_classes_name_only_the_labels),
         cmocka_unit_test(scores_that_are_not_finite_are_an_error),
         cmocka_unit_test(the_table_has_the_classes_that_occur),
         cmocka_unit_test(of_many_classes_the_most_frequent_mistakes_are_listed),

@@ -27,7 +27,8 @@ static int convert_archive(enum dataset_label label, uint64_t limit, struct conv
     const struct dataset_limits limits = {.total_bytes = limit, .entries = 100};
     int fd = memory_file(&archive);
     buf_init(&out->file, 1 << 20);
-    int rc = labelled_tar_convert(fd, label, &samples, &limits, append, &out->file, &out->info, err);
+    const struct files files = {.fd = &fd, .count = 1};
+    int rc = labelled_tar_convert(&files, label, &samples, &limits, append, &out->file, &out->info, err);
     file_close(&fd);
     return rc;
 }

@@ -78,6 +78,34 @@ static void images_have_a_size_and_channels(void **state)
     fails("text=5,size=3x3", "'size': the data set is a text already");
 }
 
+static void what_is_not_said_of_images_can_be_filled_in(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *said; /* NULL: nothing */
+        uint32_t to[3];
+        int64_t h, w, channels;
+    } cases[] = {
+        {NULL, {28, 30, 1}, 28, 30, 1},         {"size=5x6", {28, 30, 1}, 5, 6, 1},
+        {"channels=3", {28, 30, 1}, 28, 30, 3}, {"size=5x6,channels=1", {28, 30, 3}, 5, 6, 1},
+        {NULL, {1, 1, 784}, 0, 0, 3},     /* no image becomes that */
+        {NULL, {1025, 1025, 1}, 0, 0, 1}, /* none is made so large; it may have the size itself */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct reading reading = reading_default;
+        struct err err = {0};
+        if (cases[i].said) {
+            assert_ok(reading_parse(cases[i].said, &reading, &err), &err);
+        }
+        const enum reading_kind kind = reading.kind;
+        reading_fill_images(&reading, cases[i].to[0], cases[i].to[1], cases[i].to[2]);
+        assert_int_equal(reading.kind, kind);
+        assert_int_equal(reading.size.h, cases[i].h);
+        assert_int_equal(reading.size.w, cases[i].w);
+        assert_int_equal(reading.channels, cases[i].channels);
+    }
+}
+
 static void faults_name_the_parameter(void **state)
 {
     (void)state;
@@ -108,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_text_says_how_many_bytes_a_sample_has),
         cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
         cmocka_unit_test(images_have_a_size_and_channels),
+        cmocka_unit_test(what_is_not_said_of_images_can_be_filled_in),
         cmocka_unit_test(faults_name_the_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,16 +14,21 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return buf_append(arg, data, size, err);
 }
 
-static int convert_sound(const char *how, struct converted *out, struct err *err)
+static int convert_limited(const char *how, const struct dataset_limits *limits, struct converted *out, struct err *err)
 {
-    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     struct reading reading;
     assert_ok(reading_parse(how, &reading, err), err);
     int fd = memory_file(&archive);
     buf_init(&out->file, 1 << 20);
-    int rc = dataset_convert(&fd, 1, &reading, &limits, append, &out->file, &out->info, err);
+    int rc = dataset_convert(&fd, 1, &reading, limits, append, &out->file, &out->info, err);
     file_close(&fd);
     return rc;
+}
+
+static int convert_sound(const char *how, struct converted *out, struct err *err)
+{
+    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
+    return convert_limited(how, &limits, out, err);
 }
 
 static void sound_fails(const char *how, int code, const char *part)
@@ -155,6 +160,27 @@ static void a_packed_archive_gives_the_same(void **state)
     converted_done(&packed);
 }
 
+static void recordings_without_a_class_are_taken_where_no_labels_are_needed(void **state)
+{
+    (void)state;
+    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
+    struct converted flat, alone;
+    struct err err = {0};
+    archive.size = 0;
+    put_tone("a.wav", 20);
+    put_tar_end(&archive);
+    sound_fails("sound=8000", ERR_FORMAT, "a.wav: lies in no directory");
+    assert_ok(convert_limited("sound=8000", &limits, &flat, &err), &err);
+    archive = wav;
+    assert_ok(convert_limited("sound=8000", &limits, &alone, &err), &err);
+    assert_int_equal(flat.info.classes, 0);
+    assert_int_equal(alone.info.classes, 0);
+    assert_int_equal(alone.file.size, flat.file.size);
+    assert_memory_equal(alone.file.data, flat.file.data, flat.file.size);
+    converted_done(&flat);
+    converted_done(&alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +188,7 @@ int main(void)
         cmocka_unit_test(parameters_set_the_shape_and_the_floor),
         cmocka_unit_test(faults_name_the_entry_or_the_parameters),
         cmocka_unit_test(a_packed_archive_gives_the_same),
+        cmocka_unit_test(recordings_without_a_class_are_taken_where_no_labels_are_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,12 +130,54 @@ static void a_text_that_is_too_short_or_too_large_is_refused(void **state)
     text_fails(&text, 16, ERR_LIMIT, "at most 262144 are allowed");
 }
 
+static void check_end(const struct bytes *content, size_t capacity, size_t size)
+{
+    static const struct dataset_limits limits = {.total_bytes = 1 << 18, .entries = 8};
+    uint8_t end[300] = {0};
+    size_t got = 0;
+    struct err err = {0};
+    assert_in_range(capacity, 1, sizeof(end));
+    int fd = memory_file(content);
+    assert_ok(dataset_text_end(fd, &limits, end, capacity, &got, &err), &err);
+    assert_int_equal(got, size);
+    assert_memory_equal(end, text.data + text.size - size, size);
+    file_close(&fd);
+}
+
+static void the_end_of_a_text_is_its_last_bytes(void **state)
+{
+    (void)state;
+    static const size_t sizes[][3] = {{0, 5, 0},     {1, 5, 1},       {5, 5, 5},         {6, 5, 5},
+                                      {100, 64, 64}, {100, 128, 100}, {20000, 300, 300}, {16384 + 7, 64, 64}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        put_text(sizes[i][0]);
+        check_end(&text, sizes[i][1], sizes[i][2]);
+    }
+    archive = text;
+    compress_gzip(&archive);
+    check_end(&archive, 64, 64);
+
+    static const struct dataset_limits limits = {.total_bytes = 1 << 18, .entries = 8};
+    uint8_t end[4];
+    size_t size = 0;
+    struct err err = {0};
+    archive.size = 0;
+    put_tar_entry(&archive, "a", '0', "abc", 3);
+    put_tar_entry(&archive, "b", '0', "abc", 3);
+    put_tar_end(&archive);
+    int fd = memory_file(&archive);
+    assert_int_equal(dataset_text_end(fd, &limits, end, sizeof(end), &size, &err), ERR_FORMAT);
+    assert_holds(err.text, "b: a second file; a text is one");
+    file_close(&fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_cut_into_samples_whose_labels_are_the_next_bytes),
         cmocka_unit_test(a_packed_text_is_unpacked),
         cmocka_unit_test(a_text_that_is_too_short_or_too_large_is_refused),
+        cmocka_unit_test(the_end_of_a_text_is_its_last_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

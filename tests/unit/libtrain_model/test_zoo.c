@@ -1,3 +1,4 @@
+#include <string.h>
 
 #include "libtrain/model/cost.h"
 #include "tests/support/test.h"
@@ -138,6 +139,25 @@ static void a_vgg_needs_images_that_can_be_halved_five_times(void **state)
                  "a window of 2 x 2 does not fit its input of 1 x 1 x 512");
 }
 
+static void of_the_zoo_only_the_model_of_text_is_causal(void **state)
+{
+    (void)state;
+    static const char other[] =
+        "{\"name\":\"x\",\"input\":{\"scale\":1},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"embedding\",\"rows\":"
+        "256,"
+        "\"units\":12},{\"type\":\"attention\",\"heads\":2,\"causal\":false},{\"type\":\"linear\","
+        "\"units\":\"classes\"}]}]}";
+    const char *name;
+    for (size_t i = 0; (name = model_zoo_name(i)); i++) {
+        struct model *model = usual_model(name);
+        assert_int_equal(model_is_causal(model), strcmp(name, "gpt-mini") == 0);
+        model_free(&model);
+    }
+    struct model *model = good_model(other, model_zoo_fit("gpt-mini"));
+    assert_false(model_is_causal(model));
+    model_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +169,7 @@ int main(void)
         cmocka_unit_test(mobilenetv2_has_seventeen_blocks_and_its_known_size),
         cmocka_unit_test(the_convolutional_models_have_their_known_sizes),
         cmocka_unit_test(a_vgg_needs_images_that_can_be_halved_five_times),
+        cmocka_unit_test(of_the_zoo_only_the_model_of_text_is_causal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
