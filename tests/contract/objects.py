@@ -126,6 +126,9 @@ def test_bad_model_descriptions_are_refused_at_the_place():
         bad = json.loads(json.dumps(TINY))
         bad["units"][1]["ops"][1]["type"] = "linaer"
         api.problem("POST", "/v1/models", bad, code="invalid_fields", words=("/units/1/ops/1", "linaer", "linear"))
+        flat = {"name": "flat", "units": [{"name": "b", "ops": [{"type": "conv2d", "filters": 4, "kernel": 3}, {"type": "linear", "units": 2}]}]}
+        api.problem("POST", "/v1/models", flat, code="invalid_fields",
+                    words=("/units/0/ops/1", "not 26 x 26 x 4", "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype"))
         api.problem("POST", "/v1/models", [], code="invalid_fields")
         api.problem("POST", "/v1/models", b"{", JSON, code="invalid_json", words=("line",))
         api.problem("POST", "/v1/models", b'{"name": "x", "name": "y"}', JSON, code="invalid_json")
@@ -150,6 +153,10 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
         must(not shown["assumed"] and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"}, f"{shown}")
         must([unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10] and shown["parameters"] == 310, f"{shown}")
         must(api.get("/v1/models/tiny")["assumed"], "assumed")
+        two = {"name": "two", "units": [{"name": "b", "ops": [{"type": "flatten"}, {"type": "linear", "units": 2}]}]}
+        api.request("POST", "/v1/models", two, expect=201)
+        shown = api.get("/v1/models/two")
+        must(shown["assumed"] and shown["classes"] == 2 and shown["input"]["height"] == 28, f"two: {shown}")
         for name in (item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None):
             must(api.get(f"/v1/models/{name}")["assumed"], f"{name}: assumed")
         large = api.get("/v1/models/resnet50")
