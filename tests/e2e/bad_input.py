@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 
-from paceline import BIN, Failure, Fleet, data_files, tar_of
+from paceline import BIN, ROOT, Failure, Fleet, data_files, tar_of
 from runner import run
 
 JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
@@ -145,8 +147,9 @@ def test_a_web_page_of_another_origin_cannot_drive_the_api():
         nothing_left_behind(fleet)
 
 
-def one_line_error(program, *arguments, words=()):
-    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+def one_line_error(program, *arguments, words=(), environment=()):
+    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, **dict(environment)})
     lines = done.stderr.strip().splitlines()
     if done.returncode == 0 or len(lines) != 1 or any(word not in lines[0] for word in words):
         raise Failure(f"{program} {arguments}: {done.returncode}: {done.stderr}")
@@ -160,6 +163,16 @@ def test_programs_refuse_bad_options_in_one_line():
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
         one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
         one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
+
+
+def test_a_quickstart_on_a_taken_port_leaves_the_earlier_result():
+    with tempfile.TemporaryDirectory() as directory, socket.create_server(("127.0.0.1", 0)) as taken:
+        for name in ("quickstart", "model.safetensors"):
+            (pathlib.Path(directory) / name).touch()
+        one_line_error(ROOT / "deploy" / "quickstart.sh", words=("is taken", "QUICKSTART_PORT"),
+                       environment={"QUICKSTART_DIR": directory, "QUICKSTART_PORT": str(taken.getsockname()[1])})
+        if len(list(pathlib.Path(directory).iterdir())) != 2:
+            raise Failure("the earlier quickstart's directory was emptied")
 
 
 if __name__ == "__main__":
