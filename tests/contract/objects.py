@@ -109,7 +109,7 @@ def test_models_are_listed_the_zoo_first_and_stored_once():
         again = api.request("POST", "/v1/models", {**TINY, "name": "a"})
         must(again.status == 200 and again.json == stored[2].json, f"the same again: {again.status} {again.body!r}")
         api.problem("POST", "/v1/models", {**TINY, "name": "a", "units": [*TINY["units"], {"name": "third", "ops": [{"type": "relu"}]}]},
-                    code="name_taken", words=("a",))
+                    code="name_taken", words=("a", "take another name"))
         api.problem("POST", "/v1/models", {**TINY, "name": "lenet5"}, code="name_taken", words=("zoo",))
         restarted = items
         api.coordinator.stop()
@@ -175,7 +175,8 @@ def test_a_data_set_is_stored_once_under_its_name():
         must(first.json["samples"] == 1437 and first.json["classes"] == 10 and first.json["dtype"] == "U8", f"{first.json}")
         again = api.request("PUT", "/v1/datasets/a", images, BINARY, expect=200)
         must(again.json == first.json and api.get("/v1/datasets/a") == first.json, "the same again")
-        api.problem("PUT", "/v1/datasets/a", tar_of(*data_files("digits", "test")), BINARY, code="name_taken", words=("a",))
+        api.problem("PUT", "/v1/datasets/a", tar_of(*data_files("digits", "test")), BINARY, code="name_taken",
+                    words=("a", "take another name"))
         must(blobs(api) == 1, "the refused content is in the center")
         same = api.request("PUT", "/v1/datasets/b", images, BINARY, expect=201)
         must(same.json["sha256"] == first.json["sha256"] and blobs(api) == 1, "equal content is stored twice")
