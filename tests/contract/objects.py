@@ -215,6 +215,10 @@ def test_bad_checkpoints_are_refused():
             api.problem("POST", "/v1/checkpoints", body, BINARY, code="invalid_checkpoint")
             api.problem("POST", "/v1/checkpoints", (body[at:at + 5000] for at in range(0, len(body), 5000)), BINARY,
                         code="invalid_checkpoint")
+        api.problem("POST", "/v1/checkpoints", b"PK\3\4" + bytes(1000), BINARY, code="invalid_checkpoint",
+                    words=("a PyTorch file; tools/from_torch.py makes safetensors of it",))
+        api.problem("POST", "/v1/checkpoints", good.replace(b"F32", b"F16"), BINARY, code="invalid_checkpoint",
+                    words=("tools/from_torch.py makes F32 of it",))
         api.problem("POST", "/v1/checkpoints", good, {"Content-Type": "text/plain"}, code="unsupported_media_type")
         api.problem("POST", "/v1/checkpoints?name=x", good, BINARY, code="invalid_parameter", words=("name",))
         api.problem("POST", "/v1/checkpoints", b"", {**BINARY, "Content-Length": str(5 << 30)}, code="body_too_large")

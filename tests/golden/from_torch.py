@@ -3,6 +3,7 @@
 `paceline-agent predict` comes to PyTorch's probabilities. Exit status 77 (skipped) without PyTorch."""
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from torch import nn
 from make_fixtures import ROOT
 
 import description
-from paceline_torch import Model, read_note, write_safetensors
+from paceline_torch import Model, read_note, read_safetensors, write_safetensors
 
 AGENT = sys.argv[1]
 SAMPLES = 6
@@ -215,6 +216,7 @@ def check_refusals(directory):
     refused(dict(reversed(tensors.items())), "place 0", *shape, "--by-order")
     refused(model, "save model.state_dict(), not the model", *shape)
     refused({"epoch": 3}, "not only tensors", *shape)
+    refused({"net." + name: tensor for name, tensor in tensors.items()}, "try --by-order", *shape)
     write_safetensors(state, {first: tensors[first]})
     from_torch(state, "lenet5", path, *shape, fails="give --classes N")
     from_torch(state, "lenet5", path, *shape, "--classes", 10, fails="missing: ")
@@ -222,6 +224,25 @@ def check_refusals(directory):
         file.write(b"nothing of the kind")
     from_torch(state, "lenet5", path, *shape, fails="neither a safetensors file nor")
     from_torch(state, "lenet6", path, *shape, fails="neither a file nor a model of the zoo")
+
+
+def check_halves(directory):
+    """A safetensors file of 16 bits becomes one of 32 with the same numbers."""
+    state, path = os.path.join(directory, "half.safetensors"), os.path.join(directory, "model.safetensors")
+    model = Model(description.close(description.read("lenet5"), [28, 28, 1], None, 10)).state_dict()
+    for name, dtype in (("F16", torch.float16), ("BF16", torch.bfloat16)):
+        halves = {key: tensor.to(dtype) for key, tensor in model.items()}
+        header, data = {}, b""
+        for key, tensor in halves.items():
+            part = tensor.contiguous().view(torch.int16).numpy().tobytes()
+            header[key] = {"dtype": name, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(part)]}
+            data += part
+        text = json.dumps(header).encode()
+        with open(state, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data)
+        from_torch(state, "lenet5", path, "--input", "28,28,1")
+        if any(not torch.equal(tensor, halves[key].float()) for key, tensor in read_safetensors(path).items()):
+            sys.exit(f"{name}: other numbers")
 
 
 def check_normalise(directory):
@@ -246,6 +267,7 @@ def main():
         check_order(directory)
         check_normalise(directory)
         check_refusals(directory)
+        check_halves(directory)
 
 
 if __name__ == "__main__":
