@@ -140,13 +140,23 @@ static int add_label(struct labelled_tar *tar, const char *path, struct err *err
 
 /* ---- the two passes ---- */
 
+static int refuse_other(struct stream *stream, struct err *err)
+{
+    const uint8_t *bytes;
+    size_t size = 0;
+    int rc = stream_peek(stream, &bytes, &size, err);
+    const char *other = rc ? NULL : tar_other(bytes, size);
+    if (rc) {
+        return rc;
+    }
+    return other ? err_set(err, ERR_FORMAT, "file 1: is %s; send a tar or tar.gz", other)
+                 : err_set(err, ERR_FORMAT, "file 1: is no tar (or tar.gz) with a file for each sample");
+}
+
 static int start(struct labelled_tar *tar, struct err *err)
 {
     int rc = source_open(&tar->source, tar->fd, "file 1", tar->limits, err);
-    if (rc == 0 && !tar->source.is_tar) {
-        return err_set(err, ERR_FORMAT, "file 1: is no tar (or tar.gz) with a file for each sample");
-    }
-    return rc;
+    return rc || tar->source.is_tar ? rc : refuse_other(tar->source.base, err);
 }
 
 int labelled_tar_next(struct source *source, struct stream **out, struct err *err)
