@@ -56,6 +56,9 @@ def test_bad_jobs_say_which_field_is_wrong_and_why():
         expect_problem(post({"model": {"name": "lenet5"}}), 422, "invalid_fields", "/model/name", "window", "5 x 5")
         expect_problem(post({"dataset": {"train": "nothing"}}), 422, "invalid_fields", "/dataset/train", "nothing")
         expect_problem(post({"optimiser": {}}), 422, "invalid_fields", "/optimiser", "optimizer")
+        for field, meant in (("modle", "model"), ("batch_size", "batch"), ("lr", "learning_rate"), ("seed", "init.seed")):
+            expect_problem(post({field: 1}), 422, "invalid_fields", f"/{field}", f"did you mean '{meant}'?")
+        expect_problem(post({"learning_rate": 0.1}), 422, "invalid_fields", "an object with the members ")
         expect_problem(post({"batch": 10, "micro_batches": 4}), 422, "invalid_fields", "micro_batches")
         expect_problem(post({"batch": "many"}), 422, "invalid_fields", "/batch")
         expect_problem(post({"batch": 60000}), 422, "invalid_fields", "/batch", "1437")
