@@ -164,6 +164,12 @@ def test_programs_refuse_bad_options_in_one_line():
         one_line_error("paceline-coordinator", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
         one_line_error("paceline-agent", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
+        one_line_error("paceline-agent", "trian", "job.json", words=("unknown word 'trian'; did you mean 'train'?",))
+        one_line_error("paceline-agent", "sing", words=("unknown word 'sing' (see --help)",))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            listen = "127.0.0.1:%d" % taken.getsockname()[1]
+            one_line_error("paceline-coordinator", "--listen", listen, "--log-level", "error", "--state-dir", f"{directory}/taken",
+                           words=(listen, "--listen"))
         one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
         one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
 
