@@ -17,6 +17,7 @@
 #include "agent/train.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parse.h"
 
 /* Signals arrive as readable bytes from now on, also in the threads to come. */
 static int open_signals(int *out, struct err *err)
@@ -97,8 +98,21 @@ static const struct {
     {"train", "paceline-agent train", train_command},
     {"batches", "paceline-agent batches", batches_command},
     {"predict", "paceline-agent predict", predict_command},
-    {PROBE_WORD, "paceline-agent probe", probe_command},
+    {PROBE_WORD, "paceline-agent probe", probe_command}, /* the agent's own: last, and never suggested */
 };
+
+/* A first word that is no command. */
+static int refuse_word(const char *word, struct err *err)
+{
+    const char *names[sizeof(commands) / sizeof(commands[0])];
+    size_t count = 0;
+    for (; strcmp(commands[count].word, PROBE_WORD) != 0; count++) {
+        names[count] = commands[count].word;
+    }
+    const char *nearest = parse_nearest(word, names, count);
+    return nearest ? err_set(err, ERR_INVALID, "unknown word '%.40s'; did you mean '%s'?", word, nearest)
+                   : err_set(err, ERR_INVALID, "unknown word '%.40s' (see --help)", word);
+}
 
 int main(int argc, char **argv)
 {
@@ -113,6 +127,9 @@ int main(int argc, char **argv)
     if (argc > 1 && i < sizeof(commands) / sizeof(commands[0])) {
         name = commands[i].name;
         rc = commands[i].run(argc - 1, argv + 1, &misused, &err);
+    } else if (argc > 1 && argv[1][0] != '-') {
+        misused = true;
+        rc = refuse_word(argv[1], &err);
     } else {
         rc = agent_command(argc, argv, &misused, &err);
     }

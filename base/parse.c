@@ -104,26 +104,53 @@ void parse_to_hex(const uint8_t *data, size_t size, char *out)
 }
 
 #define NEAREST_TEXT_MAX 64
+#define NEAREST_PREFIX_MIN 3 /* letters that a word has to begin with another one */
 
-/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes, one row at a time. */
+/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes in which two neighbours may change places as one
+ * mistake (optimal string alignment), from three rows of the table. */
 static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
-    size_t row[NEAREST_TEXT_MAX + 1];
+    size_t rows[3][NEAREST_TEXT_MAX + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= b_size; j++) {
         row[j] = j;
     }
     for (size_t i = 0; i < a_size; i++) {
-        size_t diagonal = row[0];
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
         row[0] = i + 1;
         for (size_t j = 0; j < b_size; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
-            best = row[j + 1] + 1 < best ? row[j + 1] + 1 : best;
+            size_t best = above[j] + (a[i] != b[j]);
+            best = above[j + 1] + 1 < best ? above[j + 1] + 1 : best;
             best = row[j] + 1 < best ? row[j] + 1 : best;
-            diagonal = row[j + 1];
-            row[j + 1] = best;
+            bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            row[j + 1] = swapped && before[j - 1] + 1 < best ? before[j - 1] + 1 : best;
         }
     }
     return row[b_size];
+}
+
+/* "batch" and "batch_size", "conv" and "conv2d": the one begins the other. */
+static bool begins(const char *text, size_t size, const char *candidate, size_t candidate_size)
+{
+    size_t shorter = size < candidate_size ? size : candidate_size;
+    return shorter >= NEAREST_PREFIX_MIN && memcmp(text, candidate, shorter) == 0;
+}
+
+/* "lr" and "learning_rate". */
+static bool has_initials(const char *text, const char *candidate)
+{
+    size_t count = 0;
+    for (const char *word = candidate; word; word = strpbrk(word, "_-")) {
+        word += count > 0;
+        if (text[count] == '\0' || text[count] != word[0]) {
+            return false;
+        }
+        count++;
+    }
+    return count > 1 && text[count] == '\0';
 }
 
 const char *parse_nearest(const char *text, const char *const *candidates, size_t count)
@@ -133,6 +160,7 @@ const char *parse_nearest(const char *text, const char *const *candidates, size_
         return NULL;
     }
     const char *nearest = NULL;
+    const char *related = NULL;
     size_t least = size / 3;
     for (size_t i = 0; i < count; i++) {
         size_t candidate_size = strnlen(candidates[i], NEAREST_TEXT_MAX + 1);
@@ -144,6 +172,9 @@ const char *parse_nearest(const char *text, const char *const *candidates, size_
             least = distance;
             nearest = candidates[i];
         }
+        if (!related && (begins(text, size, candidates[i], candidate_size) || has_initials(text, candidates[i]))) {
+            related = candidates[i];
+        }
     }
-    return nearest;
+    return nearest ? nearest : related;
 }

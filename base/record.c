@@ -390,6 +390,40 @@ static void read_value(struct reader *reader, const struct place *place, const s
     }
 }
 
+#define MEMBERS_SHOWN 8
+
+/* "an object with the members type, value, ...": what can be given there. */
+static void describe_object(const struct record *record, char out[RECORD_MESSAGE_MAX])
+{
+    size_t used = (size_t)snprintf(out, RECORD_MESSAGE_MAX, "an object");
+    size_t shown = 0;
+    for (size_t i = 0; i < record->field_count && used + 1 < RECORD_MESSAGE_MAX; i++) {
+        const struct field *field = &record->fields[i];
+        if ((field->flags & FIELD_OUTPUT) || field->type == FIELD_CONSTANT || shown > MEMBERS_SHOWN) {
+            continue;
+        }
+        used += (size_t)snprintf(out + used, RECORD_MESSAGE_MAX - used, "%s%s", shown ? ", " : " with the members ",
+                                 shown == MEMBERS_SHOWN ? "..." : field->name);
+        shown++;
+    }
+}
+
+/* The member of the record that is an object with a member of this name, "init" for "seed"; NULL: none. */
+static const char *owner_of(const struct record *record, const char *name)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *group = &record->fields[i];
+        const struct record *inner =
+            group->type == FIELD_RECORD && !(group->flags & FIELD_OUTPUT) ? group->record : NULL;
+        for (size_t k = 0; inner && k < inner->field_count; k++) {
+            if (!(inner->fields[k].flags & FIELD_OUTPUT) && strcmp(inner->fields[k].name, name) == 0) {
+                return group->name;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Faults for the members that the table does not know. They come first: a misspelled name explains why another is
  * missing. */
 static void refuse_unknown(struct reader *reader, const struct place *place, const struct record *record,
@@ -416,8 +450,11 @@ static void refuse_unknown(struct reader *reader, const struct place *place, con
         for (size_t i = 0; i < record->field_count && !found; i++) {
             found = strcmp(record->fields[i].name, here.name) == 0;
         }
+        const char *owner = found ? NULL : owner_of(record, here.name);
         const char *nearest = found ? NULL : parse_nearest(here.name, names, candidates);
-        if (nearest) {
+        if (owner) {
+            add_fault(reader, &here, "unknown field; did you mean '%s.%s'?", owner, here.name);
+        } else if (nearest) {
             add_fault(reader, &here, "unknown field; did you mean '%s'?", nearest);
         } else if (!found) {
             add_fault(reader, &here, "unknown field");
@@ -428,7 +465,11 @@ static void refuse_unknown(struct reader *reader, const struct place *place, con
 static void read_record(struct reader *reader, const struct place *place, const struct record *record,
                         const json_t *value, char *out)
 {
-    if (!expect(reader, place, value, json_is_object(value), "an object")) {
+    char wanted[RECORD_MESSAGE_MAX] = "an object";
+    if (place && !json_is_object(value)) {
+        describe_object(record, wanted);
+    }
+    if (!expect(reader, place, value, json_is_object(value), wanted)) {
         return;
     }
     refuse_unknown(reader, place, record, value);

@@ -30,6 +30,13 @@ fail() {
     exit 1
 }
 
+# Nobody may listen there: tried before an earlier result is deleted.
+try_port() {
+    if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+        fail "port $port is taken; QUICKSTART_PORT chooses another"
+    fi
+}
+
 stop_all() {
     local process
     for process in $watch "${agents[@]}" $coordinator; do
@@ -75,15 +82,18 @@ sys.exit(not (eval(sys.argv[1]) or value["state"] in ("succeeded", "failed", "ca
 [ -r "$job_file" ] || fail "no job file '$job_file' (QUICKSTART_JOB)"
 [ -e "$directory/quickstart" ] || [ -z "$(ls -A "$directory" 2>/dev/null)" ] ||
     fail "$directory is not empty and not an earlier quickstart's: name another QUICKSTART_DIR"
+try_port
 
 say "Packages and build"
 deploy/install-packages.sh build run
 mkdir -p build
+echo "  (about a minute on two cores; build/quickstart-build.log says how far it is)"
 cmake --preset release >build/quickstart-build.log 2>&1 &&
     cmake --build build/release -j "$(nproc)" --target paceline-coordinator paceline-agent paceline >>build/quickstart-build.log 2>&1 ||
     { tail -n 30 build/quickstart-build.log; fail "the build failed (build/quickstart-build.log)"; }
 
 say "A coordinator and three agents on loopback, at speeds 1, 1/2 and 1/4 (programs: $bin)"
+try_port
 rm -rf "$directory"
 mkdir -p "$directory"
 touch "$directory/quickstart" # this directory may be emptied by the next one
@@ -92,7 +102,7 @@ show "paceline-coordinator --listen 127.0.0.1:$port --state-dir $directory/coord
 coordinator=$!
 until grep -q event=listening "$directory/coordinator.log"; do
     kill -0 "$coordinator" 2>/dev/null ||
-        { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run; is port $port taken? QUICKSTART_PORT chooses another"; }
+        { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run (port $port; QUICKSTART_PORT chooses another)"; }
     sleep 0.1
 done
 for index in "${!slowdowns[@]}"; do

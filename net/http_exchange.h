@@ -39,6 +39,7 @@ struct http_exchange {
     const char *method;
     const struct http_route *route;
     struct http_url url;
+    char allow[HTTP_ALLOW_MAX]; /* of the last request that had a wrong method */
     char request_id[17];
     struct buf body;        /* collected; its memory is kept for the next request while it is small */
     uint64_t drained_bytes; /* read and thrown away after an early reply */

@@ -20,6 +20,11 @@ const char *http_method(const struct http_exchange *exchange)
     return exchange->method;
 }
 
+const char *http_allowed(const struct http_exchange *exchange)
+{
+    return exchange->allow;
+}
+
 const char *http_path(const struct http_exchange *exchange)
 {
     return exchange->url.path;
@@ -119,6 +124,7 @@ static bool screen(struct http_exchange *exchange)
     if (exchange->url.fault) {
         fallback = config->fallbacks.bad_request;
     } else if (!match.route && match.allow[0] != '\0') {
+        memcpy(exchange->allow, match.allow, sizeof(exchange->allow));
         http_reply_header(exchange, MHD_HTTP_HEADER_ALLOW, match.allow);
         fallback = config->fallbacks.method_not_allowed;
     } else if (!match.route) {

@@ -154,7 +154,8 @@ static int listen_on(const struct address *address, int *out, struct address *bo
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
         bind(fd, where, address->length) || listen(fd, SOMAXCONN) ||
         getsockname(fd, (struct sockaddr *)&name, &name_size)) {
-        int rc = err_set(err, ERR_NETWORK, "listen on %s: %s", address->text, strerror(errno));
+        int rc = err_set(err, ERR_NETWORK, "listen on %s: %s%s", address->text, strerror(errno),
+                         errno == EADDRINUSE ? "; --listen names another address" : "");
         file_close(&fd);
         return rc;
     }

@@ -83,6 +83,8 @@ void http_server_run(struct http_server *server);
 const char *http_method(const struct http_exchange *exchange);
 /* As it was sent, without the query; what cannot be shown is replaced by '?'. */
 const char *http_path(const struct http_exchange *exchange);
+/* Which methods the path has ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow header says it too. */
+const char *http_allowed(const struct http_exchange *exchange);
 /* Why `bad_request` was called, as one sentence; NULL elsewhere. */
 const char *http_fault(const struct http_exchange *exchange);
 /* The text that {name} of the pattern matched; percent-decoded. Never NULL for a name of the pattern. */

@@ -48,11 +48,6 @@ static const struct field view_fields[] = {
 };
 const struct record model_view_record = RECORD(struct model_view, "model_view", view_fields);
 
-const struct model_fit model_view_fit = {
-    .input = {.h = 28, .w = 28, .c = 1}, .dtype = DTYPE_U8, .classes = 10, .positions = 1};
-const struct model_fit model_view_text_fit = {
-    .input = {.h = 64, .w = 1, .c = 1}, .dtype = DTYPE_U8, .classes = 256, .positions = 64};
-
 static int64_t count_parameters(const struct unit *unit)
 {
     int64_t count = 0;

@@ -25,7 +25,7 @@ struct model_view_unit {
 
 struct model_view {
     struct model_row row;
-    bool assumed; /* input and classes are model_zoo_fit's or one of those below, for want of better knowledge */
+    bool assumed;                    /* input and classes are model_zoo_fit's or those of model_parse_usual */
     int64_t height, width, channels; /* of the input */
     char dtype[8];                   /* "U8", "F32" */
     int64_t classes;
@@ -36,10 +36,6 @@ struct model_view {
 };
 
 extern const struct record model_view_record;
-
-/* What is taken for a description outside the zoo that leaves its input or classes open when no data set is named:
- * 28 x 28 x 1 U8, 10 classes; where that does not fit, 64 bytes of text, each with the next one as its label. */
-extern const struct model_fit model_view_fit, model_view_text_fit;
 
 /* Fill the view of a model. row: its name, hash, revision; assumed: whether such a guess was used. `out` is about
  * 40 KB. ERR_MEMORY. */

@@ -96,6 +96,14 @@ def refuse(path, problems):
     raise ValueError(f"{path} does not fit the description:\n{listed}{more}")
 
 
+def check_any_name(path, state, stated):
+    """Names that are all others come before what else is to be said: they hide the number of classes, too."""
+    ops = [name for name, _ in description.ops(stated)]
+    if state and not any(name.rpartition(".")[0] in ops for name in state):
+        raise ValueError(f"{path}: no tensor has a name of the model's ops ('{ops[0]}', ...), as '{next(iter(state))}': try "
+                         "--by-order")
+
+
 def match_names(path, state, wanted):
     problems = [f"missing: {name} ({shape_text(tensor)})" for name, tensor in wanted.items() if name not in state]
     problems += [f"not of the model: {name} ({shape_text(tensor)})" for name, tensor in state.items()
@@ -142,6 +150,8 @@ def convert(arguments):
         raise ValueError(f"--micro-batch {arguments.micro_batch}: at most {MICRO_BATCH_MAX}")
     stated = normalise(description.read(arguments.description), arguments.mean, arguments.std)
     state = read_state(arguments.state, arguments.skip)
+    if not arguments.by_order:
+        check_any_name(arguments.state, state, stated)
     classes = arguments.classes or count_classes(stated, state, arguments.by_order)
     closed = description.close(stated, arguments.input, arguments.dtype, classes)
     channels = closed["input"]["shape"][2]

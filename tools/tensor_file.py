@@ -7,7 +7,8 @@ import numpy as np
 
 NOTE_KEY = "paceline"
 HEADER_BYTES_MAX = 8 << 20
-DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+          "BF16": "<u2"}  # numpy has none: the upper half of an F32, which it is read as
 
 
 def check_output(path):
@@ -53,6 +54,8 @@ def _arrays(header, data):
             raise ValueError(name)
         dtype = np.dtype(DTYPES[entry["dtype"]])
         array = np.frombuffer(data[begin:end], dtype) if end > begin else np.empty(0, dtype)
+        if entry["dtype"] == "BF16":
+            array = (array.astype("<u4") << 16).view("<f4")
         arrays[name] = array.reshape(entry["shape"])
     return arrays
 

@@ -12,7 +12,9 @@ void handle_dataset_stored(struct core *core, const struct event *event)
         if (strcmp(dataset->sha256, stored->sha256) == 0) {
             act_reply(core, 200, OBJECT_DATASET, dataset);
         } else {
-            act_problem(core, PROBLEM_NAME_TAKEN, "data set '%s' exists with other content (sha256 %.16s...)",
+            act_problem(core, PROBLEM_NAME_TAKEN,
+                        "data set '%s' exists with other content (sha256 %.16s...); "
+                        "what a name stands for never changes: take another name",
                         dataset->name, dataset->sha256);
         }
         return;
@@ -38,7 +40,10 @@ void handle_model_stored(struct core *core, const struct event *event)
         if (strcmp(model->sha256, stored->sha256) == 0) {
             act_reply(core, 200, OBJECT_MODEL, model);
         } else {
-            act_problem(core, PROBLEM_NAME_TAKEN, "model '%s' exists with another description", model->name);
+            act_problem(core, PROBLEM_NAME_TAKEN,
+                        "model '%s' exists with another description; what a name stands for never changes: "
+                        "take another name",
+                        model->name);
         }
         return;
     }

@@ -87,28 +87,19 @@ void serve_models(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
-/* Resolve for the view: with the named data set, else as it stands, else with the usual guess. `name`: of a model of
- * the zoo, or of none. */
+/* Resolve for the view: with the named data set, else with the usual one of a model of the zoo, else as it stands or
+ * with the usual guess. */
 static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset, struct model **out,
                         bool *assumed, struct record_faults *faults, struct err *err)
 {
     const struct model_fit *usual = model_zoo_fit(name);
-    *assumed = false;
-    if (dataset) {
-        struct model_fit fit = describe_fit(dataset);
-        return model_parse(description, &fit, out, faults, err);
+    struct model_fit fit;
+    if (!dataset && !usual) {
+        return model_parse_usual(description, out, assumed, faults, err);
     }
-    struct record_faults closed = {0};
-    if (model_parse(description, NULL, out, &closed, err) == 0) {
-        return 0;
-    }
-    *assumed = true;
-    if (usual) {
-        return model_parse(description, usual, out, faults, err);
-    }
-    struct record_faults text = {0};
-    int code = model_parse(description, &model_view_fit, out, faults, err);
-    return code && model_parse(description, &model_view_text_fit, out, &text, NULL) == 0 ? 0 : code;
+    *assumed = !dataset;
+    fit = dataset ? describe_fit(dataset) : *usual;
+    return model_parse(description, &fit, out, faults, err);
 }
 
 static void show_model(struct http_exchange *exchange, const json_t *description, const struct model_row *row,
@@ -174,25 +165,6 @@ void serve_model(void *context, struct http_exchange *exchange)
     }
 }
 
-/* A description that leaves its input's shape open is checked with those that images and text usually have. */
-static int check_posted(const json_t *description, struct record_faults *faults, struct err *err)
-{
-    static const struct model_fit usual[] = {{{28, 28, 1}, DTYPE_U8, 10, 1},
-                                             {{32, 32, 3}, DTYPE_U8, 10, 1},
-                                             {{224, 224, 3}, DTYPE_U8, 1000, 1},
-                                             {{64, 1, 1}, DTYPE_U8, 256, 64}};
-    struct model *model = NULL;
-    int code = model_parse(description, NULL, &model, faults, err);
-    if (code && !json_object_get(json_object_get(description, "input"), "shape")) {
-        for (size_t index = 0; code && index < sizeof usual / sizeof usual[0]; index++) {
-            *faults = (struct record_faults){0};
-            code = model_parse(description, &usual[index], &model, faults, err);
-        }
-    }
-    model_free(&model);
-    return code;
-}
-
 void serve_model_post(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
@@ -215,7 +187,10 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     } else {
         snprintf(row.name, sizeof row.name, "%s", name);
     }
-    int code = faults.count ? ERR_INVALID : check_posted(description, &faults, &err);
+    struct model *model = NULL;
+    bool assumed;
+    int code = faults.count ? ERR_INVALID : model_parse_usual(description, &model, &assumed, &faults, &err);
+    model_free(&model);
     if (faults.count > 0) {
         answer_faults(exchange, &faults);
         return;

@@ -71,8 +71,8 @@ static void fallback_not_found(void *context, struct http_exchange *exchange)
 static void fallback_method(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED, "'%.16s' is not a method of '%.200s'", http_method(exchange),
-                   http_path(exchange));
+    answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED, "'%.16s' is not a method of '%.200s'; it has %s",
+                   http_method(exchange), http_path(exchange), http_allowed(exchange));
 }
 
 static void fallback_too_large(void *context, struct http_exchange *exchange)

@@ -80,6 +80,10 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
     if (cifar_recognise(bytes, size)) {
         return cifar_read(stream, part, labels, err);
     }
+    const char *other = tar_other(bytes, size);
+    if (other) {
+        return err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", stream->name, other);
+    }
     return err_set(
         err, ERR_FORMAT,
         "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, tar, gzip of one of these",
@@ -111,7 +115,7 @@ static int read_file(struct conversion *conversion, size_t file, struct err *err
 
 static const char *kind_name(enum part_kind kind)
 {
-    static const char *const names[] = {"images", "labels", "CIFAR records", "a whole data set"};
+    static const char *const names[] = {"samples", "labels", "CIFAR records", "a whole data set"};
     return names[kind];
 }
 
@@ -157,7 +161,7 @@ static int combine(struct conversion *conversion, struct err *err)
         conversion->image_part_count = 1;
         return 0;
     } else if (count == 1) {
-        return err_set(err, ERR_FORMAT, "%s: %s alone; images and labels are needed", part[0].name,
+        return err_set(err, ERR_FORMAT, "%s: %s alone; samples and labels are needed", part[0].name,
                        kind_name(part[0].kind));
     } else if (count == 2 && part[0].kind + part[1].kind == PART_IMAGES + PART_LABELS) {
         bool images_first = part[0].kind == PART_IMAGES;
@@ -165,7 +169,7 @@ static int combine(struct conversion *conversion, struct err *err)
         conversion->label_part[0] = &part[images_first];
     } else {
         return err_set(err, ERR_FORMAT,
-                       "%s has %s, %s has %s%s; one file of images and one of labels are needed, or CIFAR files alone",
+                       "%s has %s, %s has %s%s; one file of samples and one of labels are needed, or CIFAR files alone",
                        part[0].name, kind_name(part[0].kind), part[1].name, kind_name(part[1].kind),
                        count > 2 ? ", and more follow" : "");
     }
@@ -173,7 +177,7 @@ static int combine(struct conversion *conversion, struct err *err)
     const struct part *images = conversion->image_part[0];
     const struct part *labels = conversion->label_part[0];
     if (images->count != labels->count) {
-        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " labels for %" PRIu64 " images", labels->name, labels->count,
+        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " labels for %" PRIu64 " samples", labels->name, labels->count,
                        images->count);
     }
     return 0;
@@ -223,7 +227,7 @@ static int send_plain(struct conversion *conversion, struct stream *stream, uint
 {
     while (bytes > 0) {
         size_t size = bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
-        int rc = stream_read_all(stream, conversion->buffer, size, "the images end", err);
+        int rc = stream_read_all(stream, conversion->buffer, size, "the samples end", err);
         if (rc || (rc = conversion->sink(conversion->sink_arg, conversion->buffer, size, err))) {
             return rc;
         }
@@ -238,7 +242,7 @@ static int send_floats(struct conversion *conversion, const struct part *part, s
     const uint64_t total = part->count * part_image_elements(part);
     for (uint64_t at = 0; at < total;) {
         const size_t count = total - at < FLOATS_AT_ONCE ? (size_t)(total - at) : FLOATS_AT_ONCE;
-        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size, "the images end", err);
+        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size, "the samples end", err);
         if (rc) {
             return rc;
         }

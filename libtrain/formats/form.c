@@ -22,7 +22,7 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
         return err_set(err, ERR_FORMAT, "'" LABELS "' must be I32 of [count] or [count, positions]");
     }
     if (labels->dim[0] != inputs->dim[0]) {
-        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels for %" PRIu64 " images", labels->dim[0], inputs->dim[0]);
+        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels for %" PRIu64 " samples", labels->dim[0], inputs->dim[0]);
     }
     const uint64_t positions = labels->rank == 2 ? labels->dim[1] : 1;
     if (positions == 0 || positions > DATASET_POSITIONS_MAX) {

@@ -152,6 +152,19 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
 
 /* ---- the two passes ---- */
 
+static int refuse_other(struct stream *stream, const char *name, struct err *err)
+{
+    const uint8_t *bytes;
+    size_t size = 0;
+    int rc = stream_peek(stream, &bytes, &size, err);
+    const char *other = rc ? NULL : tar_other(bytes, size);
+    if (rc) {
+        return rc;
+    }
+    return other ? err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other)
+                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample", name);
+}
+
 static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
 {
     const struct dataset_names *names = tar->limits->names;
@@ -163,7 +176,7 @@ static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
     tar->file = file;
     int rc = source_open(&tar->source, tar->files->fd[file], name, tar->limits, err);
     if (rc == 0 && !tar->source.is_tar && !tar->limits->unlabelled) {
-        return err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample", name);
+        return refuse_other(tar->source.base, name, err);
     }
     if (rc == 0 && tar->source.is_tar && tar->files->count > 1) {
         return err_set(err, ERR_FORMAT, "%s: is an archive; one of several files is a sample", name);

@@ -174,7 +174,8 @@ int npy_read(struct stream *stream, struct part *part, struct labels *labels, st
     const bool images = header.rank >= 2 && (is_float || (element.kind == ELEMENT_UNSIGNED && element.size == 1));
     if (!known || (!images && (header.rank != 1 || is_float))) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: NPY of %zu dimensions and type '%s'; images have 2 to 4 of type u1, f2, f4 or f8, labels 1 "
+                       "%s: NPY of %zu dimensions and type '%s'; samples (images, vectors) have 2 to 4 of type u1, f2, "
+                       "f4 or f8, labels 1 "
                        "of an integer type",
                        part->name, header.rank, header.descr);
     }

@@ -74,11 +74,11 @@ uint64_t part_label_count(const struct part *part)
 int part_pass_images(struct part *part, struct stream *stream, struct err *err)
 {
     if (part->count > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " images; at most %d", part->name, part->count,
+        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " samples; at most %d", part->name, part->count,
                        DATASET_SAMPLES_MAX);
     }
     part->skip = stream->position;
-    return stream_skip(stream, part->count * part_image_elements(part) * part->element.size, "the images end", err);
+    return stream_skip(stream, part->count * part_image_elements(part) * part->element.size, "the samples end", err);
 }
 
 int part_read_labels(struct part *part, struct stream *stream, struct element element, struct labels *labels,

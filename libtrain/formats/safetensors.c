@@ -16,11 +16,21 @@ static const enum dtype known_dtypes[] = {DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_
 
 /* ---- reading ---- */
 
+/* What torch.save writes: a zip, or a pickle of protocol 2 by releases before 1.6. */
+static bool is_pytorch(const uint8_t prefix[8])
+{
+    return memcmp(prefix, "PK\3\4", 4) == 0 || memcmp(prefix, "\x80\2\x8a\n", 4) == 0;
+}
+
 int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struct err *err)
 {
     uint64_t length = 0;
     for (size_t i = PREFIX_BYTES; i > 0; i--) {
         length = length << 8 | prefix[i - 1];
+    }
+    if (is_pytorch(prefix)) {
+        return err_set(err, ERR_FORMAT,
+                       "safetensors: this is a PyTorch file; tools/from_torch.py makes safetensors of it");
     }
     if (length < 2 || length > SAFETENSORS_HEADER_MAX - PREFIX_BYTES) {
         return err_set(err, ERR_FORMAT, "safetensors: the header claims %" PRIu64 " bytes; 2 to %u are possible",
@@ -89,7 +99,9 @@ static int read_dtype(struct scanner *scanner, enum dtype *out, struct err *err)
             return 0;
         }
     }
-    return err_set(err, ERR_FORMAT, "dtype '%s' is not one of U8, I32, I64, F32, F64", name);
+    const bool half = strcmp(name, "F16") == 0 || strcmp(name, "BF16") == 0;
+    return err_set(err, ERR_FORMAT, "dtype '%s' is not one of U8, I32, I64, F32, F64%s", name,
+                   half ? "; tools/from_torch.py makes F32 of it" : "");
 }
 
 /* [1, 2, 3] into out[capacity]. */

@@ -46,8 +46,8 @@ struct safetensors_header {
     uint64_t data_bytes;
 };
 
-/* How long a header is: reads the first 8 bytes of a file. ERR_FORMAT when it claims more than SAFETENSORS_HEADER_MAX.
- * *out_bytes counts the 8 too. */
+/* How long a header is: reads the first 8 bytes of a file. ERR_FORMAT when it claims more than SAFETENSORS_HEADER_MAX,
+ * or is one of PyTorch. *out_bytes counts the 8 too. */
 NODISCARD int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struct err *err);
 
 /* Read a whole header (`size` = data_offset bytes). Tensors are returned in the order of their offsets.

@@ -33,6 +33,28 @@ bool tar_recognise(const uint8_t *bytes, size_t size)
     return size >= BLOCK_BYTES && memcmp(bytes + offsetof(struct tar_block, magic), "ustar", 5) == 0;
 }
 
+const char *tar_other(const uint8_t *bytes, size_t size)
+{
+    static const struct {
+        const char *mark;
+        size_t size;
+        const char *name;
+    } others[] = {{"PK\3\4", 4, "a zip (as .npz is)"},
+                  {"7z\xbc\xaf\x27\x1c", 6, "a 7z"},
+                  {"BZh", 3, "a bzip2 file"},
+                  {"\xfd"
+                   "7zXZ",
+                   6, "an xz file"},
+                  {"\x28\xb5\x2f\xfd", 4, "a zstd file"},
+                  {"Rar!\x1a\x07", 6, "a rar"}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (size >= others[i].size && memcmp(bytes, others[i].mark, others[i].size) == 0) {
+            return others[i].name;
+        }
+    }
+    return NULL;
+}
+
 void tar_open(struct tar *tar, struct stream *from, size_t entries_max)
 {
     *tar = (struct tar){.from = from, .entries_max = entries_max};

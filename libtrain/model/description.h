@@ -56,18 +56,29 @@ extern const struct record unit_record;
 extern const struct record description_record;
 extern const enum dtype input_dtypes[]; /* by index of input_fields.dtype */
 
+/* What stands for an open input while a description is read, and how far that went. */
+struct assumption {
+    char note[96];   /* behind each fault of shapes */
+    size_t op_count; /* out: those lowered before the first fault */
+};
+
 /* A description being lowered to a chain of units; one per model_parse. */
 struct lowering {
     struct model *model;
     uint32_t classes; /* of the data set; 0: unknown */
     struct record_faults *faults;
-    struct tensor_form form; /* at the border behind the units done so far */
-    uint64_t activations;    /* elements so far */
+    struct assumption *assumption; /* never NULL */
+    struct tensor_form form;       /* at the border behind the units done so far */
+    uint64_t activations;          /* elements so far */
     uint64_t parameters;
     size_t tensors, ops;
     bool broken; /* a fault: shapes are unknown from here on, fields are still checked */
     bool out_of_memory;
 };
+
+/* model_parse, with the assumption that `fit` is one. */
+NODISCARD int description_parse(const json_t *description, const struct model_fit *fit, struct assumption *assumption,
+                                struct model **out, struct record_faults *faults, struct err *err);
 
 /* Letters, digits, '_' and '-', at least one: names of units stand in front of a '.' in tensor names. */
 bool description_valid_unit_name(const char *name);

@@ -95,7 +95,7 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         input[i] = state->tensor[op->input[i]];
     }
     if (infer_op(added, input, &state->tensor[unit->op_count + 1], &err)) {
-        unit_fault(state, pointer, "%s: %s", op_type_names[op->type], err.text);
+        unit_fault(state, pointer, "%s: %s%s", op_type_names[op->type], err.text, lowering->assumption->note);
         return;
     }
     if (op->type == OP_CONV2D && !kernels_fit(state, added, pointer)) {
@@ -125,6 +125,7 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
                    MODEL_TENSORS_MAX);
     }
     *output = (uint16_t)++unit->op_count;
+    lowering->assumption->op_count += !lowering->broken;
 }
 
 /* Lower a chain that starts at tensor `input`; *output is the tensor it ends with. */

@@ -143,6 +143,13 @@ struct model_fit {
  * with faults, broken limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
 NODISCARD int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
                           struct record_faults *faults, struct err *err);
+/* model_parse where no data set says what is open: the usual samples of the description's kind are assumed, bytes of
+ * text where it begins with an embedding, a vector where with a linear, else images; what it states of its input
+ * stands. So does the number of outputs: `classes` are guessed only where it says "classes". *assumed: whether anything
+ * was. Faults are those of the attempt that went furthest and say what it assumed; neither `faults` nor `err` is NULL.
+ */
+NODISCARD int model_parse_usual(const json_t *description, struct model **out, bool *assumed,
+                                struct record_faults *faults, struct err *err);
 void model_free(struct model **model);
 /* Normalise the input of a model that nobody shares yet, as a job asks for it: a mean and a std for each of its
  * channels, or no numbers, which change nothing. A fault at /input/mean where the description states other numbers or

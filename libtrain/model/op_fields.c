@@ -155,7 +155,11 @@ static bool find_type(const json_t *value, const char *pointer, enum op_type *ou
     if (nearest) {
         record_fault(faults, member, "unknown op '%.40s'; did you mean '%s'?", name, nearest);
     } else {
-        record_fault(faults, member, "unknown op '%.40s'", name);
+        char known[RECORD_MESSAGE_MAX] = "";
+        for (size_t i = 0, used = 0; i < WRITABLE_TYPES && used < sizeof(known); i++) {
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", op_type_names[i]);
+        }
+        record_fault(faults, member, "unknown op '%.20s'; there are %s", name, known);
     }
     return false;
 }

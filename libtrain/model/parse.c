@@ -183,9 +183,9 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
         }
         record_fault(lowering->faults, pointer,
                      "unit '%s': the last unit must end with one number per class%s, not %" PRIu32 " x %" PRIu32
-                     " x %" PRIu32 "%s",
+                     " x %" PRIu32 "%s%s",
                      last->name, each, last->out.h, last->out.w, last->out.c,
-                     last->out.h == 1 && last->out.w == 1 ? " of a flatten" : "");
+                     last->out.h == 1 && last->out.w == 1 ? " of a flatten" : "", lowering->assumption->note);
         lowering->broken = true;
     } else if (fit && last->out.c < fit->classes) {
         record_fault(lowering->faults, pointer,
@@ -250,13 +250,14 @@ static int lower_description(struct lowering *lowering, const struct description
     return 0;
 }
 
-int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
-                struct record_faults *faults, struct err *err)
+int description_parse(const json_t *description, const struct model_fit *fit, struct assumption *assumption,
+                      struct model **out, struct record_faults *faults, struct err *err)
 {
     struct record_faults own = {0};
     struct description fields = {.input.dtype = -1};
     struct model *model AUTO(model_free) = calloc(1, sizeof(*model));
-    struct lowering lowering = {.model = model, .classes = fit ? fit->classes : 0, .faults = faults ? faults : &own};
+    struct lowering lowering = {
+        .model = model, .classes = fit ? fit->classes : 0, .faults = faults ? faults : &own, .assumption = assumption};
     if (!model) {
         return err_set(err, ERR_MEMORY, "no memory for a model");
     }
@@ -278,4 +279,11 @@ int model_parse(const json_t *description, const struct model_fit *fit, struct m
     *out = model;
     model = NULL;
     return 0;
+}
+
+int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
+                struct record_faults *faults, struct err *err)
+{
+    struct assumption none = {0};
+    return description_parse(description, fit, &none, out, faults, err);
 }

@@ -111,7 +111,7 @@ def test_models_are_listed_the_zoo_first_and_stored_once():
         again = api.request("POST", "/v1/models", {**TINY, "name": "a"})
         must(again.status == 200 and again.json == stored[2].json, f"the same again: {again.status} {again.body!r}")
         api.problem("POST", "/v1/models", {**TINY, "name": "a", "units": [*TINY["units"], {"name": "third", "ops": [{"type": "relu"}]}]},
-                    code="name_taken", words=("a",))
+                    code="name_taken", words=("a", "take another name"))
         api.problem("POST", "/v1/models", {**TINY, "name": "lenet5"}, code="name_taken", words=("zoo",))
         restarted = items
         api.coordinator.stop()
@@ -128,6 +128,9 @@ def test_bad_model_descriptions_are_refused_at_the_place():
         bad = json.loads(json.dumps(TINY))
         bad["units"][1]["ops"][1]["type"] = "linaer"
         api.problem("POST", "/v1/models", bad, code="invalid_fields", words=("/units/1/ops/1", "linaer", "linear"))
+        flat = {"name": "flat", "units": [{"name": "b", "ops": [{"type": "conv2d", "filters": 4, "kernel": 3}, {"type": "linear", "units": 2}]}]}
+        api.problem("POST", "/v1/models", flat, code="invalid_fields",
+                    words=("/units/0/ops/1", "not 26 x 26 x 4", "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype"))
         api.problem("POST", "/v1/models", [], code="invalid_fields")
         api.problem("POST", "/v1/models", b"{", JSON, code="invalid_json", words=("line",))
         api.problem("POST", "/v1/models", b'{"name": "x", "name": "y"}', JSON, code="invalid_json")
@@ -152,6 +155,10 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
         must(not shown["assumed"] and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"}, f"{shown}")
         must([unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10] and shown["parameters"] == 310, f"{shown}")
         must(api.get("/v1/models/tiny")["assumed"], "assumed")
+        two = {"name": "two", "units": [{"name": "b", "ops": [{"type": "flatten"}, {"type": "linear", "units": 2}]}]}
+        api.request("POST", "/v1/models", two, expect=201)
+        shown = api.get("/v1/models/two")
+        must(shown["assumed"] and shown["classes"] == 2 and shown["input"]["height"] == 28, f"two: {shown}")
         for name in (item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None):
             must(api.get(f"/v1/models/{name}")["assumed"], f"{name}: assumed")
         large = api.get("/v1/models/resnet50")
@@ -170,7 +177,8 @@ def test_a_data_set_is_stored_once_under_its_name():
         must(first.json["samples"] == 1437 and first.json["classes"] == 10 and first.json["dtype"] == "U8", f"{first.json}")
         again = api.request("PUT", "/v1/datasets/a", images, BINARY, expect=200)
         must(again.json == first.json and api.get("/v1/datasets/a") == first.json, "the same again")
-        api.problem("PUT", "/v1/datasets/a", tar_of(*data_files("digits", "test")), BINARY, code="name_taken", words=("a",))
+        api.problem("PUT", "/v1/datasets/a", tar_of(*data_files("digits", "test")), BINARY, code="name_taken",
+                    words=("a", "take another name"))
         must(blobs(api) == 1, "the refused content is in the center")
         same = api.request("PUT", "/v1/datasets/b", images, BINARY, expect=201)
         must(same.json["sha256"] == first.json["sha256"] and blobs(api) == 1, "equal content is stored twice")
@@ -209,6 +217,10 @@ def test_bad_checkpoints_are_refused():
             api.problem("POST", "/v1/checkpoints", body, BINARY, code="invalid_checkpoint")
             api.problem("POST", "/v1/checkpoints", (body[at:at + 5000] for at in range(0, len(body), 5000)), BINARY,
                         code="invalid_checkpoint")
+        api.problem("POST", "/v1/checkpoints", b"PK\3\4" + bytes(1000), BINARY, code="invalid_checkpoint",
+                    words=("a PyTorch file; tools/from_torch.py makes safetensors of it",))
+        api.problem("POST", "/v1/checkpoints", good.replace(b"F32", b"F16"), BINARY, code="invalid_checkpoint",
+                    words=("tools/from_torch.py makes F32 of it",))
         api.problem("POST", "/v1/checkpoints", good, {"Content-Type": "text/plain"}, code="unsupported_media_type")
         api.problem("POST", "/v1/checkpoints?name=x", good, BINARY, code="invalid_parameter", words=("name",))
         api.problem("POST", "/v1/checkpoints", b"", {**BINARY, "Content-Length": str(5 << 30)}, code="body_too_large")

@@ -43,6 +43,7 @@ def test_unknown_methods_are_answered_with_405_and_the_methods_there_are():
                 answer = api.problem(method, concrete(path), code="method_not_allowed")
                 allow = set(re.split(", *", answer.headers["Allow"]))
                 must(allow == offered, f"{path}: Allow {allow}, offered {offered}")
+                must(f"it has {answer.headers['Allow']}" in answer.json["detail"], f"{path}: {answer.json['detail']}")
 
 
 def test_unknown_routes_are_answered_with_404():

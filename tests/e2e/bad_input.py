@@ -3,12 +3,14 @@
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import resource
+import socket
 import subprocess
 import tempfile
 
-from paceline import BIN, Failure, Fleet, data_files, tar_of
+from paceline import BIN, ROOT, Failure, Fleet, data_files, tar_of
 from runner import run
 
 JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
@@ -56,6 +58,9 @@ def test_bad_jobs_say_which_field_is_wrong_and_why():
         expect_problem(post({"model": {"name": "lenet5"}}), 422, "invalid_fields", "/model/name", "window", "5 x 5")
         expect_problem(post({"dataset": {"train": "nothing"}}), 422, "invalid_fields", "/dataset/train", "nothing")
         expect_problem(post({"optimiser": {}}), 422, "invalid_fields", "/optimiser", "optimizer")
+        for field, meant in (("modle", "model"), ("batch_size", "batch"), ("lr", "learning_rate"), ("seed", "init.seed")):
+            expect_problem(post({field: 1}), 422, "invalid_fields", f"/{field}", f"did you mean '{meant}'?")
+        expect_problem(post({"learning_rate": 0.1}), 422, "invalid_fields", "an object with the members ")
         expect_problem(post({"batch": 10, "micro_batches": 4}), 422, "invalid_fields", "micro_batches")
         expect_problem(post({"batch": "many"}), 422, "invalid_fields", "/batch")
         expect_problem(post({"batch": 60000}), 422, "invalid_fields", "/batch", "1437")
@@ -147,8 +152,9 @@ def test_a_web_page_of_another_origin_cannot_drive_the_api():
         nothing_left_behind(fleet)
 
 
-def one_line_error(program, *arguments, words=()):
-    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+def one_line_error(program, *arguments, words=(), environment=()):
+    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, **dict(environment)})
     lines = done.stderr.strip().splitlines()
     if done.returncode == 0 or len(lines) != 1 or any(word not in lines[0] for word in words):
         raise Failure(f"{program} {arguments}: {done.returncode}: {done.stderr}")
@@ -160,6 +166,12 @@ def test_programs_refuse_bad_options_in_one_line():
         one_line_error("paceline-coordinator", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
         one_line_error("paceline-agent", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
+        one_line_error("paceline-agent", "trian", "job.json", words=("unknown word 'trian'; did you mean 'train'?",))
+        one_line_error("paceline-agent", "sing", words=("unknown word 'sing' (see --help)",))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            listen = "127.0.0.1:%d" % taken.getsockname()[1]
+            one_line_error("paceline-coordinator", "--listen", listen, "--log-level", "error", "--state-dir", f"{directory}/taken",
+                           words=(listen, "--listen"))
         one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
         one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
 
@@ -179,6 +191,16 @@ def test_a_model_is_written_although_its_metrics_cannot_be():
         sha256 = hashlib.sha256((place / "model").read_bytes()).hexdigest()
         if f"sha256 {sha256}" not in done.stdout:
             raise Failure(f"the model is not what {done.stdout} says")
+
+
+def test_a_quickstart_on_a_taken_port_leaves_the_earlier_result():
+    with tempfile.TemporaryDirectory() as directory, socket.create_server(("127.0.0.1", 0)) as taken:
+        for name in ("quickstart", "model.safetensors"):
+            (pathlib.Path(directory) / name).touch()
+        one_line_error(ROOT / "deploy" / "quickstart.sh", words=("is taken", "QUICKSTART_PORT"),
+                       environment={"QUICKSTART_DIR": directory, "QUICKSTART_PORT": str(taken.getsockname()[1])})
+        if len(list(pathlib.Path(directory).iterdir())) != 2:
+            raise Failure("the earlier quickstart's directory was emptied")
 
 
 if __name__ == "__main__":

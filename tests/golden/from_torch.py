@@ -3,6 +3,7 @@
 `paceline-agent predict` comes to PyTorch's probabilities. Exit status 77 (skipped) without PyTorch."""
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from torch import nn
 from make_fixtures import ROOT
 
 import description
-from paceline_torch import Model, read_note, write_safetensors
+from paceline_torch import Model, read_note, read_safetensors, write_safetensors
 
 AGENT = sys.argv[1]
 SAMPLES = 6
@@ -221,6 +222,7 @@ def check_refusals(directory):
     refused(tensors, "--micro-batch 70000: at most 65536", *shape, "--micro-batch", 70000)
     for mean, std in (("1e300", "1"), ("-2e9", "1"), ("0", "1e-10"), ("0", "2e9"), (",".join("0" * 17), ",".join("1" * 17))):
         refused(tensors, "--mean goes from -1e+09 to 1e+09", *shape, f"--mean={mean}", f"--std={std}")
+    refused({"net." + name: tensor for name, tensor in tensors.items()}, "try --by-order", *shape)
     write_safetensors(state, {first: tensors[first]})
     from_torch(state, "lenet5", path, *shape, fails="give --classes N")
     from_torch(state, "lenet5", path, *shape, "--classes", 10, fails="missing: ")
@@ -228,6 +230,25 @@ def check_refusals(directory):
         file.write(b"nothing of the kind")
     from_torch(state, "lenet5", path, *shape, fails="neither a safetensors file nor")
     from_torch(state, "lenet6", path, *shape, fails="neither a file nor a model of the zoo")
+
+
+def check_halves(directory):
+    """A safetensors file of 16 bits becomes one of 32 with the same numbers."""
+    state, path = os.path.join(directory, "half.safetensors"), os.path.join(directory, "model.safetensors")
+    model = Model(description.close(description.read("lenet5"), [28, 28, 1], None, 10)).state_dict()
+    for name, dtype in (("F16", torch.float16), ("BF16", torch.bfloat16)):
+        halves = {key: tensor.to(dtype) for key, tensor in model.items()}
+        header, data = {}, b""
+        for key, tensor in halves.items():
+            part = tensor.contiguous().view(torch.int16).numpy().tobytes()
+            header[key] = {"dtype": name, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(part)]}
+            data += part
+        text = json.dumps(header).encode()
+        with open(state, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data)
+        from_torch(state, "lenet5", path, "--input", "28,28,1")
+        if any(not torch.equal(tensor, halves[key].float()) for key, tensor in read_safetensors(path).items()):
+            sys.exit(f"{name}: other numbers")
 
 
 def check_normalise(directory):
@@ -252,6 +273,7 @@ def main():
         check_order(directory)
         check_normalise(directory)
         check_refusals(directory)
+        check_halves(directory)
 
 
 if __name__ == "__main__":

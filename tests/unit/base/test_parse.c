@@ -145,6 +145,25 @@ static void the_nearest_name_is_found_for_small_mistakes_only(void **state)
     assert_null(parse_nearest("batch", names, 0));
 }
 
+static void swapped_letters_beginnings_and_initials_are_found(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"model", "batch", "learning_rate", "train", "conv2d", "micro_batches", "seed"};
+    assert_string_equal(parse_nearest("modle", names, COUNT(names)), "model");
+    assert_string_equal(parse_nearest("trian", names, COUNT(names)), "train");
+    assert_string_equal(parse_nearest("sede", names, COUNT(names)), "seed");
+    assert_string_equal(parse_nearest("omdel", names, COUNT(names)), "model");
+    assert_string_equal(parse_nearest("batch_size", names, COUNT(names)), "batch");
+    assert_string_equal(parse_nearest("conv", names, COUNT(names)), "conv2d");
+    assert_string_equal(parse_nearest("micro", names, COUNT(names)), "micro_batches");
+    assert_string_equal(parse_nearest("lr", names, COUNT(names)), "learning_rate");
+    assert_string_equal(parse_nearest("mb", names, COUNT(names)), "micro_batches");
+    assert_null(parse_nearest("l", names, COUNT(names)));
+    assert_null(parse_nearest("lra", names, COUNT(names)));
+    assert_null(parse_nearest("b", names, COUNT(names)));
+    assert_null(parse_nearest("mo", names, COUNT(names)));
+}
+
 static void the_first_of_equally_near_names_wins(void **state)
 {
     (void)state;
@@ -178,6 +197,7 @@ int main(void)
         cmocka_unit_test(hexadecimal_goes_both_ways),
         cmocka_unit_test(hexadecimal_of_another_length_or_case_is_refused),
         cmocka_unit_test(the_nearest_name_is_found_for_small_mistakes_only),
+        cmocka_unit_test(swapped_letters_beginnings_and_initials_are_found),
         cmocka_unit_test(the_first_of_equally_near_names_wins),
         cmocka_unit_test(very_long_names_are_not_compared),
     };

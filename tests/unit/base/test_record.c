@@ -206,8 +206,9 @@ static void null_is_the_zero_value_of_what_may_be_null_and_back(void **state)
     check_written(&out.job, "\"created\":null");
     check_written(&out.job, "\"limit\":null,\"layers\":[],\"tags\":null,\"spec\":null}");
     check_fault("{\"batch\":null}", "/batch", "expected an integer, got null");
-    check_fault("{\"rate\":null}", "/rate", "expected an object, got null");
-    check_fault("{\"layers\":[null]}", "/layers/0", "expected an object, got null");
+    check_fault("{\"rate\":null}", "/rate", "expected an object with the members value, warmup, got null");
+    check_fault("{\"layers\":[null]}", "/layers/0",
+                "expected an object with the members name, units, shape, extra, got null");
 }
 
 static void unknown_fields_name_the_nearest_known_one(void **state)
@@ -216,6 +217,10 @@ static void unknown_fields_name_the_nearest_known_one(void **state)
     check_fault("{\"momentun\":0.5}", "/momentun", "unknown field; did you mean 'momentum'?");
     check_fault("{\"something\":1}", "/something", "unknown field");
     check_fault("{\"rate\":{\"value\":1,\"warmups\":1}}", "/rate/warmups", "unknown field; did you mean 'warmup'?");
+    check_fault("{\"modle\":1}", "/modle", "unknown field");
+    check_fault("{\"bacth\":1}", "/bacth", "unknown field; did you mean 'batch'?");
+    check_fault("{\"batch_size\":1}", "/batch_size", "unknown field; did you mean 'batch'?");
+    check_fault("{\"warmup\":1}", "/warmup", "unknown field; did you mean 'rate.warmup'?");
     check_fault("{\"a~b/c\":1}", "/a~0b~1c", "unknown field");
     check_fault("{\"\":1}", "/", "unknown field");
 }
@@ -244,13 +249,14 @@ static void wrong_types_are_named(void **state)
     check_fault("{\"name\":1}", "/name", "expected a string, got an integer");
     check_fault("{\"batch\":\"1\"}", "/batch", "expected an integer, got a string");
     check_fault("{\"batch\":1.0}", "/batch", "expected an integer, got a number with a fraction or exponent");
-    check_fault("{\"rate\":0.1}", "/rate", "expected an object, got a number");
+    check_fault("{\"rate\":0.1}", "/rate", "expected an object with the members value, warmup, got a number");
     check_fault("{\"momentum\":true}", "/momentum", "expected a number, got a boolean");
     check_fault("{\"recompute\":0}", "/recompute", "expected a boolean, got an integer");
     check_fault("{\"strategy\":0}", "/strategy", "expected a string, got an integer");
     check_fault("{\"created\":5}", "/created", "expected a string, got an integer");
     check_fault("{\"layers\":{}}", "/layers", "expected an array, got an object");
-    check_fault("{\"layers\":[{\"name\":\"a\"},7]}", "/layers/1", "expected an object, got an integer");
+    check_fault("{\"layers\":[{\"name\":\"a\"},7]}", "/layers/1",
+                "expected an object with the members name, units, shape, extra, got an integer");
 }
 
 static void values_out_of_bounds_tell_the_bound(void **state)

@@ -162,8 +162,8 @@ static void a_group_nests_members_of_the_same_struct(void **state)
     assert_int_equal(out.node.every, 3);
     assert_int_equal(out.node.first, 5);
     check_fault("{\"replan\":{}}", "/replan/every", "is required");
-    check_fault("{\"replan\":{\"every\":1,\"frist\":1}}", "/replan/frist", "unknown field");
-    check_fault("{\"replan\":null}", "/replan", "expected an object, got null");
+    check_fault("{\"replan\":{\"every\":1,\"frist\":1}}", "/replan/frist", "unknown field; did you mean 'first'?");
+    check_fault("{\"replan\":null}", "/replan", "expected an object with the members first, every, got null");
 }
 
 static void a_constant_takes_its_one_value_only(void **state)

@@ -1,4 +1,5 @@
 #include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -49,7 +50,7 @@ static void what_is_not_the_one_form_is_refused(void **state)
 {
     (void)state;
     put_form(false, 2, DTYPE_I32);
-    convert_fails(&file, NULL, ERR_FORMAT, "file 1: 2 labels for 3 images");
+    convert_fails(&file, NULL, ERR_FORMAT, "file 1: 2 labels for 3 samples");
     put_form(false, 3, DTYPE_I64);
     convert_fails(&file, NULL, ERR_FORMAT, "'labels' must be I32");
     put_form(false, 3, DTYPE_I32);
@@ -83,9 +84,9 @@ static void one_of_the_two_is_not_enough(void **state)
     images.size = labels.size = 0;
     put_idx_images(&images, 2, 2, 2);
     put_idx_labels(&labels, 2);
-    convert_fails(&images, NULL, ERR_FORMAT, "file 1: images alone");
+    convert_fails(&images, NULL, ERR_FORMAT, "file 1: samples alone");
     convert_fails(&labels, NULL, ERR_FORMAT, "file 1: labels alone");
-    convert_fails(&images, &images, ERR_FORMAT, "file 1 has images, file 2 has images");
+    convert_fails(&images, &images, ERR_FORMAT, "file 1 has samples, file 2 has samples");
     put_form(false, 3, DTYPE_I32);
     convert_fails(&file, &labels, ERR_FORMAT, "file 1 has a whole data set, file 2 has labels");
 }
@@ -134,6 +135,32 @@ static void a_text_is_not_recognised(void **state)
     file.size = 0;
     put(&file, "hello, world", 12);
     convert_fails(&file, NULL, ERR_FORMAT, "file 1: is none of IDX, NPY, CIFAR-10");
+}
+
+static void other_archives_are_called_what_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *start, *name;
+    } cases[] = {{"PK\3\4....", "a zip (as .npz is)"},
+                 {"7z\xbc\xaf\x27\x1c..", "a 7z"},
+                 {"BZh91AY", "a bzip2 file"},
+                 {"\xfd"
+                  "7zXZ.",
+                  "none of IDX"},
+                 {"\x28\xb5\x2f\xfd....", "a zstd file"},
+                 {"Rar!\x1a\x07..", "a rar"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        file.size = 0;
+        put(&file, cases[i].start, strlen(cases[i].start));
+        convert_fails(&file, NULL, ERR_FORMAT, cases[i].name);
+    }
+    file.size = 0;
+    put(&file,
+        "\xfd"
+        "7zXZ\0..",
+        8);
+    convert_fails(&file, NULL, ERR_FORMAT, "file 1: is an xz file; send a tar or tar.gz");
 }
 
 static int stop_at(void *arg, const void *data, size_t size, struct err *err)
@@ -226,6 +253,7 @@ int main(void)
         cmocka_unit_test(one_of_the_two_is_not_enough),
         cmocka_unit_test(images_alone_are_taken_where_labels_are_not_needed),
         cmocka_unit_test(a_text_is_not_recognised),
+        cmocka_unit_test(other_archives_are_called_what_they_are),
         cmocka_unit_test(an_error_of_the_sink_comes_back_unchanged),
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
         cmocka_unit_test(a_pipe_is_not_a_file),

@@ -88,7 +88,7 @@ static void a_count_that_differs_names_both(void **state)
 {
     (void)state;
     start(7, 6);
-    convert_fails(&images, &labels, ERR_FORMAT, "file 2: 6 labels for 7 images");
+    convert_fails(&images, &labels, ERR_FORMAT, "file 2: 6 labels for 7 samples");
 }
 
 static void a_truncated_file_says_how_much_is_missing_and_where(void **state)
@@ -96,7 +96,7 @@ static void a_truncated_file_says_how_much_is_missing_and_where(void **state)
     (void)state;
     start(7, 7);
     images.size -= 9;
-    convert_fails(&images, &labels, ERR_FORMAT, "file 1: the images end 9 bytes early, at byte 147");
+    convert_fails(&images, &labels, ERR_FORMAT, "file 1: the samples end 9 bytes early, at byte 147");
     start(7, 7);
     labels.size -= 2;
     convert_fails(&images, &labels, ERR_FORMAT, "file 2: the labels end 2 bytes early, at byte 13");
@@ -147,7 +147,7 @@ static void huge_dimensions_are_refused_without_reading(void **state)
     convert_fails(&images, &labels, ERR_INVALID, "a sample has from 1 to");
     images.size = 0;
     put_idx_header(&images, many, 3);
-    convert_fails(&images, &labels, ERR_LIMIT, "4294967295 images");
+    convert_fails(&images, &labels, ERR_LIMIT, "4294967295 samples");
     start(1, 1);
     labels.size = 0;
     put_idx_header(&labels, labels_dim, 1);

@@ -157,6 +157,9 @@ static void what_is_no_archive_of_samples_is_refused(void **state)
     put(&archive, "RIFF", 4);
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is no tar");
     archive.size = 0;
+    put(&archive, "PK\3\4....", 8);
+    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is a zip (as .npz is); send a tar or tar.gz");
+    archive.size = 0;
     put_tar_entry(&archive, "b/", '5', "", 0);
     put_tar_end(&archive);
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "the archive has no files");

@@ -250,7 +250,7 @@ static void truncation_says_what_is_missing(void **state)
     (void)state;
     start();
     put_npy(&images, DICTIONARY("|u1", "(3, 3, 4)"), "abcd", 4);
-    convert_fails(&images, &labels, ERR_FORMAT, "file 1: the images end 32 bytes early");
+    convert_fails(&images, &labels, ERR_FORMAT, "file 1: the samples end 32 bytes early");
     images.size = 30;
     convert_fails(&images, &labels, ERR_FORMAT, "file 1: the NPY header ends");
     start();
@@ -280,7 +280,7 @@ static void headers_that_are_not_the_format_are_refused(void **state)
         {DICTIONARY("<f4", "(3, -2)"), "expected an integer", ERR_FORMAT},
         {DICTIONARY("<f4", "(3, 99999999999999999999)"), "too large", ERR_FORMAT},
         {DICTIONARY("<f4", "(3, 4611686018427387904)"), "a sample has from 1 to", ERR_INVALID},
-        {DICTIONARY("|u1", "(4611686018427387904, 4)"), "4611686018427387904 images", ERR_LIMIT},
+        {DICTIONARY("|u1", "(4611686018427387904, 4)"), "4611686018427387904 samples", ERR_LIMIT},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }", "fortran_order must be False", ERR_UNSUPPORTED},
         {"{'descr': '<f4', 'fortran_order': Falsy, 'shape': (3, 2), }", "expected False", ERR_FORMAT},
         {"{'descr': '<f4', 'shape': (3, 2), }", "are needed", ERR_FORMAT},

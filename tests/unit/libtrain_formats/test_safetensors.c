@@ -212,6 +212,12 @@ static void claimed_lengths_are_bounded(void **state)
     assert_int_equal(safetensors_header_bytes(smallest, &bytes, &err), ERR_FORMAT);
     assert_int_equal(safetensors_header_bytes(above, &bytes, &err), ERR_FORMAT);
     assert_ok(safetensors_header_bytes(most, &bytes, &err), &err);
+    static const uint8_t *const torch[] = {(const uint8_t *)"PK\3\4\0\0\10\10",
+                                           (const uint8_t *)"\x80\2\x8a\nl\xfc\x9c\x46"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(safetensors_header_bytes(torch[i], &bytes, &err), ERR_FORMAT);
+        assert_non_null(strstr(err.text, "a PyTorch file; tools/from_torch.py"));
+    }
     assert_int_equal(bytes, SAFETENSORS_HEADER_MAX);
 
     struct safetensors_header header = {0};
@@ -240,7 +246,7 @@ static void other_dtypes_are_named(void **state)
 {
     (void)state;
     assert_refused("{\"a\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[0,8]}}", ERR_FORMAT,
-                   "dtype 'BF16' is not one of");
+                   "dtype 'BF16' is not one of U8, I32, I64, F32, F64; tools/from_torch.py makes F32 of it");
 }
 
 static void more_than_there_is_room_for_is_a_limit(void **state)

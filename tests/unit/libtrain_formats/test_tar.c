@@ -53,11 +53,11 @@ static void errors_name_the_entry(void **state)
     labels.size = 0;
     put_idx_labels(&labels, 5);
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "set/train-labels: 5 labels for 6 images");
+    convert_fails(&archive, NULL, ERR_FORMAT, "set/train-labels: 5 labels for 6 samples");
     start();
     images.size -= 3;
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "set/train-images: the images end 3 bytes early");
+    convert_fails(&archive, NULL, ERR_FORMAT, "set/train-images: the samples end 3 bytes early");
 }
 
 static void names_that_lead_out_are_refused(void **state)
@@ -158,7 +158,7 @@ static void two_sets_of_images_are_ambiguous(void **state)
     start();
     put_tar_entry(&archive, "test-images", '0', images.data, images.size);
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "test-images has images, set/train-labels has labels, and more follow");
+    convert_fails(&archive, NULL, ERR_FORMAT, "test-images has samples, set/train-labels has labels, and more follow");
 }
 
 static void harmless_extended_headers_are_passed_over(void **state)

@@ -144,7 +144,10 @@ static void something_is_left_to_train(void **state)
     memcpy(spec.freeze[0].text, "haed", sizeof("haed"));
     unit[2].frozen = false;
     assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
-    assert_string_equal(err.text, "/freeze/0: the model has no unit 'haed'; its units are 'conv1' to 'head'");
+    assert_string_equal(err.text, "/freeze/0: the model has no unit 'haed'; did you mean 'head'?");
+    memcpy(spec.freeze[0].text, "tail", sizeof("tail"));
+    assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/freeze/0: the model has no unit 'tail'; its units are 'conv1' to 'head'");
 }
 
 static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
