@@ -102,7 +102,8 @@ class Bench:
         if steps < curves.WINDOW:
             return None
         result = curves.compare(model, steps, self.data, self.directory)
-        say(f"  {model}: losses of {steps} steps {percent(result['difference'])} apart")
+        control = f", PyTorch's two layouts {percent(result['control'])}" if result["control"] is not None else ""
+        say(f"  {model}: losses of {steps} steps {percent(result['difference'])} apart{control}")
         return result
 
 
