@@ -209,6 +209,7 @@ void agent_beat(struct world *world, struct agent *agent)
     if (world->problem != PROBLEM_NONE) {
         return;
     }
+    agent->told_life = heartbeat->all_holdings ? world->lives : agent->told_life;
     agent_take_rounds(world, agent);
     if (world->heartbeat_reply.reenroll) {
         agent_enroll(world, agent);

@@ -138,18 +138,23 @@ static void check_commit(struct world *world, const struct job *job)
     }
 }
 
-/* And then no single device takes it away, nor do links. After two failures the center is tried on purpose. */
+/* And then no single device takes it away, nor do links, but where the incident says that one was waited for in vain. A
+ * device that has not told a new coordinator what it holds is as good as lost. After two failures the center is tried
+ * on purpose. */
 static void check_start(struct world *world, const struct plan *plan)
 {
     const struct commit *commit = commit_of(world, plan->job.text);
+    const struct incident *incident = core_job_incident(world->core, plan->job.text);
+    bool outlasted = incident && strstr(incident->message, "was given up for step");
     size_t failed = 0;
     for (size_t a = 0; a < world->agent_count; a++) {
         const struct agent *agent = &world->agent[a];
         const struct device *device = core_device(world->core, agent->id.text);
         bool there = device && (device->state == DEVICE_ONLINE || device->state == DEVICE_SUSPECT);
-        failed += !there || !agent->up || (agent->boots != commit->boots[a] && !agent->disk);
+        failed += !there || agent->told_life != world->lives || !agent->up ||
+                  (agent->boots != commit->boots[a] && !agent->disk);
     }
-    if (failed < 2 && commit->failures < 2 && plan->resume_version < commit->version) {
+    if (failed < 2 && commit->failures < 2 && !outlasted && plan->resume_version < commit->version) {
         fail_msg("generation %lld starts from %lld, %lld was committed and %zu devices failed since",
                  (long long)plan->generation, (long long)plan->resume_version, (long long)commit->version, failed);
     }

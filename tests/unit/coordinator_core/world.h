@@ -49,6 +49,7 @@ struct agent {
     struct held held[AGENT_HELD];
     size_t held_count;
     bool tell_holdings;
+    uint64_t told_life; /* of the coordinator: in which it last told them */
     struct agent_round round[AGENT_ROUNDS];
     bool disk;                 /* snapshots outlive its process */
     bool stopped_cpu;          /* its process stands still (SIGSTOP) */
