@@ -3,8 +3,8 @@
 # "N passed, N failed, N skipped". The exit code is 0 only when something ran and nothing failed.
 #
 #   preset   what runs without a label                budget on 2 cores
-#   dev      every label but slow                     8 min
-#   asan     labels unit golden contract sim fuzz e2e 5 min (no border checks: they look at sources and archives)
+#   dev      every label but slow                     5 min
+#   asan     labels unit golden contract sim fuzz e2e 7 min (no border checks: they look at sources and archives)
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       2 min
 #   onednn   what computes, with the kernels of oneDNN, with the label slow only
