@@ -15,7 +15,7 @@
 
 enum simd_isa simd_isa(void)
 {
-#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY)
+#if defined(SIMD_CHOSEN)
     if (__builtin_cpu_supports("avx512f")) {
         return SIMD_AVX512;
     }

@@ -12,7 +12,9 @@
 #endif
 #endif
 
-#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY)
+/* Before version 17 clang gives the choices of static functions one name, and those of others none: the baseline. */
+#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY) && (!defined(__clang__) || __clang_major__ >= 17)
+#define SIMD_CHOSEN 1
 #define SIMD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SIMD_CLONES

@@ -365,7 +365,7 @@ static void questions_for_the_memory_are_work_too(void **state)
     }
     assert_ok(partition_solve(&sample.problem, &plan, &err), &err);
     /* The smallest device is asked about, and two plans are played, in any case. */
-    assert_true(sample.memory_calls <
+    assert_true((double)sample.memory_calls <
                 PARTITION_MEMORY_WORK_MAX / 1e4 + 3 * PARTITION_UNITS_MAX + 4 * PARTITION_DEVICES_MAX);
     for (size_t d = 0; d < PARTITION_DEVICES_MAX; d++) {
         assert_true(plan.memory_bytes[d] <= sample.cap[d]);
