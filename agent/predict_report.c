@@ -185,23 +185,27 @@ static double sum_up(const float *scores, size_t classes)
     return sum;
 }
 
+static int check_sum(double sum, uint64_t index, struct err *err)
+{
+    return isfinite(sum) ? 0
+                         : err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
+}
+
 int report_check(const float *scores, size_t classes, uint64_t index, struct err *err)
 {
-    return isfinite(sum_up(scores, classes))
-               ? 0
-               : err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
+    return check_sum(sum_up(scores, classes), index, err);
 }
 
 int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err)
 {
     const size_t classes = report->config.classes;
     size_t top[REPORT_TOP_MAX];
-    int rc = report_check(scores, classes, index, err);
+    const double sum = sum_up(scores, classes);
+    int rc = check_sum(sum, index, err);
     if (rc || report->config.top == 0) {
         return rc;
     }
     const double highest = (double)scores[report_best(scores, classes)];
-    const double sum = sum_up(scores, classes);
     const size_t count = find_top(report, scores, top);
     begin_sample(report, index, label);
     for (size_t i = 0; i < count; i++) {

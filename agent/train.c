@@ -214,10 +214,12 @@ static int tune(const struct training *training, struct err *err)
     struct model *model = training->model;
     struct train_tuner *tuner = NULL;
     const double began = clock_now_seconds();
-    if (train_backend() == CONV2D_BACKEND_OWN && kernel_table_needs_onednn(model)) {
-        return err_set(err, ERR_INVALID, "the job's kernels are oneDNN's, which this build is without");
+    if (train_backend() == CONV2D_BACKEND_OWN) {
+        return kernel_table_needs_onednn(model)
+                   ? err_set(err, ERR_INVALID, "the job's kernels are oneDNN's, which this build is without")
+                   : 0;
     }
-    if (train_backend() == CONV2D_BACKEND_OWN || !job_tunes(spec, model) || !kernel_text_wanted(model)) {
+    if (!job_tunes(spec, model) || !kernel_text_wanted(model)) {
         return 0;
     }
     int rc = train_tuner_new(&tuner, err);

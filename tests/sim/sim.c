@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "libtrain/model/kernel_table.h"
 #include "libtrain/model/model.h"
-#include "libtrain/model/op_workspace.h"
 #include "libtrain/model/state.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
@@ -23,16 +23,9 @@
 static int tune(struct models *models, size_t index, const json_t *description, const struct model_fit *fit,
                 struct err *err)
 {
+    json_auto_t *kernels = kernel_table_describe(models->item[index], CONV2D_BACKEND_ONEDNN);
     const int rc = model_parse(description, fit, &models->tuned[index], NULL, err);
-    for (size_t u = 0; rc == 0 && u < models->tuned[index]->unit_count; u++) {
-        struct unit *unit = &models->tuned[index]->unit[u];
-        for (size_t k = 0; k < unit->op_count; k++) {
-            if (unit->op[k].type == OP_CONV2D) {
-                unit->op[k].kernels = op_conv2d_kernels(&unit->op[k], CONV2D_BACKEND_ONEDNN);
-            }
-        }
-    }
-    return rc;
+    return rc ? rc : kernel_table_apply(models->tuned[index], kernels, NULL, err);
 }
 
 static int measure_units(struct models *models, size_t index, struct err *err)

@@ -3,7 +3,6 @@
 
 #include "libtrain/model/kernel_table.h"
 #include "libtrain/model/kernel_text.h"
-#include "libtrain/model/op_workspace.h"
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
@@ -15,14 +14,10 @@ static struct model *resnet8(void)
 /* All kernels named, as a backend chooses them by shape. */
 static void name_all(struct model *model, enum conv2d_backend backend)
 {
-    for (size_t u = 0; u < model->unit_count; u++) {
-        for (size_t k = 0; k < model->unit[u].op_count; k++) {
-            struct op *op = &model->unit[u].op[k];
-            if (op->type == OP_CONV2D) {
-                op->kernels = op_conv2d_kernels(op, backend);
-            }
-        }
-    }
+    json_t *table = kernel_table_describe(model, backend);
+    struct err err = {0};
+    assert_ok(kernel_table_apply(model, table, NULL, &err), &err);
+    json_decref(table);
 }
 
 static bool same_kernels(const struct model *a, const struct model *b)
