@@ -18,6 +18,7 @@ except ImportError as error:
     print(f"needs Debian's python3-torch and python3-numpy ({error})")
     sys.exit(77)
 
+
 def main():
     text, length = sys.argv[1], int(sys.argv[2])
     torch.set_num_threads(2)

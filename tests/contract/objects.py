@@ -31,6 +31,7 @@ def safetensors(tensors):
 
 # ---- devices ----
 
+
 def test_devices_are_listed_in_pages_and_shown():
     with Api(data=False) as api:
         must(api.get("/v1/devices")["items"] == [], "devices from nowhere")
@@ -97,6 +98,7 @@ def test_a_device_is_waited_for():
 
 
 # ---- models ----
+
 
 def test_models_are_listed_the_zoo_first_and_stored_once():
     with Api(data=False) as api:
@@ -169,6 +171,7 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
 
 
 # ---- data sets ----
+
 
 def test_a_data_set_is_stored_once_under_its_name():
     images = tar_of(*data_files("digits", "train"))

@@ -159,6 +159,7 @@ def test_metrics_are_prometheus_text_and_count():
 
 # ---- clients that go away ----
 
+
 def hang_up(api, generator, text, body=b""):
     """Send a part of a request, read a part of the answer and leave without a word."""
     with api.connect() as connection:
@@ -203,6 +204,7 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
 
 
 # ---- the end ----
+
 
 def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finished():
     body = tar_of(*data_files("digits", "test"))

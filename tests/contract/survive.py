@@ -30,6 +30,7 @@ def stages(agents):
 
 # ---- rounds ----
 
+
 def test_a_ring_of_neighbors_is_assigned_with_tickets():
     with Api() as api:
         _, agents = running(api)
@@ -158,6 +159,7 @@ def test_bytes_of_replicas_are_counted_by_device():
 
 # ---- incidents ----
 
+
 def test_a_failure_is_an_incident_from_its_first_sign_to_the_next_step():
     with Api() as api:
         must(api.get("/v1/incidents") == {"items": [], "next_cursor": None}, "no incident yet")
@@ -271,6 +273,7 @@ def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
 
 
 # ---- coverage ----
+
 
 def test_replicas_say_who_holds_what_and_what_failures_would_cost():
     with Api() as api:

@@ -94,6 +94,7 @@ def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
     random_partitions("lenet5", 6, 6, 4, augment=AUGMENT)
     random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
 
+
 def test_the_batches_of_a_job_are_told_step_by_step():
     job = fashion_job("lenet5", batch=64, epochs=2)
     lines = [json.loads(line) for line in batches_of(job, FASHION).splitlines()]
@@ -199,6 +200,7 @@ def test_three_replans_and_a_pause_change_no_bit_of_adamw_with_clipping():
 
 def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
     three_replans_and_a_pause(augment=AUGMENT)
+
 
 def test_three_replans_and_a_pause_change_no_bit_of_what_is_computed_again():
     three_replans_and_a_pause(recompute="unit")
