@@ -5,6 +5,7 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "coordinator/http/origin.h"
 #include "schema/limits.h"
 
 #define TEXT(member, option, value, text)                                                                              \
@@ -26,6 +27,12 @@ static const struct conf_option options[] = {
      .type = CONF_FLAG,
      .offset = offsetof(struct coordinator_config, insecure),
      .help = "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+    {.name = "allow-host",
+     .type = CONF_LIST,
+     .offset = offsetof(struct coordinator_config, allow_host),
+     .value_name = "NAME",
+     .help = "Also serve requests for this host name, as a reverse proxy passes it on.\n"
+             "Repeatable. Default: only localhost, 127.x.y.z and [::1]."},
     NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE",
            "Refuse uploads that leave less free disk. Default: 256M."),
     NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "Largest data set. Default: 8G."),
@@ -43,6 +50,39 @@ static const struct conf_program program = {
     .option_count = sizeof options / sizeof options[0],
 };
 
+static int check(struct coordinator_config *config, struct err *err)
+{
+    enum log_level level;
+    int code = log_level_parse(config->log_level, &level, err);
+    if (code) {
+        return err_wrap(err, "--log-level");
+    }
+    log_set_level(level);
+    if (config->lease_ms < 2 * config->heartbeat_ms) {
+        return err_set(err, ERR_INVALID, "--lease-ms %lld is less than two heartbeats of %lld ms",
+                       (long long)config->lease_ms, (long long)config->heartbeat_ms);
+    }
+    if (config->dataset_max_bytes > DATASET_BYTES_MAX) {
+        config->dataset_max_bytes = DATASET_BYTES_MAX;
+    }
+    for (size_t i = 0; i < config->allow_host.count; i++) {
+        if (origin_check_name(config->allow_host.item[i], err)) {
+            return err_wrap(err, "--allow-host");
+        }
+    }
+    code = address_parse(config->listen, &config->address, err);
+    if (!code) {
+        code = address_check(&config->address, config->insecure, err);
+    }
+    if (code) {
+        return err_wrap(err, "--listen");
+    }
+    if (!config->state_dir[0]) {
+        code = file_default_state_directory("coordinator", config->state_dir, sizeof config->state_dir, err);
+    }
+    return code ? err_wrap(err, "--state-dir") : 0;
+}
+
 int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err)
 {
     struct coordinator_config config = {
@@ -56,35 +96,18 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
     };
     struct conf_list positional = {0};
     int code = conf_parse(&program, argc, argv, &config, &positional, done, err);
-    if (code || *done) {
+    if (!code && !*done) {
+        code = check(&config, err);
+    }
+    if (code) {
+        config_done(&config);
         return code;
-    }
-    enum log_level level;
-    code = log_level_parse(config.log_level, &level, err);
-    if (code) {
-        return err_wrap(err, "--log-level");
-    }
-    log_set_level(level);
-    if (config.lease_ms < 2 * config.heartbeat_ms) {
-        return err_set(err, ERR_INVALID, "--lease-ms %lld is less than two heartbeats of %lld ms",
-                       (long long)config.lease_ms, (long long)config.heartbeat_ms);
-    }
-    if (config.dataset_max_bytes > DATASET_BYTES_MAX) {
-        config.dataset_max_bytes = DATASET_BYTES_MAX;
-    }
-    code = address_parse(config.listen, &config.address, err);
-    if (!code) {
-        code = address_check(&config.address, config.insecure, err);
-    }
-    if (code) {
-        return err_wrap(err, "--listen");
-    }
-    if (!config.state_dir[0]) {
-        code = file_default_state_directory("coordinator", config.state_dir, sizeof config.state_dir, err);
-        if (code) {
-            return err_wrap(err, "--state-dir");
-        }
     }
     *out = config;
     return 0;
+}
+
+void config_done(struct coordinator_config *config)
+{
+    conf_list_done(&config->allow_host);
 }

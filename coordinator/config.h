@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/conf.h"
 #include "base/err.h"
 #include "net/address.h"
 
@@ -13,6 +14,7 @@ struct coordinator_config {
     char state_dir[512];
     char log_level[16];
     bool insecure;
+    struct conf_list allow_host;
     uint64_t min_free_bytes;
     uint64_t dataset_max_bytes;
     int64_t heartbeat_ms, lease_ms;
@@ -20,7 +22,8 @@ struct coordinator_config {
     struct address address; /* parsed from listen */
 };
 
-/* Read options; *done is set when --help or --version was answered. */
+/* Read options; *done is set when --help or --version was answered. After success, config_done releases them. */
 NODISCARD int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err);
+void config_done(struct coordinator_config *config);
 
 #endif

@@ -26,9 +26,10 @@ int main(int argc, char **argv)
     if (done) {
         return 0;
     }
-    if (loop_run(&config, &err)) {
+    int code = loop_run(&config, &err);
+    config_done(&config);
+    if (code) {
         fprintf(stderr, "paceline-coordinator: %s\n", err.text);
-        return 1;
     }
-    return 0;
+    return code ? 1 : 0;
 }

@@ -1,11 +1,11 @@
 #include "coordinator/http/routes.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/origin.h"
 
 #define IDLE_TIMEOUT_MS 120000
 
@@ -89,30 +89,20 @@ static void fallback_bad_request(void *context, struct http_exchange *exchange)
     answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "%s", fault ? fault : "the request line is malformed");
 }
 
-/* Whether "host[:port]" names this machine's loopback: "localhost", 127.x.y.z or [::1]. A name that only begins like an
- * address may lead anywhere. */
-static bool is_loopback_name(const char *host)
-{
-    size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
-    if (host[0] == '[') {
-        return strncmp(host, "[::1]", length) == 0 && length == 5 && (host[5] == '\0' || host[5] == ':');
-    }
-    return (length == 9 && strncasecmp(host, "localhost", 9) == 0) ||
-           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == length);
-}
-
-/* Without tokens, a web page in a browser on this machine must not be able to drive the API: the Host must be
- * loopback's (DNS rebinding), an Origin our own. */
+/* Answer a request that a foreign web page may have made. */
 static bool is_foreign(const struct coordinator *coordinator, struct http_exchange *exchange)
 {
+    const struct coordinator_config *config = coordinator->config;
     const char *host = http_header(exchange, "Host");
     const char *origin = http_header(exchange, "Origin");
-    if (address_is_loopback(&coordinator->config->address) && (!host || !is_loopback_name(host))) {
-        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN, "Host '%.100s' is not a loopback name", host ? host : "");
+    if (address_is_loopback(&config->address) && !origin_is_own_host(host, &config->allow_host)) {
+        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN,
+                       "Host '%.100s' is not a loopback name; behind a reverse proxy start the coordinator with "
+                       "--allow-host NAME",
+                       host ? host : "");
         return true;
     }
-    const char *origin_host = origin ? strstr(origin, "://") : NULL;
-    if (origin && (!origin_host || !host || strcasecmp(origin_host + 3, host) != 0)) {
+    if (origin && !origin_is_own(origin, host)) {
         answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN, "requests from the web page '%.100s' are not taken", origin);
         return true;
     }

@@ -90,6 +90,15 @@ def test_web_pages_of_other_origins_are_refused():
             api.request("GET", "/v1/jobs", headers=headers, expect=200)
 
 
+def test_a_reverse_proxy_may_pass_its_own_host_name_on():
+    with Api("--allow-host", "paceline.example", "--allow-host=Other.example", data=False) as api:
+        for host in ("paceline.example", "PACELINE.example:8443", "other.example", "localhost"):
+            api.request("GET", "/v1/jobs", headers={"Host": host, "Origin": f"https://{host}"}, expect=200)
+        for headers in ({"Host": "paceline.example.evil"}, {"Host": "x.paceline.example"}, {"Host": "paceline"},
+                        {"Host": "paceline.example", "Origin": "https://evil.example"}):
+            api.problem("GET", "/v1/jobs", None, headers, code="forbidden_origin")
+
+
 def test_malformed_targets_and_parameters_are_named():
     with Api(data=False) as api:
         api.problem("GET", "/v1/jobs/%zz", code="invalid_parameter")
