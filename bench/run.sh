@@ -43,7 +43,7 @@ if [[ $name =~ ^[a-z_]+$ && -e bench/$name.py ]] && grep -q '^if __name__ == "__
         if [[ " $* " == *" --onednn "* ]]; then
             preset=onednn
         fi
-        build "$preset" paceline-coordinator paceline-agent alloc_count
+        build "$preset" paceline-coordinator paceline-agent alloc_count bench_crowd
         PACELINE_BIN=$PWD/build/$preset/bin
     fi
     export PACELINE_BIN PYTHONPATH=$PWD/tests/support:$PWD/tests/fleet:$PWD/bench PYTHONDONTWRITEBYTECODE=1
