@@ -20,7 +20,7 @@
 #include "net/hash.h"
 #include "net/http_exchange.h"
 
-#define CONNECTION_MEMORY_BYTES ((size_t)256 << 10)
+#define CONNECTION_BYTES ((size_t)32 << 10) /* where the owner asks for nothing else */
 /* How long a refused upload may go on reading its reply, and how much of the upload is thrown away a turn. */
 #define LINGER_MS 2000
 #define LINGER_TURN_BYTES ((size_t)4 << 20)
@@ -168,12 +168,13 @@ static int start_daemon(struct http_server *server, int listen_fd, struct err *e
 {
     const struct http_server_config *config = &server->config;
     unsigned idle_seconds = (unsigned)((config->idle_timeout_ms + 999) / 1000);
+    size_t connection_bytes = config->connection_bytes > 0 ? config->connection_bytes : CONNECTION_BYTES;
     server->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, http_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)config->connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)config->connections_per_address_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server, MHD_OPTION_NOTIFY_COMPLETED, http_request_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
     if (!server->daemon) {

@@ -64,6 +64,9 @@ struct http_server_config {
     void *context; /* of all handlers */
     size_t connections_max;
     size_t connections_per_address_max; /* 0: no bound */
+    /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd zeroes all of it after
+     * every request: more pays only where most requests carry large bodies. */
+    size_t connection_bytes;
     int64_t idle_timeout_ms;
 };
 

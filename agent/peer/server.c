@@ -17,6 +17,7 @@
 
 /* Neighbours that train ask every quarter of a second; a stranger is not to hold its connection for long. */
 #define IDLE_TIMEOUT_MS 15000
+#define CONNECTION_BYTES ((size_t)256 << 10) /* most requests carry a tensor */
 /* The agents of a whole fleet on one machine need less; the rest stays free for other machines. */
 #define CONNECTIONS_PER_ADDRESS (RECEIVES_MAX / 2)
 
@@ -158,6 +159,7 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .context = server,
         .connections_max = RECEIVES_MAX,
         .connections_per_address_max = CONNECTIONS_PER_ADDRESS,
+        .connection_bytes = CONNECTION_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     int rc = receive_pool_new(server->access, &server->receive.pool, err);

@@ -1,6 +1,8 @@
 """Idle memory: private pages that were written to, of an agent after its enrolment and after a job, and of the coordinator. Bounds that
 the README states; counts, no timings."""
 
+import contextlib
+import http.client
 import time
 
 from paceline import BIN, SLOW_LEASE_MS, Fleet, data_files, must, on_devices
@@ -8,6 +10,8 @@ from runner import Skip, run
 
 AGENT_BYTES = 6_000_000
 COORDINATOR_BYTES = 10_000_000
+CONNECTIONS = 300
+CONNECTION_BYTES = 45_000  # each, after an answer
 SETTLE_SECONDS = 20  # buffers go back within a moment: a reading above the bound is taken again until then
 
 
@@ -49,6 +53,22 @@ def test_idle_programs_are_small():
         for agent in fleet.agents:
             check(agent, AGENT_BYTES, "after a job")
         check(coordinator, COORDINATOR_BYTES, "after a job")
+
+
+def test_a_connection_takes_little_memory():
+    no_sanitizer()
+    with Fleet() as fleet, contextlib.ExitStack() as stack:
+        coordinator = fleet.start_coordinator()
+        must(fleet.request("GET", "/healthz").status == 200, "the first answer")
+        before = coordinator.private_dirty_bytes()
+        for _ in range(CONNECTIONS):
+            connection = http.client.HTTPConnection(coordinator.address, timeout=20)
+            stack.callback(connection.close)
+            connection.request("GET", "/healthz")
+            must(connection.getresponse().read(), "an empty answer")
+        each = (coordinator.private_dirty_bytes() - before) / CONNECTIONS
+        must(each < CONNECTION_BYTES, f"{each:.0f} bytes a connection are private and dirty, {CONNECTION_BYTES} allowed")
+        print(f"a connection: {each / 1e3:.1f} KB")
 
 
 if __name__ == "__main__":

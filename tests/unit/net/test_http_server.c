@@ -260,6 +260,17 @@ static void a_request_beyond_all_bounds_is_refused_and_the_server_lives(void **s
     raw_read_all(fd, answer, sizeof(answer));
     close(fd);
     assert_holds(answer, "mark=last");
+
+    /* So is one long header. */
+    fd = raw_connect(&f->serve);
+    raw_send(fd, "GET /echo/1/2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Filler: ");
+    for (int i = 0; i < 2400; i++) {
+        raw_send(fd, "0123456789");
+    }
+    raw_send(fd, "\r\nX-Mark: long\r\n\r\n");
+    raw_read_all(fd, answer, sizeof(answer));
+    close(fd);
+    assert_holds(answer, "mark=long");
 }
 
 static void rubbish_is_answered_with_400_or_a_closed_connection(void **state)
