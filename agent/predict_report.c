@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+
 /* A table of more classes would take too much memory; one that is printed, too much room. */
 #define CONFUSION_CLASSES_MAX 1024
 #define TABLE_CLASSES_MAX 20
@@ -315,10 +317,13 @@ void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64
         return;
     }
     if (report->config.json) {
+        char accuracy_text[JSON_NUMBER_SIZE], loss_text[JSON_NUMBER_SIZE];
+        json_number(accuracy, accuracy_text);
+        json_number(loss, loss_text);
         (void)fprintf(out,
                       "{\"samples\":%" PRIu64 ",\"labels\":%" PRIu64 ",\"correct\":%" PRIu64
-                      ",\"accuracy\":%.17g,\"loss\":%.17g}\n",
-                      samples, labels, correct, accuracy, loss);
+                      ",\"accuracy\":%s,\"loss\":%s}\n",
+                      samples, labels, correct, accuracy_text, loss_text);
         if (report->confusion) {
             write_rows(report);
         }

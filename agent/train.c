@@ -270,8 +270,10 @@ static void take_metric(void *arg, const struct metric *metric)
 {
     struct training *training = arg;
     if (training->metrics) {
-        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%.17g}\n", metric->step,
-                      metric_name_names[metric->name], metric->value);
+        char number[JSON_NUMBER_SIZE];
+        json_number(metric->value, number);
+        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}\n", metric->step,
+                      metric_name_names[metric->name], number);
     }
     if (metric->name == METRIC_LOSS) {
         training->loss = metric->value;

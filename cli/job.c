@@ -83,11 +83,13 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
     if (rc) {
         return err_wrap(err, "%s answered what is no JSON", api->server);
     }
-    if (json_dumpf(job, out, JSON_INDENT(2) | JSON_ENSURE_ASCII)) {
+    BUF_AUTO struct buf text;
+    buf_init(&text, 8 * api->reply.limit); /* a byte may become an escape */
+    rc = json_write_lines(job, &text, err);
+    if (!rc && fprintf(out, "%s\n", text.data) < 0) {
         return err_set(err, ERR_IO, "write the job: failed");
     }
-    (void)fputc('\n', out);
-    return 0;
+    return rc;
 }
 
 /* ---- watch ---- */

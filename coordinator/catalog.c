@@ -75,6 +75,13 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
     return 0;
 }
 
+static void keep_entry(struct catalog *catalog, struct catalog_entry *entry)
+{
+    entry->next = catalog->first;
+    catalog->first = entry;
+    catalog->count++;
+}
+
 static int change_model(struct model *model, const struct catalog_change *change, struct record_faults *faults,
                         struct err *err)
 {
@@ -112,9 +119,7 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
         *out = known;
         return 0;
     }
-    entry->next = catalog->first;
-    catalog->first = entry;
-    catalog->count++;
+    keep_entry(catalog, entry);
     *out = entry;
     return 0;
 }
@@ -125,28 +130,63 @@ int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry, c
     return catalog_resolve(catalog, entry->description, NULL, change, out, NULL, err);
 }
 
+struct stored {
+    json_t *description;
+    char sha256[HASH_TEXT_SIZE]; /* of the row's text */
+};
+
 static bool parse_row(void *arg, const struct state_row *row)
 {
-    json_t **description = arg;
+    struct stored *stored = arg;
     struct err err = {0};
-    /* A row that does not parse leaves *description NULL, which the caller reports. */
-    if (json_parse(row->document, row->document_size, description, &err)) {
-        *description = NULL;
+    sha256_text(row->document, row->document_size, stored->sha256);
+    /* A row that does not parse leaves the description NULL, which the caller reports. */
+    if (json_parse(row->document, row->document_size, &stored->description, &err)) {
+        stored->description = NULL;
     }
     return false;
 }
 
-int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err)
+static int read_row(struct catalog *catalog, const char *sha256, struct stored *out, struct err *err)
 {
-    json_t *description = NULL;
-    int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, &description, err);
-    if (!code && !description) {
+    int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, out, err);
+    if (!code && !out->description) {
         code = err_set(err, ERR_FORMAT, "model description %s in the store is not JSON", sha256);
     }
+    return code;
+}
+
+int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err)
+{
+    struct stored stored = {0};
+    int code = read_row(catalog, sha256, &stored, err);
     if (!code) {
-        *out = description;
+        *out = stored.description;
     }
     return code;
+}
+
+/* Add a description under the hash of its row: an earlier version may have written the same description in other
+ * words. */
+static int add_stored(struct catalog *catalog, const struct stored *stored, const struct catalog_entry **out,
+                      struct err *err)
+{
+    struct record_faults faults = {0};
+    struct catalog_entry *entry = calloc(1, sizeof *entry);
+    if (!entry) {
+        return err_set(err, ERR_MEMORY, "model: out of memory");
+    }
+    buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
+    int code = model_parse(stored->description, NULL, &entry->model, &faults, err);
+    code = code ? code : entry_fill(entry, err);
+    if (code) {
+        entry_free(entry);
+        return code;
+    }
+    memcpy(entry->sha256, stored->sha256, sizeof entry->sha256);
+    keep_entry(catalog, entry);
+    *out = entry;
+    return 0;
 }
 
 int catalog_find(struct catalog *catalog, const char *sha256, const struct catalog_entry **out, struct err *err)
@@ -155,17 +195,13 @@ int catalog_find(struct catalog *catalog, const char *sha256, const struct catal
     if (*out) {
         return 0;
     }
-    json_auto_t *description = NULL;
-    int code = catalog_read(catalog, sha256, &description, err);
-    if (code) {
-        return code;
+    struct stored stored = {0};
+    int code = read_row(catalog, sha256, &stored, err);
+    if (!code && strcmp(stored.sha256, sha256) != 0) {
+        code = err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s", sha256, stored.sha256);
     }
-    struct record_faults faults = {0};
-    code = catalog_resolve(catalog, description, NULL, NULL, out, &faults, err);
-    if (!code && strcmp((*out)->sha256, sha256) != 0) {
-        code =
-            err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s", sha256, (*out)->sha256);
-    }
+    code = code ? code : add_stored(catalog, &stored, out, err);
+    json_decref(stored.description);
     return code;
 }
 

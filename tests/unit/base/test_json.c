@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "tests/support/test.h"
@@ -55,6 +57,74 @@ static void reals_come_back_bit_for_bit(void **state)
         double number = json_real_value(again);
         assert_memory_equal(&number, &numbers[i], sizeof(number));
     }
+}
+
+static void reals_are_written_with_the_fewest_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } reals[] = {
+        {0.9, "0.9"},
+        {1, "1.0"},
+        {-0.0, "-0.0"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {5.551115123125783e-17, "5.551115123125783e-17"},
+        {0.00001, "1e-5"},
+        {1e22, "1e22"},
+        {98765432109876544, "98765432109876544.0"}, /* with fewer digits it would be longer */
+        {5e-324, "5e-324"},
+        {1.7976931348623157e308, "1.7976931348623157e308"},
+    };
+    for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
+        struct err err = {0};
+        json_auto_t *value = json_real(reals[i].value);
+        BUF_AUTO struct buf out;
+        buf_init(&out, 100);
+        assert_ok(json_write(value, &out, &err), &err);
+        assert_string_equal(out.data, reals[i].text);
+        assert_int_equal(out.size, strlen(reals[i].text));
+    }
+}
+
+static void only_reals_are_shortened(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"0.90000000000000002\":[\"1.50000000000000000\",\"a\\\"\\\\\",0.25,-2.0,true,"
+                               "false,null,12345678901234567],\"e\":2e-7}";
+    struct err err = {0};
+    json_auto_t *value = NULL;
+    assert_ok(json_parse(text, sizeof(text) - 1, &value, &err), &err);
+    BUF_AUTO struct buf out;
+    buf_init(&out, 1000);
+    assert_ok(buf_append(&out, "0.10000000000000001 ", 20, &err), &err);
+    assert_ok(json_write(value, &out, &err), &err);
+    assert_string_equal(out.data + 20, text);
+    assert_memory_equal(out.data, "0.10000000000000001 ", 20);
+}
+
+static void lines_for_people_have_the_same_numbers(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    json_auto_t *value = json_pack("{s:f,s:[s]}", "momentum", 0.9, "words", "\xC3\xA9");
+    BUF_AUTO struct buf out;
+    buf_init(&out, 1000);
+    assert_ok(json_write_lines(value, &out, &err), &err);
+    assert_string_equal(out.data, "{\n  \"momentum\": 0.9,\n  \"words\": [\n    \"\\u00E9\"\n  ]\n}");
+}
+
+static void what_is_no_number_of_json_is_null(void **state)
+{
+    (void)state;
+    char text[JSON_NUMBER_SIZE];
+    json_number(NAN, text);
+    assert_string_equal(text, "null");
+    json_number(-INFINITY, text);
+    assert_string_equal(text, "null");
+    json_number(-DBL_MAX, text);
+    assert_string_equal(text, "-1.7976931348623157e308");
 }
 
 static void faulty_texts_are_refused_with_line_and_column(void **state)
@@ -127,6 +197,10 @@ int main(void)
         cmocka_unit_test(a_text_reads_and_writes_back_in_its_order),
         cmocka_unit_test(a_scalar_is_a_text_too),
         cmocka_unit_test(reals_come_back_bit_for_bit),
+        cmocka_unit_test(reals_are_written_with_the_fewest_digits),
+        cmocka_unit_test(only_reals_are_shortened),
+        cmocka_unit_test(lines_for_people_have_the_same_numbers),
+        cmocka_unit_test(what_is_no_number_of_json_is_null),
         cmocka_unit_test(faulty_texts_are_refused_with_line_and_column),
         cmocka_unit_test(bytes_behind_a_nul_are_not_overlooked),
         cmocka_unit_test(nesting_is_bounded),

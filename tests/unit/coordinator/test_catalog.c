@@ -116,6 +116,40 @@ static void a_model_is_found_again_by_its_hash_after_a_restart(void **state)
     close_room(&room);
 }
 
+/* The same description with other digits, spaces or order, as another version wrote it. */
+static void a_row_that_an_earlier_version_wrote_keeps_its_hash(void **state)
+{
+    static const char change[] = "\"mean\":[0.5]";
+    static const char other[] = "\"mean\": [0.50000000000000000]";
+    static const struct normalise normalise = {.mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
+    const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
+    struct room room;
+    struct err err = {0};
+    const struct catalog_entry *entry = NULL, *found = NULL;
+    open_room(&room, *state);
+    const struct catalog_entry *plain = resolve(&room, 5, 10);
+    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &(struct catalog_change){.normalise = &normalise},
+                              &entry, NULL, &err),
+              &err);
+    const char *at = strstr(entry->text.data, change);
+    assert_non_null(at);
+    BUF_AUTO struct buf text;
+    buf_init(&text, 65536);
+    assert_ok(buf_printf(&text, &err, "%.*s%s%s", (int)(at - entry->text.data), entry->text.data, other,
+                         at + sizeof change - 1),
+              &err);
+    char sha256[HASH_TEXT_SIZE];
+    sha256_text(text.data, text.size, sha256);
+    put_row(&room, sha256, text.data, text.size);
+    assert_ok(catalog_find(room.catalog, sha256, &found, &err), &err);
+    assert_string_equal(found->sha256, sha256);
+    assert_int_equal(found->model->input_normalise.mean_count, 1);
+    const struct catalog_entry *again = NULL;
+    assert_ok(catalog_find(room.catalog, sha256, &again, &err), &err);
+    assert_ptr_equal(again, found);
+    close_room(&room);
+}
+
 static void damaged_rows_are_told_from_missing_ones(void **state)
 {
     struct room room;
@@ -190,6 +224,7 @@ int main(void)
         test_with_directory(a_model_is_resolved_once),
         test_with_directory(a_normalised_model_is_another_entry),
         test_with_directory(a_model_is_found_again_by_its_hash_after_a_restart),
+        test_with_directory(a_row_that_an_earlier_version_wrote_keeps_its_hash),
         test_with_directory(damaged_rows_are_told_from_missing_ones),
         test_with_directory(a_description_that_does_not_fit_is_refused_at_its_place),
         test_with_directory(what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_stays),
