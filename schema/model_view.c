@@ -45,6 +45,7 @@ static const struct field view_fields[] = {
     MEMBER_DOUBLE(struct model_view, forward_flops, "forward_flops", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct model_view, backward_flops, "backward_flops", FIELD_REQUIRED, 0, 0),
     MEMBER_RECORDS(struct model_view, unit, "units", FIELD_REQUIRED, &unit_record, unit_count),
+    MEMBER_JSON(struct model_view, description, "description", FIELD_REQUIRED),
 };
 const struct record model_view_record = RECORD(struct model_view, "model_view", view_fields);
 

@@ -33,6 +33,7 @@ struct model_view {
     double forward_flops, backward_flops; /* per sample, of the whole model */
     struct model_view_unit unit[UNITS_MAX];
     size_t unit_count;
+    json_t *description; /* borrowed: as it was posted; NULL: not shown */
 };
 
 extern const struct record model_view_record;

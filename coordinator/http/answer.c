@@ -335,7 +335,15 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
     return true;
 }
 
-bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after)
+void answer_bad_cursor(struct http_exchange *exchange, const char *cursor)
+{
+    answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                   "query parameter 'cursor': '%.40s' is not one that this list gave; send its 'next_cursor' unchanged",
+                   cursor);
+}
+
+bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key, struct answer_list *list,
+                       const char **after)
 {
     static const char *const allowed[] = {"limit", "cursor", NULL};
     int64_t limit;
@@ -345,8 +353,8 @@ bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list,
         return false;
     }
     const char *cursor = http_query(exchange, "cursor");
-    if (cursor && strlen(cursor) >= sizeof list->last) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter 'cursor': not one that a list gave");
+    if (cursor && (strlen(cursor) >= sizeof list->last || !key->valid(cursor))) {
+        answer_bad_cursor(exchange, cursor);
         return false;
     }
     *after = cursor ? cursor : "";

@@ -58,9 +58,12 @@ struct answer_list {
     bool more;
     bool failed;
 };
-/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered. *after is the id to
- * go on behind ("" from the start). */
-bool answer_list_begin(struct http_exchange *exchange, struct answer_list *list, const char **after);
+/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered. key: the form of
+ * the list's keys, which a cursor must have. *after: the key after which the page starts ("" from the start). */
+bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key, struct answer_list *list,
+                       const char **after);
+/* 400: the cursor is none that the list gave. */
+void answer_bad_cursor(struct http_exchange *exchange, const char *cursor);
 /* Add an item by its text or by its record. Returns false when the page is full: stop. */
 bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);
 bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind, const void *object);

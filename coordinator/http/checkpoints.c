@@ -91,7 +91,7 @@ void serve_all_checkpoints(void *context, struct http_exchange *exchange)
     struct answer_list list;
     const char *after;
     struct err err = {0};
-    if (!answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &checkpoint_id_form, &list, &after)) {
         return;
     }
     if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, after, list.limit + 1, false, list_checkpoint, &list,

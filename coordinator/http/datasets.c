@@ -342,7 +342,7 @@ void serve_datasets(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     struct answer_list list;
     const char *after;
-    if (!answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &name_form, &list, &after)) {
         return;
     }
     for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {

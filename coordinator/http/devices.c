@@ -11,7 +11,7 @@ void serve_devices(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     struct answer_list list;
     const char *after;
-    if (!answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &device_id_form, &list, &after)) {
         return;
     }
     for (size_t index = 0; index < core_device_count(coordinator->core); index++) {

@@ -33,7 +33,7 @@ static void list_incidents(struct coordinator *coordinator, struct http_exchange
     struct incident_list incidents = {.coordinator = coordinator};
     const char *after;
     struct err err = {0};
-    if (!answer_list_begin(exchange, &incidents.list, &after)) {
+    if (!answer_list_begin(exchange, &incident_id_form, &incidents.list, &after)) {
         return;
     }
     if (state_list(coordinator->state, STATE_INCIDENTS, job, after, incidents.list.limit + 1, false, list_incident,

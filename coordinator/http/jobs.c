@@ -26,7 +26,7 @@ void serve_jobs(void *context, struct http_exchange *exchange)
 {
     struct job_list jobs = {.coordinator = context};
     const char *after;
-    if (!answer_list_begin(exchange, &jobs.list, &after)) {
+    if (!answer_list_begin(exchange, &job_id_form, &jobs.list, &after)) {
         return;
     }
     struct err err = {0};

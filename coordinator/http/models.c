@@ -60,14 +60,24 @@ static struct model_row zoo_row(const char *name, const char *text)
     return row;
 }
 
-/* The zoo first, in its own order, then posted models by name; a cursor is the last place in the zoo or name given,
- * with its list's letter in front. */
+/* A key is the place in the zoo or the name, after the digit of its part of the list. */
+#define KEY_OF_ZOO "0%03zu"
+#define KEY_OF_POSTED "1%s"
+
+static bool is_model_key(const char *text)
+{
+    return (text[0] == '0' && strlen(text) == 4 && strspn(text, "0123456789") == 4) ||
+           (text[0] == '1' && name_valid(text + 1));
+}
+
+/* The zoo first, in its own order, then posted models by name. */
 void serve_models(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
     struct answer_list list;
+    static const struct text_form key_form = {is_model_key, "a place in the list of models"};
     const char *after;
-    if (!answer_list_begin(exchange, &list, &after)) {
+    if (!answer_list_begin(exchange, &key_form, &list, &after)) {
         return;
     }
     bool room = true;
@@ -75,13 +85,13 @@ void serve_models(void *context, struct http_exchange *exchange)
         const char *name = model_zoo_name(index);
         struct model_row zoo = zoo_row(name, model_zoo_text(name));
         char key[NAME_SIZE + 1];
-        snprintf(key, sizeof key, "0%03zu", index);
+        snprintf(key, sizeof key, KEY_OF_ZOO, index);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
     }
     for (size_t index = 0; room && index < core_model_count(coordinator->core); index++) {
         const struct model_row *row = core_model_at(coordinator->core, index);
         char key[NAME_SIZE + 1];
-        snprintf(key, sizeof key, "1%s", row->name);
+        snprintf(key, sizeof key, KEY_OF_POSTED, row->name);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, row);
     }
     answer_list_end(exchange, &list);
@@ -102,7 +112,7 @@ static int resolve_view(const json_t *description, const char *name, const struc
     return model_parse(description, &fit, out, faults, err);
 }
 
-static void show_model(struct http_exchange *exchange, const json_t *description, const struct model_row *row,
+static void show_model(struct http_exchange *exchange, json_t *description, const struct model_row *row,
                        const struct dataset *dataset)
 {
     struct record_faults faults = {0};
@@ -121,7 +131,10 @@ static void show_model(struct http_exchange *exchange, const json_t *description
     int code = view ? model_view_make(model, row, assumed, view, &err) : err_set(&err, ERR_MEMORY, "out of memory");
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
-    code = code ? code : wire_write(&model_view_record, view, &body, &err);
+    if (!code) {
+        view->description = description;
+        code = wire_write(&model_view_record, view, &body, &err);
+    }
     if (code) {
         answer_err(exchange, &err);
     } else {

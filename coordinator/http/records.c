@@ -37,7 +37,8 @@ static void list_children(struct coordinator *coordinator, struct http_exchange 
     const char *id = http_param(exchange, "id");
     const char *after;
     struct err err = {0};
-    if (!job_exists(coordinator, exchange, id) || !answer_list_begin(exchange, &children.list, &after)) {
+    const struct text_form *key = table == STATE_PLANS ? &plan_id_form : &checkpoint_id_form;
+    if (!job_exists(coordinator, exchange, id) || !answer_list_begin(exchange, key, &children.list, &after)) {
         return;
     }
     if (table == STATE_PLANS) {
@@ -167,12 +168,14 @@ void serve_job_kernels(void *context, struct http_exchange *exchange)
 
 /* ---- metrics ---- */
 
-/* A page holds whole steps, so that `since` can go on behind its last one. */
+/* A page holds whole steps: the next one starts after its last step, which is the cursor. */
 struct metric_list {
     struct buf body;
     size_t count, limit;
     int64_t last_step;
-    size_t whole_size; /* of the body up to the last step that the limit has room for; 0: not even one */
+    size_t whole_size;  /* of the body up to the last step that the limit has room for; 0: not even one */
+    int64_t whole_step; /* that step */
+    bool more;
     int code;
     struct err err;
 };
@@ -185,14 +188,17 @@ static bool list_metric(void *arg, int64_t step, const char *name, double value)
     if (metrics->count > 0 && step != metrics->last_step) {
         if (metrics->count <= metrics->limit) {
             metrics->whole_size = metrics->body.size;
+            metrics->whole_step = metrics->last_step;
         }
         if (metrics->count >= metrics->limit) {
+            metrics->more = true;
             return false;
         }
     }
-    metrics->code =
-        buf_printf(&metrics->body, &metrics->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%.17g}",
-                   metrics->count ? "," : "", step, name, value);
+    char number[JSON_NUMBER_SIZE];
+    json_number(value, number);
+    metrics->code = buf_printf(&metrics->body, &metrics->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}",
+                               metrics->count ? "," : "", step, name, number);
     metrics->count++;
     metrics->last_step = step;
     return !metrics->code;
@@ -203,6 +209,8 @@ static void cut_page(struct metric_list *metrics)
 {
     if (metrics->count > metrics->limit && metrics->whole_size > 0) {
         metrics->body.size = metrics->whole_size;
+        metrics->last_step = metrics->whole_step;
+        metrics->more = true;
     }
 }
 
@@ -231,18 +239,34 @@ static int write_metrics(struct coordinator *coordinator, struct http_exchange *
         return code;
     }
     cut_page(metrics);
-    return buf_printf(&metrics->body, err, "]}");
+    return metrics->more ? buf_printf(&metrics->body, err, "],\"next_cursor\":\"%" PRId64 "\"}", metrics->last_step)
+                         : buf_printf(&metrics->body, err, "],\"next_cursor\":null}");
+}
+
+/* The step after which the page starts: that of ?cursor=, or else of ?since=. false when answered. */
+static bool read_start(struct http_exchange *exchange, int64_t *out)
+{
+    const char *cursor = http_query(exchange, "cursor");
+    struct err err = {0};
+    if (!answer_query_int(exchange, "since", 0, INT64_MAX, -1, out)) {
+        return false;
+    }
+    if (cursor && parse_i64(cursor, 0, INT64_MAX, out, &err)) {
+        answer_bad_cursor(exchange, cursor);
+        return false;
+    }
+    return true;
 }
 
 void serve_metrics(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"name", "since", "limit", NULL};
+    static const char *const allowed[] = {"name", "since", "limit", "cursor", NULL};
     struct coordinator *coordinator = context;
     const char *name = http_query(exchange, "name");
     struct metric_list metrics = {0};
     int64_t since, limit;
     if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, http_param(exchange, "id")) ||
-        !answer_query_int(exchange, "since", 0, INT64_MAX, -1, &since) ||
+        !read_start(exchange, &since) ||
         !answer_query_int(exchange, "limit", 1, METRICS_LIMIT_MAX, METRICS_LIMIT_DEFAULT, &limit)) {
         return;
     }

@@ -334,14 +334,18 @@ def check_metrics(api, path):
     must(api.get(f"{path}/metrics?name=test_accuracy")["items"] == [{"step": 4, "name": "test_accuracy", "value": 0.5}], "by name")
     must(api.get(f"{path}/metrics?name=loss&since=2")["items"] == [{"step": 3, "name": "loss", "value": 1 / 3},
                                                                    {"step": 4, "name": "loss", "value": 0.25}], "since")
-    gathered, since = [], 0
-    while True:
-        page = api.get(f"{path}/metrics?since={since}&limit=3")["items"]
-        if not page:
-            break
-        must(len(page) <= 3 or len({item["step"] for item in page}) == 1, f"{page}")
-        gathered, since = gathered + page, page[-1]["step"]
-    must(gathered == items, f"pages lose or repeat numbers: {gathered}")
+    for limit, query in ((1, ""), (2, ""), (3, ""), (3, "&name=loss"), (len(items), "")):
+        gathered, cursor = [], ""
+        while cursor is not None:
+            page = api.get(f"{path}/metrics?limit={limit}{query}{cursor and '&cursor=' + cursor}")
+            must(len(page["items"]) <= limit or len({item["step"] for item in page["items"]}) == 1, f"{page}")
+            must(page["items"], f"an empty page after cursor '{cursor}'")
+            gathered, cursor = gathered + page["items"], page["next_cursor"]
+        expected = [item for item in items if not query or item["name"] == "loss"]
+        must(gathered == expected, f"pages of {limit} lose or repeat numbers: {gathered}")
+    must(api.get(f"{path}/metrics?since=4") == {"items": [], "next_cursor": None}, "after the last step")
+    for cursor in ("x", "-1", "1.5", "1e3", "", "99999999999999999999"):
+        api.problem("GET", f"{path}/metrics?cursor={cursor}", code="invalid_parameter", words=("cursor",))
     api.problem("GET", f"{path}/metrics?name=accuracy", code="invalid_parameter", words=("test_accuracy",))
     api.problem("GET", f"{path}/metrics?limit=10001", code="invalid_parameter", words=("limit",))
 

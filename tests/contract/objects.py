@@ -157,12 +157,16 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
         must(not shown["assumed"] and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"}, f"{shown}")
         must([unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10] and shown["parameters"] == 310, f"{shown}")
         must(api.get("/v1/models/tiny")["assumed"], "assumed")
+        must(shown["description"] == TINY, f"the description: {shown['description']}")
         two = {"name": "two", "units": [{"name": "b", "ops": [{"type": "flatten"}, {"type": "linear", "units": 2}]}]}
         api.request("POST", "/v1/models", two, expect=201)
         shown = api.get("/v1/models/two")
         must(shown["assumed"] and shown["classes"] == 2 and shown["input"]["height"] == 28, f"two: {shown}")
         for name in (item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None):
             must(api.get(f"/v1/models/{name}")["assumed"], f"{name}: assumed")
+        copy = {**api.get("/v1/models/lenet5")["description"], "name": "copy"}
+        api.request("POST", "/v1/models", copy, expect=201)
+        must(api.get("/v1/models/copy")["description"] == copy, "a copy of a model of the zoo")
         large = api.get("/v1/models/resnet50")
         must(large["input"]["height"] == 224 and large["classes"] == 1000 and large["parameters"] == 25557032, f"{large['input']}")
         api.problem("GET", "/v1/models/lenet6", code="unknown_model", words=("lenet6", "lenet5", "tiny"))

@@ -108,7 +108,10 @@ def test_malformed_targets_and_parameters_are_named():
         api.problem("GET", "/v1/jobs?limit=0", code="invalid_parameter", words=("limit",))
         api.problem("GET", "/v1/jobs?limit=501", code="invalid_parameter", words=("limit",))
         api.problem("GET", "/v1/jobs?limit=1e2", code="invalid_parameter", words=("limit",))
-        api.problem("GET", "/v1/jobs?cursor=" + "x" * 200, code="invalid_parameter", words=("cursor",))
+        for things, cursor in (("jobs", "x" * 200), ("jobs", "nonsense"), ("jobs", "dev_01"), ("jobs", ""), ("jobs", "job_"),
+                               ("devices", "job_01"), ("datasets", "A%20B"), ("datasets", "../x"),
+                               ("incidents", "1"), ("checkpoints", "2"), ("models", "lenet5"), ("models", "00"), ("models", "2a")):
+            api.problem("GET", f"/v1/{things}?cursor={cursor}", code="invalid_parameter", words=("cursor", "next_cursor"))
         api.problem("GET", "/v1/jobs/job_x?wait=61", code="invalid_parameter", words=("wait",))
         api.problem("GET", "/v1/jobs/job_x?after=-1", code="invalid_parameter", words=("after",))
         api.problem("POST", "/v1/jobs", {}, {"Idempotency-Key": "k" * 128}, code="invalid_parameter", words=("Idempotency-Key",))

@@ -85,13 +85,21 @@ static void upload(void *context, struct http_exchange *exchange)
     }
 }
 
+#define LONG_KEY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static bool is_lower_case(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
 static void list(void *context, struct http_exchange *exchange)
 {
+    static const struct text_form key = {is_lower_case, "letters"};
     (void)context;
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     struct answer_list page;
     const char *after;
-    if (!answer_list_begin(exchange, &page, &after)) {
+    if (!answer_list_begin(exchange, &key, &page, &after)) {
         return;
     }
     bool room = true;
@@ -273,8 +281,10 @@ static void lists_come_in_pages_with_a_cursor_to_the_next(void **state)
     assert_holds(ask(*state, "GET /list?cursor=zzz HTTP/1.1"), "{\"items\":[],\"next_cursor\":null}");
     assert_holds(ask(*state, "GET /list?limit=0 HTTP/1.1"), "invalid_parameter");
     char request[256];
-    snprintf(request, sizeof request, "GET /list?cursor=%0100d HTTP/1.1", 1);
-    assert_holds(ask(*state, request), "not one that a list gave");
+    snprintf(request, sizeof request, "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);
+    assert_holds(ask(*state, request), "not one that this list gave");
+    assert_holds(ask(*state, "GET /list?cursor=B HTTP/1.1"), "'B' is not one that this list gave");
+    assert_holds(ask(*state, "GET /list?cursor= HTTP/1.1"), "not one that this list gave");
 }
 
 int main(void)
