@@ -189,6 +189,7 @@ static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, evaluation_ms, "evaluation_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX),

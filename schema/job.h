@@ -106,6 +106,7 @@ struct job_deadlines {
     int64_t heartbeat_ms, suspect_ms, lease_ms; /* the same for all jobs */
     int64_t challenge_ms;                       /* for an answer to a challenge, at least */
     int64_t peer_ms, link_ms, step_ms;
+    int64_t evaluation_ms; /* more than step_ms while one is due; 0: the job has none */
     int64_t prepare_ms, stop_ms, round_ms;
 };
 

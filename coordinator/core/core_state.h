@@ -253,6 +253,7 @@ struct job_slot {
     size_t cap_count;
 
     double known_step_seconds; /* measured by this plan or one before; 0: never */
+    double evaluation_seconds; /* of the last evaluation that was measured; 0: none was */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
     int64_t metric_step[METRIC_NAMES]; /* the last one told, by name */

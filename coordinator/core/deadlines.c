@@ -12,6 +12,7 @@
 #define STOP_MS 30000
 #define MEASURED_FACTOR 2        /* a prediction counts up to so many times what this plan measured */
 #define KNOWN_FACTOR 10          /* and what the plans before did */
+#define EVALUATION_FACTOR 5      /* so many times what an evaluation takes, and STOP_MS, are allowed */
 #define FETCH_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that a phase waits for */
 #define ROUND_BYTES_PER_MS 1000  /* 1 MB/s: replication yields to training */
 
@@ -68,28 +69,43 @@ int64_t redo_ms(const struct job_slot *job, int64_t steps)
     return as_ms(1000 * (double)steps * measured_or_predicted(job));
 }
 
+static bool evaluates(const struct job_slot *job)
+{
+    return job->job.spec.evaluate_every_epochs > 0 && job->job.data.test_samples > 0;
+}
+
+/* A batch of the test set takes no longer than a step; what was measured counts if it is more. */
 static double evaluation_seconds(const struct job_slot *job)
 {
-    return measured_or_predicted(job) * (double)(job->job.data.test_samples / job->job.spec.batch + 1);
+    int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
+    double predicted = measured_or_predicted(job) * (double)batches;
+    return evaluates(job) ? fmax(predicted, job->evaluation_seconds) : 0;
 }
 
-/* The step under way, and an evaluation that may be: it takes no longer than as many steps. */
+/* The step under way, and the evaluation that follows the last one: a stop does not give that up. */
 int64_t stop_timeout_ms(const struct job_slot *job)
 {
-    return as_ms(fmax(STOP_MS, 1000 * (10 * measured_or_predicted(job) + evaluation_seconds(job))));
+    double seconds = 10 * measured_or_predicted(job) + EVALUATION_FACTOR * evaluation_seconds(job);
+    return as_ms(fmax(STOP_MS, 1000 * seconds));
 }
 
+static int64_t evaluation_timeout_ms(const struct job_slot *job)
+{
+    return evaluates(job) ? as_ms(1000 * EVALUATION_FACTOR * evaluation_seconds(job) + STOP_MS) : 0;
+}
+
+/* As the agents do: at multiples of every_epochs, and after the last step. */
 static bool evaluates_now(const struct job_slot *job)
 {
-    int64_t every = job->job.spec.evaluate_every_epochs * (job->job.data.train_samples / job->job.spec.batch);
-    return job->job.spec.dataset_test[0] != '\0' && every > 0 && job->reached_step > 0 &&
-           job->reached_step % every == 0;
+    int64_t steps_per_epoch = job->job.data.train_samples / job->job.spec.batch;
+    int64_t every = job->job.spec.evaluate_every_epochs * steps_per_epoch, step = job->reached_step;
+    return evaluates(job) && step > 0 && (step % every == 0 || step == job->total_steps);
 }
 
 int64_t step_timeout_ms(const struct job_slot *job)
 {
-    double ms = (double)(job->job.deadlines.step_ms << job->stall_shift);
-    return as_ms(ms + (evaluates_now(job) ? 5000 * evaluation_seconds(job) + STOP_MS : 0));
+    int64_t ms = job->job.deadlines.step_ms + (evaluates_now(job) ? evaluation_timeout_ms(job) : 0);
+    return as_ms((double)ms * (double)(1 << job->stall_shift));
 }
 
 void deadlines_fill(const struct core *core, struct job_slot *job)
@@ -106,6 +122,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     double peer_ms = fmax((double)deadlines->step_ms / 4, PEER_MS_MIN);
     deadlines->peer_ms = as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
     deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
+    deadlines->evaluation_ms = evaluation_timeout_ms(job);
     deadlines->prepare_ms = prepare_timeout_ms(core, job);
     deadlines->stop_ms = stop_timeout_ms(job);
     deadlines->round_ms = round_ms;

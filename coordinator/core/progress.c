@@ -101,6 +101,14 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->known_step_seconds = job->plan.measured_step_seconds;
 }
 
+/* From the report of the step to that of its evaluation. One that came with the step took no time to speak of. */
+static void take_evaluation_seconds(const struct core *core, struct job_slot *job, int64_t version)
+{
+    if (version == job->reached_step && job->plan.state == PLAN_RUNNING) {
+        job->evaluation_seconds = (double)(core->now_ms - job->progress_ms) / 1000;
+    }
+}
+
 static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric)
 {
     struct job_progress *progress = &job->job.progress;
@@ -117,6 +125,7 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     case METRIC_STEP_SECONDS: take_step_seconds(job, metric->value); break;
     case METRIC_TEST_LOSS: break;
     case METRIC_TEST_ACCURACY:
+        take_evaluation_seconds(core, job, metric->step);
         job->accuracy_step = metric->step;
         progress->accuracy = metric->value;
         progress->has_accuracy = true;

@@ -163,6 +163,17 @@ void sim_pass(struct world *world, int64_t us)
 
 /* ---- a scenario ---- */
 
+/* Of no draw: in every third world an evaluation takes as long as many steps. */
+static void draw_evaluation(struct user_job *job)
+{
+    struct job_spec *spec = &job->spec;
+    const uint64_t bits = digest_mix((uint64_t)spec->seed, 1);
+    if (bits % 3 == 0) {
+        spec->evaluate_every_epochs = 1 + (int64_t)(bits / 3 % 3);
+        job->data.test_samples = spec->batch * (20 + (int64_t)(bits / 9 % 180));
+    }
+}
+
 static void draw_job(struct world *world, size_t index)
 {
     static const int64_t micro_batches[] = {1, 2, 4, 5};
@@ -182,6 +193,7 @@ static void draw_job(struct world *world, size_t index)
     }
     job->data.train_samples = spec->batch * world_draw(world, DRAW_SCENARIO, 3, 30);
     job->data.test_samples = world_draw(world, DRAW_SCENARIO, 1, 5 * spec->batch);
+    draw_evaluation(job);
     spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;
@@ -234,9 +246,12 @@ static int64_t work_us(const struct world *world)
     }
     for (size_t i = 0; i < world->users->job_count; i++) {
         const struct user_job *job = &world->users->job[i];
-        const int64_t tests = job->spec.evaluate_every_epochs > 0 ? job->data.test_samples : 0;
-        const int64_t tasks = job->spec.micro_batches + tests * job->spec.batch / job->data.train_samples + 1;
-        us += job->spec.steps * tasks * (int64_t)job->model->unit_count * TASK_US_MAX * slowest / 100;
+        const int64_t every = job->spec.evaluate_every_epochs * (job->data.train_samples / job->spec.batch);
+        const int64_t tests = every > 0 ? job->spec.steps / every + 1 : 0;
+        const int64_t test_batches = job->data.test_samples / job->spec.batch + 1;
+        const int64_t tasks =
+            job->spec.steps * (job->spec.micro_batches + 1) + tests * test_batches * job->spec.micro_batches;
+        us += tasks * (int64_t)job->model->unit_count * TASK_US_MAX * slowest / 100;
     }
     return us;
 }

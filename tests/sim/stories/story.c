@@ -5,10 +5,11 @@
 #include <string.h>
 
 #define STEPS 40
+#define EVERY_EPOCHS 3 /* of 10 steps: after step 30, and after the last one */
 #define PATIENCE_US (200 * SECOND)
 #define LOOK_US (1 * MS)
 
-static struct story *make(size_t devices, int64_t devices_min)
+static struct story *make(size_t devices, int64_t devices_min, int64_t test_samples)
 {
     struct err err = {0};
     struct story *story = calloc(1, sizeof(*story));
@@ -19,6 +20,10 @@ static struct story *make(size_t devices, int64_t devices_min)
     story->job = users_add(&story->world, 0, STEPS);
     struct job_spec *spec = &story->job->spec;
     spec->devices_min = devices_min;
+    if (test_samples > 0) {
+        spec->evaluate_every_epochs = EVERY_EPOCHS;
+        story->job->data.test_samples = test_samples;
+    }
     spec->devices_max = devices < 3 ? (int64_t)devices : 3;
     for (int64_t cut = 1; cut < spec->devices_max; cut++) {
         spec->cut[spec->cut_count++] = cut + 1;
@@ -34,12 +39,17 @@ static struct story *make(size_t devices, int64_t devices_min)
 
 struct story *story_new(size_t devices)
 {
-    return make(devices, 1);
+    return make(devices, 1, 0);
 }
 
 struct story *story_new_min(size_t devices, int64_t devices_min)
 {
-    return make(devices, devices_min);
+    return make(devices, devices_min, 0);
+}
+
+struct story *story_new_evaluated(size_t devices, int64_t test_samples)
+{
+    return make(devices, 1, test_samples);
 }
 
 void story_free(struct story *story)

@@ -25,6 +25,8 @@ struct story {
 struct story *story_new(size_t devices);
 /* The same with a job that needs at least so many devices. */
 struct story *story_new_min(size_t devices, int64_t devices_min);
+/* The same with a job that is evaluated on so many samples after step 30 and after the last one. */
+struct story *story_new_evaluated(size_t devices, int64_t test_samples);
 void story_free(struct story *story);
 
 /* Time passes until the trace has this line (from where the last one was found on): "who: what", a prefix. */

@@ -12,6 +12,20 @@ static void undisturbed_the_job_runs_in_one_generation(void **state)
     story_free(story);
 }
 
+/* 20 samples are a batch: each evaluation takes some 25 s, and a step 0.1 s. */
+static void evaluations_longer_than_many_steps_cost_no_generation(void **state)
+{
+    (void)state;
+    struct story *story = story_new_evaluated(3, 20000);
+    story_step(story, 30);
+    const int64_t began_us = story->world.now_us;
+    story_step(story, 31);
+    assert_true(story->world.now_us - began_us > 10 * SECOND);
+    story_succeeds(story, 1);
+    story_never(story, "center: job_stalled");
+    story_free(story);
+}
+
 /* The device of a stage dies in the middle of the job and stays dead. */
 static void lose_stage(size_t stage)
 {
@@ -175,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undisturbed_the_job_runs_in_one_generation),
+        cmocka_unit_test(evaluations_longer_than_many_steps_cost_no_generation),
         cmocka_unit_test(the_first_stage_is_lost),
         cmocka_unit_test(a_middle_stage_is_lost),
         cmocka_unit_test(the_last_stage_is_lost),

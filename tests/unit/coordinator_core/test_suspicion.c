@@ -345,28 +345,80 @@ static void what_is_measured_bounds_what_is_waited_for(void **state)
     assert_int_equal(world_job(world, id)->deadlines.peer_ms, 500);
 }
 
-static void an_evaluation_is_not_a_stall(void **state)
+/* All three stages have applied step `version`, and evaluate it: 50 steps are an epoch. */
+static void evaluate(struct world *world, char id[ID_SIZE], const struct job_spec *spec, int64_t version)
 {
-    struct world *world = *state;
-    char id[ID_SIZE];
-    struct job_spec spec = story_spec(100);
-    spec.expected_step_seconds = 0;
-    spec.evaluate_every_epochs = 1;
     story_devices(world);
-    story_submit(world, id, &spec);
+    story_submit(world, id, spec);
     world_settle(world);
-    for (int i = 0; i < 200 && world->agent[2].step < 50; i++) { /* 50 steps are an epoch */
+    world->reports = false;
+    for (int i = 0; i < 200 && world->agent[2].step < version; i++) {
         for (size_t k = 0; k < 3; k++) {
-            if (world->agent[k].step < 50) {
+            if (world->agent[k].step < version) {
                 (void)agent_step(world, &world->agent[k]);
             }
             agent_beat(world, &world->agent[k]);
         }
     }
-    assert_int_equal(world->agent[2].step, 50);
-    others_beat(world, NULL, 6000);
-    assert_false(world_job(world, id)->stalled);
-    assert_int_equal(world_job(world, id)->generation, 1);
+    assert_int_equal(world->agent[2].step, version);
+}
+
+static struct job_spec evaluated_spec(int64_t steps, int64_t every_epochs)
+{
+    struct job_spec spec = story_spec(steps);
+    spec.expected_step_seconds = 0;
+    spec.evaluate_every_epochs = every_epochs;
+    return spec;
+}
+
+static void an_evaluation_is_not_a_stall(void **state)
+{
+    static const struct {
+        int64_t steps, every_epochs, version;
+    } cases[] = {
+        {.steps = 100, .every_epochs = 1, .version = 50},
+        {.steps = 30, .every_epochs = 1, .version = 30},   /* inside the first epoch */
+        {.steps = 70, .every_epochs = 1, .version = 70},   /* inside the second */
+        {.steps = 100, .every_epochs = 3, .version = 100}, /* two epochs, every third is evaluated */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char id[ID_SIZE];
+        struct job_spec spec = evaluated_spec(cases[i].steps, cases[i].every_epochs);
+        evaluate(*state, id, &spec, cases[i].version);
+        others_beat(*state, NULL, 6000);
+        assert_false(world_job(*state, id)->stalled);
+        assert_int_equal(world_job(*state, id)->generation, 1);
+        (void)story_teardown(state);
+        (void)story_setup(state);
+    }
+}
+
+static void a_job_that_is_never_evaluated_gets_no_time_for_it(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = evaluated_spec(100, 0);
+    evaluate(world, id, &spec, 50);
+    assert_int_equal(world_job(world, id)->deadlines.evaluation_ms, 0);
+    others_beat(world, NULL, 2500);
+    assert_true(world_job(world, id)->stalled);
+}
+
+/* Its steps say 30 s; it took 20 s, so that 130 s are allowed for the next. */
+static void an_evaluation_that_was_measured_makes_its_own_deadline(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = evaluated_spec(100, 1);
+    evaluate(world, id, &spec, 50);
+    assert_in_range(world_job(world, id)->deadlines.evaluation_ms, 30000, 31000);
+    others_beat(world, NULL, 20000);
+    struct agent *c = &world->agent[2];
+    c->heartbeat.metric_count = 1;
+    c->heartbeat.metric[0] = (struct metric){.step = 50, .name = METRIC_TEST_ACCURACY, .value = 0.5};
+    agent_beat_again(world, c);
+    agent_restart(world, c);
+    assert_in_range(world_job(world, id)->deadlines.evaluation_ms, 129000, 131000);
 }
 
 static void one_whose_heartbeats_are_late_as_a_rule_gets_more_time(void **state)
@@ -478,6 +530,8 @@ int main(void)
         STORY(a_job_that_stalls_again_gets_more_time),
         STORY(what_is_measured_bounds_what_is_waited_for),
         STORY(an_evaluation_is_not_a_stall),
+        STORY(a_job_that_is_never_evaluated_gets_no_time_for_it),
+        STORY(an_evaluation_that_was_measured_makes_its_own_deadline),
         STORY(one_whose_heartbeats_are_late_as_a_rule_gets_more_time),
         STORY(a_late_turn_extends_a_challenge),
         STORY(no_plan_takes_a_device_that_owes_an_answer),
