@@ -1,11 +1,8 @@
 /* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent train` trains a job in
  * this process alone, `paceline-agent predict` shows what a trained model makes of samples. */
-#include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/batches.h"
@@ -18,21 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
-
-/* Signals arrive as readable bytes from now on, also in the threads to come. */
-static int open_signals(int *out, struct err *err)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
-        return err_set(err, err_from_errno(errno), "block signals: %s", strerror(errno));
-    }
-    *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return *out >= 0 ? 0 : err_set(err, err_from_errno(errno), "signalfd: %s", strerror(errno));
-}
+#include "base/stop_signals.h"
 
 static int run(const struct config *config, const struct identity *identity, int leave_fd, struct err *err)
 {
@@ -81,7 +64,7 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
     *misused = rc != 0;
     if (rc == 0 && !done) {
         log_set_level(config.log_level);
-        rc = open_signals(&leave_fd, err);
+        rc = stop_signals_open(&leave_fd, err);
         rc = rc ? rc : identity_open(config.state_directory, &identity, err);
         rc = rc ? rc : run(&config, &identity, leave_fd, err);
         identity_done(&identity);

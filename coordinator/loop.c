@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -14,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/stop_signals.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/disk.h"
 #include "coordinator/http/agent.h"
@@ -261,25 +261,11 @@ static void raise_descriptors(const struct coordinator_config *config)
     }
 }
 
-static int block_signals(int *out, struct err *err)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL)) {
-        return err_set(err, ERR_IO, "block signals: %s", strerror(errno));
-    }
-    *out = signalfd(-1, &set, SFD_CLOEXEC);
-    return *out < 0 ? err_set(err, ERR_IO, "signalfd: %s", strerror(errno)) : 0;
-}
-
 int loop_run(const struct coordinator_config *config, struct err *err)
 {
     struct coordinator coordinator = {.config = config};
     FD_AUTO int signals = -1;
-    int code = block_signals(&signals, err);
+    int code = stop_signals_open(&signals, err);
     if (!code) {
         raise_descriptors(config);
         code = open_all(&coordinator, err);

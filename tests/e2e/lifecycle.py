@@ -54,6 +54,19 @@ def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
         devices_are_free(fleet)
 
 
+def test_the_end_of_a_terminal_stops_the_programs_in_order_unless_nohup_started_them():
+    with short_lease_fleet() as fleet:
+        kept = fleet.start_agent("kept", prefix=("nohup",), wait=False)
+        ends = fleet.start_agent("ends", wait=False)
+        fleet.wait_for_agents()
+        for process in (kept, ends, fleet.coordinator):
+            process.signal(signal.SIGHUP)
+        for process in (ends, fleet.coordinator):
+            must(process.process.wait(20) == 0, f"{process.name} ended with {process.process.returncode}: {process.log_text()}")
+            must("signal" in process.log_text() or "stopping" in process.log_text(), f"{process.log_text()}")
+        must(kept.running(), "nohup did not keep the agent")
+
+
 def test_a_cancelled_job_frees_its_devices_for_the_next():
     with short_lease_fleet(2) as fleet:
         first = fleet.submit(fashion_job(steps=100000, **on_devices(2, 2)))

@@ -1,0 +1,25 @@
+#include "base/stop_signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+int stop_signals_open(int *out, struct err *err)
+{
+    struct sigaction hangup;
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    /* Linux queues a blocked signal even when its action is to ignore it: a signalfd would deliver it. */
+    if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN) {
+        (void)sigaddset(&set, SIGHUP);
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return err_set(err, err_from_errno(errno), "block signals: %s", strerror(errno));
+    }
+    *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *out >= 0 ? 0 : err_set(err, err_from_errno(errno), "signalfd: %s", strerror(errno));
+}
