@@ -347,6 +347,7 @@ static int build_all(struct build *build, const char **code, struct err *err)
     *code = "data";
     rc = open_data(build, err);
     if (rc != 0) {
+        *code = rc == ERR_FULL || rc == ERR_IO ? "disk" : *code;
         return rc;
     }
     *code = "format";

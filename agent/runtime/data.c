@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "libtrain/formats/safetensors.h"
 #include "net/hash.h"
 
@@ -79,25 +80,60 @@ const unsigned char *data_labels(const struct data *data)
     return data->bytes + data->info.labels_offset;
 }
 
-/* ---- the cache ---- */
+/* ---- the files of the cache ---- */
 
 struct cache {
     const struct data_request *request;
     int file, map;
-    uint64_t total; /* bytes of the data set */
+    uint64_t total;      /* bytes of the data set */
+    uint64_t file_bytes; /* as found */
     unsigned char *piece;
-    bool fetched; /* something new came in */
+    uint64_t last;  /* piece looked at last */
+    size_t fetched; /* pieces that came in now */
+    size_t kept;    /* pieces that were there */
+    size_t damaged; /* pieces that were there, and not as they were fetched */
+    bool mismatch;  /* the whole has another hash */
 };
 
-/* DIRECTORY/SHA256.data or .map. Errors do not show the path, which may be longer than they are. */
+static bool is_file(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* An open that fails so may succeed once what stands there is gone. */
+static bool is_in_the_way(int errno_value)
+{
+    return errno_value == EISDIR || errno_value == ELOOP || errno_value == ENXIO || errno_value == EACCES ||
+           errno_value == EPERM;
+}
+
+static int remove_any(const char *path)
+{
+    return unlink(path) == 0 || rmdir(path) == 0 ? 0 : -1;
+}
+
+/* DIRECTORY/SHA256.data or .map. A link, pipe or directory of that name, or a file that cannot be written, is replaced.
+ * Errors do not show the path, which may be longer than they are. */
 static int open_one(const struct data_request *request, const char *suffix, int *fd, struct err *err)
 {
     char path[PATH_MAX];
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     const int length = snprintf(path, sizeof(path), "%s/%s%s", request->directory, request->sha256, suffix);
     if (length < 0 || (size_t)length >= sizeof(path)) {
         return err_set(err, ERR_LIMIT, "the path of the cache is too long");
     }
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    *fd = open(path, flags, 0600);
+    const bool odd = *fd >= 0 && !is_file(*fd);
+    if (odd || (*fd < 0 && is_in_the_way(errno))) {
+        file_close(fd);
+        if (remove_any(path) != 0) {
+            return err_set(err, err_from_errno(errno), "its %s in the cache is not a file; remove it: %s", suffix,
+                           strerror(errno));
+        }
+        log_warn("cache_file_replaced", "dataset=%.12s file=%s", request->sha256, suffix);
+        *fd = open(path, flags, 0600);
+    }
     return *fd >= 0 ? 0 : err_set(err, err_from_errno(errno), "open its %s in the cache: %s", suffix, strerror(errno));
 }
 
@@ -121,122 +157,180 @@ static bool make_space(const struct data_request *request)
     return removed;
 }
 
+/* ---- pieces ---- */
+
+static size_t piece_size(uint64_t total, uint64_t index)
+{
+    const uint64_t left = total - index * DATA_PIECE_BYTES;
+    return left < DATA_PIECE_BYTES ? (size_t)left : DATA_PIECE_BYTES;
+}
+
+/* What the map notes of a piece. It names the data set and the place too: a file under the wrong name is damage. */
+static int hash_piece(const struct cache *cache, uint64_t index, size_t size, char out[HASH_TEXT_SIZE], struct err *err)
+{
+    struct sha256 *hash AUTO(sha256_free) = NULL;
+    char place[HASH_TEXT_SIZE + 32];
+    int rc = sha256_new(&hash, err);
+    if (rc == 0) {
+        const int length = snprintf(place, sizeof(place), "%s %" PRIu64 " ", cache->request->sha256, index);
+        sha256_update(hash, place, (size_t)length);
+        sha256_update(hash, cache->piece, size);
+        sha256_finish_text(hash, out);
+    }
+    return rc;
+}
+
 static int write_piece(const struct cache *cache, uint64_t index, size_t size, struct err *err)
 {
     char hash[HASH_TEXT_SIZE];
-    int rc = file_write_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
+    int rc = hash_piece(cache, index, size, hash, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = file_write_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
     if (rc == ERR_FULL && make_space(cache->request)) {
         rc = file_write_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
     }
     if (rc != 0) {
         return err_wrap(err, "cache");
     }
-    sha256_text(cache->piece, size, hash);
     rc = file_write_at(cache->map, hash, HASH_DIGITS, index * HASH_DIGITS, err);
     return rc == 0 ? 0 : err_wrap(err, "map of the cache");
 }
 
-/* Whether the piece is there, as it was fetched. It is read into cache->piece. */
-static bool piece_is_whole(const struct cache *cache, uint64_t index, size_t size)
+/* Read a piece into cache->piece. Returns 1 when it is as it was fetched, 0 when it is to be fetched. */
+static int look_at_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
 {
     char noted[HASH_DIGITS + 1] = "";
-    char hash[HASH_TEXT_SIZE];
-    if (file_read_at(cache->map, noted, HASH_DIGITS, index * HASH_DIGITS, NULL) != 0 || noted[0] == '\0' ||
-        file_read_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, NULL) != 0) {
-        return false;
+    char hash[HASH_TEXT_SIZE] = "";
+    if (file_read_at(cache->map, noted, HASH_DIGITS, index * HASH_DIGITS, NULL) != 0 || noted[0] == '\0') {
+        return 0;
     }
-    sha256_text(cache->piece, size, hash);
-    return strcmp(hash, noted) == 0;
+    if (file_read_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, NULL) == 0) {
+        int rc = hash_piece(cache, index, size, hash, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    const bool whole = strcmp(hash, noted) == 0;
+    cache->kept += whole;
+    cache->damaged += !whole;
+    return whole;
 }
 
-static int need_piece(struct cache *cache, uint64_t index, struct err *err)
+static int fetch_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
 {
     const struct data_request *request = cache->request;
     const uint64_t offset = index * DATA_PIECE_BYTES;
-    const uint64_t left = cache->total - offset;
-    const size_t size = left < DATA_PIECE_BYTES ? (size_t)left : DATA_PIECE_BYTES;
-    if (piece_is_whole(cache, index, size)) {
-        return 0;
-    }
-    int64_t got = request->fetch(request->arg, request->sha256, offset, cache->piece, size, err);
+    const int64_t got = request->fetch(request->arg, request->sha256, offset, cache->piece, size, err);
     if (got < 0) {
         return (int)got;
     }
     if ((uint64_t)got != size) {
         return err_set(err, ERR_FORMAT, "%" PRId64 " bytes at %" PRIu64 ", expected %zu", got, offset, size);
     }
-    cache->fetched = true;
+    cache->fetched++;
     return write_piece(cache, index, size, err);
 }
 
 static int need_range(struct cache *cache, uint64_t offset, uint64_t bytes, struct err *err)
 {
-    int rc = 0;
-    for (uint64_t index = offset / DATA_PIECE_BYTES; rc == 0 && index * DATA_PIECE_BYTES < offset + bytes; index++) {
-        rc = need_piece(cache, index, err);
-    }
-    return rc;
-}
-
-/* How large the file is says its header, which lies in the first piece. */
-static int find_size(struct cache *cache, struct err *err)
-{
-    const struct data_request *request = cache->request;
-    struct stat status;
-    if (fstat(cache->file, &status) != 0) {
-        return err_set(err, err_from_errno(errno), "stat: %s", strerror(errno));
-    }
-    if (status.st_size > 0) {
-        cache->total = (uint64_t)status.st_size;
-        const uint64_t first = cache->total < DATA_PIECE_BYTES ? cache->total : DATA_PIECE_BYTES;
-        if (piece_is_whole(cache, 0, (size_t)first)) {
-            return 0;
+    for (uint64_t index = offset / DATA_PIECE_BYTES; index * DATA_PIECE_BYTES < offset + bytes; index++) {
+        if (index == 0 || index == cache->last) {
+            continue; /* find_size has seen to the first one, and two tensors may share one */
+        }
+        cache->last = index;
+        const size_t size = piece_size(cache->total, index);
+        int rc = look_at_piece(cache, index, size, err);
+        rc = rc == 0 ? fetch_piece(cache, index, size, err) : rc;
+        if (rc < 0) {
+            return rc;
         }
     }
-    int64_t got = request->fetch(request->arg, request->sha256, 0, cache->piece, DATA_PIECE_BYTES, err);
-    if (got < 0) {
-        return (int)got;
-    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+/* The size of the data set, which the header in the first `size` bytes of cache->piece states. */
+static int read_total(const struct cache *cache, size_t size, uint64_t *out, struct err *err)
+{
     struct safetensors_tensor tensor[4];
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 4};
     uint64_t header_bytes = 0;
-    if (got < 8) {
-        return err_set(err, ERR_FORMAT, "only %" PRId64 " bytes", got);
+    if (size < 8) {
+        return err_set(err, ERR_FORMAT, "only %zu bytes", size);
     }
     int rc = safetensors_header_bytes(cache->piece, &header_bytes, err);
-    if (rc == 0 && header_bytes > (uint64_t)got) {
+    if (rc == 0 && header_bytes > size) {
         rc = err_set(err, ERR_FORMAT, "its header of %" PRIu64 " bytes is too long", header_bytes);
     }
     rc = rc ? rc : safetensors_parse(cache->piece, (size_t)header_bytes, &header, err);
     if (rc == 0 && header.data_bytes > FILE_BYTES_MAX) {
         rc = err_set(err, ERR_LIMIT, "%" PRIu64 " bytes", header.data_bytes);
     }
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        *out = header.data_offset + header.data_bytes;
     }
-    cache->total = header.data_offset + header.data_bytes;
-    const uint64_t first = cache->total < DATA_PIECE_BYTES ? cache->total : DATA_PIECE_BYTES;
-    if ((uint64_t)got != first) {
-        return err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %" PRIu64, got, first);
-    }
-    cache->fetched = true;
-    /* Whatever the map said was about another file. */
-    if (ftruncate(cache->map, 0) != 0 || ftruncate(cache->file, 0) != 0 ||
-        ftruncate(cache->file, (off_t)cache->total) != 0) {
-        return err_set(err, err_from_errno(errno), "resize: %s", strerror(errno));
-    }
-    return write_piece(cache, 0, (size_t)first, err);
+    return rc;
 }
 
-static int check_whole(const struct cache *cache, struct err *err)
+/* The size that the cached first piece states. Returns 1 when that piece is as it was fetched, 0 when it is to be
+ * fetched. */
+static int find_cached_size(struct cache *cache, uint64_t *total, struct err *err)
+{
+    const size_t there = cache->file_bytes < DATA_PIECE_BYTES ? (size_t)cache->file_bytes : DATA_PIECE_BYTES;
+    if (there == 0) {
+        return 0;
+    }
+    if (file_read_at(cache->file, cache->piece, there, 0, NULL) != 0 || read_total(cache, there, total, NULL) != 0) {
+        cache->damaged++;
+        return 0;
+    }
+    return look_at_piece(cache, 0, piece_size(*total, 0), err);
+}
+
+/* Have the first piece, with the header, and a file of the size that it states. */
+static int find_size(struct cache *cache, struct err *err)
+{
+    const struct data_request *request = cache->request;
+    struct stat status;
+    uint64_t total = 0;
+    if (fstat(cache->file, &status) != 0) {
+        return err_set(err, err_from_errno(errno), "stat: %s", strerror(errno));
+    }
+    cache->file_bytes = (uint64_t)status.st_size;
+    const int whole = find_cached_size(cache, &total, err);
+    if (whole < 0) {
+        return whole;
+    }
+    if (!whole) {
+        const int64_t got = request->fetch(request->arg, request->sha256, 0, cache->piece, DATA_PIECE_BYTES, err);
+        int rc = got < 0 ? (int)got : read_total(cache, (size_t)got, &total, err);
+        if (rc == 0 && (uint64_t)got != piece_size(total, 0)) {
+            rc = err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %zu", got, piece_size(total, 0));
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        cache->fetched++;
+    }
+    cache->total = total;
+    if (cache->file_bytes != total && ftruncate(cache->file, (off_t)total) != 0) {
+        return err_set(err, err_from_errno(errno), "resize: %s", strerror(errno));
+    }
+    return whole ? 0 : write_piece(cache, 0, piece_size(total, 0), err);
+}
+
+/* ERR_FORMAT: the file is not the data set. Its map is empty then. */
+static int check_whole(struct cache *cache, struct err *err)
 {
     struct sha256 *hash AUTO(sha256_free) = NULL;
     char text[HASH_TEXT_SIZE];
     int rc = sha256_new(&hash, err);
-    for (uint64_t offset = 0; rc == 0 && offset < cache->total; offset += DATA_PIECE_BYTES) {
-        const uint64_t left = cache->total - offset;
-        const size_t size = left < DATA_PIECE_BYTES ? (size_t)left : DATA_PIECE_BYTES;
-        rc = file_read_at(cache->file, cache->piece, size, offset, err);
+    for (uint64_t index = 0; rc == 0 && index * DATA_PIECE_BYTES < cache->total; index++) {
+        const size_t size = piece_size(cache->total, index);
+        rc = file_read_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
         if (rc == 0) {
             sha256_update(hash, cache->piece, size);
         }
@@ -246,9 +340,11 @@ static int check_whole(const struct cache *cache, struct err *err)
     }
     sha256_finish_text(hash, text);
     if (strcmp(text, cache->request->sha256) != 0) {
-        const bool forgotten = ftruncate(cache->map, 0) == 0;
-        return err_set(err, ERR_FORMAT, "what was fetched has the hash %.12s%s", text,
-                       forgotten ? "" : ", and the cache cannot be emptied");
+        if (ftruncate(cache->map, 0) != 0) {
+            return err_set(err, err_from_errno(errno), "empty its map: %s", strerror(errno));
+        }
+        cache->mismatch = true;
+        return err_set(err, ERR_FORMAT, "what was fetched has the hash %.12s", text);
     }
     return 0;
 }
@@ -268,7 +364,7 @@ static int fill_cache(struct cache *cache, struct data **out, struct err *err)
     if (rc == 0 && request->labels) {
         rc = need_range(cache, data->info.labels_offset, data->info.labels_bytes, err);
     }
-    if (rc == 0 && request->inputs && request->labels && cache->fetched) {
+    if (rc == 0 && request->inputs && request->labels && cache->fetched > 0) {
         rc = check_whole(cache, err);
     }
     if (rc != 0) {
@@ -277,6 +373,14 @@ static int fill_cache(struct cache *cache, struct data **out, struct err *err)
     *out = data;
     data = NULL;
     return 0;
+}
+
+static void say_damage(const struct cache *cache)
+{
+    if (cache->damaged > 0 || (cache->file_bytes > 0 && cache->total > 0 && cache->file_bytes != cache->total)) {
+        log_warn("cache_damaged", "dataset=%.12s bytes=%" PRIu64 " expected=%" PRIu64 " pieces=%zu action=%s",
+                 cache->request->sha256, cache->file_bytes, cache->total, cache->damaged, "fetch_again");
+    }
 }
 
 static int open_cache(const struct data_request *request, struct data **out, struct err *err)
@@ -294,6 +398,13 @@ static int open_cache(const struct data_request *request, struct data **out, str
         return err_set(err, ERR_MEMORY, "a piece of %u bytes", DATA_PIECE_BYTES);
     }
     rc = fill_cache(&cache, out, err);
+    say_damage(&cache);
+    if (cache.mismatch && cache.kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
+        log_warn("cache_damaged", "dataset=%.12s error=%s action=%s", request->sha256, log_quote(err->text).text,
+                 "fetch_all_again");
+        cache.last = 0;
+        rc = fill_cache(&cache, out, err);
+    }
     free(cache.piece);
     return rc;
 }

@@ -1,5 +1,6 @@
 #include "agent/runtime/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,7 +23,9 @@ int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err 
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         (void)pthread_attr_destroy(&attributes);
     }
-    return failed == 0 ? 0 : err_set(err, err_from_errno(failed), "start a thread: %s", strerror(failed));
+    /* EAGAIN: no memory for its stack, or too many threads. */
+    const int code = failed == EAGAIN ? ERR_MEMORY : err_from_errno(failed);
+    return failed == 0 ? 0 : err_set(err, code, "start a thread: %s", strerror(failed));
 }
 
 void thread_set_name(const char *name)

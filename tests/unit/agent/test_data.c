@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -154,6 +155,128 @@ static void a_damaged_piece_is_fetched_again(void **state)
     assert_int_equal(origin.fetched, 1);
 }
 
+/* Cut or lengthen a cached file; the next open repairs it and fetches so many pieces. */
+static void check_length(const char *directory, const char *suffix, off_t size, unsigned fetched)
+{
+    struct data_request both = request(directory, true, true);
+    check_open(&both);
+    assert_int_equal(truncate(cached(directory, suffix).text, size), 0);
+    both = request(directory, true, true);
+    check_open(&both);
+    assert_int_equal(origin.fetched, fetched);
+    both = request(directory, true, true);
+    check_open(&both);
+    assert_int_equal(origin.fetched, 0);
+}
+
+static void a_cached_file_of_any_wrong_length_is_repaired(void **state)
+{
+    check_length(*state, ".data", (off_t)origin.size - 1, 1);
+    check_length(*state, ".data", (off_t)origin.size + 1, 0);
+    check_length(*state, ".data", 8 * (off_t)origin.size, 0);
+    check_length(*state, ".data", DATA_PIECE_BYTES + 1, 2);
+    check_length(*state, ".data", DATA_PIECE_BYTES, 2);
+    check_length(*state, ".data", DATA_PIECE_BYTES - 1, 3);
+    check_length(*state, ".data", 100, 3);
+    check_length(*state, ".data", 7, 3);
+    check_length(*state, ".data", 0, 3);
+    check_length(*state, ".map", 64 * 3 + 1, 0);
+    check_length(*state, ".map", 64 * 3 - 1, 1);
+    check_length(*state, ".map", 0, 3);
+}
+
+static void flip(const char *path, size_t offset)
+{
+    struct err err = {0};
+    unsigned char byte = 0;
+    FD_AUTO int fd = open(path, O_RDWR);
+    assert_ok(file_read_at(fd, &byte, 1, offset, &err), &err);
+    byte ^= 1;
+    assert_ok(file_write_at(fd, &byte, 1, offset, &err), &err);
+}
+
+static void one_wrong_bit_anywhere_costs_its_piece(void **state)
+{
+    static const size_t file_offsets[] = {
+        0, 3, 7, 8, 100, DATA_PIECE_BYTES - 1, DATA_PIECE_BYTES, 2 * DATA_PIECE_BYTES};
+    struct data_request both = request(*state, true, true);
+    check_open(&both);
+    for (size_t i = 0; i < sizeof(file_offsets) / sizeof(file_offsets[0]); i++) {
+        flip(cached(*state, ".data").text, file_offsets[i]);
+        both = request(*state, true, true);
+        check_open(&both);
+        assert_int_equal(origin.fetched, 1);
+    }
+    for (size_t offset = 0; offset < 192; offset += 9) {
+        flip(cached(*state, ".map").text, offset);
+        both = request(*state, true, true);
+        check_open(&both);
+        assert_int_equal(origin.fetched, 1);
+    }
+}
+
+/* A part alone cannot be compared with the hash of the whole. */
+static void a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again(void **state)
+{
+    struct data_request labels = request(*state, false, true);
+    origin.file[origin.size - 1] ^= 1;
+    check_open(&labels);
+    origin.file[origin.size - 1] ^= 1;
+    struct data_request both = request(*state, true, true);
+    check_open(&both);
+    assert_int_equal(origin.fetched, 1 + 3);
+    both = request(*state, true, true);
+    check_open(&both);
+    assert_int_equal(origin.fetched, 0);
+}
+
+static void files_under_the_name_of_another_data_set_are_fetched_again(void **state)
+{
+    struct data_request both = request(*state, true, true);
+    check_open(&both);
+    const struct test_path file = cached(*state, ".data"), map = cached(*state, ".map");
+    const struct origin before = origin;
+    origin.file[DATA_PIECE_BYTES] ^= 1;
+    sha256_text(origin.file, origin.size, origin.sha256);
+    assert_int_equal(rename(file.text, cached(*state, ".data").text), 0);
+    assert_int_equal(rename(map.text, cached(*state, ".map").text), 0);
+    struct data_request inputs = request(*state, true, false);
+    check_open(&inputs);
+    assert_int_equal(origin.fetched, 3);
+    origin = before;
+    origin.file[DATA_PIECE_BYTES] ^= 1;
+}
+
+static void check_replaced(const char *directory, const char *suffix)
+{
+    struct data_request both = request(directory, true, true);
+    check_open(&both);
+    both = request(directory, true, true);
+    check_open(&both);
+    assert_int_equal(origin.fetched, 0);
+    assert_int_equal(unlink(cached(directory, suffix).text), 0);
+}
+
+static void what_is_no_file_makes_room_for_one(void **state)
+{
+    struct err err = {0};
+    for (int i = 0; i < 2; i++) {
+        const char *suffix = i == 0 ? ".data" : ".map";
+        const struct test_path path = cached(*state, suffix);
+        (void)unlink(path.text); /* what the other file's turn left */
+        assert_int_equal(symlink("/dev/full", path.text), 0);
+        check_replaced(*state, suffix);
+        assert_int_equal(symlink("nowhere", path.text), 0);
+        check_replaced(*state, suffix);
+        assert_int_equal(mkfifo(path.text, 0600), 0);
+        check_replaced(*state, suffix);
+        assert_ok(file_make_directory(path.text, 0700, &err), &err);
+        check_replaced(*state, suffix);
+        assert_ok(file_write_atomic(path.text, "", 0, 0400, &err), &err);
+        check_replaced(*state, suffix);
+    }
+}
+
 static void a_crash_between_data_and_map_costs_one_piece(void **state)
 {
     struct data_request both = request(*state, true, true);
@@ -216,9 +339,10 @@ static void an_error_of_the_cache_names_the_data_set_and_the_reason(void **state
     struct data *data = NULL;
     struct err err = {0};
     char expected[200];
-    assert_ok(file_make_directory(cached(*state, ".data").text, 0700, &err), &err);
+    assert_ok(file_make_directory(test_path_in(cached(*state, ".data").text, "full").text, 0700, &err), &err);
     assert_int_equal(data_open(&both, &data, &err), ERR_IO);
-    (void)snprintf(expected, sizeof(expected), "data set %.12s: open its .data in the cache: Is a directory",
+    (void)snprintf(expected, sizeof(expected),
+                   "data set %.12s: its .data in the cache is not a file; remove it: Directory not empty",
                    origin.sha256);
     assert_string_equal(err.text, expected);
 }
@@ -242,6 +366,11 @@ int main(void)
         test_with_directory(what_is_cached_is_not_fetched_again),
         test_with_directory(a_broken_off_fetch_is_taken_up_where_it_ended),
         test_with_directory(a_damaged_piece_is_fetched_again),
+        test_with_directory(a_cached_file_of_any_wrong_length_is_repaired),
+        test_with_directory(one_wrong_bit_anywhere_costs_its_piece),
+        test_with_directory(a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again),
+        test_with_directory(files_under_the_name_of_another_data_set_are_fetched_again),
+        test_with_directory(what_is_no_file_makes_room_for_one),
         test_with_directory(a_crash_between_data_and_map_costs_one_piece),
         test_with_directory(content_that_is_not_what_its_hash_says_is_refused),
         test_with_directory(content_that_ends_early_is_refused),
