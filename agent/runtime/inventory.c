@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -53,9 +54,36 @@ static bool read_number(const char *path, int64_t *out)
     return parse_i64(text.data, 0, INT64_MAX, out, NULL) == 0;
 }
 
+/* The `index`-th number of /proc/self/statm, in bytes; 0 when it is not there. */
+static int64_t statm_bytes(int index)
+{
+    BUF_AUTO struct buf text;
+    int64_t pages = 0;
+    buf_init(&text, TEXT_MAX);
+    if (file_read("/proc/self/statm", &text, NULL) != 0 || !text.data) {
+        return 0;
+    }
+    char *at = text.data;
+    for (int i = 0; i < index && at; i++) {
+        at = strchr(at, ' ');
+        at = at ? at + 1 : NULL;
+    }
+    if (!at) {
+        return 0;
+    }
+    at[strcspn(at, " \n")] = '\0';
+    return parse_i64(at, 0, INT64_MAX >> 16, &pages, NULL) == 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
 uint64_t inventory_free_memory(void)
 {
     uint64_t available = memory_line("MemAvailable");
+    struct rlimit addresses;
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
+        const uint64_t taken = (uint64_t)statm_bytes(0);
+        const uint64_t left = addresses.rlim_cur > taken ? (uint64_t)addresses.rlim_cur - taken : 1;
+        available = available > left ? left : available;
+    }
     int64_t limit = 0;
     int64_t used = 0;
     if (read_number("/sys/fs/cgroup/memory.max", &limit) && read_number("/sys/fs/cgroup/memory.current", &used)) {
@@ -78,18 +106,7 @@ int64_t inventory_cores(void)
 
 int64_t inventory_resident(void)
 {
-    BUF_AUTO struct buf text;
-    buf_init(&text, TEXT_MAX);
-    int64_t pages = 0;
-    if (file_read("/proc/self/statm", &text, NULL) != 0 || !text.data) {
-        return 0;
-    }
-    char *second = strchr(text.data, ' ');
-    if (!second) {
-        return 0;
-    }
-    second[1 + strcspn(second + 1, " ")] = '\0';
-    return parse_i64(second + 1, 0, INT64_MAX >> 16, &pages, NULL) == 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+    return statm_bytes(1);
 }
 
 void inventory_read(struct device_inventory *out)

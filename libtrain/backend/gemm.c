@@ -7,13 +7,15 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
+#include "libtrain/model/memory.h"
 
 /* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without USE_LOCKING), so two
  * threads that multiply at once may pack into the same buffer and get wrong numbers. The two functions below stand in
  * front of the library's own ones (symbol interposition) and add the lock. Where that does not take effect (another
- * build, bound symbolically), gemm_prepare notices and every product takes the lock instead: slower, still right. */
+ * build, bound symbolically), prepare notices and every product takes the lock instead: slower, still right. */
 void *blas_memory_alloc(int position);
 void blas_memory_free(void *buffer);
 
@@ -25,6 +27,10 @@ static struct {
     atomic_bool guarded;   /* our blas_memory_alloc was called by the library */
     atomic_bool serialise; /* it never is */
     atomic_bool allocates; /* the core is one of allocating_cores */
+    /* Under the lock: */
+    size_t made;     /* buffers that the library has */
+    size_t in_use;   /* of them, by products under way */
+    size_t reserved; /* that it must have */
 } blas = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void find_library(void)
@@ -41,6 +47,8 @@ void *blas_memory_alloc(int position)
     atomic_store_explicit(&blas.guarded, true, memory_order_relaxed);
     pthread_mutex_lock(&blas.lock);
     void *buffer = blas.allocate(position);
+    blas.in_use++;
+    blas.made = blas.made > blas.in_use ? blas.made : blas.in_use;
     pthread_mutex_unlock(&blas.lock);
     return buffer;
 }
@@ -50,7 +58,38 @@ void blas_memory_free(void *buffer)
     pthread_once(&blas.once, find_library);
     pthread_mutex_lock(&blas.lock);
     blas.release(buffer);
+    blas.in_use--;
     pthread_mutex_unlock(&blas.lock);
+}
+
+/* The library tries a mapping that failed again and again, for ever: a new buffer is asked for only where there is room
+ * for one, before the products that need it. It keeps those that it made. */
+#define BUFFER_BYTES ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20) /* BUFFER_SIZE of its builds, or more */
+#define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20))                /* what other threads may take meanwhile */
+
+static bool has_room(void)
+{
+    void *room = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, ROOM_BYTES) == 0;
+}
+
+/* Under the lock. All that are wanted must be held at once: the library hands out a free one first. */
+static bool make_buffers(size_t wanted)
+{
+    void *held[MEMORY_THREADS_MAX];
+    size_t count = 0;
+    bool room = true;
+    while (room && count < MEMORY_THREADS_MAX && blas.in_use + count < wanted) {
+        room = blas.in_use + count < blas.made || has_room();
+        if (room) {
+            held[count++] = blas.allocate(0);
+        }
+    }
+    blas.made = blas.made > blas.in_use + count ? blas.made : blas.in_use + count;
+    while (count > 0) {
+        blas.release(held[--count]);
+    }
+    return room;
 }
 
 /* For small products of two matrices that are not transposed, the library's kernels for AVX-512 (up to this many
@@ -122,7 +161,8 @@ void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, cons
     }
 }
 
-void gemm_prepare(void)
+/* Once, before the first product: the library's own threading off, its buffers guarded. */
+static void prepare(void)
 {
     /* Large enough that no core takes its path for small matrices, which needs no buffer. */
     enum { SIZE = 128 };
@@ -142,6 +182,29 @@ void gemm_prepare(void)
         atomic_store(&blas.serialise, !atomic_load(&blas.guarded) && !locks_itself);
     }
     pthread_mutex_unlock(&once);
+}
+
+int gemm_reserve(size_t threads, struct err *err)
+{
+    pthread_once(&blas.once, find_library);
+    pthread_mutex_lock(&blas.lock);
+    const bool made = make_buffers(blas.reserved + threads);
+    blas.reserved += made ? threads : 0;
+    pthread_mutex_unlock(&blas.lock);
+    if (!made) {
+        return err_set(err, ERR_MEMORY, "no room for the buffers of matrix products, %zu x %zu MiB (see 'ulimit -v')",
+                       threads, BUFFER_BYTES >> 20);
+    }
+    prepare();
+    return 0;
+}
+
+void gemm_release(size_t threads)
+{
+    pthread_mutex_lock(&blas.lock);
+    ASSERT(blas.reserved >= threads);
+    blas.reserved -= threads;
+    pthread_mutex_unlock(&blas.lock);
 }
 
 void gemm_describe(char *out, size_t size)

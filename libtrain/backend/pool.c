@@ -117,15 +117,19 @@ int train_pool_new(size_t threads, struct train_pool **out, struct err *err)
     if (threads < 1 || threads > MEMORY_THREADS_MAX) {
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", threads, MEMORY_THREADS_MAX);
     }
+    int rc = gemm_reserve(threads, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct train_pool *pool = calloc(1, sizeof(*pool) + (threads - 1) * sizeof(pool->worker[0]));
     if (!pool) {
+        gemm_release(threads);
         return err_set(err, ERR_MEMORY, "out of memory for a thread pool");
     }
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->start, NULL);
     pthread_cond_init(&pool->done, NULL);
     pool->threads = threads;
-    gemm_prepare();
     for (size_t index = 1; index < threads; index++) {
         if (start_worker(pool, index) != 0) {
             train_pool_free(&pool);
@@ -152,6 +156,7 @@ void train_pool_free(struct train_pool **pool_pointer)
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->start);
     pthread_mutex_destroy(&pool->lock);
+    gemm_release(pool->threads);
     free(pool);
     *pool_pointer = NULL;
 }

@@ -1,6 +1,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/gemm.h"
@@ -73,6 +74,34 @@ static void a_pool_without_threads_or_with_too_many_is_refused(void **state)
     assert_null(pool);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LIMITED 0 /* a sanitizer needs addresses of its own */
+#else
+#define LIMITED 1
+#endif
+
+static void a_pool_without_room_for_the_buffers_of_products_is_refused_at_once(void **state)
+{
+    (void)state;
+    enum { THREADS = 24 }; /* more than any other test here has */
+    struct train_pool *pool = NULL;
+    struct err err = {0};
+    struct rlimit before;
+    if (!LIMITED) {
+        test_skip("a sanitizer needs addresses of its own");
+    }
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    const struct rlimit narrow = {.rlim_cur = 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &narrow), 0);
+    const int rc = train_pool_new(THREADS, &pool, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(rc, ERR_MEMORY);
+    assert_null(pool);
+    assert_holds(err.text, "no room for the buffers of matrix products, 24 x");
+    assert_ok(train_pool_new(THREADS, &pool, &err), &err);
+    train_pool_free(&pool);
+}
+
 /* ---- products from several threads at once ---- */
 
 #define SIZE 64
@@ -105,7 +134,8 @@ static void products_on_several_threads_at_once_do_not_disturb_each_other(void *
                                .b = draw_floats(&draws, SIZE * SIZE),
                                .expected = draw_floats(&draws, SIZE * SIZE)}};
     pthread_t thread[4];
-    gemm_prepare();
+    struct err err = {0};
+    assert_ok(gemm_reserve(4, &err), &err);
     gemm(false, true, SIZE, SIZE, SIZE, job[0].a, SIZE, job[0].b, SIZE, 0.0f, job[0].expected, SIZE);
     for (size_t i = 1; i < 4; i++) {
         job[i] = job[0];
@@ -119,6 +149,7 @@ static void products_on_several_threads_at_once_do_not_disturb_each_other(void *
         wrong += job[i].wrong;
     }
     assert_int_equal(wrong, 0);
+    gemm_release(4);
     free(job[0].a);
     free(job[0].b);
     free(job[0].expected);
@@ -184,6 +215,7 @@ int main(void)
         cmocka_unit_test(every_task_is_done_once_in_every_round),
         cmocka_unit_test(workers_flush_denormals_and_the_caller_gets_its_mode_back),
         cmocka_unit_test(a_pool_without_threads_or_with_too_many_is_refused),
+        cmocka_unit_test(a_pool_without_room_for_the_buffers_of_products_is_refused_at_once),
         cmocka_unit_test(products_on_several_threads_at_once_do_not_disturb_each_other),
         cmocka_unit_test(products_match_plain_loops_in_all_four_forms),
         cmocka_unit_test(the_numeric_class_names_what_decides_bits),
