@@ -126,22 +126,22 @@ static void default_name(char out[NAME_SIZE])
 }
 
 /* Paths are put behind it: a slash at its end is taken away. */
-static int check_url(const char *option, const char *example, char *url, struct err *err)
+static int check_url(const char *option, const struct text_form *form, const char *example, char *url, struct err *err)
 {
     const size_t length = strlen(url);
     if (length > 0 && url[length - 1] == '/') {
         url[length - 1] = '\0';
     }
-    return url_form.valid(url)
+    return form->valid(url)
                ? 0
                : err_set(err, ERR_INVALID, "--%s '%s': expected an address such as %s", option, url, example);
 }
 
 static int check(struct config *config, struct err *err)
 {
-    int rc = check_url("coordinator", "http://10.0.0.5:7410", config->coordinator, err);
+    int rc = check_url("coordinator", &url_form, "http://10.0.0.5:7410", config->coordinator, err);
     if (rc == 0 && config->advertise[0] != '\0') {
-        rc = check_url("advertise", "http://10.0.0.5:7411", config->advertise, err);
+        rc = check_url("advertise", &origin_form, "http://10.0.0.5:7411", config->advertise, err);
     }
     rc = rc ? rc : address_parse(config->listen_text, &config->listen, err);
     rc = rc ? rc : address_check(&config->listen, config->insecure, err);

@@ -17,20 +17,20 @@
 const struct object_kind_facts *object_facts(enum object_kind kind)
 {
     static const struct object_kind_facts facts[] = {
-        [OBJECT_DEVICE] = {&device_record, STATE_DEVICES},
-        [OBJECT_JOB] = {&job_record, STATE_JOBS},
-        [OBJECT_PLAN] = {&plan_record, STATE_PLANS},
-        [OBJECT_DATASET] = {&dataset_record, STATE_DATASETS},
-        [OBJECT_MODEL] = {&model_row_record, STATE_MODELS},
-        [OBJECT_CHECKPOINT] = {&checkpoint_record, STATE_CHECKPOINTS},
-        [OBJECT_CENTER_UNIT] = {&center_unit_record, STATE_CENTER_UNITS},
-        [OBJECT_INCIDENT] = {&incident_record, STATE_INCIDENTS},
-        [OBJECT_ASSIGNMENT] = {&assignment_record, STATE_TABLES},
-        [OBJECT_ENROLL_REPLY] = {&enroll_reply_record, STATE_TABLES},
-        [OBJECT_HEARTBEAT_REPLY] = {&heartbeat_reply_record, STATE_TABLES},
-        [OBJECT_JOB_PREVIEW] = {&job_preview_record, STATE_TABLES},
-        [OBJECT_PLAN_ANSWER] = {&plan_answer_record, STATE_TABLES},
-        [OBJECT_NOTHING] = {NULL, STATE_TABLES},
+        [OBJECT_DEVICE] = {&device_record, &device_row_record, STATE_DEVICES},
+        [OBJECT_JOB] = {&job_record, &job_record, STATE_JOBS},
+        [OBJECT_PLAN] = {&plan_record, &plan_record, STATE_PLANS},
+        [OBJECT_DATASET] = {&dataset_record, &dataset_record, STATE_DATASETS},
+        [OBJECT_MODEL] = {&model_row_record, &model_row_record, STATE_MODELS},
+        [OBJECT_CHECKPOINT] = {&checkpoint_record, &checkpoint_record, STATE_CHECKPOINTS},
+        [OBJECT_CENTER_UNIT] = {&center_unit_record, &center_unit_record, STATE_CENTER_UNITS},
+        [OBJECT_INCIDENT] = {&incident_record, &incident_record, STATE_INCIDENTS},
+        [OBJECT_ASSIGNMENT] = {&assignment_record, NULL, STATE_TABLES},
+        [OBJECT_ENROLL_REPLY] = {&enroll_reply_record, NULL, STATE_TABLES},
+        [OBJECT_HEARTBEAT_REPLY] = {&heartbeat_reply_record, NULL, STATE_TABLES},
+        [OBJECT_JOB_PREVIEW] = {&job_preview_record, NULL, STATE_TABLES},
+        [OBJECT_PLAN_ANSWER] = {&plan_answer_record, NULL, STATE_TABLES},
+        [OBJECT_NOTHING] = {NULL, NULL, STATE_TABLES},
     };
     return &facts[kind];
 }
@@ -93,4 +93,11 @@ int object_write(enum object_kind kind, const void *object, struct buf *out, str
     const struct record *record = object_facts(kind)->record;
     ASSERT(record);
     return wire_write(record, object, out, err);
+}
+
+int object_write_row(enum object_kind kind, const void *object, struct buf *out, struct err *err)
+{
+    const struct record *row = object_facts(kind)->row;
+    ASSERT(row);
+    return wire_write(row, object, out, err);
 }

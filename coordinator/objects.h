@@ -12,7 +12,8 @@
 #include "coordinator/store/state.h"
 
 struct object_kind_facts {
-    const struct record *record; /* NULL for OBJECT_NOTHING */
+    const struct record *record; /* as the API shows it; NULL for OBJECT_NOTHING */
+    const struct record *row;    /* as the store keeps it */
     enum state_table table;      /* STATE_TABLES: never stored */
 };
 const struct object_kind_facts *object_facts(enum object_kind kind);
@@ -29,7 +30,9 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
 /* The row id of one unit of a version in the center; sorts by job, then version, then unit. unit -1: the first id of
  * that version. */
 void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version, int64_t unit);
-/* Append the object as JSON. */
+/* Append the object as JSON, as the API shows it. */
 NODISCARD int object_write(enum object_kind kind, const void *object, struct buf *out, struct err *err);
+/* The same as its row. */
+NODISCARD int object_write_row(enum object_kind kind, const void *object, struct buf *out, struct err *err);
 
 #endif

@@ -57,7 +57,7 @@ static bool read_row(void *arg, const struct state_row *row)
         job->spec = job_spec_default;
     }
     struct record_faults faults = {0};
-    const struct record *record = object_facts(table->kind)->record;
+    const struct record *record = object_facts(table->kind)->row;
     table->code = wire_read(record, row->document, row->document_size, item, &faults, table->err);
     if (table->code) {
         table->code = err_wrap(table->err, "state.db: %s '%s'", record->name, row->id);

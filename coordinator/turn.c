@@ -101,7 +101,7 @@ static void persist(struct turn *turn, const struct action *action)
     BUF_AUTO struct buf document;
     buf_init(&document, JSON_BODY_MAX);
     struct err err = {0};
-    int code = object_write(action->kind, action->object, &document, &err);
+    int code = object_write_row(action->kind, action->object, &document, &err);
     if (!code && begin(turn)) {
         struct state_row row = {name.id, name.parent, name.revision, name.created_ms, document.data, document.size};
         code = state_put(turn->coordinator->state, object_facts(action->kind)->table, &row, &err);

@@ -54,7 +54,7 @@ static const struct field enroll_request_fields[] = {
     MEMBER_FORM(struct enroll_request, public_key, "public_key", FIELD_REQUIRED, &key_form),
     MEMBER_INT(struct enroll_request, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
     MEMBER_FORM(struct enroll_request, boot, "boot", FIELD_REQUIRED, &word_form),
-    MEMBER_FORM(struct enroll_request, address, "address", FIELD_REQUIRED, &url_form),
+    MEMBER_FORM(struct enroll_request, address, "address", FIELD_REQUIRED, &origin_form),
     MEMBER_TEXT(struct enroll_request, numeric_class, "numeric_class", FIELD_REQUIRED),
     MEMBER_RECORD(struct enroll_request, inventory, "inventory", 0, &inventory_record),
     MEMBER_RECORD(struct enroll_request, probe, "probe", FIELD_REQUIRED, &enroll_probe_record),
@@ -69,25 +69,33 @@ static const struct field enroll_reply_fields[] = {
 };
 const struct record enroll_reply_record = RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
 
-static const struct field device_fields[] = {
-    MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),
-    MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct device, name, "name", FIELD_REQUIRED, &name_form),
-    MEMBER_ENUM(struct device, state, "state", FIELD_REQUIRED, device_state_names),
-    MEMBER_BOOL(struct device, cordoned, "cordoned", 0),
-    MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),
-    MEMBER_FORM(struct device, boot, "boot", FIELD_NULLABLE, &word_form),
-    MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form),
-    MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE),
-    MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6),
-    MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),
-    MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),
-    MEMBER_MAP(struct device, label, "labels", 0, &label_record, label_count),
-    MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form),
-    MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),
-    MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),
-    MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX),
-};
+/* What the API shows. */
+#define DEVICE_FIELDS                                                                                                  \
+    MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),                                        \
+        MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),                                            \
+        MEMBER_FORM(struct device, name, "name", FIELD_REQUIRED, &name_form),                                          \
+        MEMBER_ENUM(struct device, state, "state", FIELD_REQUIRED, device_state_names),                                \
+        MEMBER_BOOL(struct device, cordoned, "cordoned", 0),                                                           \
+        MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),                               \
+        MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form),                                     \
+        MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE),                                    \
+        MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6),                                                    \
+        MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),                                    \
+        MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                                                \
+        MEMBER_MAP(struct device, label, "labels", 0, &label_record, label_count),                                     \
+        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form),                                          \
+        MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                                          \
+        MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                                      \
+        MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),                                \
+        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),                        \
+        MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX)
+
+static const struct field device_fields[] = {DEVICE_FIELDS};
 const struct record device_record = RECORD(struct device, "device", device_fields);
+
+static const struct field device_row_fields[] = {
+    DEVICE_FIELDS,
+    MEMBER_FORM(struct device, boot, "boot", FIELD_NULLABLE, &word_form),
+    MEMBER_BOOL(struct device, untried, "untried", 0),
+};
+const struct record device_row_record = RECORD(struct device, "device", device_row_fields);

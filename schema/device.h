@@ -73,7 +73,8 @@ struct device {
     int state; /* enum device_state */
     bool cordoned;
     char public_key[SHA256_SIZE];
-    char boot[ID_SIZE];
+    char boot[ID_SIZE]; /* secret of the device and the coordinator */
+    bool untried;       /* no plan has had it yet */
     char address[URL_SIZE];
     char numeric_class[128];
     int64_t protocol;
@@ -93,5 +94,7 @@ extern const struct record label_record;
 extern const struct record enroll_request_record;
 extern const struct record enroll_reply_record;
 extern const struct record device_record;
+/* The row in the store, with what the API does not show: whoever has the boot may read assignments. */
+extern const struct record device_row_record;
 
 #endif

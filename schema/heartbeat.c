@@ -87,7 +87,7 @@ static const struct field heartbeat_fields[] = {
     MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
     MEMBER_INT(struct heartbeat, step, "step", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE, &url_form),
+    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE, &origin_form),
     MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE, &word_form),
     MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", 0, &unit_seconds_record, unit_seconds_count),
     MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", 0, 0, SECONDS_MAX),

@@ -118,10 +118,56 @@ static bool is_word(const char *text)
     return at > text && *at == '\0';
 }
 
+/* Of "http://" or "https://"; 0: it begins otherwise. */
+static size_t scheme_size(const char *text)
+{
+    return strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+}
+
 static bool is_url(const char *text)
 {
-    size_t scheme = strncmp(text, "http://", 7) == 0 ? 7 : strncmp(text, "https://", 8) == 0 ? 8 : 0;
+    const size_t scheme = scheme_size(text);
     return scheme > 0 && is_word(text + scheme) && !strpbrk(text, "\"<>\\^`{|}@");
+}
+
+static size_t letters(const char *text, const char *among)
+{
+    size_t size = 0;
+    while (is_letter_or_digit(text[size]) || (text[size] >= 'A' && text[size] <= 'Z') ||
+           (text[size] && strchr(among, text[size]))) {
+        size++;
+    }
+    return size;
+}
+
+/* A host name, an IPv4 or a bracketed IPv6 address: how many characters; 0: none of them. */
+static size_t host_size(const char *text)
+{
+    if (text[0] != '[') {
+        return letters(text, ".-_");
+    }
+    const size_t size = 1 + strspn(text + 1, "0123456789abcdefABCDEF:.");
+    return size > 1 && text[size] == ']' ? size + 1 : 0;
+}
+
+static bool is_port(const char *text)
+{
+    const size_t digits = strspn(text, "0123456789");
+    if (digits < 1 || digits > 5 || text[digits] != '\0') {
+        return false;
+    }
+    int port = 0;
+    for (; *text; text++) {
+        port = 10 * port + (*text - '0');
+    }
+    return port >= 1 && port <= 65535;
+}
+
+static bool is_origin(const char *text)
+{
+    const size_t scheme = scheme_size(text);
+    const size_t host = scheme > 0 ? host_size(text + scheme) : 0;
+    return host > 0 && text[scheme + host] == ':' && is_port(text + scheme + host + 1);
 }
 
 const struct text_form name_form = {name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit"};
@@ -132,6 +178,7 @@ const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's i
 const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)"};
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
+const struct text_form origin_form = {is_origin, "an origin (scheme, host and port) such as http://10.0.0.5:7411"};
 const struct text_form word_form = {is_word, "a word of printable ASCII"};
 
 const struct field device_id_element = {.type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};

@@ -46,6 +46,7 @@ extern const struct text_form checkpoint_id_form;
 extern const struct text_form incident_id_form;
 extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
 extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
+extern const struct text_form origin_form; /* http:// or https://, host and port, nothing after it */
 extern const struct text_form word_form;   /* printable ASCII without space: tickets, boots, challenges */
 
 extern const struct field device_id_element; /* of a list of struct device_id */

@@ -21,6 +21,7 @@
 #define BAD_LINKS_MAX 32             /* pairs of devices that do not reach each other, of one job */
 #define STALL_SHIFT_MAX 6            /* a job that stalls again and again gets up to 2^6 times its step deadline */
 #define EXPORT_ATTEMPTS_MAX 5
+#define DEVICE_FORGET_MS 3600000  /* a device that never worked is removed so long after it was lost */
 #define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
 #define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
 #define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
@@ -67,6 +68,7 @@ struct device_slot {
     struct job_slot *job; /* it works for; NULL: free */
     size_t stage;
     int64_t seen_ms;
+    int64_t lost_ms; /* with state lost: since when, as far as forgetting it goes */
     int64_t assignment_revision;
     uint32_t holdings; /* first of its list, the newest versions first; 0: none */
     uint32_t holding_count;

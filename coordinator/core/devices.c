@@ -24,14 +24,21 @@ bool device_needed(const struct device_slot *device)
     return device->job && (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
 }
 
+/* A place in the table that an enrolment took and nothing came of: no plan had the device, it holds nothing, and nobody
+ * cordoned it. */
+static bool is_forgettable(const struct device_slot *device)
+{
+    return device->device.untried && !device->device.cordoned && device->holding_count == 0;
+}
+
 static int64_t lease_due_ms(const struct core *core, const struct device_slot *device)
 {
     switch ((enum device_state)device->device.state) {
     case DEVICE_ONLINE: return device->seen_ms + suspect_ms(core);
     case DEVICE_SUSPECT:
     case DEVICE_DISCONNECTED: return device->seen_ms + core->config.lease_ms;
+    case DEVICE_LOST: return is_forgettable(device) ? device->lost_ms + DEVICE_FORGET_MS : NEVER;
     case DEVICE_PENDING:
-    case DEVICE_LOST:
     case DEVICE_REJECTED:
     case DEVICE_REMOVED: break;
     }
@@ -106,6 +113,7 @@ static void device_lost(struct core *core, struct device_slot *device)
         .cause = FAILURE_DEVICE_LOST, .device = device, .since_ms = device_alive_ms(core, device)};
     fail_its_jobs(core, device, blame, "is lost");
     set_state(core, device, DEVICE_LOST, "device_lost");
+    device->lost_ms = core->now_ms;
     core->schedule = true; /* those who wait have to say what they wait for */
     suspicion_clear(device);
 }
@@ -118,6 +126,17 @@ void device_disconnected(struct core *core, struct device_slot *device)
     set_state(core, device, DEVICE_DISCONNECTED, "device_disconnected");
 }
 
+/* The slot is taken out of the table at the end of the step. */
+static void remove_device(struct core *core, struct device_slot *device, const char *why)
+{
+    holdings_clear(core, device);
+    device->device.state = DEVICE_REMOVED;
+    device_changed(core, device);
+    device_touch(core, device);
+    act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);
+    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed%s", device->device.name, why);
+}
+
 void devices_tick(struct core *core)
 {
     /* What does not fit into this turn's actions is still due in the next. */
@@ -128,6 +147,8 @@ void devices_tick(struct core *core)
         }
         if (lease_due_ms(core, device) > core->now_ms) {
             suspicion_tick(core, device);
+        } else if (device->device.state == DEVICE_LOST) {
+            remove_device(core, device, ": it was lost and had never worked");
         } else if (core->now_ms - device->seen_ms >= core->config.lease_ms) {
             device_lost(core, device);
         } else {
@@ -144,6 +165,7 @@ void devices_late(struct core *core, int64_t late_ms)
         int64_t seen_ms = device->seen_ms + late_ms;
         seen_ms = seen_ms > least_ms ? seen_ms : least_ms;
         device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
+        device->lost_ms += late_ms;
         suspicion_late(core, device);
         device_time(core, device);
     }
@@ -173,6 +195,7 @@ void device_assign(struct core *core, struct device_slot *device, struct job_slo
         ASSERT(!device->job);
         device->job = job;
         memcpy(device->device.job, job->job.id.text, ID_SIZE);
+        device->device.untried = false;
         device_changed(core, device);
     }
     device->stage = stage;
@@ -215,6 +238,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     device->device.id = id;
     device->device.state = DEVICE_ONLINE;
     device->device.created_ms = core->wall_ms;
+    device->device.untried = true;
     device->assignment_revision = core->revision_base;
     suspicion_clear(device);
     memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
@@ -308,6 +332,7 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
 {
     if (device->device.cordoned != cordoned) {
         device->device.cordoned = cordoned;
+        device->lost_ms = core->now_ms; /* a person has just looked at it */
         device_changed(core, device);
         core->schedule = core->joinable = true;
         act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned", device->device.id.text,
@@ -328,12 +353,7 @@ static void delete_device(struct core *core, struct device_slot *device)
                     device->device.name);
         return;
     }
-    holdings_clear(core, device);
-    device->device.state = DEVICE_REMOVED;
-    device_changed(core, device);
-    device_touch(core, device);
-    act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);
-    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed", device->device.name);
+    remove_device(core, device, "");
     act_reply(core, 204, OBJECT_NOTHING, NULL);
 }
 

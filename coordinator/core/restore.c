@@ -17,7 +17,7 @@ static void restore_device(struct core *core, const struct device *row)
         return;
     }
     device->device = *row;
-    device->seen_ms = core->now_ms;
+    device->seen_ms = device->lost_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     suspicion_clear(device);
     core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);

@@ -58,6 +58,11 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
         record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'", (long long)spec->batch,
                      (long long)train->samples, train->name);
     }
+    const int64_t steps = job_total_steps(spec, train->samples);
+    if (steps >= 1 && spec->learning_rate.warmup_steps >= steps) {
+        record_fault(faults, "/learning_rate/warmup_steps", "must be below the %lld steps of the job",
+                     (long long)steps);
+    }
     if (!test) {
         return;
     }

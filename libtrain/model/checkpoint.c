@@ -44,6 +44,18 @@ static int read_header(struct checkpoint_file *file, struct err *err)
     return rc;
 }
 
+/* The format knows empty tensors; no model has a use for one. */
+static int check_elements(const struct safetensors_header *header, struct err *err)
+{
+    for (size_t i = 0; i < header->tensor_count; i++) {
+        const struct safetensors_tensor *tensor = &header->tensor[i];
+        if (tensor->begin == tensor->end) {
+            return err_set(err, ERR_FORMAT, "tensor '%s' has no elements", tensor->name);
+        }
+    }
+    return 0;
+}
+
 int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out, struct err *err)
 {
     struct checkpoint_file *file AUTO(checkpoint_file_close) = calloc(1, sizeof(*file));
@@ -53,6 +65,7 @@ int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_f
     file->read = read;
     file->arg = arg;
     int rc = read_header(file, err);
+    rc = rc ? rc : check_elements(&file->header, err);
     if (rc) {
         return rc;
     }

@@ -22,7 +22,8 @@ typedef int (*checkpoint_read_fn)(void *arg, uint64_t offset, void *out, size_t 
 
 struct checkpoint_file;
 
-/* Read the header. ERR_FORMAT, ERR_LIMIT: it is none, or has too many tensors; what `read` answers; ERR_MEMORY. */
+/* Read the header. ERR_FORMAT, ERR_LIMIT: it is none, has an empty tensor or too many tensors; what `read` answers;
+ * ERR_MEMORY. */
 NODISCARD int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out, struct err *err);
 void checkpoint_file_close(struct checkpoint_file **file);
 /* How long the file has to be by its header. */

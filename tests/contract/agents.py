@@ -14,15 +14,35 @@ def test_an_agent_enrols_and_enrols_again():
         agent = FakeAgent(api, "one")
         same = agent.enrol()
         must(same.status == 200 and same.json["device"] == agent.id and same.json["interval_ms"] == HEARTBEAT_MS, f"{same.json}")
-        before = api.get(f"/v1/devices/{agent.id}")
+        old = agent.query()
         agent.enrol(boot="boot2")
-        must(api.get(f"/v1/devices/{agent.id}")["boot"] == "boot2" != before["boot"], "the new boot")
+        api.problem("GET", f"/v1/agent/assignment?{old}", code="stale_boot")
         body = agent.request_body()
         api.problem("POST", "/v1/agent/enroll", {**body, "public_key": "x"}, code="invalid_fields", words=("/public_key",))
         api.problem("POST", "/v1/agent/enroll", {**body, "colour": "red"}, code="invalid_fields", words=("/colour",))
         api.problem("POST", "/v1/agent/enroll", b"{", JSON, code="invalid_json")
         api.problem("POST", "/v1/agent/enroll", b"{}", {}, code="unsupported_media_type")
         api.problem("POST", "/v1/agent/enroll", b" " * (3 << 20), JSON, code="body_too_large")
+
+
+def test_an_address_is_scheme_host_and_port_and_nothing_that_paths_could_be_put_after():
+    with Api(data=False) as api:
+        body = FakeAgent(api, "one").request_body()
+        for address in ("http://127.0.0.1:80/admin?x=", "http://127.0.0.1:80/", "http://127.0.0.1:80?x=", "http://127.0.0.1"):
+            api.problem("POST", "/v1/agent/enroll", {**body, "address": address}, code="invalid_fields", words=("/address",))
+            heartbeat = {"device": "dev_1", "boot": "b", "phase": "idle", "address": address}
+            api.problem("POST", "/v1/agent/heartbeat", heartbeat, code="invalid_fields", words=("/address",))
+
+
+def test_nobody_learns_the_boot_of_a_device():
+    with Api(data=False) as api:
+        agent = FakeAgent(api, "one", boot="secret-boot")
+        answers = [api.request("GET", path, expect=200) for path in ("/v1/devices", f"/v1/devices/{agent.id}")]
+        answers.append(api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202))
+        must(not any("secret-boot" in str(answer.json) for answer in answers), "a boot is shown")
+        api.coordinator.stop()
+        api.restart_coordinator()
+        must(agent.heartbeat()["reenroll"], "the row keeps the boot: the agent is known and tells what it holds")
 
 
 def test_an_agent_of_another_protocol_is_told_both_versions_whatever_else_it_says():

@@ -49,6 +49,8 @@ def test_bad_jobs_are_refused_field_by_field():
         api.problem("POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",))
         api.problem("POST", "/v1/jobs", {**JOB, "devices": {"min": 9, "max": 9}}, code="invalid_fields", words=("/devices/min", "units"))
         api.problem("POST", "/v1/jobs", {**JOB, "batch": 2000, "micro_batches": 2}, code="invalid_fields", words=("/batch", 1437))
+        long_warmup = {**JOB, "epochs": 1, "batch": 64, "steps": None, "learning_rate": {"warmup_steps": 22}}
+        api.problem("POST", "/v1/jobs", long_warmup, code="invalid_fields", words=("/learning_rate/warmup_steps", "below the 22 steps"))
         api.problem("POST", "/v1/jobs", b"{}x", JSON, code="invalid_json")
         api.problem("POST", "/v1/jobs", json.dumps(JOB).encode(), {}, code="unsupported_media_type")
         api.problem("POST", "/v1/jobs", b" " * (3 << 20), JSON, code="body_too_large")

@@ -220,7 +220,8 @@ def test_checkpoints_are_uploaded_once_and_listed():
 def test_bad_checkpoints_are_refused():
     good = safetensors({"stem.0.weight": [2, 3]})
     with Api(data=False) as api:
-        for body in (b"", b"nonsense", good[:20], good[:-1], good + b"x", safetensors({}), bytes(1 << 20)):
+        for body in (b"", b"nonsense", good[:20], good[:-1], good + b"x", safetensors({}), bytes(1 << 20),
+                     safetensors({"stem.0.weight": [2, 3], "stem.1.weight": [0, 3]})):
             api.problem("POST", "/v1/checkpoints", body, BINARY, code="invalid_checkpoint")
             api.problem("POST", "/v1/checkpoints", (body[at:at + 5000] for at in range(0, len(body), 5000)), BINARY,
                         code="invalid_checkpoint")

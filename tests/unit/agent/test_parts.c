@@ -310,6 +310,7 @@ static void wrong_options_are_named(void **state)
         {"--threads=0", "threads"},
         {"--coordinator=ftp://x", "http"},
         {"--advertise=somewhere", "--advertise"},
+        {"--advertise=http://a:1/path", "--advertise"},
         {"--name=A B", "--name"},
         {"--log-level=loud", "loud"},
         {"--colour=red", "colour"},

@@ -15,6 +15,7 @@ static void every_kind_knows_its_record_and_its_table(void **state)
     for (int kind = OBJECT_DEVICE; kind <= OBJECT_NOTHING; kind++) {
         const struct object_kind_facts *facts = object_facts((enum object_kind)kind);
         assert_true((facts->record == NULL) == (kind == OBJECT_NOTHING));
+        assert_true((facts->row == NULL) == (facts->table == STATE_TABLES));
         if (facts->table != STATE_TABLES) {
             assert_false(used[facts->table]);
             used[facts->table] = true;
@@ -67,6 +68,22 @@ static void center_units_sort_by_version_then_unit_and_a_version_begins_with_its
     }
 }
 
+static void the_boot_of_a_device_is_in_its_row_and_nowhere_else(void **state)
+{
+    (void)state;
+    const struct device device = {.id = {"dev_1"}, .name = "one", .boot = "secret", .untried = true};
+    struct err err = {0};
+    BUF_AUTO struct buf shown, row;
+    buf_init(&shown, JSON_BODY_MAX);
+    buf_init(&row, JSON_BODY_MAX);
+    assert_ok(object_write(OBJECT_DEVICE, &device, &shown, &err), &err);
+    assert_ok(object_write_row(OBJECT_DEVICE, &device, &row, &err), &err);
+    assert_null(strstr(shown.data, "secret"));
+    assert_null(strstr(shown.data, "untried"));
+    assert_non_null(strstr(row.data, "\"boot\":\"secret\""));
+    assert_non_null(strstr(row.data, "\"untried\":true"));
+}
+
 static void objects_are_written_as_their_record_says(void **state)
 {
     (void)state;
@@ -87,6 +104,7 @@ int main(void)
         cmocka_unit_test(every_kind_knows_its_record_and_its_table),
         cmocka_unit_test(rows_are_named_after_their_objects),
         cmocka_unit_test(center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id),
+        cmocka_unit_test(the_boot_of_a_device_is_in_its_row_and_nowhere_else),
         cmocka_unit_test(objects_are_written_as_their_record_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

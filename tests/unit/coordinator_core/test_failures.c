@@ -26,7 +26,8 @@ static void a_silent_device_is_suspect_then_lost_then_online_again(void **state)
     assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_SUSPECT);
     world_pass(world, 1);
     assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_LOST);
-    assert_true(core_deadline_ms(world->core) == INT64_MAX);
+    assert_true(core_deadline_ms(world->core) >
+                world->now_ms + 60000); /* nothing is left to wait for but its removal */
     agent_beat(world, a);
     assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_ONLINE);
 }

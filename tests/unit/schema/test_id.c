@@ -92,6 +92,31 @@ static void forms_keep_what_is_unsafe_in_paths_urls_and_headers_out(void **state
     assert_false(url_form.valid("http://user@host"));
     assert_false(url_form.valid("http://a\r\nHost: b"));
 
+    assert_true(origin_form.valid("http://127.0.0.1:7411"));
+    assert_true(origin_form.valid("https://[fe80::1]:1"));
+    assert_true(origin_form.valid("http://Kitchen-2.local:65535"));
+    static const char *const more[] = {
+        "http://127.0.0.1:80/admin?x=",
+        "http://127.0.0.1:80/",
+        "http://127.0.0.1:80?x",
+        "http://127.0.0.1:80#x",
+        "http://127.0.0.1",
+        "http://127.0.0.1:",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1:65536",
+        "http://a@b:80",
+        "http://:80",
+        "http://[::1:80",
+        "http://[]:80",
+        "http://a:80:80",
+        "http://a%2fb:80",
+        "ftp://a:21",
+        "",
+    };
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        assert_false(origin_form.valid(more[i]));
+    }
+
     assert_true(word_form.valid("a~!"));
     assert_false(word_form.valid(""));
     assert_false(word_form.valid("a\r\nb"));
