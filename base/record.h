@@ -104,6 +104,9 @@ NODISCARD int record_read(const struct record *record, const json_t *value, cons
 json_t *record_write(const struct record *record, const void *value);
 /* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);
+/* Give every member of the table its zero value, after record_read too, whether it failed or not. The cost follows the
+ * elements that lists have, not their capacity: for structs that are large, mostly empty and used again and again. */
+void record_clear(const struct record *record, void *value);
 
 /* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). */
 #define MEMBER_BOOL(T, m, n, f)                                                                                        \

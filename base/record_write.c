@@ -63,6 +63,22 @@ void record_clear_field(const struct field *field, char *base)
     }
 }
 
+/* Recursion is bounded by the nesting of the tables. */
+void record_clear(const struct record *record, void *value)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        char *at = (char *)value + field->offset;
+        bool is_list = field->type == FIELD_LIST || field->type == FIELD_MAP;
+        size_t used = is_list ? element_count(field, value) * field->element_size : 0;
+        record_clear_field(field, value);
+        if (field->type == FIELD_RECORD) {
+            record_clear(field->record, at);
+        }
+        memset(at, 0, used);
+    }
+}
+
 static bool is_zero(const struct field *field, const char *base)
 {
     if (record_has_presence(field)) {

@@ -22,6 +22,7 @@
 
 struct awaited;
 struct dataset_upload;
+struct heartbeat;
 
 struct coordinator_statistics {
     uint64_t requests, errors;           /* answered; with 5xx */
@@ -41,9 +42,10 @@ struct coordinator {
     struct parked *parked;
     struct event_stream *stream;
     struct turn *turn;
-    struct awaited *awaited; /* awaited.c */
-    size_t dataset_uploads;  /* http/datasets.c: between the first byte and the answer */
-    size_t conversions;      /* the same: that a worker has */
+    struct awaited *awaited;     /* awaited.c */
+    struct heartbeat *heartbeat; /* http/agent.c: the one that is read; too large for a stack, empty between two */
+    size_t dataset_uploads;      /* http/datasets.c: between the first byte and the answer */
+    size_t conversions;          /* the same: that a worker has */
     struct dataset_upload *conversion_first, *conversion_last; /* those that wait for one */
     size_t checkpoint_uploads; /* http/checkpoints.c: between the first byte and the answer */
     struct coordinator_statistics statistics;

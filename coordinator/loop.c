@@ -98,6 +98,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     code = code ? code : parked_new((size_t)config->connections_max, coordinator, &coordinator->parked, err);
     code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
     code = code ? code : turn_new(coordinator, &coordinator->turn, err);
+    code = code ? code : agent_reserve(coordinator, err);
     code = code ? code : restore_all(coordinator, seed, err);
     if (!code) {
         parked_on_hangup(coordinator->parked, agent_hangup);
@@ -124,6 +125,7 @@ static void close_all(struct coordinator *coordinator)
         log_error("last_commit_failed", "error=%s", log_quote(err.text).text);
     }
     turn_free(&coordinator->turn);
+    agent_release(coordinator);
     event_stream_free(&coordinator->stream);
     parked_free(&coordinator->parked);
     catalog_free(&coordinator->catalog);

@@ -231,6 +231,29 @@ static bool names_description(const struct action *action)
     return action->type == ACTION_PERSIST && (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL);
 }
 
+static void send_outbox(struct turn *turn)
+{
+    for (size_t index = 0; index < turn->outbox_count; index++) {
+        struct outgoing *out = &turn->outbox[index];
+        if (out->problem != PROBLEM_NONE) {
+            answer_core_problem(out->exchange, out->problem, out->text);
+        } else {
+            answer_object(out->exchange, out->status, out->revision, &out->body);
+        }
+        out->exchange = NULL;
+        if (out->body.capacity > OUTBOX_BODY_KEPT_BYTES) {
+            buf_done(&out->body);
+        }
+    }
+    turn->outbox_count = 0;
+}
+
+/* Whether everything that an answer can tell is in the store: public events that wait for the commit are rows too. */
+static bool is_stored(const struct turn *turn)
+{
+    return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->coordinator->state);
+}
+
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra)
 {
     struct coordinator *coordinator = turn->coordinator;
@@ -258,6 +281,9 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
         carry_out(turn, action, exchange, extra);
     }
     ASSERT(replied || !exchange);
+    if (exchange && is_stored(turn)) {
+        send_outbox(turn);
+    }
     double seconds = clock_now_seconds() - start;
     coordinator->statistics.events++;
     if (seconds > coordinator->statistics.turn_seconds_max) {
@@ -275,23 +301,6 @@ static void store_events(struct turn *turn)
             fail(turn, event_stream_add(turn->coordinator->stream, action, &err), &err);
         }
     }
-}
-
-static void send_outbox(struct turn *turn)
-{
-    for (size_t index = 0; index < turn->outbox_count; index++) {
-        struct outgoing *out = &turn->outbox[index];
-        if (out->problem != PROBLEM_NONE) {
-            answer_core_problem(out->exchange, out->problem, out->text);
-        } else {
-            answer_object(out->exchange, out->status, out->revision, &out->body);
-        }
-        out->exchange = NULL;
-        if (out->body.capacity > OUTBOX_BODY_KEPT_BYTES) {
-            buf_done(&out->body);
-        }
-    }
-    turn->outbox_count = 0;
 }
 
 /* The end of an incident is logged with all its phases. */

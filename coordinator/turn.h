@@ -1,6 +1,7 @@
 /* turn.h: one turn of the coordinator: events go into the core, its rows into one transaction, and only after the
  * commit do replies, wake-ups and public events leave (persist before reply). Several events of one pass of the loop
- * share a commit. The loop's thread only. */
+ * share a commit; an answer with nothing to wait for, as that of most heartbeats, leaves at once. The loop's thread
+ * only. */
 #ifndef COORDINATOR_TURN_H
 #define COORDINATOR_TURN_H
 
@@ -27,8 +28,9 @@ struct turn_extra {
     char request_sha256[SHA256_SIZE];
 };
 
-/* Feed one event (times are filled in) and collect what it asks for. exchange: who is answered; NULL: nobody. extra may
- * be NULL. */
+/* Feed one event (times are filled in) and collect its actions. exchange: who is answered; NULL: nobody. The answer
+ * waits for the commit unless nothing waits to be stored, neither of this event nor of those before it. extra may be
+ * NULL. */
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra);
 /* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program; a restart is the
  * normal start. */

@@ -11,6 +11,18 @@
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
 
+int agent_reserve(struct coordinator *coordinator, struct err *err)
+{
+    coordinator->heartbeat = calloc(1, sizeof *coordinator->heartbeat);
+    return coordinator->heartbeat ? 0 : err_set(err, ERR_MEMORY, "heartbeats: out of memory");
+}
+
+void agent_release(struct coordinator *coordinator)
+{
+    free(coordinator->heartbeat);
+    coordinator->heartbeat = NULL;
+}
+
 /* An agent of another protocol is told so before tables that are not its own judge the rest. */
 static bool check_protocol(struct http_exchange *exchange)
 {
@@ -41,16 +53,12 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
-    struct heartbeat *heartbeat = calloc(1, sizeof *heartbeat); /* too large for a stack */
-    if (!heartbeat) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
-        return;
-    }
+    struct heartbeat *heartbeat = coordinator->heartbeat;
     if (answer_check_query(exchange, allowed) && answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
         struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
         turn_event(coordinator->turn, &event, exchange, NULL);
     }
-    free(heartbeat);
+    record_clear(&heartbeat_record, heartbeat);
 }
 
 /* ---- the assignment, a long poll ---- */

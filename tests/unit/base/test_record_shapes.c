@@ -232,6 +232,31 @@ static void every_shape_is_written_as_it_is_read(void **state)
         "\"text\":null,\"any\":[[1],\"x\"]}");
 }
 
+static void a_cleared_struct_is_as_new(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"name\":\"b\",\"labels\":{\"room\":\"7\"},\"clip_norm\":1,\"cuts\":[1,2],\"any\":[[1]],"
+                    "\"replan\":{\"first\":2,\"every\":3}}");
+    assert_ok(out.rc, &out.err);
+    record_clear(&node_record, &out.node);
+    assert_string_equal(out.node.name, "");
+    assert_string_equal(out.node.text, "");
+    assert_int_equal(out.node.label_count + out.node.cut_count + out.node.any_count, 0);
+    assert_memory_equal(out.node.labels, (struct label[2]){0}, sizeof(out.node.labels));
+    assert_memory_equal(out.node.cuts, (int64_t[4]){0}, sizeof(out.node.cuts));
+    assert_null(out.node.any[0]);
+    assert_false(out.node.has_clip_norm || out.node.has_cuts || out.node.flag);
+    assert_int_equal(out.node.first + out.node.every + out.node.kind, 0);
+    assert_true(out.node.clip_norm == 0 && out.node.rate == 0);
+
+    /* Also after a list that was refused at its second element. */
+    read_node(&out, "{\"cuts\":[5,70]}");
+    assert_int_equal(out.rc, ERR_INVALID);
+    record_clear(&node_record, &out.node);
+    assert_memory_equal(out.node.cuts, (int64_t[4]){0}, sizeof(out.node.cuts));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_list_owns_its_values_until_done),
         cmocka_unit_test(a_text_with_a_nul_is_refused),
         cmocka_unit_test(every_shape_is_written_as_it_is_read),
+        cmocka_unit_test(a_cleared_struct_is_as_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

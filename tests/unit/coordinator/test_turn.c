@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/http/agent.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
 #include "tests/support/test.h"
@@ -41,6 +42,7 @@ static int open_parts(struct life *life, const char *directory, struct err *err)
     code = code ? code : parked_new(16, coordinator, &coordinator->parked, err);
     code = code ? code : event_stream_new(coordinator->state, 1, &coordinator->stream, err);
     code = code ? code : turn_new(coordinator, &coordinator->turn, err);
+    code = code ? code : agent_reserve(coordinator, err);
     code = code ? code : restore_all(coordinator, 1, err);
     return code ? code : routes_open(coordinator, &coordinator->server, err);
 }
@@ -66,6 +68,7 @@ static void life_end(struct life *life)
     blob_close(&coordinator->blobs);
     work_free(&coordinator->work);
     turn_free(&coordinator->turn);
+    agent_release(coordinator);
     event_stream_free(&coordinator->stream);
     parked_free(&coordinator->parked);
     catalog_free(&coordinator->catalog);
@@ -86,6 +89,17 @@ static int post_model(struct life *life)
                             "POST /v1/models HTTP/1.1\r\nContent-Type: application/json\r\n"
                             "Idempotency-Key: once\r\nConnection: close",
                             model);
+    desk_run(life->desk);
+    return fd;
+}
+
+/* Of a device that nobody knows: it is asked to enrol, which is stored nowhere. */
+static int post_heartbeat(struct life *life)
+{
+    int fd = desk_send_body(life->desk,
+                            "POST /v1/agent/heartbeat HTTP/1.1\r\nContent-Type: application/json\r\n"
+                            "Connection: close",
+                            "{\"device\":\"dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E\",\"boot\":\"b\",\"phase\":\"idle\"}");
     desk_run(life->desk);
     return fd;
 }
@@ -171,11 +185,33 @@ static void the_effect_and_the_kept_answer_outlive_any_number_of_crashes_togethe
     life_end(life);
 }
 
+static void an_answer_waits_for_the_commit_only_while_something_is_to_be_stored(void **state)
+{
+    struct life *life = life_begin(*state);
+    struct err err = {0};
+    int fd = post_heartbeat(life);
+    assert_false(desk_is_silent(life->desk, fd));
+    assert_holds(desk_read(life->desk, fd, NULL), "\"reenroll\":true");
+    close(fd);
+
+    int model_fd = post_model(life);
+    fd = post_heartbeat(life);
+    assert_true(desk_is_silent(life->desk, model_fd));
+    assert_true(desk_is_silent(life->desk, fd));
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    assert_holds(desk_read(life->desk, fd, NULL), "\"reenroll\":true");
+    assert_holds(desk_read(life->desk, model_fd, NULL), "HTTP/1.1 201");
+    close(fd);
+    close(model_fd);
+    life_end(life);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_directory(a_crash_between_the_commit_and_the_replies_loses_nothing),
         test_with_directory(a_crash_before_the_commit_leaves_nothing_half_done),
+        test_with_directory(an_answer_waits_for_the_commit_only_while_something_is_to_be_stored),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
