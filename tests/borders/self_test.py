@@ -12,6 +12,7 @@ import unittest
 import banned
 import headers
 import includes
+import links
 import symbols
 import tree
 
@@ -70,6 +71,15 @@ class Borders(unittest.TestCase):
         self.assertEqual(banned.check(self.root)[1], [
             "base/bad.c:3: rand is banned", "base/bad.c:5: TODO left behind",
             "base/CMakeLists.txt:1: -ffast-math is banned"])
+
+    def test_links_that_lead_nowhere_are_found(self):
+        self.write("a.md", "# One\n\n## Two, `three`\n\n## One\n\n[b](d/b.md#x) [two](#two-three) [one](#one-1) `[no](no.md)`\n")
+        self.write("d/b.md", "## X\n[a](../a.md) [out](https://x.example/y.md)\n```\n## Y\n[z](z.md)\n```\n")
+        self.assertEqual(links.check(self.root), (2, []))
+        self.write("d/c.md", "[a](a.md)\n\n[y](b.md#y) [up](../a.md#one-2)\n")
+        self.assertEqual(links.check(self.root)[1], [
+            "d/c.md:1: a.md: there is no d/a.md", "d/c.md:3: b.md#y: d/b.md has no heading 'y'",
+            "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'"])
 
     def test_headers_that_need_another_are_found(self):
         self.write("a.h", "#include <stddef.h>\nsize_t good(void);\n")
