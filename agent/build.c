@@ -128,6 +128,7 @@ static int open_set(struct build *build, const char *sha256, const char *in_use,
         .in_use = in_use,
         .inputs = run->stage_index == 0,
         .labels = run->stage_index + 1 == run->stage_count,
+        .disk = build->device->disk,
         .fetch = fetch_data,
         .arg = build,
     };
@@ -347,7 +348,7 @@ static int build_all(struct build *build, const char **code, struct err *err)
     *code = "data";
     rc = open_data(build, err);
     if (rc != 0) {
-        *code = rc == ERR_FULL || rc == ERR_IO ? "disk" : *code;
+        *code = rc == ERR_IO ? "disk" : *code;
         return rc;
     }
     *code = "format";
@@ -365,9 +366,6 @@ int build_stage(const struct device_context *device, const struct assignment_run
     checkpoint_file_close(&build.checkpoint);
     fetch_free(&build.fetch);
     model_free(&build.model);
-    if (rc == ERR_MEMORY) {
-        *code = "memory";
-    }
     return rc;
 }
 

@@ -214,6 +214,9 @@ void control_turn(struct control *control)
 {
     /* A stop is told behind the snapshots of its version. They are looked at between taking it and acting on it, so
      * that no heartbeat says `stopped` before one lists them. */
+    if (control->generation && !control->discarded) {
+        generation_check_disk(control->generation);
+    }
     reports_take(control->config.reports, control->batch);
     look_at_holdings(control);
     handle_reports(control);

@@ -23,6 +23,7 @@ struct device_context {
     struct train_tuner *tuner; /* of one generation at a time */
     struct access *access;
     struct snapshot_store *snapshots;
+    struct disk_watch *disk;
     atomic_int_least64_t *replica_sent; /* bytes of snapshots sent since the start */
     int room_fd;                        /* of the peer server */
 };

@@ -15,6 +15,7 @@
 #include "agent/runtime/replicate.h"
 #include "agent/runtime/stage_loop.h"
 #include "agent/runtime/thread.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define FOREVER_NS INT64_C(3600000000000)
@@ -50,10 +51,21 @@ static void tell(const struct generation *generation, enum session_event_type ty
     reports_event(generation->config.reports, &event);
 }
 
+/* Where the error alone says what failed, whoever noticed it. */
+static const char *code_of(const struct err *why, const char *code)
+{
+    switch (why->code) {
+    case ERR_MEMORY: return "memory";
+    case ERR_FULL: return "disk";
+    case ERR_DIVERGED: return "diverged";
+    default: return code;
+    }
+}
+
 static void tell_error(struct generation *generation, const char *code, const struct err *why)
 {
     if (!atomic_exchange(&generation->failed, true)) {
-        reports_error(generation->config.reports, generation->config.serial, code, why);
+        reports_error(generation->config.reports, generation->config.serial, code_of(why, code), why);
     }
 }
 
@@ -197,7 +209,6 @@ static int prepare(struct generation *generation, const char **code, struct err 
     *code = "internal";
     rc = start_replication(generation, err);
     if (rc != 0) {
-        *code = rc == ERR_MEMORY ? "memory" : *code;
         return rc;
     }
     access_set_stage(generation->device.access, built.stage);
@@ -225,15 +236,10 @@ static int train(struct generation *generation, const char **code, struct err *e
     *code = "internal";
     thread_set_name("compute");
     int rc = stage_loop(generation->built.stage, &listener, &version, err);
-    if (rc == ERR_DIVERGED) {
-        *code = "diverged";
-    } else if (rc == ERR_INVALID) {
+    if (rc == ERR_INVALID) {
         *code = "data";
     }
     rc = rc ? rc : replicate_keep(generation->replicate, version, err);
-    if (rc == ERR_MEMORY) {
-        *code = "memory";
-    }
     if (rc == 0) {
         tell(generation, SESSION_STOPPED, version);
     }
@@ -457,6 +463,15 @@ void generation_away(struct generation *generation, bool away)
         stage_away(generation->built.stage, away);
     }
     (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_check_disk(struct generation *generation)
+{
+    struct err err = {0};
+    if (disk_watch_check(generation->device.disk, clock_now_ms(), &err) != 0) {
+        tell_error(generation, "disk", &err);
+        generation_cancel(generation);
+    }
 }
 
 void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS])

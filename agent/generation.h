@@ -34,6 +34,8 @@ void generation_hold(struct generation *generation, bool held);
 void generation_upload(struct generation *generation, int64_t version);
 /* The coordinator is away: open no round of replication; or it is back. */
 void generation_away(struct generation *generation, bool away);
+/* Fail when a call to the disk does not return: a thread that hangs in one cannot say so. */
+void generation_check_disk(struct generation *generation);
 /* What became of the rounds that are open, by enum replica_kind. */
 void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS]);
 /* A drop was carried out. */

@@ -87,6 +87,7 @@ static void free_loop(struct loop *loop)
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
     train_tuner_free(&loop->device.tuner);
+    disk_watch_free(&loop->device.disk);
     reports_free(&loop->reports);
     free(loop);
 }
@@ -96,10 +97,12 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     int rc = access_new(&loop->device.access, err);
     const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
     rc = rc ? rc : reports_new(&loop->reports, err);
+    rc = rc ? rc : disk_watch_new(&loop->device.disk, err);
     rc = rc ? rc : snapshot_store_new(replicas, &loop->device.snapshots, err);
     rc = rc ? rc : train_tuner_new(&loop->device.tuner, err);
     if (rc == 0) {
         snapshot_watch(loop->device.snapshots, reports_fd(loop->reports));
+        snapshot_watch_disk(loop->device.snapshots, loop->device.disk);
     }
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc : peer_server_open(&config->listen, loop->device.access, loop->device.snapshots, &loop->peers, err);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "libtrain/formats/safetensors.h"
@@ -85,6 +86,7 @@ const unsigned char *data_labels(const struct data *data)
 struct cache {
     const struct data_request *request;
     int file, map;
+    size_t disk_call;    /* its place in the watch; not during a fetch */
     uint64_t total;      /* bytes of the data set */
     uint64_t file_bytes; /* as found */
     unsigned char *piece;
@@ -218,11 +220,34 @@ static int look_at_piece(struct cache *cache, uint64_t index, size_t size, struc
     return whole;
 }
 
-static int fetch_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
+static void touch_disk(const struct cache *cache)
+{
+    disk_watch_again(cache->request->disk, cache->disk_call, clock_now_ms());
+}
+
+static void begin_disk(struct cache *cache)
+{
+    cache->disk_call = disk_watch_begin(cache->request->disk, "cached data set", DATA_PIECE_BYTES, clock_now_ms());
+}
+
+static void end_disk(const struct cache *cache)
+{
+    disk_watch_end(cache->request->disk, cache->disk_call);
+}
+
+static int64_t fetch(struct cache *cache, uint64_t offset, size_t size, struct err *err)
 {
     const struct data_request *request = cache->request;
-    const uint64_t offset = index * DATA_PIECE_BYTES;
+    end_disk(cache);
     const int64_t got = request->fetch(request->arg, request->sha256, offset, cache->piece, size, err);
+    begin_disk(cache);
+    return got;
+}
+
+static int fetch_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
+{
+    const uint64_t offset = index * DATA_PIECE_BYTES;
+    const int64_t got = fetch(cache, offset, size, err);
     if (got < 0) {
         return (int)got;
     }
@@ -240,6 +265,7 @@ static int need_range(struct cache *cache, uint64_t offset, uint64_t bytes, stru
             continue; /* find_size has seen to the first one, and two tensors may share one */
         }
         cache->last = index;
+        touch_disk(cache);
         const size_t size = piece_size(cache->total, index);
         int rc = look_at_piece(cache, index, size, err);
         rc = rc == 0 ? fetch_piece(cache, index, size, err) : rc;
@@ -293,7 +319,6 @@ static int find_cached_size(struct cache *cache, uint64_t *total, struct err *er
 /* Have the first piece, with the header, and a file of the size that it states. */
 static int find_size(struct cache *cache, struct err *err)
 {
-    const struct data_request *request = cache->request;
     struct stat status;
     uint64_t total = 0;
     if (fstat(cache->file, &status) != 0) {
@@ -305,7 +330,7 @@ static int find_size(struct cache *cache, struct err *err)
         return whole;
     }
     if (!whole) {
-        const int64_t got = request->fetch(request->arg, request->sha256, 0, cache->piece, DATA_PIECE_BYTES, err);
+        const int64_t got = fetch(cache, 0, DATA_PIECE_BYTES, err);
         int rc = got < 0 ? (int)got : read_total(cache, (size_t)got, &total, err);
         if (rc == 0 && (uint64_t)got != piece_size(total, 0)) {
             rc = err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %zu", got, piece_size(total, 0));
@@ -330,6 +355,7 @@ static int check_whole(struct cache *cache, struct err *err)
     int rc = sha256_new(&hash, err);
     for (uint64_t index = 0; rc == 0 && index * DATA_PIECE_BYTES < cache->total; index++) {
         const size_t size = piece_size(cache->total, index);
+        touch_disk(cache);
         rc = file_read_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, err);
         if (rc == 0) {
             sha256_update(hash, cache->piece, size);
@@ -383,29 +409,23 @@ static void say_damage(const struct cache *cache)
     }
 }
 
-static int open_cache(const struct data_request *request, struct data **out, struct err *err)
+static int open_cache(struct cache *cache, struct data **out, struct err *err)
 {
-    FD_AUTO int file = -1;
-    FD_AUTO int map = -1;
+    const struct data_request *request = cache->request;
     int rc = file_make_directory(request->directory, 0700, err);
-    rc = rc ? rc : open_one(request, ".data", &file, err);
-    rc = rc ? rc : open_one(request, ".map", &map, err);
+    rc = rc ? rc : open_one(request, ".data", &cache->file, err);
+    rc = rc ? rc : open_one(request, ".map", &cache->map, err);
     if (rc != 0) {
         return rc;
     }
-    struct cache cache = {.request = request, .file = file, .map = map, .piece = malloc(DATA_PIECE_BYTES)};
-    if (!cache.piece) {
-        return err_set(err, ERR_MEMORY, "a piece of %u bytes", DATA_PIECE_BYTES);
-    }
-    rc = fill_cache(&cache, out, err);
-    say_damage(&cache);
-    if (cache.mismatch && cache.kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
+    rc = fill_cache(cache, out, err);
+    say_damage(cache);
+    if (cache->mismatch && cache->kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
         log_warn("cache_damaged", "dataset=%.12s error=%s action=%s", request->sha256, log_quote(err->text).text,
                  "fetch_all_again");
-        cache.last = 0;
-        rc = fill_cache(&cache, out, err);
+        cache->last = 0;
+        rc = fill_cache(cache, out, err);
     }
-    free(cache.piece);
     return rc;
 }
 
@@ -414,6 +434,15 @@ int data_open(const struct data_request *request, struct data **out, struct err 
     if (strlen(request->sha256) != HASH_DIGITS) {
         return err_set(err, ERR_INVALID, "'%.80s' is no sha256", request->sha256);
     }
-    int rc = open_cache(request, out, err);
+    struct cache cache = {.request = request, .file = -1, .map = -1, .piece = malloc(DATA_PIECE_BYTES)};
+    if (!cache.piece) {
+        return err_set(err, ERR_MEMORY, "a piece of %u bytes", DATA_PIECE_BYTES);
+    }
+    begin_disk(&cache);
+    int rc = open_cache(&cache, out, err);
+    file_close(&cache.file);
+    file_close(&cache.map);
+    end_disk(&cache);
+    free(cache.piece);
     return rc == 0 ? 0 : err_wrap(err, "data set %.12s", request->sha256);
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/runtime/disk_watch.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 
@@ -30,6 +31,7 @@ struct data_request {
     const char *sha256;
     const char *in_use; /* another data set of the cache that must stay, or "" */
     bool inputs, labels;
+    struct disk_watch *disk; /* told of every call to the disk; or NULL */
     data_fetch_fn fetch;
     void *arg;
 };

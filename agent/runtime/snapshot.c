@@ -385,6 +385,13 @@ void snapshot_watch(struct snapshot_store *store, int fd)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
+void snapshot_watch_disk(struct snapshot_store *store, struct disk_watch *disk)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    store->disk = disk;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
 struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store, enum snapshot_origin origin, bool in_memory,
                                            const struct job_id *job, int64_t generation)
 {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/runtime/disk_watch.h"
 #include "base/err.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
@@ -92,6 +93,8 @@ size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_M
 uint64_t snapshot_revision(struct snapshot_store *store, bool *whole);
 /* An eventfd that is written to at each change; -1: none. */
 void snapshot_watch(struct snapshot_store *store, int fd);
+/* Told of every call to the disk; borrowed. */
+void snapshot_watch_disk(struct snapshot_store *store, struct disk_watch *disk);
 /* Bytes of an origin that are here (in_memory: but for those in files), and of those among them that are of this
  * generation of the job. What is dropped and still referred to counts. */
 struct snapshot_bytes {

@@ -11,6 +11,7 @@
 
 #include "agent/runtime/snapshot_parts.h"
 #include "agent/runtime/thread.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -280,7 +281,10 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
     struct err err = {0};
     struct kept *old = NULL;
     const struct snapshot_waiter waiter = kept->waiter;
+    const uint64_t bytes = (uint64_t)kept->snapshot.holding.bytes;
+    const size_t call = disk_watch_begin(store->disk, "write a snapshot", bytes, clock_now_ms());
     int rc = write_kept(store, kept, &err);
+    disk_watch_end(store->disk, call);
     const bool written = rc == 0;
     void *block = NULL;
     if (!kept->same) {
@@ -318,12 +322,14 @@ static void do_remove(struct snapshot_store *store, struct kept *kept)
     const bool stays = snapshot_has_file(store, holding);
     (void)pthread_mutex_unlock(&store->lock);
     if (!stays) {
+        const size_t call = disk_watch_begin(store->disk, "remove a snapshot", 0, clock_now_ms());
         name_file(store, holding, path);
         if (unlink(path) != 0 && errno != ENOENT) {
             log_warn("snapshot_not_removed", "file=%s error=%s", log_quote(path).text, log_quote(strerror(errno)).text);
         }
         name_directory(store, &holding->job, path);
         (void)rmdir(path); /* the last one of its job */
+        disk_watch_end(store->disk, call);
     }
     snapshot_free_place(store, kept);
 }
@@ -418,8 +424,12 @@ void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept)
 int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err)
 {
     char path[PATH_MAX];
+    struct disk_watch *disk = kept->store->disk;
     name_file(kept->store, &kept->snapshot.holding, path);
     FD_AUTO int fd = -1;
+    const size_t call = disk_watch_begin(disk, "read a snapshot", size, clock_now_ms());
     int rc = open_snapshot(path, &fd, err);
-    return rc ? rc : file_read_at(fd, out, size, offset, err);
+    rc = rc ? rc : file_read_at(fd, out, size, offset, err);
+    disk_watch_end(disk, call);
+    return rc;
 }

@@ -49,6 +49,7 @@ struct snapshot_store {
     uint64_t revision;
     bool whole;   /* see snapshot_revision */
     int watch_fd; /* -1: none */
+    struct disk_watch *disk;
     struct spare spare[SNAPSHOT_SPARES_MAX];
     size_t spare_count;
     bool retains;
