@@ -104,8 +104,17 @@ static void put_place(struct pointer_text *out, const struct place *place)
     put_escaped(out, place->name ? place->name : number);
 }
 
+/* Whether another fault would change nothing: a body of many thousands must not cost time for each. */
+static bool is_full(const struct reader *reader)
+{
+    return reader->failed && (!reader->faults || reader->faults->more);
+}
+
 static void PRINTF_LIKE(3, 4) add_fault(struct reader *reader, const struct place *place, const char *format, ...)
 {
+    if (is_full(reader)) {
+        return;
+    }
     struct pointer_text pointer = {.size = 0};
     for (const char *at = reader->base_pointer; *at; at++) {
         put(&pointer, *at);
@@ -444,7 +453,8 @@ static void refuse_unknown(struct reader *reader, const struct place *place, con
     }
     /* jansson iterates through a pointer that is not const, and changes nothing. */
     json_t *object = (json_t *)(uintptr_t)value;
-    for (void *member = json_object_iter(object); member; member = json_object_iter_next(object, member)) {
+    for (void *member = json_object_iter(object); member && !is_full(reader);
+         member = json_object_iter_next(object, member)) {
         struct place here = {.parent = place, .name = json_object_iter_key(member)};
         bool found = false;
         for (size_t i = 0; i < record->field_count && !found; i++) {

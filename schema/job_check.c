@@ -34,6 +34,12 @@ static void PRINTF_LIKE(3, 4) fault(struct check *check, const char *pointer, co
     }
 }
 
+/* Whether another fault would change nothing: looking for the nearest of many names costs time. */
+static bool is_full(const struct check *check)
+{
+    return check->failed && (!check->faults || check->faults->more);
+}
+
 static int finish(const struct check *check, struct err *err)
 {
     if (!check->failed) {
@@ -325,7 +331,7 @@ int job_units_check(const struct unit_name *name, size_t count, const struct mod
                     struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !is_full(&check); i++) {
         check_unit(&check, name, i, model, pointer);
     }
     return finish(&check, err);
@@ -359,7 +365,7 @@ int job_freeze(const struct job_spec *spec, const struct model *model, bool froz
 {
     struct check check = {.faults = faults};
     bool left = false;
-    for (size_t i = 0; i < spec->freeze_count; i++) {
+    for (size_t i = 0; i < spec->freeze_count && !is_full(&check); i++) {
         check_unit(&check, spec->freeze, i, model, "/freeze");
     }
     for (size_t u = 0; u < model->unit_count; u++) {

@@ -351,6 +351,38 @@ static void faults_beyond_the_bound_are_only_remembered_as_more(void **state)
     assert_true(out.faults.more);
 }
 
+const char *__real_parse_nearest(const char *text, const char *const *candidates, size_t count);
+const char *__wrap_parse_nearest(const char *text, const char *const *candidates, size_t count);
+static size_t searches;
+
+const char *__wrap_parse_nearest(const char *text, const char *const *candidates, size_t count)
+{
+    searches++;
+    return __real_parse_nearest(text, candidates, count);
+}
+
+static void nearest_names_are_searched_only_for_the_faults_that_are_kept(void **state)
+{
+    (void)state;
+    struct outcome out = {0};
+    json_auto_t *value = json_object();
+    for (int i = 0; i < 5000; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "batc%d", i);
+        assert_int_equal(json_object_set_new(value, name, json_true()), 0);
+    }
+    searches = 0;
+    assert_int_equal(record_read(&job_record, value, "", &out.job, &out.faults, &out.err), ERR_INVALID);
+    assert_int_equal(out.faults.count, RECORD_FAULTS_MAX);
+    assert_string_equal(out.faults.fault[RECORD_FAULTS_MAX - 1].message, "unknown field; did you mean 'batch'?");
+    assert_true(out.faults.more);
+    assert_true(searches <= RECORD_FAULTS_MAX + 1);
+
+    searches = 0;
+    assert_int_equal(record_read(&job_record, value, "", &out.job, NULL, &out.err), ERR_INVALID);
+    assert_int_equal(searches, 1);
+}
+
 static void a_full_list_of_faults_does_not_hide_the_first_new_one(void **state)
 {
     (void)state;
@@ -485,6 +517,7 @@ int main(void)
         cmocka_unit_test(integer_bounds_may_lie_beyond_int64_or_between_integers),
         cmocka_unit_test(all_faults_are_collected_at_any_depth),
         cmocka_unit_test(faults_beyond_the_bound_are_only_remembered_as_more),
+        cmocka_unit_test(nearest_names_are_searched_only_for_the_faults_that_are_kept),
         cmocka_unit_test(a_full_list_of_faults_does_not_hide_the_first_new_one),
         cmocka_unit_test(faults_of_the_whole_document_name_the_record_in_the_error),
         cmocka_unit_test(long_names_are_cut_to_one_line_of_text),

@@ -120,6 +120,38 @@ static void units_are_those_of_the_model_each_once(void **state)
     assert_string_equal(err.text, "/init/except/2: is the same unit as /init/except/0");
 }
 
+const char *__real_parse_nearest(const char *text, const char *const *candidates, size_t count);
+const char *__wrap_parse_nearest(const char *text, const char *const *candidates, size_t count);
+static size_t searches;
+
+const char *__wrap_parse_nearest(const char *text, const char *const *candidates, size_t count)
+{
+    searches++;
+    return __real_parse_nearest(text, candidates, count);
+}
+
+static void nearest_units_are_searched_only_for_the_faults_that_are_kept(void **state)
+{
+    (void)state;
+    struct unit unit[] = {{.name = "conv1"}, {.name = "head"}};
+    const struct model model = {.unit = unit, .unit_count = 2};
+    struct job_spec spec = job_spec_default;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    bool frozen[MODEL_UNITS_MAX];
+    searches = 0;
+    for (spec.freeze_count = 0; spec.freeze_count < UNITS_MAX; spec.freeze_count++) {
+        struct unit_name *name = &spec.freeze[spec.freeze_count];
+        (void)snprintf(name->text, sizeof(name->text), "conv1%zu", spec.freeze_count);
+    }
+    assert_int_equal(job_freeze(&spec, &model, frozen, &faults, &err), ERR_INVALID);
+    assert_int_equal(faults.count, RECORD_FAULTS_MAX);
+    assert_true(faults.more);
+    assert_int_equal(searches, RECORD_FAULTS_MAX + 1);
+    assert_int_equal(job_units_check(spec.freeze, spec.freeze_count, &model, "", NULL, &err), ERR_INVALID);
+    assert_int_equal(searches, RECORD_FAULTS_MAX + 2);
+}
+
 static void something_is_left_to_train(void **state)
 {
     (void)state;
@@ -218,6 +250,7 @@ int main(void)
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(an_augment_fits_the_samples),
         cmocka_unit_test(units_are_those_of_the_model_each_once),
+        cmocka_unit_test(nearest_units_are_searched_only_for_the_faults_that_are_kept),
         cmocka_unit_test(something_is_left_to_train),
         cmocka_unit_test(a_unit_is_from_the_checkpoint_unless_it_is_excepted),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
