@@ -7,6 +7,7 @@
 #include "base/assert.h"
 
 #define PARKED_NONE SIZE_MAX
+#define LOOKS_A_RUN 32 /* a look writes an answer: thousands at once would hold up every other request */
 
 struct entry {
     struct http_exchange *exchange; /* NULL: free */
@@ -15,7 +16,8 @@ struct entry {
     int64_t after, deadline_ms;
     parked_look_fn look;
     struct parked *owner;
-    size_t next; /* of the free list or of the bucket */
+    size_t next;   /* of the free list or of the bucket */
+    size_t due_at; /* its place in `due` */
     bool woken;
 };
 
@@ -28,9 +30,9 @@ struct parked {
     size_t first_free;
     size_t *bucket; /* [bucket_count]: heads of chains of entries by (kind, id) */
     size_t bucket_count;
-    size_t *ready; /* entries that were woken, in order */
-    size_t ready_count;
-    int64_t deadline_ms; /* a lower bound of all deadlines */
+    size_t *ready; /* [capacity], a ring: entries that were woken, in order */
+    size_t ready_first, ready_count;
+    size_t *due; /* [count], a heap: entries by their deadlines, the earliest first */
 };
 
 static size_t bucket_of(const struct parked *parked, enum object_kind kind, const char *id)
@@ -49,15 +51,15 @@ int parked_new(size_t capacity, void *context, struct parked **out, struct err *
         parked->entry = calloc(capacity, sizeof *parked->entry);
         parked->bucket = calloc(capacity, sizeof *parked->bucket);
         parked->ready = calloc(capacity, sizeof *parked->ready);
+        parked->due = calloc(capacity, sizeof *parked->due);
     }
-    if (!parked || !parked->entry || !parked->bucket || !parked->ready) {
+    if (!parked || !parked->entry || !parked->bucket || !parked->ready || !parked->due) {
         parked_free(&parked);
         return err_set(err, ERR_MEMORY, "long polls: out of memory");
     }
     parked->context = context;
     parked->capacity = capacity;
     parked->bucket_count = capacity;
-    parked->deadline_ms = INT64_MAX;
     parked->first_free = PARKED_NONE;
     for (size_t index = 0; index < capacity; index++) {
         parked->bucket[index] = PARKED_NONE;
@@ -73,10 +75,68 @@ void parked_free(struct parked **pointer)
         free(parked->entry);
         free(parked->bucket);
         free(parked->ready);
+        free(parked->due);
         free(parked);
     }
     *pointer = NULL;
 }
+
+/* ---- the heap of deadlines ---- */
+
+static void due_put(struct parked *parked, size_t place, size_t index)
+{
+    parked->due[place] = index;
+    parked->entry[index].due_at = place;
+}
+
+static int64_t due_ms(const struct parked *parked, size_t place)
+{
+    return parked->entry[parked->due[place]].deadline_ms;
+}
+
+static void due_up(struct parked *parked, size_t place)
+{
+    size_t index = parked->due[place];
+    int64_t deadline_ms = parked->entry[index].deadline_ms;
+    for (; place > 0 && due_ms(parked, (place - 1) / 2) > deadline_ms; place = (place - 1) / 2) {
+        due_put(parked, place, parked->due[(place - 1) / 2]);
+    }
+    due_put(parked, place, index);
+}
+
+static void due_down(struct parked *parked, size_t place)
+{
+    size_t index = parked->due[place];
+    int64_t deadline_ms = parked->entry[index].deadline_ms;
+    for (size_t below = 2 * place + 1; below < parked->count; below = 2 * place + 1) {
+        below += below + 1 < parked->count && due_ms(parked, below + 1) < due_ms(parked, below);
+        if (due_ms(parked, below) >= deadline_ms) {
+            break;
+        }
+        due_put(parked, place, parked->due[below]);
+        place = below;
+    }
+    due_put(parked, place, index);
+}
+
+static void due_add(struct parked *parked, size_t index)
+{
+    parked->due[parked->count++] = index;
+    due_up(parked, parked->count - 1);
+}
+
+static void due_remove(struct parked *parked, size_t index)
+{
+    size_t place = parked->entry[index].due_at;
+    size_t last = parked->due[--parked->count];
+    if (last != index) {
+        due_put(parked, place, last);
+        due_up(parked, place);
+        due_down(parked, parked->entry[last].due_at);
+    }
+}
+
+/* ---- places ---- */
 
 static void reuse(struct parked *parked, size_t index)
 {
@@ -95,11 +155,13 @@ static void release(struct parked *parked, struct entry *entry)
     }
     *link = entry->next;
     entry->exchange = NULL;
-    parked->count--;
+    due_remove(parked, index);
     if (!entry->woken) {
         reuse(parked, index);
     }
 }
+
+/* ---- waiting ---- */
 
 /* The client is gone. */
 static void on_end(void *arg)
@@ -144,10 +206,7 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
     size_t bucket = bucket_of(parked, kind, entry->id);
     entry->next = parked->bucket[bucket];
     parked->bucket[bucket] = index;
-    parked->count++;
-    if (deadline_ms < parked->deadline_ms) {
-        parked->deadline_ms = deadline_ms;
-    }
+    due_add(parked, index);
     http_on_end(exchange, on_end, entry);
     if (parked->hangup) {
         http_on_hangup(exchange, on_hangup, entry);
@@ -161,7 +220,7 @@ void parked_wake(struct parked *parked, enum object_kind kind, const char *id)
         struct entry *entry = &parked->entry[index];
         if (entry->kind == kind && strcmp(entry->id, id) == 0 && !entry->woken) {
             entry->woken = true;
-            parked->ready[parked->ready_count++] = index;
+            parked->ready[(parked->ready_first + parked->ready_count++) % parked->capacity] = index;
         }
     }
 }
@@ -177,51 +236,48 @@ static void look(struct parked *parked, struct entry *entry, bool last)
     }
 }
 
-static void run_woken(struct parked *parked)
+/* Look at the next woken request; one that has ended meanwhile only gives its place back. */
+static void look_at_woken(struct parked *parked)
 {
-    for (size_t position = 0; position < parked->ready_count; position++) {
-        struct entry *entry = &parked->entry[parked->ready[position]];
-        entry->woken = false;
-        if (entry->exchange) {
-            look(parked, entry, false);
-        } else {
-            reuse(parked, parked->ready[position]);
-        }
+    size_t index = parked->ready[parked->ready_first];
+    struct entry *entry = &parked->entry[index];
+    parked->ready_first = (parked->ready_first + 1) % parked->capacity;
+    parked->ready_count--;
+    entry->woken = false;
+    if (entry->exchange) {
+        look(parked, entry, false);
+    } else {
+        reuse(parked, index);
     }
-    parked->ready_count = 0;
 }
 
-static void run_due(struct parked *parked, int64_t now_ms)
+static void run(struct parked *parked, int64_t now_ms, size_t looks_max)
 {
-    parked->deadline_ms = INT64_MAX;
-    for (size_t index = 0; index < parked->fresh; index++) {
-        struct entry *entry = &parked->entry[index];
-        if (entry->exchange && entry->deadline_ms <= now_ms) {
-            look(parked, entry, true);
-        }
-        if (entry->exchange && entry->deadline_ms < parked->deadline_ms) {
-            parked->deadline_ms = entry->deadline_ms;
-        }
+    size_t looks = 0;
+    for (; looks < looks_max && parked->ready_count > 0; looks++) {
+        look_at_woken(parked);
+    }
+    for (; looks < looks_max && parked->count > 0 && due_ms(parked, 0) <= now_ms; looks++) {
+        look(parked, &parked->entry[parked->due[0]], true);
     }
 }
 
 void parked_run(struct parked *parked, int64_t now_ms)
 {
-    run_woken(parked);
-    if (now_ms >= parked->deadline_ms) {
-        run_due(parked, now_ms);
-    }
+    run(parked, now_ms, LOOKS_A_RUN);
 }
 
 void parked_end(struct parked *parked)
 {
-    run_woken(parked);
-    run_due(parked, INT64_MAX);
+    run(parked, INT64_MAX, SIZE_MAX);
 }
 
 int64_t parked_deadline_ms(const struct parked *parked)
 {
-    return parked->deadline_ms;
+    if (parked->ready_count > 0) {
+        return 0;
+    }
+    return parked->count > 0 ? due_ms(parked, 0) : INT64_MAX;
 }
 
 size_t parked_count(const struct parked *parked)

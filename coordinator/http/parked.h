@@ -31,11 +31,12 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
 void parked_on_hangup(struct parked *parked, parked_hangup_fn fn);
 /* The object changed: those who wait for it look at the next parked_run. */
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id);
-/* Let woken and overdue requests look. */
+/* Let woken and overdue requests look, a bounded number of them: the others wait for the next call, which is then due
+ * at once. */
 void parked_run(struct parked *parked, int64_t now_ms);
 /* The program stops: all must answer. */
 void parked_end(struct parked *parked);
-/* The earliest deadline, or one before it; INT64_MAX: none. */
+/* When parked_run has something to do, as far as it is known; INT64_MAX: nothing waits. */
 int64_t parked_deadline_ms(const struct parked *parked);
 size_t parked_count(const struct parked *parked);
 

@@ -7,6 +7,7 @@
 #include "tests/unit/coordinator/desk.h"
 
 #define CAPACITY 3
+#define CROWD 60 /* more than one run looks at */
 
 /* One object with a revision, and who may look at it. */
 struct shelf {
@@ -190,6 +191,80 @@ static void places_are_used_again(void **state)
     }
 }
 
+/* Let all of the crowd be answered, so many at most in a run; how many runs that took. */
+static int runs_until_all_looked(struct parked *parked, int64_t now_ms, const struct shelf *shelf, int most)
+{
+    int runs = 0;
+    while (parked_deadline_ms(parked) <= now_ms) {
+        int looks = shelf->looks;
+        parked_run(parked, now_ms);
+        assert_in_range(shelf->looks - looks, 1, most);
+        runs++;
+    }
+    return runs;
+}
+
+static void a_run_looks_for_a_bounded_number_of_requests(void **state)
+{
+    struct room *room = *state;
+    struct shelf *shelf = &room->shelf;
+    struct err err = {0};
+    int fd[CROWD];
+    parked_free(&shelf->parked);
+    assert_ok(parked_new(CROWD, shelf, &shelf->parked, &err), &err);
+    for (int round = 0; round < 2; round++) {
+        shelf->revision = 5;
+        for (int i = 0; i < CROWD; i++) {
+            shelf->deadline_ms = 1000 + (i * 7) % CROWD; /* in no order */
+            fd[i] = ask(room, "job_a");
+        }
+        assert_int_equal(parked_deadline_ms(shelf->parked), 1000);
+        shelf->looks = 0;
+        shelf->revision = 6;
+        if (round == 0) {
+            parked_wake(shelf->parked, OBJECT_JOB, "job_a");
+        }
+        assert_true(runs_until_all_looked(shelf->parked, 5000, shelf, CROWD - 1) > 1);
+        assert_int_equal(shelf->looks, CROWD);
+        assert_int_equal(parked_count(shelf->parked), 0);
+        for (int i = 0; i < CROWD; i++) {
+            assert_holds(desk_read(room->desk, fd[i], "."), round == 0 ? "job_a is at 6." : "job_a is at 6 last.");
+            close(fd[i]);
+        }
+        desk_run(room->desk);
+    }
+}
+
+static void requests_are_due_in_the_order_of_their_deadlines(void **state)
+{
+    struct room *room = *state;
+    struct shelf *shelf = &room->shelf;
+    struct err err = {0};
+    int fd[CROWD];
+    parked_free(&shelf->parked);
+    assert_ok(parked_new(CROWD, shelf, &shelf->parked, &err), &err);
+    for (int i = 0; i < CROWD; i++) {
+        shelf->deadline_ms = 1000 + (i * 7) % CROWD;
+        fd[i] = ask(room, i % 3 ? "job_a" : "job_b");
+    }
+    /* Some leave from the middle. */
+    shelf->revision = 6;
+    parked_wake(shelf->parked, OBJECT_JOB, "job_b");
+    parked_run(shelf->parked, 0);
+    size_t left = parked_count(shelf->parked);
+    assert_int_equal(left, CROWD - (CROWD + 2) / 3);
+    for (int64_t now_ms = 1000; left > 0; now_ms++) {
+        bool due = parked_deadline_ms(shelf->parked) == now_ms;
+        assert_true(parked_deadline_ms(shelf->parked) >= now_ms);
+        parked_run(shelf->parked, now_ms);
+        left -= due;
+        assert_int_equal(parked_count(shelf->parked), left);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        close(fd[i]);
+    }
+}
+
 static void at_the_end_all_are_answered(void **state)
 {
     struct room *room = *state;
@@ -251,6 +326,8 @@ int main(void)
         TEST(when_the_wait_is_over_the_object_is_answered_as_it_is),
         TEST(with_no_room_left_the_answer_is_given_now),
         TEST(places_are_used_again),
+        TEST(a_run_looks_for_a_bounded_number_of_requests),
+        TEST(requests_are_due_in_the_order_of_their_deadlines),
         TEST(at_the_end_all_are_answered),
         TEST(requests_that_end_by_themselves_are_forgotten_woken_or_not),
         TEST(a_client_that_hangs_up_is_told_of_and_its_request_stays),
