@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
+#include "libtrain/model/arena.h"
 
 const struct core_config core_config_default = {
     .heartbeat_ms = 1000, .lease_ms = 5000, .devices_max = DEVICES_MAX, .jobs_max = JOBS_LIVE_MAX};
@@ -60,6 +61,10 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
         !core->job_list || !core->queue || !core->candidate || !core->held || !core->planning || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the core");
     }
+    rc = arena_scratch_new(&core->planning->scratch, err);
+    if (rc != 0) {
+        return rc;
+    }
     core->holding_fresh = 1;
     *out = core;
     core = NULL;
@@ -85,6 +90,9 @@ void core_free(struct core **pointer)
     free(core->job_list);
     free(core->queue);
     free(core->candidate);
+    if (core->planning) {
+        arena_scratch_free(&core->planning->scratch);
+    }
     free(core->planning);
     free(core->held);
     free(core->answer);

@@ -1,6 +1,7 @@
 /* core.h: the coordinator's decisions: one pure, deterministic state machine. Same events, same actions, byte for byte.
- * No clock, files, sockets, JSON, SQL, logging, threads; no allocation inside core_step. Used by the loop and by the
- * simulator; one thread. */
+ * No clock, files, sockets, JSON, SQL, logging, threads; no allocation inside core_step: what planning
+ * needs is reserved by core_new, so that memory that runs out is never an answer about a job. Used by the loop and by
+ * the simulator; one thread. */
 #ifndef COORDINATOR_CORE_CORE_H
 #define COORDINATOR_CORE_CORE_H
 

@@ -345,6 +345,7 @@ struct planning {
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
     enum conv2d_backend backend; /* stage_bytes of this stamp are of it, and of the job and recompute above */
     uint32_t stamp;
+    struct arena_scratch *scratch; /* of the questions for memory */
 };
 
 #endif

@@ -50,7 +50,7 @@ struct need {
     uint64_t bytes;
 };
 
-static struct need need_of(const struct job_slot *job)
+static struct need need_of(const struct core *core, const struct job_slot *job)
 {
     const struct job_spec *spec = &job->job.spec;
     struct memory_bytes bytes;
@@ -60,7 +60,8 @@ static struct need need_of(const struct job_slot *job)
                                            .in_flight = 1,
                                            .threads = 1,
                                            .recompute = spec->recompute,
-                                           .backend = conv2d_backend_of(job->job.numeric_class)};
+                                           .backend = conv2d_backend_of(job->job.numeric_class),
+                                           .scratch = core->planning->scratch};
     int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
     return (struct need){.devices = (size_t)spec->devices_min, .bytes = rc == 0 ? bytes.total : UINT64_MAX};
 }
@@ -102,7 +103,7 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     if (!job) {
         return false;
     }
-    const struct need need = need_of(job);
+    const struct need need = need_of(core, job);
     size_t stages = plan_active(job) ? job->plan.stage_count : 0;
     memset(out, 0, sizeof(*out));
     out->step = job->job.progress.step;

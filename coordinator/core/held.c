@@ -1,8 +1,8 @@
 /* Which versions of a job its devices hold, and which of them are whole: listed once, in the order of versions and
  * units, and asked as often as need be. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "coordinator/core/core_private.h"
 
 static int compare(const void *left, const void *right)
@@ -40,7 +40,7 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
         }
     }
     if (count > 0) {
-        qsort(core->held, count, sizeof(core->held[0]), compare);
+        sort_in_place(core->held, count, sizeof(core->held[0]), compare);
     }
     return count;
 }

@@ -1,7 +1,7 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sort.h"
 #include "coordinator/core/core_private.h"
 
 /* ---- who holds what ---- */
@@ -166,7 +166,7 @@ void holdings_replace(struct core *core, struct device_slot *device, const struc
                                         .index = (uint32_t)i,
                                         .let_go = still_let_go(core, device, heartbeat, &heartbeat->holding[i])};
     }
-    qsort(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
+    sort_in_place(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
     core->schedule = core->schedule || !device->holdings_known; /* some job may have waited for it */
     device->holdings_known = true;

@@ -30,7 +30,8 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .in_flight = 1,
                                    .threads = 1,
                                    .recompute = planning->recompute,
-                                   .backend = planning->backend};
+                                   .backend = planning->backend,
+                                   .scratch = planning->scratch};
 }
 
 static uint64_t snapshots_more(const struct planning *planning, uint64_t snapshot)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sort.h"
 #include "libtrain/formats/scanner.h"
 
 #define PREFIX_BYTES 8
@@ -184,64 +185,23 @@ static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tenso
     return 0;
 }
 
-typedef bool (*before_fn)(const struct safetensors_tensor *a, const struct safetensors_tensor *b);
-
-static bool before_by_name(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+static int compare_names(const void *left, const void *right)
 {
-    return strcmp(a->name, b->name) < 0;
+    const struct safetensors_tensor *a = left, *b = right;
+    return strcmp(a->name, b->name);
 }
 
 /* Empty tensors share an offset, hence the second and third key. */
-static bool before_by_offset(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+static int compare_offsets(const void *left, const void *right)
 {
+    const struct safetensors_tensor *a = left, *b = right;
     if (a->begin != b->begin) {
-        return a->begin < b->begin;
+        return a->begin < b->begin ? -1 : 1;
     }
-    return a->end != b->end ? a->end < b->end : before_by_name(a, b);
-}
-
-static void swap(struct safetensors_tensor *a, struct safetensors_tensor *b)
-{
-    struct safetensors_tensor kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void sift_down(struct safetensors_tensor *tensor, size_t root, size_t count, before_fn before)
-{
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= count) {
-            return;
-        }
-        if (child + 1 < count && before(&tensor[child], &tensor[child + 1])) {
-            child++;
-        }
-        if (!before(&tensor[root], &tensor[child])) {
-            return;
-        }
-        swap(&tensor[root], &tensor[child]);
-        root = child;
+    if (a->end != b->end) {
+        return a->end < b->end ? -1 : 1;
     }
-}
-
-/* Heapsort: in place and O(n log n) for any input, where libc's qsort may allocate. Sorted input costs one pass. */
-static void sort(struct safetensors_tensor *tensor, size_t count, before_fn before)
-{
-    size_t sorted = 1;
-    while (sorted < count && !before(&tensor[sorted], &tensor[sorted - 1])) {
-        sorted++;
-    }
-    if (sorted >= count) {
-        return;
-    }
-    for (size_t i = count / 2; i > 0; i--) {
-        sift_down(tensor, i - 1, count, before);
-    }
-    for (size_t i = count - 1; i > 0; i--) {
-        swap(&tensor[0], &tensor[i]);
-        sift_down(tensor, 0, i, before);
-    }
+    return strcmp(a->name, b->name);
 }
 
 /* Names are unique; data is covered from 0 without overlap or hole. Leaves the tensors in the order of their offsets.
@@ -249,13 +209,13 @@ static void sort(struct safetensors_tensor *tensor, size_t count, before_fn befo
 static int check_tensors(struct safetensors_header *header, struct err *err)
 {
     struct safetensors_tensor *tensor = header->tensor;
-    sort(tensor, header->tensor_count, before_by_name);
+    sort_in_place(tensor, header->tensor_count, sizeof(*tensor), compare_names);
     for (size_t i = 1; i < header->tensor_count; i++) {
         if (strcmp(tensor[i - 1].name, tensor[i].name) == 0) {
             return err_set(err, ERR_FORMAT, "tensor '%s' is there twice", tensor[i].name);
         }
     }
-    sort(tensor, header->tensor_count, before_by_offset);
+    sort_in_place(tensor, header->tensor_count, sizeof(*tensor), compare_offsets);
     uint64_t end = 0;
     for (size_t i = 0; i < header->tensor_count; i++) {
         if (tensor[i].begin != end) {

@@ -1,11 +1,67 @@
 #include "libtrain/model/arena.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
+#include "base/size.h"
 #include "libtrain/model/arena_parts.h"
 #include "libtrain/model/onednn_plan.h"
 #include "libtrain/model/op_workspace.h"
+
+/* ---- memory ---- */
+
+/* Of the largest plan there is; with as many storages as planner_init reserves. */
+#define TENSORS_MAX (MODEL_OPS_MAX + 1)
+#define STORAGES_MAX (4 * TENSORS_MAX + MODEL_OPS_MAX * MODEL_OP_INPUTS_MAX + 1)
+#define PIECES 8
+#define SCRATCH_BYTES                                                                                                  \
+    (sizeof(struct arena) + MODEL_OPS_MAX * sizeof(struct arena_op) +                                                  \
+     TENSORS_MAX * (sizeof(struct tensor) + sizeof(size_t)) +                                                          \
+     STORAGES_MAX * (sizeof(struct storage) + sizeof(struct holder)) +                                                 \
+     (STORAGES_MAX + 1) * 2 * sizeof(struct storage_alive) + PIECES * _Alignof(max_align_t))
+
+struct arena_scratch {
+    size_t used;
+    _Alignas(max_align_t) char bytes[SCRATCH_BYTES];
+};
+
+int arena_scratch_new(struct arena_scratch **out, struct err *err)
+{
+    struct arena_scratch *scratch = calloc(1, sizeof(*scratch));
+    if (!scratch) {
+        return err_set(err, ERR_MEMORY, "out of memory for the plans of stages");
+    }
+    *out = scratch;
+    return 0;
+}
+
+void arena_scratch_free(struct arena_scratch **scratch)
+{
+    free(*scratch);
+    *scratch = NULL;
+}
+
+/* Zeroed. From the heap: for give_back. */
+static void *take(struct arena_scratch *scratch, size_t count, size_t size)
+{
+    if (!scratch) {
+        return calloc(count, size);
+    }
+    const size_t bytes = size_align(count * size, _Alignof(max_align_t));
+    ASSERT(bytes <= sizeof(scratch->bytes) - scratch->used);
+    void *memory = scratch->bytes + scratch->used;
+    scratch->used += bytes;
+    return memset(memory, 0, bytes);
+}
+
+static void give_back(struct arena_scratch *scratch, void *memory)
+{
+    if (!scratch) {
+        free(memory);
+    }
+}
 
 /* ---- places ---- */
 
@@ -111,27 +167,29 @@ static void plan_evaluation(struct planner *planner)
 
 static void planner_done(struct planner *planner)
 {
-    free(planner->tensor);
-    free(planner->base);
-    free(planner->storage);
-    free(planner->holder);
-    free(planner->live[0]);
-    free(planner->live[1]);
+    struct arena_scratch *scratch = planner->arena->scratch;
+    give_back(scratch, planner->tensor);
+    give_back(scratch, planner->base);
+    give_back(scratch, planner->storage);
+    give_back(scratch, planner->holder);
+    give_back(scratch, planner->live[0]);
+    give_back(scratch, planner->live[1]);
 }
 
 static int planner_init(struct planner *planner, struct arena *arena, size_t input_count, struct err *err)
 {
+    struct arena_scratch *scratch = arena->scratch;
     size_t tensors = arena->op_count + 1;
     *planner = (struct planner){.arena = arena, .op_count = arena->op_count};
     /* At most two for each activation, as many for what is saved beside it, one for each input's gradient, and the
      * loss's. */
     planner->storage_capacity = 4 * tensors + input_count + 1;
-    planner->tensor = calloc(tensors, sizeof(planner->tensor[0]));
-    planner->base = calloc(tensors, sizeof(planner->base[0]));
-    planner->storage = calloc(planner->storage_capacity, sizeof(planner->storage[0]));
-    planner->holder = calloc(planner->storage_capacity, sizeof(planner->holder[0]));
-    planner->live[0] = calloc(planner->storage_capacity + 1, sizeof(planner->live[0][0]));
-    planner->live[1] = calloc(planner->storage_capacity + 1, sizeof(planner->live[1][0]));
+    planner->tensor = take(scratch, tensors, sizeof(planner->tensor[0]));
+    planner->base = take(scratch, tensors, sizeof(planner->base[0]));
+    planner->storage = take(scratch, planner->storage_capacity, sizeof(planner->storage[0]));
+    planner->holder = take(scratch, planner->storage_capacity, sizeof(planner->holder[0]));
+    planner->live[0] = take(scratch, planner->storage_capacity + 1, sizeof(planner->live[0][0]));
+    planner->live[1] = take(scratch, planner->storage_capacity + 1, sizeof(planner->live[1][0]));
     if (!planner->tensor || !planner->base || !planner->storage || !planner->holder || !planner->live[0] ||
         !planner->live[1]) {
         return err_set(err, ERR_MEMORY, "out of memory for the plan of units %zu to %zu", arena->first, arena->end);
@@ -154,7 +212,7 @@ static int plan_ops(struct arena *arena, struct err *err)
     }
     ASSERT(arena->op_count > 0);
     arena->scale_input = arena->first == 0 && model_scales_input(arena->model);
-    arena->op = calloc(arena->op_count, sizeof(arena->op[0]));
+    arena->op = take(arena->scratch, arena->op_count, sizeof(arena->op[0]));
     if (!arena->op) {
         return err_set(err, ERR_MEMORY, "out of memory for the plan of %zu ops", arena->op_count);
     }
@@ -180,11 +238,15 @@ int arena_new(const struct model *model, const struct arena_request *request, st
         return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", request->micro_batch,
                        ARENA_MICRO_BATCH_MAX);
     }
-    struct arena *arena = calloc(1, sizeof(*arena));
+    if (request->scratch) {
+        request->scratch->used = 0;
+    }
+    struct arena *arena = take(request->scratch, 1, sizeof(*arena));
     if (!arena) {
         return err_set(err, ERR_MEMORY, "out of memory for a stage's plan");
     }
     *arena = (struct arena){.model = model,
+                            .scratch = request->scratch,
                             .first = request->first,
                             .end = request->end,
                             .micro_batch = request->micro_batch,
@@ -202,8 +264,9 @@ int arena_new(const struct model *model, const struct arena_request *request, st
 void arena_free(struct arena **arena)
 {
     if (*arena) {
-        free((*arena)->op);
-        free(*arena);
+        struct arena_scratch *scratch = (*arena)->scratch;
+        give_back(scratch, (*arena)->op);
+        give_back(scratch, *arena);
         *arena = NULL;
     }
 }

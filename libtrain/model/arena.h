@@ -59,8 +59,15 @@ struct arena_op {
                                               that are trained, in the gradient arena; buffers in the buffer arena */
 };
 
+/* Memory that was reserved before, for plans that must not allocate: one plan at a time, which fits whatever the model
+ * is. Touched only as far as a plan needs it. */
+struct arena_scratch;
+NODISCARD int arena_scratch_new(struct arena_scratch **out, struct err *err);
+void arena_scratch_free(struct arena_scratch **scratch);
+
 struct arena {
-    const struct model *model; /* borrowed */
+    const struct model *model;     /* borrowed */
+    struct arena_scratch *scratch; /* borrowed: where the plan lies; NULL: on the heap */
     size_t first, end, micro_batch;
     enum recompute recompute;
     enum conv2d_backend backend;
@@ -87,10 +94,11 @@ struct arena {
 struct arena_request {
     size_t first, end, micro_batch;
     enum recompute recompute;
-    enum conv2d_backend backend; /* that computes it */
+    enum conv2d_backend backend;   /* that computes it */
+    struct arena_scratch *scratch; /* to plan in; NULL: the heap */
 };
 /* ERR_INVALID for an empty range, units the model does not have or a micro_batch outside [1, ARENA_MICRO_BATCH_MAX];
- * ERR_MEMORY. */
+ * ERR_MEMORY, never with a scratch. */
 NODISCARD int arena_new(const struct model *model, const struct arena_request *request, struct arena **out,
                         struct err *err);
 void arena_free(struct arena **arena);

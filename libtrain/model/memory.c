@@ -87,7 +87,8 @@ static int plan_range(const struct model *model, const struct memory_request *re
                                         .end = request->end,
                                         .micro_batch = request->micro_batch,
                                         .recompute = request->recompute,
-                                        .backend = request->backend};
+                                        .backend = request->backend,
+                                        .scratch = request->scratch};
     return arena_new(model, &range, out, err);
 }
 

@@ -18,13 +18,16 @@
 #define MEMORY_IN_FLIGHT_MAX 65536u
 #define MEMORY_THREADS_MAX 256u
 
+struct arena_scratch;
+
 struct memory_request {
     size_t first, end;  /* units [first, end) */
     size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
     size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
     size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum recompute recompute;
-    enum conv2d_backend backend; /* of the device */
+    enum conv2d_backend backend;   /* of the device */
+    struct arena_scratch *scratch; /* to reckon in (arena.h); NULL: the heap */
 };
 
 struct memory_bytes {
@@ -39,7 +42,8 @@ struct memory_bytes {
     uint64_t total;
 };
 
-/* ERR_INVALID for a request outside its bounds; ERR_LIMIT when the sum does not fit 64 bits; ERR_MEMORY. Cost: linear
+/* ERR_INVALID for a request outside its bounds; ERR_LIMIT when the sum does not fit 64 bits; ERR_MEMORY, never with a
+ * scratch. Cost: linear
  * in the ops of the stage, some 0.1 us each: what is alive at a time is of one unit and its neighbours. */
 NODISCARD int memory_of_stage(const struct model *model, const struct optimizer *optimizer,
                               const struct memory_request *request, struct memory_bytes *out, struct err *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static void add(struct heartbeat *heartbeat, const char *id, int64_t version, int64_t unit)
@@ -108,7 +109,9 @@ static void step(struct crowd *crowd, struct event *event)
     event->now_ms = 2000;
     event->wall_ms = 1700000002000;
     crowd->actions.count = 0;
+    no_alloc_begin();
     core_step(crowd->core, event, &crowd->actions);
+    no_alloc_end();
 }
 
 static void beat(struct crowd *crowd, const struct device_id *device, struct heartbeat *heartbeat)

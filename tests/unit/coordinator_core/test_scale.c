@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 
 struct crowd {
@@ -17,7 +18,9 @@ static void step(struct crowd *crowd, struct event *event)
     event->now_ms = crowd->now_ms;
     event->wall_ms = 1700000000000 + crowd->now_ms;
     crowd->actions.count = 0;
+    no_alloc_begin();
     core_step(crowd->core, event, &crowd->actions);
+    no_alloc_end();
     crowd->most = crowd->actions.count > crowd->most ? crowd->actions.count : crowd->most;
 }
 

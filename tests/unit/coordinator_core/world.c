@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/json.h"
+#include "tests/support/no_alloc.h"
 
 #define START_MS 1000000
 #define START_WALL_MS 1700000000000
@@ -234,7 +235,9 @@ void world_send(struct world *world, struct event *event)
     world->problem = PROBLEM_NONE;
     world->text[0] = '\0';
     world->actions.count = 0;
+    no_alloc_begin();
     core_step(world->core, event, &world->actions);
+    no_alloc_end();
     for (size_t i = 0; i < world->actions.count; i++) {
         world_check_action(world, &world->actions.item[i]);
         carry_out(world, &world->actions.item[i]);

@@ -6,6 +6,7 @@
 #include "libtrain/model/arena.h"
 #include "libtrain/model/op_workspace.h"
 #include "libtrain/model/workspace.h"
+#include "tests/support/no_alloc.h"
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
@@ -244,16 +245,28 @@ static void play_evaluation(struct picture *picture)
     assert_true(lies(picture, arena->evaluate_output, CONTENT_VALUE, arena->op_count));
 }
 
+/* Every other plan is made in reserved memory, which says the same and allocates nothing. */
 static void check_stages(const struct model *model)
 {
     static struct picture picture;
+    struct arena_scratch *scratch = NULL;
+    struct err scratch_err = {0};
+    assert_ok(arena_scratch_new(&scratch, &scratch_err), &scratch_err);
     for (size_t first = 0; first < model->unit_count; first++) {
         for (size_t end = first + 1; end <= model->unit_count; end++) {
             for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_UNIT; recompute++) {
                 struct arena *arena = NULL;
                 struct err err = {0};
-                const struct arena_request request = {first, end, 3, recompute, CONV2D_BACKEND_OWN};
-                assert_ok(arena_new(model, &request, &arena, &err), &err);
+                const struct arena_request request = {
+                    first, end, 3, recompute, CONV2D_BACKEND_OWN, end % 2 ? scratch : NULL};
+                if (request.scratch) {
+                    no_alloc_begin();
+                }
+                int rc = arena_new(model, &request, &arena, &err);
+                if (request.scratch) {
+                    no_alloc_end();
+                }
+                assert_ok(rc, &err);
                 picture.arena = arena;
                 play_training(&picture);
                 play_evaluation(&picture);
@@ -261,6 +274,7 @@ static void check_stages(const struct model *model)
             }
         }
     }
+    arena_scratch_free(&scratch);
 }
 
 static void every_op_finds_what_it_reads_in_every_stage_of_the_zoo(void **state)
@@ -316,7 +330,7 @@ static uint64_t slot_bytes(enum recompute recompute)
     struct model *model = good_model(kept, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1});
     struct arena *arena = NULL;
     struct err err = {0};
-    const struct arena_request request = {0, 2, 4, recompute, CONV2D_BACKEND_OWN};
+    const struct arena_request request = {0, 2, 4, recompute, CONV2D_BACKEND_OWN, NULL};
     assert_ok(arena_new(model, &request, &arena, &err), &err);
     assert_false(arena->scale_input);
     uint64_t bytes = arena->slot_bytes;

@@ -1,0 +1,14 @@
+/* sort.h: sorting in place, where libc's qsort may allocate: for cores and for whoever must not. Pure; any thread. */
+#ifndef BASE_SORT_H
+#define BASE_SORT_H
+
+#include <stddef.h>
+
+/* As qsort: negative, 0 or positive. */
+typedef int (*sort_compare_fn)(const void *a, const void *b);
+
+/* Sort item[count] of `size` bytes each. Not stable. Heapsort: O(count log count) for any order, allocates nothing;
+ * what is sorted already costs one pass. */
+void sort_in_place(void *items, size_t count, size_t size, sort_compare_fn compare);
+
+#endif

@@ -1,0 +1,59 @@
+#include <stdint.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "tests/support/test.h"
+
+#define COUNT_MAX 200
+
+struct item {
+    uint32_t key;
+    char rest[90]; /* larger than what is swapped at once */
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct item *a = left, *b = right;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static void fill(struct item *item, uint32_t key)
+{
+    item->key = key;
+    memset(item->rest, (int)(key & 0xff), sizeof(item->rest));
+}
+
+static void check(struct item *item, size_t count, uint64_t sum)
+{
+    sort_in_place(item, count, sizeof(*item), compare);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || item[i - 1].key <= item[i].key);
+        assert_int_equal((unsigned char)item[i].rest[89], item[i].key & 0xff);
+        sum -= item[i].key;
+    }
+    assert_true(sum == 0);
+}
+
+static void every_count_and_order_is_sorted(void **state)
+{
+    (void)state;
+    static struct item item[COUNT_MAX];
+    for (size_t count = 0; count <= COUNT_MAX; count++) {
+        for (uint64_t order = 0; order < 4; order++) {
+            uint64_t sum = 0;
+            for (size_t i = 0; i < count; i++) {
+                const uint32_t word = (uint32_t)((count + 1) * 2654435761u * (i + 1));
+                const uint32_t keys[] = {word, word % 4, (uint32_t)i, (uint32_t)(count - i)};
+                fill(&item[i], keys[order]);
+                sum += keys[order];
+            }
+            check(item, count, sum);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_count_and_order_is_sorted)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
