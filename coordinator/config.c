@@ -38,7 +38,10 @@ static const struct conf_option options[] = {
     NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "Largest data set. Default: 8G."),
     NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "How often agents report. Default: 1000."),
     NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "A device silent for so long is lost. Default: 5000."),
-    NUMBER(connections_max, "connections", CONF_INT, 16, 65536, "N", "Most connections at once. Default: 8192."),
+    NUMBER(connections_max, "connections", CONF_INT, CONNECTIONS_MIN, 65536, "N",
+           "Most connections at once. Default: 8192."),
+    NUMBER(connections_per_address_max, "connections-per-address", CONF_INT, 16, 65536, "N",
+           "Most connections of one address at once, not counting enrolled agents. Default: 4096."),
     TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
 };
 
@@ -93,6 +96,7 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
         .heartbeat_ms = 1000,
         .lease_ms = 5000,
         .connections_max = 8192,
+        .connections_per_address_max = 4096,
     };
     struct conf_list positional = {0};
     int code = conf_parse(&program, argc, argv, &config, &positional, done, err);

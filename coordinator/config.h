@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "net/address.h"
 
+#define CONNECTIONS_MIN 16
+
 struct coordinator_config {
     char listen[64];
     char state_dir[512];
@@ -19,7 +21,8 @@ struct coordinator_config {
     uint64_t dataset_max_bytes;
     int64_t heartbeat_ms, lease_ms;
     int64_t connections_max;
-    struct address address; /* parsed from listen */
+    int64_t connections_per_address_max; /* of clients that are not enrolled agents */
+    struct address address;              /* parsed from listen */
 };
 
 /* Read options; *done is set when --help or --version was answered. After success, config_done releases them. */

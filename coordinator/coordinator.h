@@ -52,6 +52,7 @@ struct coordinator {
     struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;            /* wall time */
+    size_t connections_max;        /* as configured, or what the descriptors allow */
     size_t requests_open;          /* begun and not finished */
     bool first_start;              /* state.db was made by this start */
     bool disk_low;                 /* as the core was told last */

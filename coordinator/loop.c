@@ -24,8 +24,8 @@
 #define DISK_LOOK_MS 60000
 #define WORKER_THREADS 4 /* blocking work: disks */
 #define BLOB_QUEUE_BYTES (64u << 20)
-#define STOP_GRACE_MS 5000   /* for requests that are under way when a signal comes */
-#define DESCRIPTORS_EXTRA 64 /* beside connections: stores, spools, worker threads */
+#define STOP_GRACE_MS 5000    /* for requests that are under way when a signal comes */
+#define DESCRIPTORS_EXTRA 256 /* beside connections: stores, spools, refused uploads */
 
 static int open_stores(struct coordinator *coordinator, struct err *err)
 {
@@ -95,7 +95,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     code = code ? code : core_new(&core, &coordinator->core, err);
     code = code ? code : work_new(WORKER_THREADS, &coordinator->work, err);
     code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code : parked_new((size_t)config->connections_max, coordinator, &coordinator->parked, err);
+    code = code ? code : parked_new(coordinator->connections_max, coordinator, &coordinator->parked, err);
     code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
     code = code ? code : turn_new(coordinator, &coordinator->turn, err);
     code = code ? code : agent_reserve(coordinator, err);
@@ -248,19 +248,26 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
     }
 }
 
-/* Every connection is a descriptor; the usual bound of 1024 is for interactive programs. */
-static void raise_descriptors(const struct coordinator_config *config)
+/* Every connection is a descriptor; the usual bound of 1024 is for interactive programs. Returns for how many
+ * connections there are enough: without a descriptor, a client would get no answer at all. */
+static size_t raise_descriptors(const struct coordinator_config *config)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)config->connections_max + DESCRIPTORS_EXTRA;
+    const size_t connections = (size_t)config->connections_max;
+    rlim_t wanted = (rlim_t)connections + DESCRIPTORS_EXTRA;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted) {
-        return;
+        return connections;
     }
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < wanted) {
-        log_warn("few_descriptors", "open_files=%llu connections=%" PRId64, (unsigned long long)limit.rlim_cur,
-                 config->connections_max);
+    const struct rlimit raised = {.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted,
+                                  .rlim_max = limit.rlim_max};
+    const rlim_t there = setrlimit(RLIMIT_NOFILE, &raised) ? limit.rlim_cur : raised.rlim_cur;
+    if (there >= wanted) {
+        return connections;
     }
+    const size_t possible =
+        there > DESCRIPTORS_EXTRA + CONNECTIONS_MIN ? (size_t)there - DESCRIPTORS_EXTRA : CONNECTIONS_MIN;
+    log_warn("few_descriptors", "open_files=%llu connections=%zu", (unsigned long long)there, possible);
+    return possible;
 }
 
 int loop_run(const struct coordinator_config *config, struct err *err)
@@ -269,7 +276,7 @@ int loop_run(const struct coordinator_config *config, struct err *err)
     FD_AUTO int signals = -1;
     int code = stop_signals_open(&signals, err);
     if (!code) {
-        raise_descriptors(config);
+        coordinator.connections_max = raise_descriptors(config);
         code = open_all(&coordinator, err);
     }
     if (!code) {

@@ -1,5 +1,5 @@
-/* http_exchange.h: what http_server.c, http_request.c and http_reply.c share: the server, its pool of exchanges (one a
- * connection, reused by request after request) and the rules of waiting. For these three only.
+/* http_exchange.h: what the files of the server share (http_server, http_request, http_reply, http_refuse, http_watch):
+ * its pool of exchanges (one a connection, reused by request after request) and the rules of waiting. For them only.
  *
  * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it. `mutex` guards the
  * fields that both sides use, so that a wake-up that comes before the suspension is remembered instead of lost. No
@@ -14,10 +14,17 @@
 #include "base/buf.h"
 #include "net/http_route.h"
 #include "net/http_server.h"
+#include "net/places.h"
 
 #define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_REPLY_HEADER_BYTES 2048
-#define HTTP_LINGER_MAX 32
+#define HTTP_LINGER_MAX 64
+/* Connections beyond connections_max that are let in so that their requests get an answer, and those that are closed
+ * but not gone yet. */
+#define HTTP_DOOR_PLACES 32
+#define HTTP_CLOSING_PLACES 32
+/* Collected bodies up to this size are always taken; what is larger is charged to bodies_max_bytes. */
+#define HTTP_BODY_FREE_BYTES ((size_t)8 << 10)
 
 enum http_phase {
     PHASE_IDLE,   /* between requests */
@@ -31,9 +38,13 @@ enum http_reply_state { REPLY_NONE, REPLY_READY, REPLY_FAILED /* no memory for i
 struct http_exchange {
     struct http_server *server;
     struct http_exchange *next_free;
-    struct http_exchange *next_receiving; /* of server->first_receiving */
-    bool in_receiving;
+    struct http_exchange *next_ending; /* of server->first_ending */
+    bool in_ending;
     struct MHD_Connection *connection;
+    int socket_fd;    /* the connection's */
+    bool gone;        /* broken off: libmicrohttpd is about to close it */
+    bool peer_closed; /* the client has closed its side */
+    bool peer_reset;  /* both sides are closed */
     enum http_phase phase;
     double started_seconds;
     const char *method;
@@ -41,11 +52,13 @@ struct http_exchange {
     struct http_url url;
     char allow[HTTP_ALLOW_MAX]; /* of the last request that had a wrong method */
     char request_id[17];
-    struct buf body;        /* collected; its memory is kept for the next request while it is small */
-    uint64_t drained_bytes; /* read and thrown away after an early reply */
-    bool has_body;          /* the client announced one */
-    bool refusing;          /* a reply made now leaves the body unread: the connection ends with it */
-    bool lingers;           /* it was */
+    struct buf body;      /* collected; its memory is kept for the next request while it is small */
+    size_t body_charge;   /* of it, in server->bodies_bytes */
+    uint64_t body_bytes;  /* received */
+    uint64_t moved_bytes; /* received, or sent, when the stage was entered */
+    bool has_body;        /* the client announced one */
+    bool reserved;        /* uses the reserved share of connections */
+    bool endless;         /* the reply's size is unknown: an event stream */
     void *sink_state;
     bool sink_open; /* finish or abort is still owed */
     struct http_source source;
@@ -58,6 +71,7 @@ struct http_exchange {
     /* Guarded by server->mutex. */
     enum http_reply_state reply;
     struct MHD_Response *response; /* owned while REPLY_READY, but for server->empty */
+    struct buf refusal;            /* the reply as it is sent in the middle of an upload; empty: it waits for its end */
     int status;
     bool suspended;
     bool wake_pending; /* a wake-up came while not suspended */
@@ -65,18 +79,23 @@ struct http_exchange {
     void *on_end_arg;
 };
 
-/* A connection whose request was refused unread: closed at once, it would be reset, and the reset could overtake the
- * reply. So its socket is kept a little longer and what still comes in is thrown away. */
+/* A connection whose upload was refused: closed at once, it would be reset, and the reset could overtake the reply. So
+ * its socket is kept while the client sends, and what comes in is thrown away. */
 struct http_linger {
     int fd; /* -1: free */
     int64_t deadline_ms;
+    int64_t window_ms;    /* end of the time in which enough has to come */
+    uint64_t window_left; /* bytes that are to come until then */
+    uint64_t bytes_left;  /* of the upload, at most */
 };
 
 struct http_server {
     struct http_server_config config;
     struct address address;
     struct MHD_Daemon *daemon;
-    int epoll_fd; /* holds libmicrohttpd's, wake_fd, the lingering sockets and those watched for a hangup */
+    int epoll_fd;          /* holds libmicrohttpd's, wake_fd, every connection's and the lingering sockets */
+    int64_t now_ms;        /* of this run */
+    struct places *places; /* place i is exchanges[i]'s */
     struct MHD_Response *empty;
     struct http_exchange *exchanges;
     size_t exchange_count;
@@ -84,11 +103,11 @@ struct http_server {
     bool place_freed; /* a connection ended while there were as many as there may be */
     size_t fresh;     /* exchanges[fresh..) were never used: their memory is not touched */
     struct http_exchange *first_free;
-    struct http_exchange *first_receiving; /* whose bodies came in during this run, perhaps not whole */
+    struct http_exchange *first_ending; /* whose clients have closed their side */
+    size_t bodies_bytes;                /* of collected bodies, beyond what each has for free */
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;
-    size_t watched_count; /* connections in epoll_fd */
     pthread_mutex_t mutex;
     bool closing; /* guarded by mutex, like what follows */
     bool woken;   /* wake_fd was written to */
@@ -105,8 +124,34 @@ static inline void http_server_unlock(struct http_server *server)
     ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
 }
 
-/* http_server.c */
-void http_linger_add(struct http_server *server, int socket_fd);
+/* http_framing.c: what is wrong with the headers, as one sentence, or NULL: what makes it doubtful where the request
+ * ends or whom it is for (RFC 9112, 6.3 and 3.2). libmicrohttpd takes all of it. */
+const char *http_framing_fault(struct MHD_Connection *connection, const char *version);
+
+/* http_watch.c: what libmicrohttpd does not look after: vanished and slow clients, and the bounds on connections. */
+/* For libmicrohttpd's report of a new and of a closed connection. */
+void http_watch_begin(struct http_exchange *exchange);
+void http_watch_end(struct http_exchange *exchange);
+/* Before and after its run. */
+void http_watch_look(struct http_server *server);
+void http_watch_run(struct http_server *server);
+/* The header is there: whether the request may be served. */
+bool http_watch_admit(struct http_exchange *exchange);
+void http_watch_stage(struct http_exchange *exchange, enum place_stage stage);
+/* The client has closed its side: see after the run whether anybody is left to serve. */
+void http_watch_ending(struct http_exchange *exchange);
+/* Close the connection, whatever it is at. On the server's thread. */
+void http_break_off(struct http_exchange *exchange);
+
+/* http_refuse.c: replies in the middle of an upload, which libmicrohttpd cannot send. */
+/* Write the reply as it goes over the wire into *out. */
+NODISCARD int http_refuse_write(const struct http_exchange *exchange, int status, const char *content_type,
+                                const void *body, size_t size, struct buf *out);
+/* Send it and keep the socket until the client has read it; libmicrohttpd is to close the connection. */
+enum MHD_Result http_refuse(struct http_exchange *exchange);
+void http_linger_run(struct http_server *server);
+int64_t http_linger_deadline_ms(const struct http_server *server);
+void http_linger_end_all(struct http_server *server);
 
 /* http_request.c: libmicrohttpd's callbacks for a request. */
 void *http_request_target(void *server, const char *target, struct MHD_Connection *connection);
@@ -114,11 +159,6 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
                                   const char *version, const char *data, size_t *data_size, void **exchange);
 void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
                             enum MHD_RequestTerminationCode code);
-
-/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an end of the stream that
- * came together with the last bytes goes unseen until the connection has idled too long. So look for it after a run,
- * and let a suspension make libmicrohttpd read again. */
-void http_request_look_for_ends(struct http_server *server);
 
 /* http_reply.c */
 bool http_is_replied(struct http_exchange *exchange);
@@ -128,8 +168,6 @@ bool http_wait(struct http_exchange *exchange);
 bool http_wait_for_reply(struct http_exchange *exchange);
 /* Hand the reply to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_exchange *exchange);
-/* Tell the owners of parked requests whose clients hung up. */
-void http_hangup_run(struct http_server *server);
 /* Forget what belongs to the reply; a reply that was never queued is released. */
 void http_reply_reset(struct http_exchange *exchange);
 

@@ -1,5 +1,4 @@
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include "base/assert.h"
@@ -8,8 +7,6 @@
 /* What libmicrohttpd reads from a source at a time. */
 #define BLOCK_BYTES ((uint64_t)256 << 10)
 #define BLOCK_UNKNOWN_BYTES ((uint64_t)16 << 10)
-/* Hangups told a run; more come with the next. */
-#define HANGUPS_A_RUN 64
 
 /* ---- waiting ---- */
 
@@ -74,50 +71,6 @@ void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *ar
     http_server_unlock(exchange->server);
 }
 
-/* ---- hangups ---- */
-
-/* libmicrohttpd does not watch a suspended connection, so its socket joins the server's own epoll set meanwhile. */
-static bool watch(struct http_exchange *exchange, int operation)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange};
-    return info && epoll_ctl(exchange->server->epoll_fd, operation, info->connect_fd, &event) == 0;
-}
-
-void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg)
-{
-    ASSERT(!exchange->on_hangup);
-    if (watch(exchange, EPOLL_CTL_ADD)) {
-        exchange->on_hangup = fn;
-        exchange->on_hangup_arg = arg;
-        exchange->server->watched_count++;
-    }
-}
-
-static void stop_watching(struct http_exchange *exchange)
-{
-    if (exchange->on_hangup) {
-        exchange->on_hangup = NULL;
-        exchange->server->watched_count--;
-        (void)watch(exchange, EPOLL_CTL_DEL);
-    }
-}
-
-void http_hangup_run(struct http_server *server)
-{
-    struct epoll_event events[HANGUPS_A_RUN];
-    int count = server->watched_count > 0 ? epoll_wait(server->epoll_fd, events, HANGUPS_A_RUN, 0) : 0;
-    for (int index = 0; index < count; index++) {
-        /* NULL: another descriptor of the set. One that has its reply is no longer the owner's, a call for the exchange
-         * before may have seen to that. */
-        struct http_exchange *exchange = events[index].data.ptr;
-        if (exchange && exchange->on_hangup && !http_is_replied(exchange)) {
-            exchange->on_hangup(exchange->on_hangup_arg);
-        }
-    }
-}
-
 void http_exchange_continue(struct http_exchange *exchange)
 {
     wake_locked(exchange);
@@ -177,9 +130,6 @@ static bool add_headers(struct http_exchange *exchange, struct MHD_Response *res
     if (content_type) {
         added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) == MHD_YES;
     }
-    if (exchange->refusing) {
-        added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
-    }
     return added;
 }
 
@@ -214,7 +164,12 @@ static void *body_data(const void *body, size_t size)
 void http_reply(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t size)
 {
     struct MHD_Response *response;
-    if (size == 0 && !content_type && exchange->header_count == 0 && !exchange->refusing) {
+    if (exchange->has_body && status >= 400 &&
+        http_refuse_write(exchange, status, content_type, body, size, &exchange->refusal)) {
+        set_reply(exchange, status, NULL, NULL);
+        return;
+    }
+    if (size == 0 && !content_type && exchange->header_count == 0) {
         response = exchange->server->empty;
     } else {
         response = MHD_create_response_from_buffer(size, body_data(body, size), MHD_RESPMEM_MUST_COPY);
@@ -237,6 +192,9 @@ static ssize_t read_source(void *cls, uint64_t position, char *out, size_t size)
 {
     struct http_exchange *exchange = cls;
     ssize_t count;
+    if (exchange->gone) {
+        return (ssize_t)MHD_CONTENT_READER_END_WITH_ERROR;
+    }
     do {
         count = exchange->source.read(exchange->source.arg, position, out, size);
     } while (count == 0 && !http_wait(exchange));
@@ -258,6 +216,7 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
     bool unknown = size == HTTP_SIZE_UNKNOWN;
     uint64_t block = unknown ? BLOCK_UNKNOWN_BYTES : size < BLOCK_BYTES ? size + 1 : BLOCK_BYTES;
     exchange->source = *source;
+    exchange->endless = unknown;
     struct MHD_Response *response = MHD_create_response_from_callback(unknown ? MHD_SIZE_UNKNOWN : size, (size_t)block,
                                                                       read_source, exchange, end_source);
     if (!response) {
@@ -279,10 +238,14 @@ enum MHD_Result http_reply_queue(struct http_exchange *exchange)
     if (!response) {
         return MHD_NO;
     }
-    stop_watching(exchange);
+    exchange->on_hangup = NULL;
     enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
     if (result == MHD_YES) {
         exchange->phase = PHASE_QUEUED;
+        http_watch_stage(exchange, STAGE_REPLY);
+        if (exchange->endless && exchange->peer_closed) {
+            http_watch_ending(exchange);
+        }
     }
     if (response != exchange->server->empty) {
         MHD_destroy_response(response);
@@ -302,7 +265,8 @@ void http_reply_reset(struct http_exchange *exchange)
     http_server_unlock(exchange->server);
     exchange->header_count = 0;
     exchange->header_bytes = 0;
-    stop_watching(exchange);
+    exchange->on_hangup = NULL;
+    buf_done(&exchange->refusal);
     if (response && response != exchange->server->empty) {
         MHD_destroy_response(response);
     }

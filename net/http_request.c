@@ -1,17 +1,12 @@
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "net/http_exchange.h"
 
-/* How much of a body is read only to be thrown away after an early reply: libmicrohttpd sends that reply behind the
- * body. A client that goes on beyond is cut off. */
-#define DRAIN_BYTES_MAX ((uint64_t)64 << 20)
 /* Larger collected bodies give their memory back when the exchange ends. */
-#define BODY_KEPT_BYTES ((size_t)64 << 10)
+#define BODY_KEPT_BYTES HTTP_BODY_FREE_BYTES
 
 /* ---- the request as the owner sees it ---- */
 
@@ -112,6 +107,7 @@ void *http_request_target(void *cls, const char *target, struct MHD_Connection *
 static bool screen(struct http_exchange *exchange)
 {
     const struct http_server_config *config = &exchange->server->config;
+    const bool admitted = http_watch_admit(exchange);
     if (config->guard) {
         config->guard(config->context, exchange);
         if (http_is_replied(exchange)) {
@@ -123,6 +119,8 @@ static bool screen(struct http_exchange *exchange)
     http_route_find(config->routes, config->route_count, &exchange->url, exchange->method, &match);
     if (exchange->url.fault) {
         fallback = config->fallbacks.bad_request;
+    } else if (!admitted) {
+        fallback = config->fallbacks.busy;
     } else if (!match.route && match.allow[0] != '\0') {
         memcpy(exchange->allow, match.allow, sizeof(exchange->allow));
         http_reply_header(exchange, MHD_HTTP_HEADER_ALLOW, match.allow);
@@ -150,72 +148,42 @@ static bool screen(struct http_exchange *exchange)
     return !exchange->sink_open;
 }
 
-/* Have a look at the connection when libmicrohttpd has taken what there is. */
-static void more_is_to_come(struct http_exchange *exchange)
+/* A reply was made before the body was read. A refusal goes out at once; any other reply, after the body. */
+static bool must_refuse(const struct http_exchange *exchange)
 {
-    struct http_server *server = exchange->server;
-    if (!exchange->in_receiving) {
-        exchange->in_receiving = true;
-        exchange->next_receiving = server->first_receiving;
-        server->first_receiving = exchange;
-    }
+    return exchange->refusal.size > 0;
 }
 
-/* Whether the peer has closed or reset its side and all that it sent has been read. */
-static bool has_ended(const struct http_exchange *exchange)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    char byte;
-    ssize_t there = info ? recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
-    return there == 0 || (there < 0 && errno != EAGAIN && errno != EINTR);
-}
-
-void http_request_look_for_ends(struct http_server *server)
-{
-    struct http_exchange *exchange;
-    while ((exchange = server->first_receiving)) {
-        server->first_receiving = exchange->next_receiving;
-        exchange->in_receiving = false;
-        if (exchange->phase != PHASE_BODY || !has_ended(exchange)) {
-            continue;
-        }
-        http_server_lock(server);
-        bool waits = exchange->suspended; /* read again as soon as it is resumed */
-        http_server_unlock(server);
-        if (!waits && http_wait(exchange)) {
-            http_exchange_ready(exchange);
-        }
-    }
-}
-
-static enum MHD_Result begin(struct http_exchange *exchange, const char *method)
+static enum MHD_Result begin(struct http_exchange *exchange, const char *method, const char *version)
 {
     http_reply_reset(exchange);
     exchange->phase = PHASE_BODY;
     exchange->started_seconds = clock_now_seconds();
     exchange->method = method;
     exchange->route = NULL;
-    exchange->drained_bytes = 0;
+    exchange->body_bytes = 0;
     exchange->sink_state = NULL;
     exchange->sink_open = false;
-    exchange->lingers = false;
+    exchange->endless = false;
     make_request_id(exchange->server, exchange->request_id);
     exchange->has_body = http_content_length(exchange) > 0 || http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-
-    exchange->refusing = exchange->has_body;
-    bool replied = screen(exchange);
-    exchange->refusing = false;
-    if (!replied) {
-        buf_clear(&exchange->body);
-        exchange->body.limit = exchange->route->sink ? 0 : exchange->route->body_max;
-        if (exchange->has_body) {
-            more_is_to_come(exchange);
-        }
-        return MHD_YES;
+    const char *fault = http_framing_fault(exchange->connection, version);
+    if (fault) {
+        /* Where this request ends is in doubt: the connection must end with the reply. */
+        exchange->url.fault = fault;
+        exchange->has_body = true;
     }
-    exchange->lingers = exchange->has_body;
-    return http_reply_queue(exchange);
+    bool replied = screen(exchange);
+    if (replied && must_refuse(exchange)) {
+        return http_refuse(exchange);
+    }
+    if (replied && !exchange->has_body) {
+        return http_reply_queue(exchange);
+    }
+    buf_clear(&exchange->body);
+    exchange->body.limit = replied || exchange->route->sink ? 0 : exchange->route->body_max;
+    http_watch_stage(exchange, !exchange->has_body ? STAGE_WAIT : exchange->reserved ? STAGE_GUEST : STAGE_BODY);
+    return MHD_YES;
 }
 
 /* ---- body ---- */
@@ -228,13 +196,30 @@ static void abort_sink(struct http_exchange *exchange)
     }
 }
 
-/* After an early reply: read on to where it can be sent. */
-static enum MHD_Result drain(struct http_exchange *exchange, size_t *size)
+/* After an early reply: send it, or read on to where it can be sent. */
+static enum MHD_Result end_early(struct http_exchange *exchange, size_t *size)
 {
     abort_sink(exchange);
-    exchange->drained_bytes += *size;
+    if (must_refuse(exchange)) {
+        return http_refuse(exchange);
+    }
     *size = 0;
-    return exchange->drained_bytes <= DRAIN_BYTES_MAX ? MHD_YES : MHD_NO;
+    return MHD_YES;
+}
+
+/* Charge what the body will hold to the common bound; false when that is reached. */
+static bool charge_body(struct http_exchange *exchange, size_t more)
+{
+    struct http_server *server = exchange->server;
+    const size_t size = exchange->body.size + more;
+    const size_t charge = size > HTTP_BODY_FREE_BYTES ? size - HTTP_BODY_FREE_BYTES : 0;
+    const size_t bound = server->config.bodies_max_bytes;
+    if (bound > 0 && charge > exchange->body_charge && server->bodies_bytes - exchange->body_charge + charge > bound) {
+        return false;
+    }
+    server->bodies_bytes += charge - exchange->body_charge;
+    exchange->body_charge = charge;
+    return true;
 }
 
 static enum MHD_Result feed_sink(struct http_exchange *exchange, const char *data, size_t *size)
@@ -245,7 +230,7 @@ static enum MHD_Result feed_sink(struct http_exchange *exchange, const char *dat
         data += count;
         *size -= count;
         if (http_is_replied(exchange)) {
-            return drain(exchange, size);
+            return end_early(exchange, size);
         }
         if (count == 0 && http_wait(exchange)) {
             return MHD_YES;
@@ -256,19 +241,26 @@ static enum MHD_Result feed_sink(struct http_exchange *exchange, const char *dat
 
 static enum MHD_Result take_body(struct http_exchange *exchange, const char *data, size_t *size)
 {
+    const struct http_server_config *config = &exchange->server->config;
     if (http_is_replied(exchange)) {
-        return drain(exchange, size);
+        return end_early(exchange, size);
     }
     if (exchange->route->sink) {
         return feed_sink(exchange, data, size);
     }
-    struct err err = {0};
-    int rc = buf_append(&exchange->body, data, *size, &err);
-    if (rc == ERR_LIMIT) {
-        const struct http_server_config *config = &exchange->server->config;
-        config->fallbacks.too_large(config->context, exchange);
+    http_handle_fn fallback = NULL;
+    int rc = 0;
+    if (*size > exchange->body.limit - exchange->body.size) {
+        fallback = config->fallbacks.too_large;
+    } else if (!charge_body(exchange, *size)) {
+        fallback = config->fallbacks.busy;
+    } else {
+        rc = buf_append(&exchange->body, data, *size, NULL);
+    }
+    if (fallback) {
+        fallback(config->context, exchange);
         ASSERT(http_is_replied(exchange));
-        return drain(exchange, size);
+        return end_early(exchange, size);
     }
     *size = 0;
     return rc ? MHD_NO : MHD_YES;
@@ -277,6 +269,7 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *dat
 static void end_body(struct http_exchange *exchange)
 {
     exchange->phase = PHASE_REPLY;
+    http_watch_stage(exchange, STAGE_WAIT);
     if (http_is_replied(exchange)) {
         abort_sink(exchange);
     } else if (exchange->sink_open) {
@@ -295,17 +288,18 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
     (void)server;
     (void)connection;
     (void)url;
-    (void)version;
     struct http_exchange *exchange = *cls;
-    if (!exchange) {
+    if (!exchange || exchange->gone) {
         return MHD_NO;
     }
     if (exchange->phase == PHASE_IDLE) {
-        return begin(exchange, method);
+        return begin(exchange, method, version);
     }
     if (exchange->phase == PHASE_BODY && *data_size > 0) {
-        more_is_to_come(exchange);
-        return take_body(exchange, data, data_size);
+        const size_t offered = *data_size;
+        enum MHD_Result result = take_body(exchange, data, data_size);
+        exchange->body_bytes += offered - *data_size;
+        return result;
     }
     if (exchange->phase == PHASE_BODY) {
         end_body(exchange);
@@ -319,18 +313,17 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
 void http_request_completed(void *cls, struct MHD_Connection *connection, void **exchange_cls,
                             enum MHD_RequestTerminationCode code)
 {
+    (void)connection;
     (void)code;
     struct http_server *server = cls;
     struct http_exchange *exchange = *exchange_cls;
     if (!exchange || exchange->phase == PHASE_IDLE) {
         return;
     }
-    bool queued = exchange->phase == PHASE_QUEUED;
-    int status = queued ? exchange->status : 0;
+    int status = exchange->phase == PHASE_QUEUED ? exchange->status : 0;
     http_server_lock(server);
     void (*on_end)(void *arg) = exchange->reply == REPLY_NONE ? exchange->on_end : NULL;
     void *on_end_arg = exchange->on_end_arg;
-    bool closing = server->closing;
     http_server_unlock(server);
     abort_sink(exchange);
     if (on_end) {
@@ -340,15 +333,15 @@ void http_request_completed(void *cls, struct MHD_Connection *connection, void *
         double seconds = clock_now_seconds() - exchange->started_seconds;
         server->config.finished(server->config.context, exchange, status, seconds);
     }
-    if (queued && exchange->lingers && !closing) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (info) {
-            http_linger_add(server, info->connect_fd);
-        }
-    }
     if (exchange->body.capacity > BODY_KEPT_BYTES) {
         buf_done(&exchange->body);
     }
+    server->bodies_bytes -= exchange->body_charge;
+    exchange->body_charge = 0;
     http_reply_reset(exchange);
     exchange->phase = PHASE_IDLE;
+    http_watch_stage(exchange, STAGE_QUIET);
+    if (exchange->peer_closed && !exchange->gone) {
+        http_watch_ending(exchange);
+    }
 }

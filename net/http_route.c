@@ -84,6 +84,16 @@ static const char *parse_path(struct http_url *url, char *path)
     return NULL;
 }
 
+static bool is_asked(const struct http_url *url, const char *name)
+{
+    for (size_t i = 0; i < url->query_count; i++) {
+        if (strcmp(url->query[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *parse_query(struct http_url *url, char *query)
 {
     for (char *name = query; name;) {
@@ -95,6 +105,14 @@ static const char *parse_query(struct http_url *url, char *query)
             }
             if (!decode(name, true) || (value && !decode(value, true))) {
                 return "the query is not percent-encoded UTF-8";
+            }
+            if (name[0] == '\0') {
+                return "a query parameter has no name";
+            }
+            if (is_asked(url, name)) {
+                (void)snprintf(url->fault_text, sizeof url->fault_text, "query parameter '%.60s' is given twice", name);
+                utf8_repair_line(url->fault_text);
+                return url->fault_text;
             }
             url->query[url->query_count].name = name;
             url->query[url->query_count].value = value ? value : name + strlen(name);
@@ -117,6 +135,10 @@ void http_url_parse(struct http_url *url, const char *target)
     utf8_repair_line(url->path);
     if (size >= HTTP_URL_MAX) {
         url->fault = "the URL is longer than 2047 bytes";
+        return;
+    }
+    if (strchr(target, ' ')) {
+        url->fault = "the URL has a space";
         return;
     }
     memcpy(url->text, target, size + 1);

@@ -24,6 +24,7 @@ struct http_url {
         const char *name, *value;
     } query[HTTP_QUERY_MAX];
     size_t query_count;
+    char fault_text[96];
     const char *fault; /* NULL, or why the request is answered by `bad_request` */
 };
 

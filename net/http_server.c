@@ -1,10 +1,8 @@
 #include "net/http_server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,69 +19,8 @@
 #include "net/http_exchange.h"
 
 #define CONNECTION_BYTES ((size_t)32 << 10) /* where the owner asks for nothing else */
-/* How long a refused upload may go on reading its reply, and how much of the upload is thrown away a turn. */
-#define LINGER_MS 2000
-#define LINGER_TURN_BYTES ((size_t)4 << 20)
-
-/* ---- lingering sockets ---- */
-
-void http_linger_add(struct http_server *server, int socket_fd)
-{
-    if (server->linger_count == HTTP_LINGER_MAX) {
-        return;
-    }
-    struct http_linger *linger = server->linger;
-    while (linger->fd >= 0) {
-        linger++;
-    }
-    /* libmicrohttpd is about to shut down and close its descriptor: a second one keeps the connection. */
-    int fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) {
-        return;
-    }
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
-    if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
-        close(fd);
-        return;
-    }
-    *linger = (struct http_linger){.fd = fd, .deadline_ms = clock_now_ms() + LINGER_MS};
-    server->linger_count++;
-}
-
-/* Throw away what came in; false when the connection is over. */
-static bool linger_read(int fd)
-{
-    ssize_t count;
-    size_t total = 0;
-    do {
-        /* On TCP, MSG_TRUNC discards without copying. */
-        count = recv(fd, NULL, LINGER_TURN_BYTES, MSG_DONTWAIT | MSG_TRUNC);
-        total += count > 0 ? (size_t)count : 0;
-    } while ((count > 0 && total < LINGER_TURN_BYTES) || (count < 0 && errno == EINTR));
-    return count > 0 || (count < 0 && errno == EAGAIN);
-}
-
-static void linger_end(struct http_server *server, struct http_linger *linger)
-{
-    /* The epoll set would keep a closed descriptor while libmicrohttpd still holds its twin. */
-    (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, linger->fd, NULL);
-    file_close(&linger->fd);
-    server->linger_count--;
-}
-
-static void linger_run(struct http_server *server)
-{
-    if (server->linger_count == 0) {
-        return;
-    }
-    int64_t now_ms = clock_now_ms();
-    for (size_t i = 0; i < HTTP_LINGER_MAX; i++) {
-        struct http_linger *linger = &server->linger[i];
-        if (linger->fd >= 0 && (!linger_read(linger->fd) || now_ms >= linger->deadline_ms)) {
-            linger_end(server, linger);
-        }
-    }
-}
+#define HEADER_TIMEOUT_MS 10000
+#define PROGRESS_TIMEOUT_MS 10000
 
 /* ---- connections ---- */
 
@@ -106,31 +43,24 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *server = cls;
+    struct http_exchange *exchange = *socket_context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        server->place_freed |= server->connection_count == server->config.connections_max;
+        ASSERT(exchange && exchange->phase == PHASE_IDLE);
+        server->place_freed |= server->connection_count == server->exchange_count;
         server->connection_count--;
-        struct http_exchange *exchange = *socket_context;
-        if (exchange) {
-            ASSERT(exchange->phase == PHASE_IDLE);
-            buf_done(&exchange->body);
-            exchange->connection = NULL;
-            exchange->next_free = server->first_free;
-            server->first_free = exchange;
-        }
+        http_watch_end(exchange);
+        buf_done(&exchange->body);
+        exchange->connection = NULL;
+        exchange->next_free = server->first_free;
+        server->first_free = exchange;
         return;
     }
     server->connection_count++;
-    /* Without an exchange (more connections than asked for) http_request_step turns the request away. */
-    struct http_exchange *exchange = exchange_take(server);
-    if (exchange) {
-        exchange->connection = connection;
-    }
+    exchange = exchange_take(server);
+    ASSERT(exchange); /* libmicrohttpd's bound is the number of exchanges */
+    exchange->connection = connection;
     *socket_context = exchange;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info) {
-        /* Fails only for sockets that are not TCP, which the server does not listen on. */
-        (void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    }
+    http_watch_begin(exchange);
 }
 
 /* libmicrohttpd's own remarks are about clients that went away or sent rubbish. */
@@ -166,17 +96,16 @@ static int listen_on(const struct address *address, int *out, struct address *bo
 
 static int start_daemon(struct http_server *server, int listen_fd, struct err *err)
 {
-    const struct http_server_config *config = &server->config;
-    unsigned idle_seconds = (unsigned)((config->idle_timeout_ms + 999) / 1000);
-    size_t connection_bytes = config->connection_bytes > 0 ? config->connection_bytes : CONNECTION_BYTES;
+    const size_t asked = server->config.connection_bytes;
+    const size_t connection_bytes = asked > 0 ? asked : CONNECTION_BYTES;
     server->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, http_request_step, server,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)config->connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)config->connections_per_address_max, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server, MHD_OPTION_NOTIFY_COMPLETED, http_request_completed,
-        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        (unsigned)server->exchange_count, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
+        /* Its own checks answer with its own pages: http_framing_fault makes them instead. */
+        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server,
+        MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        server, MHD_OPTION_END);
     if (!server->daemon) {
         close(listen_fd);
         return err_set(err, ERR_NETWORK, "listen on %s: the HTTP server could not be started", server->address.text);
@@ -189,11 +118,35 @@ static int start_daemon(struct http_server *server, int listen_fd, struct err *e
     return 0;
 }
 
+static int64_t or_default(int64_t value, int64_t fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+static int open_places(struct http_server *server, struct err *err)
+{
+    const struct http_server_config *config = &server->config;
+    const size_t total = config->connections_max + HTTP_DOOR_PLACES;
+    const int64_t progress_ms = or_default(config->progress_timeout_ms, PROGRESS_TIMEOUT_MS);
+    const struct places_limits limits = {
+        .total = total,
+        .strangers = config->strangers_max ? config->strangers_max : config->connections_max,
+        .per_address = config->strangers_per_address_max ? config->strangers_per_address_max : total,
+        .stage_ms = {[STAGE_QUIET] = config->idle_timeout_ms,
+                     [STAGE_HEAD] = or_default(config->header_timeout_ms, HEADER_TIMEOUT_MS),
+                     [STAGE_GUEST] = progress_ms,
+                     [STAGE_BODY] = progress_ms,
+                     [STAGE_REPLY] = progress_ms},
+    };
+    server->now_ms = clock_now_ms();
+    return places_new(&limits, server->exchange_count, &server->places, err);
+}
+
 int http_server_open(const struct http_server_config *config, struct http_server **out, struct err *err)
 {
     ASSERT(config->connections_max > 0 && config->connections_max <= INT_MAX);
     ASSERT(config->fallbacks.not_found && config->fallbacks.method_not_allowed && config->fallbacks.too_large &&
-           config->fallbacks.bad_request);
+           config->fallbacks.bad_request && config->fallbacks.busy);
     AUTO(http_server_close) struct http_server *server = calloc(1, sizeof(*server));
     if (!server) {
         return err_set(err, ERR_MEMORY, "no memory for the HTTP server");
@@ -205,13 +158,14 @@ int http_server_open(const struct http_server_config *config, struct http_server
         server->linger[i].fd = -1;
     }
     ASSERT(pthread_mutex_init(&server->mutex, NULL) == 0);
-    server->exchange_count = config->connections_max;
+    server->exchange_count = config->connections_max + HTTP_DOOR_PLACES + HTTP_CLOSING_PLACES;
     server->exchanges = calloc(server->exchange_count, sizeof(*server->exchanges));
     server->empty = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (!server->exchanges || !server->empty) {
         return err_set(err, ERR_MEMORY, "no memory for the HTTP server");
     }
-    int rc = random_bytes(&server->request_key, sizeof(server->request_key), err);
+    int rc = open_places(server, err);
+    rc = rc ? rc : random_bytes(&server->request_key, sizeof(server->request_key), err);
     if (rc) {
         return rc;
     }
@@ -259,17 +213,14 @@ void http_server_close(struct http_server **server)
         resume_all(dying);
         MHD_stop_daemon(dying->daemon);
     }
-    for (size_t i = 0; i < HTTP_LINGER_MAX; i++) {
-        if (dying->linger[i].fd >= 0) {
-            linger_end(dying, &dying->linger[i]);
-        }
-    }
+    http_linger_end_all(dying);
     file_close(&dying->wake_fd);
     file_close(&dying->epoll_fd);
     if (dying->empty) {
         MHD_destroy_response(dying->empty);
     }
     free(dying->exchanges);
+    places_free(&dying->places);
     (void)pthread_mutex_destroy(&dying->mutex);
     free(dying);
     *server = NULL;
@@ -288,23 +239,23 @@ int http_server_fd(const struct http_server *server)
 int http_server_timeout_ms(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+    int64_t due_ms = places_deadline_ms(server->places);
+    int64_t linger_ms = http_linger_deadline_ms(server);
+    due_ms = linger_ms < due_ms ? linger_ms : due_ms;
     int64_t wait_ms = INT64_MAX;
-    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES) {
-        wait_ms = timeout_ms < INT_MAX ? (int64_t)timeout_ms : INT_MAX;
+    if (due_ms != INT64_MAX) {
+        int64_t now_ms = clock_now_ms();
+        wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
     }
-    int64_t now_ms = server->linger_count > 0 ? clock_now_ms() : 0;
-    for (size_t i = 0; i < HTTP_LINGER_MAX && server->linger_count > 0; i++) {
-        if (server->linger[i].fd >= 0) {
-            int64_t left_ms = server->linger[i].deadline_ms - now_ms;
-            left_ms = left_ms > 0 ? left_ms : 0;
-            wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
-        }
+    if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES && timeout_ms < INT_MAX) {
+        wait_ms = (int64_t)timeout_ms < wait_ms ? (int64_t)timeout_ms : wait_ms;
     }
-    return wait_ms == INT64_MAX ? -1 : (int)wait_ms;
+    return wait_ms == INT64_MAX ? -1 : wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
 }
 
 void http_server_run(struct http_server *server)
 {
+    server->now_ms = clock_now_ms();
     http_server_lock(server);
     if (server->woken) {
         eventfd_t count;
@@ -312,6 +263,7 @@ void http_server_run(struct http_server *server)
         server->woken = false;
     }
     http_server_unlock(server);
+    http_watch_look(server);
     (void)MHD_run(server->daemon);
     if (server->place_freed) {
         /* At its bound libmicrohttpd stops watching the listening socket, and only looks at the start of a run whether
@@ -319,7 +271,6 @@ void http_server_run(struct http_server *server)
         server->place_freed = false;
         (void)MHD_run(server->daemon);
     }
-    http_request_look_for_ends(server);
-    http_hangup_run(server);
-    linger_run(server);
+    http_watch_run(server);
+    http_linger_run(server);
 }

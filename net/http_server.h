@@ -25,11 +25,11 @@ typedef void (*http_handle_fn)(void *context, struct http_exchange *exchange);
 /* A streamed body. All functions run on the server's thread and must not block. */
 struct http_sink {
     /* Headers are there. Set *state and return true to go on; reply (http_reply...) and return false to refuse: the
-     * body is not read, and the connection ends with the reply. */
+     * connection ends with the reply. */
     bool (*open)(void *context, struct http_exchange *exchange, void **state);
     /* Take up to `size` bytes and return how many; 0 pauses the connection until http_exchange_continue. A reply made
-     * before finish (from here or from another thread) calls abort; it is sent behind the rest of the body, which is
-     * thrown away: at most 64 MiB, then the connection is broken off. */
+     * before finish (from here or from another thread) calls abort. A refusal (status 400 and above) is sent at once,
+     * and what the client still sends is thrown away; any other reply is sent after the rest of the body. */
     size_t (*write)(void *state, const void *data, size_t size);
     /* The whole body is there; reply now or later. */
     void (*finish)(void *state);
@@ -48,7 +48,7 @@ struct http_route {
 
 /* Replies that the server itself has to make, in the owner's form (problem+json). */
 struct http_fallbacks {
-    http_handle_fn not_found, method_not_allowed, too_large, bad_request;
+    http_handle_fn not_found, method_not_allowed, too_large, bad_request, busy;
 };
 
 struct http_server_config {
@@ -62,12 +62,21 @@ struct http_server_config {
      * seconds. May be NULL. */
     void (*finished)(void *context, const struct http_exchange *exchange, int status, double seconds);
     void *context; /* of all handlers */
+    /* Connections at once. Beyond it a connection takes the place of one that has no request under way, or is answered
+     * by `busy`. */
     size_t connections_max;
-    size_t connections_per_address_max; /* 0: no bound */
+    /* Of them the requests of clients that http_know_client was not called for; the rest is reserved for those it was
+     * called for and for requests that is_reserved (may be NULL) says yes to. 0: all. */
+    size_t strangers_max;
+    size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
+    bool (*is_reserved)(void *context, const struct http_exchange *exchange);
+    size_t bodies_max_bytes;     /* collected bodies under way together; beyond it `busy` answers. 0: no bound */
+    int64_t header_timeout_ms;   /* for a whole header, from its first byte or the connection on. 0: 10 s */
+    int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
+    int64_t idle_timeout_ms;     /* between two requests */
     /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd zeroes all of it after
      * every request: more pays only where most requests carry large bodies. */
     size_t connection_bytes;
-    int64_t idle_timeout_ms;
 };
 
 NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out, struct err *err);
@@ -100,6 +109,8 @@ void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
+/* The client has proved who it is: from now on its connection counts to the reserved share. On the server's thread. */
+void http_know_client(struct http_exchange *exchange);
 /* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
 const char *http_request_id(const struct http_exchange *exchange);
 
@@ -126,12 +137,11 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
                        const struct http_source *source);
 
 /* ---- parked exchanges ---- */
-/* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it then. Detected only
- * while not suspended, so owners keep deadlines. */
+/* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it then. A client that
+ * closes only the side on which it sends is not gone. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
-/* Call fn at most once, on the server's thread, when the client closes or resets its side while the request is parked.
- * A hint, no end: a client may close only the half it sends on and still read the reply, so the exchange goes on. Given
- * up with the reply. On the server's thread; without a descriptor to spare it never comes. */
+/* The reply may take long: a client that closes its side does not wait for it any more. Then fn is called, once, on the
+ * server's thread, and the exchange ends. Given up with the reply. On the server's thread. */
 void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* A sink that returned 0 can take more. */
 void http_exchange_continue(struct http_exchange *exchange);

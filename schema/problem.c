@@ -40,6 +40,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_FORBIDDEN_ORIGIN] = {"forbidden_origin", 403, "The Host or Origin is foreign", false},
     [PROBLEM_TOO_MANY] = {"too_many", 429, "A limit is reached", true},
     [PROBLEM_DISK_FULL] = {"disk_full", 507, "The coordinator's disk is full", true},
+    [PROBLEM_BUSY] = {"busy", 503, "Too many requests are under way", true},
     [PROBLEM_STOPPING] = {"stopping", 503, "The coordinator is shutting down", true},
     [PROBLEM_INTERNAL] = {"internal", 500, "The coordinator failed", true},
 };

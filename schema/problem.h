@@ -43,6 +43,7 @@ enum problem_code {
     PROBLEM_FORBIDDEN_ORIGIN,      /* 403: foreign Host or Origin */
     PROBLEM_TOO_MANY,              /* 429: a bound of limits.h is reached */
     PROBLEM_DISK_FULL,             /* 507 */
+    PROBLEM_BUSY,                  /* 503: no place, or no memory, for another request */
     PROBLEM_STOPPING,              /* 503: the coordinator is shutting down */
     PROBLEM_INTERNAL,              /* 500 */
     PROBLEM_COUNT,

@@ -136,8 +136,10 @@ bool receive_let_in(struct access *access, struct http_exchange *exchange, int64
         access_judge(access, http_param(exchange, "job"), *generation, receive_bearer(exchange));
     if (verdict != ACCESS_GRANTED) {
         receive_refuse(exchange, verdict);
+        return false;
     }
-    return verdict == ACCESS_GRANTED;
+    http_know_client(exchange);
+    return true;
 }
 
 /* ---- slots ---- */
@@ -211,6 +213,7 @@ static struct stage *find_stage(struct receive_pool *pool, struct http_exchange 
     struct stage *stage = NULL;
     enum access_verdict verdict = access_judge(pool->access, job, generation, receive_bearer(exchange));
     if (verdict == ACCESS_GRANTED) {
+        http_know_client(exchange);
         stage = access_stage(pool->access, job, generation, &verdict);
     }
     if (!stage) {

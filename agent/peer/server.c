@@ -15,11 +15,12 @@
 #include "base/log.h"
 #include "net/http_server.h"
 
-/* Neighbours that train ask every quarter of a second; a stranger is not to hold its connection for long. */
+/* Neighbours that train ask every quarter of a second. */
 #define IDLE_TIMEOUT_MS 15000
 #define CONNECTION_BYTES ((size_t)256 << 10) /* most requests carry a tensor */
-/* The agents of a whole fleet on one machine need less; the rest stays free for other machines. */
-#define CONNECTIONS_PER_ADDRESS (RECEIVES_MAX / 2)
+/* Clients that have shown no ticket yet; one address leaves some for others. */
+#define STRANGERS (RECEIVES_MAX / 2)
+#define STRANGERS_PER_ADDRESS (STRANGERS / 2)
 
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
@@ -99,6 +100,12 @@ static void answer_bad_request(void *context, struct http_exchange *exchange)
     receive_problem(exchange, 400, "invalid_parameter", "the request cannot be read");
 }
 
+static void answer_busy(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    receive_problem(exchange, 503, "busy", "too many requests without a ticket are under way");
+}
+
 static const struct http_route routes[] = {
     {.method = "PUT",
      .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
@@ -155,10 +162,11 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .listen = *listen,
         .routes = routes,
         .route_count = sizeof(routes) / sizeof(routes[0]),
-        .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request},
+        .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request, answer_busy},
         .context = server,
         .connections_max = RECEIVES_MAX,
-        .connections_per_address_max = CONNECTIONS_PER_ADDRESS,
+        .strangers_max = STRANGERS,
+        .strangers_per_address_max = STRANGERS_PER_ADDRESS,
         .connection_bytes = CONNECTION_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };

@@ -49,12 +49,23 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     turn_event(coordinator->turn, &event, exchange, NULL);
 }
 
+/* A living device keeps its connection whatever strangers do. */
+static void know_agent(struct coordinator *coordinator, struct http_exchange *exchange,
+                       const struct heartbeat *heartbeat)
+{
+    const struct device *device = core_device(coordinator->core, heartbeat->device.text);
+    if (device && strcmp(device->boot, heartbeat->boot) == 0) {
+        http_know_client(exchange);
+    }
+}
+
 void serve_heartbeat(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct heartbeat *heartbeat = coordinator->heartbeat;
     if (answer_check_query(exchange, allowed) && answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
+        know_agent(coordinator, exchange, heartbeat);
         struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
         turn_event(coordinator->turn, &event, exchange, NULL);
     }
@@ -168,6 +179,8 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     } else if (strcmp(device->boot, boot) != 0) {
         answer_problem(exchange, PROBLEM_STALE_BOOT, "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
         device = NULL;
+    } else {
+        http_know_client(exchange);
     }
     return device;
 }

@@ -107,7 +107,12 @@ static int choose_range(struct content *content)
 {
     struct http_exchange *exchange = content->exchange;
     const char *range = http_header(exchange, "Range");
+    const char *if_range = http_header(exchange, "If-Range");
     char text[96];
+    snprintf(text, sizeof text, "\"%s\"", content->sha256);
+    if (if_range && strcmp(if_range, text) != 0) {
+        range = NULL; /* a part of something else, for which only the whole is of use */
+    }
     int partial = http_parse_range(range, content->size, &content->base, &content->length);
     http_reply_header(exchange, "Accept-Ranges", "bytes");
     if (partial < 0) {

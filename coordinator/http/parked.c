@@ -175,7 +175,7 @@ static void on_end(void *arg)
 static void on_hangup(void *arg)
 {
     struct entry *entry = arg;
-    if (entry->exchange) {
+    if (entry->exchange && entry->owner->hangup) {
         entry->owner->hangup(entry->owner->context, entry->exchange, entry->kind, entry->id);
     }
 }
@@ -208,9 +208,7 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
     parked->bucket[bucket] = index;
     due_add(parked, index);
     http_on_end(exchange, on_end, entry);
-    if (parked->hangup) {
-        http_on_hangup(exchange, on_hangup, entry);
-    }
+    http_on_hangup(exchange, on_hangup, entry);
 }
 
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id)

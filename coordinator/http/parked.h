@@ -17,8 +17,7 @@ struct parked;
  * come). */
 typedef bool (*parked_look_fn)(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last);
 
-/* The client of a parked request hung up, or only stopped sending: what that means is the owner's to decide. The
- * request stays parked. */
+/* The client of a parked request hung up: the request ends. */
 typedef void (*parked_hangup_fn)(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id);
 
 NODISCARD int parked_new(size_t capacity, void *context, struct parked **out, struct err *err);

@@ -8,6 +8,8 @@
 #include "coordinator/http/origin.h"
 
 #define IDLE_TIMEOUT_MS 120000
+/* JSON bodies that are coming in, together. */
+#define BODIES_BYTES ((size_t)32 << 20)
 
 static const struct http_route routes[] = {
     {"GET", "/healthz", serve_health, NULL, 0},
@@ -82,6 +84,12 @@ static void fallback_too_large(void *context, struct http_exchange *exchange)
                    JSON_BODY_MAX);
 }
 
+static void fallback_busy(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    answer_problem(exchange, PROBLEM_BUSY, "too many requests or bodies are under way; try again in a moment");
+}
+
 static void fallback_bad_request(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -128,6 +136,16 @@ static void guard(void *context, struct http_exchange *exchange)
     }
 }
 
+/* An agent's first requests must get through when strangers have taken all that is theirs, and so must the question
+ * whether the coordinator lives. */
+static bool is_reserved(void *context, const struct http_exchange *exchange)
+{
+    (void)context;
+    static const char agents[] = "/v1/agent/";
+    const char *path = http_path(exchange);
+    return strncmp(path, agents, sizeof agents - 1) == 0 || strcmp(path, "/healthz") == 0;
+}
+
 static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
 {
     struct coordinator *coordinator = context;
@@ -144,11 +162,15 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
         .listen = coordinator->config->address,
         .routes = routes,
         .route_count = sizeof routes / sizeof routes[0],
-        .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request},
+        .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request, fallback_busy},
         .guard = guard,
         .finished = finished,
         .context = coordinator,
-        .connections_max = (size_t)coordinator->config->connections_max,
+        .connections_max = coordinator->connections_max,
+        .strangers_max = coordinator->connections_max - coordinator->connections_max / 4,
+        .strangers_per_address_max = (size_t)coordinator->config->connections_per_address_max,
+        .is_reserved = is_reserved,
+        .bodies_max_bytes = BODIES_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     return http_server_open(&config, out, err);

@@ -7,6 +7,7 @@ import re
 import sys
 
 import agents
+import connections
 import datasets
 import events
 import jobs
@@ -60,6 +61,6 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 
 if __name__ == "__main__":
     tests = {}
-    for module in (service, objects, datasets, jobs, agents, survive, events):
+    for module in (service, objects, datasets, jobs, agents, survive, events, connections):
         tests.update({name: value for name, value in vars(module).items() if name.startswith("test_")})
     run(tests if len(sys.argv) > 1 else {**tests, **COVERAGE})

@@ -116,6 +116,10 @@ class Process:
                 raise Failure(f"{self.program} did not end on SIGTERM: {self.log_text()[-2000:]}") from None
         return self.process.returncode
 
+    def descriptors(self):
+        """The open descriptors."""
+        return os.listdir(f"/proc/{self.process.pid}/fd")
+
     def private_dirty_bytes(self):
         with open(f"/proc/{self.process.pid}/smaps_rollup", encoding="ascii") as file:
             for line in file:

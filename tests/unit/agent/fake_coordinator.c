@@ -416,7 +416,7 @@ struct fake_coordinator *fake_start(const struct fake_script *script)
     struct http_server_config config = {
         .routes = routes,
         .route_count = sizeof(routes) / sizeof(routes[0]),
-        .fallbacks = {answer_bad, answer_bad, answer_bad, answer_bad},
+        .fallbacks = {answer_bad, answer_bad, answer_bad, answer_bad, answer_bad},
         .context = fake,
         .connections_max = 64,
         .idle_timeout_ms = 60000,

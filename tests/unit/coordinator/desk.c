@@ -25,7 +25,7 @@ struct desk *desk_open(const struct http_route *routes, size_t route_count, void
     struct http_server_config config = {
         .routes = routes,
         .route_count = route_count,
-        .fallbacks = {say, say, say, say},
+        .fallbacks = {say, say, say, say, say},
         .context = context,
         .connections_max = 64,
         .idle_timeout_ms = 60000,

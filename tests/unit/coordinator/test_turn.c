@@ -53,6 +53,8 @@ static struct life *life_begin(const char *directory)
     struct err err = {0};
     assert_non_null(life);
     life->config.connections_max = 16;
+    life->config.connections_per_address_max = 16;
+    life->coordinator.connections_max = 16;
     assert_ok(open_parts(life, directory, &err), &err);
     life->desk = calloc(1, sizeof *life->desk);
     assert_non_null(life->desk);

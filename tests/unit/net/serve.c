@@ -44,12 +44,18 @@ static void bad_request(void *context, struct http_exchange *exchange)
     reply_text(exchange, 400, http_fault(exchange));
 }
 
+static void busy(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    reply_text(exchange, 503, "busy");
+}
+
 struct http_server_config serve_config(const struct http_route *routes, size_t route_count, void *context)
 {
     struct http_server_config config = {
         .routes = routes,
         .route_count = route_count,
-        .fallbacks = {not_found, method_not_allowed, too_large, bad_request},
+        .fallbacks = {not_found, method_not_allowed, too_large, bad_request, busy},
         .context = context,
         .connections_max = 16,
         .idle_timeout_ms = 60000,

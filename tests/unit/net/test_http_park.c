@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -88,6 +89,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/empty", .handle = empty},
     {.method = "GET", .pattern = "/park", .handle = park},
     {.method = "GET", .pattern = "/race", .handle = race},
+    {.method = "GET", .pattern = "/reserved", .handle = empty},
+    {.method = "POST", .pattern = "/collect", .handle = empty, .body_max = 1u << 20},
     {.method = "GET", .pattern = "/watched", .handle = park_watched},
 };
 
@@ -97,7 +100,13 @@ struct fixture {
     struct http_client *client;
 };
 
-static int open_with(void **state, size_t connections_max, size_t per_address_max, int64_t idle_timeout_ms)
+static bool is_reserved(void *context, const struct http_exchange *exchange)
+{
+    (void)context;
+    return strcmp(http_path(exchange), "/reserved") == 0;
+}
+
+static int open_with(void **state, size_t connections_max, int64_t timeout_ms)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
@@ -109,8 +118,8 @@ static int open_with(void **state, size_t connections_max, size_t per_address_ma
     struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.finished = finished;
     config.connections_max = connections_max;
-    config.connections_per_address_max = per_address_max;
-    config.idle_timeout_ms = idle_timeout_ms;
+    config.is_reserved = is_reserved;
+    config.header_timeout_ms = config.progress_timeout_ms = config.idle_timeout_ms = timeout_ms;
     serve_start(&f->serve, &config);
     struct err err = {0};
     assert_ok(http_client_new(&f->client, &err), &err);
@@ -120,22 +129,17 @@ static int open_with(void **state, size_t connections_max, size_t per_address_ma
 
 static int setup(void **state)
 {
-    return open_with(state, 16, 0, 60000);
+    return open_with(state, 16, 60000);
 }
 
 static int setup_two_connections(void **state)
 {
-    return open_with(state, 2, 0, 60000);
+    return open_with(state, 2, 60000);
 }
 
-static int setup_one_connection_per_address(void **state)
+static int setup_short_times(void **state)
 {
-    return open_with(state, 16, 1, 60000);
-}
-
-static int setup_short_idle_time(void **state)
-{
-    return open_with(state, 16, 0, 1000);
+    return open_with(state, 16, 200);
 }
 
 static int teardown(void **state)
@@ -167,39 +171,61 @@ static int get(struct fixture *f, const char *path)
     return result.status;
 }
 
-static void a_client_that_hangs_up_while_it_is_parked_is_told_of_once(void **state)
+static void a_long_poll_ends_when_its_client_hangs_up(void **state)
 {
     struct fixture *f = *state;
     for (int i = 1; i <= 20; i++) {
         int fd = raw_connect(&f->serve);
         raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n");
-        struct http_exchange *exchange = gate_wait(&f->desk.parked, i);
+        gate_wait(&f->desk.parked, i);
         assert_int_equal(gate_count(&f->desk.hung_up), i - 1);
         if (i % 2) {
             struct linger reset = {.l_onoff = 1};
             assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
         }
         close(fd);
-        gate_wait(&f->desk.hung_up, i);
-        http_reply(exchange, 204, NULL, NULL, 0);
         gate_wait(&f->desk.finished, i);
+        assert_int_equal(gate_count(&f->desk.hung_up), i);
     }
-    assert_int_equal(gate_count(&f->desk.hung_up), 20);
 }
 
-static void a_client_that_only_stops_sending_is_told_of_and_still_gets_its_reply(void **state)
+static void a_client_that_hung_up_before_its_long_poll_was_parked_is_seen_as_well(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 1; i <= 20; i++) {
+        int fd = raw_connect(&f->serve);
+        raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n");
+        close(fd);
+        gate_wait(&f->desk.finished, i);
+    }
+}
+
+static void a_client_that_only_stops_sending_gets_its_reply(void **state)
 {
     struct fixture *f = *state;
     int fd = raw_connect(&f->serve);
-    raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    raw_send(fd, "GET /park HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     struct http_exchange *exchange = gate_wait(&f->desk.parked, 1);
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
-    gate_wait(&f->desk.hung_up, 1);
+    assert_int_equal(get(f, "/empty"), 204);
     http_reply(exchange, 204, NULL, NULL, 0);
     char reply[512];
     raw_read_all(fd, reply, sizeof reply);
     assert_holds(reply, "204");
     close(fd);
+}
+
+static void a_parked_exchange_whose_client_resets_the_connection_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct linger reset = {.l_onoff = 1};
+    int fd = raw_connect(&f->serve);
+    raw_send(fd, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    gate_wait(&f->desk.parked, 1);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    close(fd);
+    gate_wait(&f->desk.ended, 1);
+    gate_wait(&f->desk.finished, 1);
 }
 
 static void nobody_is_told_of_a_client_that_has_its_reply(void **state)
@@ -277,62 +303,97 @@ static void a_reply_to_a_client_that_went_away_is_harmless(void **state)
     assert_int_equal(get(f, "/empty"), 204);
 }
 
-static void more_connections_than_the_bound_wait_for_a_free_place(void **state)
+/* Parts of requests that say nothing of their end. */
+static const char *const torsos[] = {
+    "GET /",
+    "GET /empty HTTP/1.1\r\nHost: x\r\nX-Half: ",
+    "\x16\x03\x01\x02",
+    "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551614\r\n\r\nabc",
+    "POST /collect HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+    "",
+};
+
+static void vanished_clients_give_their_places_back(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        int fd = raw_connect(&f->serve);
+        raw_send(fd, torsos[i % (sizeof torsos / sizeof torsos[0])]);
+        close(fd);
+    }
+    /* All of them had their turn before this one, so that nothing but the places is in its way. */
+    int parked = raw_connect(&f->serve);
+    raw_send(parked, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_reply(gate_wait(&f->desk.parked, 1), 204, NULL, NULL, 0);
+    char answer[1024];
+    raw_read_until(parked, "HTTP/1.1 204 ", answer, sizeof(answer));
+    close(parked);
+}
+
+static void requests_beyond_the_bound_are_answered_by_busy(void **state)
 {
     struct fixture *f = *state;
     int fds[2];
     for (int i = 0; i < 2; i++) {
         fds[i] = raw_connect(&f->serve);
         raw_send(fds[i], "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
+        gate_wait(&f->desk.parked, i + 1);
     }
-    gate_wait(&f->desk.parked, 2);
-    int third = raw_connect(&f->serve);
-    raw_send(third, "GET /empty HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    /* Nothing is served beyond the bound until a connection ends. */
+    assert_int_equal(get(f, "/empty"), 503);
+    assert_int_equal(get(f, "/reserved"), 204);
     http_reply(f->desk.parked.item, 204, NULL, NULL, 0);
-    gate_wait(&f->desk.finished, 1);
+    char answer[1024];
+    raw_read_until(fds[1], "HTTP/1.1 204 ", answer, sizeof(answer));
+    assert_int_equal(get(f, "/empty"), 204);
     close(fds[0]);
     close(fds[1]);
-    char answer[1024];
-    raw_read_all(third, answer, sizeof(answer));
-    assert_holds(answer, "HTTP/1.1 204 ");
-    close(third);
 }
 
-static void more_connections_of_one_address_than_allowed_are_closed(void **state)
+static void a_full_table_lets_the_latest_headers_go_first(void **state)
 {
     struct fixture *f = *state;
-    int first = raw_connect(&f->serve);
-    raw_send(first, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
-    struct http_exchange *exchange = gate_wait(&f->desk.parked, 1);
-    int second = raw_connect(&f->serve);
-    char answer[1024];
-    raw_read_all(second, answer, sizeof(answer));
+    int fds[200];
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        fds[i] = raw_connect(&f->serve);
+        raw_send(fds[i], "GET /empty HTTP/1.1\r\n");
+    }
+    assert_int_equal(get(f, "/empty"), 204);
+    char answer[100];
+    raw_read_all(fds[0], answer, sizeof answer);
     assert_string_equal(answer, "");
-    close(second);
-    http_reply(exchange, 204, NULL, NULL, 0);
-    raw_read_until(first, "HTTP/1.1 204 ", answer, sizeof(answer));
-    close(first);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        close(fds[i]);
+    }
 }
 
 static void idle_and_dawdling_connections_are_closed(void **state)
 {
     struct fixture *f = *state;
-    int silent = raw_connect(&f->serve);
-    int dawdling = raw_connect(&f->serve);
-    raw_send(dawdling, "GET /empty HTTP/1.1\r\nHost:");
+    enum { SILENT, HEADER, CREEPING, BODY, AGAIN, COUNT };
+    int fd[COUNT];
+    char answer[1024];
+    for (int i = 0; i < COUNT; i++) {
+        fd[i] = raw_connect(&f->serve);
+    }
+    raw_send(fd[HEADER], "GET /empty HTTP/1.1\r\nHost:");
+    raw_send(fd[BODY], "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n0123456789");
+    raw_send(fd[AGAIN], "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_read_until(fd[AGAIN], "HTTP/1.1 204 ", answer, sizeof(answer));
     int parked = raw_connect(&f->serve);
     raw_send(parked, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
-    char answer[1024];
-    raw_read_all(silent, answer, sizeof(answer));
-    assert_string_equal(answer, "");
-    raw_read_all(dawdling, answer, sizeof(answer));
-    assert_null(strstr(answer, "204"));
+    /* One byte now and then does not help. */
+    struct pollfd creeping = {.fd = fd[CREEPING], .events = POLLIN};
+    while (poll(&creeping, 1, 20) == 0) {
+        (void)send(fd[CREEPING], "X", 1, MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        raw_read_all(fd[i], answer, sizeof(answer));
+        assert_null(strstr(answer, "HTTP/1.1 2"));
+        close(fd[i]);
+    }
     /* A parked exchange is not idle. */
     http_reply(gate_wait(&f->desk.parked, 1), 204, NULL, NULL, 0);
     raw_read_until(parked, "HTTP/1.1 204 ", answer, sizeof(answer));
-    close(silent);
-    close(dawdling);
     close(parked);
 }
 
@@ -342,17 +403,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_parked_exchange_is_replied_to_from_another_thread),
-        TEST(a_client_that_hangs_up_while_it_is_parked_is_told_of_once),
-        TEST(a_client_that_only_stops_sending_is_told_of_and_still_gets_its_reply),
+        TEST(a_long_poll_ends_when_its_client_hangs_up),
+        TEST(a_client_that_hung_up_before_its_long_poll_was_parked_is_seen_as_well),
+        TEST(a_client_that_only_stops_sending_gets_its_reply),
+        TEST(a_parked_exchange_whose_client_resets_the_connection_ends),
         TEST(nobody_is_told_of_a_client_that_has_its_reply),
         TEST(a_reply_that_overtakes_the_parking_is_not_lost),
         TEST(closing_ends_parked_exchanges_exactly_once),
         TEST(a_reply_to_a_client_that_went_away_is_harmless),
-        cmocka_unit_test_setup_teardown(more_connections_than_the_bound_wait_for_a_free_place, setup_two_connections,
+        TEST(vanished_clients_give_their_places_back),
+        TEST(a_full_table_lets_the_latest_headers_go_first),
+        cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy, setup_two_connections,
                                         teardown),
-        cmocka_unit_test_setup_teardown(more_connections_of_one_address_than_allowed_are_closed,
-                                        setup_one_connection_per_address, teardown),
-        cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_idle_time, teardown),
+        cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_times, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,279 @@
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "net/http_exchange.h"
+
+/* Events taken from the epoll set at a time. */
+#define EVENTS_A_TIME 64
+/* What a body must bring, and a client must take of a reply, in each PROGRESS_MS: a collected body holds memory
+ * meanwhile, the others hold no more than their place. */
+#define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
+#define STREAMED_BYTES_MIN ((uint64_t)4 << 10)
+/* Data that a client does not acknowledge for so long is lost: its machine is gone. */
+#define UNACKNOWLEDGED_MS 30000u
+/* Longer than any stage. */
+#define HALF_CLOSED_SECONDS 3600u
+
+static size_t place_of(const struct http_exchange *exchange)
+{
+    return (size_t)(exchange - exchange->server->exchanges);
+}
+
+/* Clients behind one address share its bounds; a client has all of an IPv6 /64. */
+static uint64_t address_key(const struct sockaddr *address)
+{
+    uint64_t key = 0;
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, address, sizeof v6);
+        memcpy(&key, &v6.sin6_addr, sizeof key);
+        if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+            memcpy(&key, (const uint8_t *)&v6.sin6_addr + 8, sizeof key);
+        }
+        return key;
+    }
+    struct sockaddr_in v4;
+    memcpy(&v4, address, sizeof v4);
+    return v4.sin_addr.s_addr;
+}
+
+/* ---- the life of a connection ---- */
+
+void http_break_off(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    if (exchange->gone) {
+        return;
+    }
+    exchange->gone = true;
+    places_break_off(server->places, place_of(exchange));
+    /* libmicrohttpd closes a connection that it finds shut; one that is suspended finds out when it goes on. */
+    (void)shutdown(exchange->socket_fd, SHUT_RDWR);
+    http_exchange_ready(exchange);
+}
+
+void http_watch_begin(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *address =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    ASSERT(fd && address);
+    exchange->socket_fd = fd->connect_fd;
+    exchange->gone = exchange->peer_closed = exchange->peer_reset = false;
+    (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){UNACKNOWLEDGED_MS},
+                     sizeof(unsigned));
+    const size_t victim =
+        places_enter(server->places, place_of(exchange), address_key(address->client_addr), server->now_ms);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = exchange};
+    bool watched = epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, exchange->socket_fd, &event) == 0;
+    if (victim != PLACE_NONE) {
+        http_break_off(&server->exchanges[victim]);
+    }
+    if (!watched) { /* out of kernel memory: what cannot be watched is not kept */
+        http_break_off(exchange);
+    }
+}
+
+void http_watch_end(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    struct http_exchange **link = &server->first_ending;
+    while (exchange->in_ending && *link != exchange) {
+        link = &(*link)->next_ending;
+    }
+    if (exchange->in_ending) {
+        *link = exchange->next_ending;
+        exchange->in_ending = false;
+    }
+    /* A refused upload keeps its socket under another descriptor, which would keep this one in the set. */
+    (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, exchange->socket_fd, NULL);
+    places_leave(server->places, place_of(exchange));
+}
+
+/* ---- stages ---- */
+
+bool http_watch_admit(struct http_exchange *exchange)
+{
+    const struct http_server_config *config = &exchange->server->config;
+    exchange->reserved = config->is_reserved && config->is_reserved(config->context, exchange);
+    return places_admit(exchange->server->places, place_of(exchange), exchange->reserved);
+}
+
+void http_watch_stage(struct http_exchange *exchange, enum place_stage stage)
+{
+    exchange->moved_bytes = stage == STAGE_REPLY ? 0 : exchange->body_bytes;
+    places_enter_stage(exchange->server->places, place_of(exchange), stage, exchange->server->now_ms);
+}
+
+void http_know_client(struct http_exchange *exchange)
+{
+    places_know(exchange->server->places, place_of(exchange), exchange->server->now_ms);
+}
+
+/* ---- ends ---- */
+
+/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an end of the stream that
+ * came together with the last bytes goes unseen. A suspended connection it does not watch at all. */
+void http_watch_ending(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    if (!exchange->in_ending) {
+        exchange->in_ending = true;
+        exchange->next_ending = server->first_ending;
+        server->first_ending = exchange;
+    }
+}
+
+/* How many bytes wait to be read: 1 for any, 0 at the end of the stream, -1 while it goes on. */
+static int unread(const struct http_exchange *exchange)
+{
+    char byte;
+    ssize_t count = recv(exchange->socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count > 0 ? 1 : count < 0 && (errno == EAGAIN || errno == EINTR) ? -1 : 0;
+}
+
+/* Whether nobody is left to serve: the client is gone, or it has closed the side on which the rest of its request was
+ * to come. One that closes that side after its request can still read the answer, but for those that wait without end
+ * (long polls, event streams) it counts as gone. */
+static bool is_over(struct http_exchange *exchange)
+{
+    switch (exchange->phase) {
+    case PHASE_IDLE:
+    case PHASE_BODY: return unread(exchange) == 0;
+    case PHASE_REPLY: return exchange->peer_reset || exchange->on_hangup;
+    case PHASE_QUEUED: return exchange->peer_reset || exchange->endless;
+    }
+    return false;
+}
+
+void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg)
+{
+    ASSERT(!exchange->on_hangup);
+    exchange->on_hangup = fn;
+    exchange->on_hangup_arg = arg;
+    if (exchange->peer_closed) {
+        http_watch_ending(exchange);
+    }
+}
+
+/* Resumed, libmicrohttpd reads before it asks for the reply, and drops the connection when it finds the end. Those with
+ * a time-out of their own it asks first. */
+static void let_reply_come_first(struct http_exchange *exchange)
+{
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, HALF_CLOSED_SECONDS);
+}
+
+static void run_ends(struct http_server *server)
+{
+    struct http_exchange *ending = server->first_ending;
+    server->first_ending = NULL;
+    while (ending) {
+        struct http_exchange *exchange = ending;
+        ending = exchange->next_ending;
+        exchange->in_ending = false;
+        if (exchange->gone) {
+            continue;
+        }
+        if (!is_over(exchange)) {
+            if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_BODY) {
+                http_watch_ending(exchange); /* some of it is not read yet */
+            } else if (exchange->phase == PHASE_REPLY) {
+                let_reply_come_first(exchange);
+            }
+            continue;
+        }
+        if (exchange->phase == PHASE_REPLY && exchange->on_hangup && !http_is_replied(exchange)) {
+            exchange->on_hangup(exchange->on_hangup_arg);
+        }
+        http_break_off(exchange);
+    }
+}
+
+static void take_event(struct http_server *server, struct http_exchange *exchange, uint32_t events)
+{
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+        exchange->peer_closed = true;
+        exchange->peer_reset |= (events & (EPOLLHUP | EPOLLERR)) != 0;
+        http_watch_ending(exchange);
+    }
+    /* What libmicrohttpd has read already was a whole request, or belongs to a stage that lasts. */
+    if (places_stage(server->places, place_of(exchange)) == STAGE_QUIET && unread(exchange) > 0) {
+        http_watch_stage(exchange, STAGE_HEAD);
+    }
+}
+
+void http_watch_look(struct http_server *server)
+{
+    struct epoll_event events[EVENTS_A_TIME];
+    int count;
+    do {
+        count = epoll_wait(server->epoll_fd, events, EVENTS_A_TIME, 0);
+        for (int index = 0; index < count; index++) {
+            struct http_exchange *exchange = events[index].data.ptr;
+            if (exchange) { /* NULL: another descriptor of the set */
+                take_event(server, exchange, events[index].events);
+            }
+        }
+    } while (count == EVENTS_A_TIME);
+}
+
+/* ---- deadlines ---- */
+
+/* How much of what was sent the client has received, this connection's replies together. */
+static uint64_t acknowledged(const struct http_exchange *exchange)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    memset(&info, 0, sizeof info);
+    (void)getsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+    return info.tcpi_bytes_acked;
+}
+
+/* Whether the stage may last on: the server is what is waited for, or enough has moved since it was entered. */
+static bool goes_on(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    http_server_lock(server);
+    const bool suspended = exchange->suspended;
+    http_server_unlock(server);
+    uint64_t moved;
+    uint64_t least = STREAMED_BYTES_MIN;
+    if (exchange->phase == PHASE_BODY) {
+        least = exchange->route && !exchange->route->sink ? COLLECTED_BYTES_MIN : least;
+        moved = exchange->body_bytes;
+    } else if (exchange->phase == PHASE_QUEUED) {
+        moved = acknowledged(exchange);
+    } else {
+        return false;
+    }
+    const bool behind = exchange->phase == PHASE_BODY && unread(exchange) > 0; /* it is the server that is slow */
+    const bool enough = suspended || behind || moved - exchange->moved_bytes >= least;
+    http_watch_stage(exchange, places_stage(server->places, place_of(exchange)));
+    exchange->moved_bytes = moved;
+    return enough;
+}
+
+static void run_deadlines(struct http_server *server)
+{
+    size_t place;
+    while ((place = places_overdue(server->places, server->now_ms)) != PLACE_NONE) {
+        struct http_exchange *exchange = &server->exchanges[place];
+        if (!goes_on(exchange)) {
+            http_break_off(exchange);
+        }
+    }
+}
+
+void http_watch_run(struct http_server *server)
+{
+    run_ends(server);
+    run_deadlines(server);
+}

@@ -1,0 +1,167 @@
+"""Clients that vanish, dawdle, send too much or something else than HTTP: what they get, and that others are served meanwhile."""
+
+import contextlib
+import time
+
+from api import JSON, Api
+from fake_agent import FakeAgent
+from paceline import Answer, must
+
+HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def talk(api, data, read=True):
+    """Send bytes as they are and return all that comes back until the coordinator closes."""
+    with api.connect() as connection:
+        connection.sendall(data)
+        return connection.makefile("rb").read() if read else b""
+
+
+def answer_of(raw):
+    """One answer out of raw bytes."""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines[1:])
+    must(len(body) == int(headers["Content-Length"]), f"more or less than one answer: {raw!r}")
+    return Answer(int(lines[0].split()[1]), headers, body)
+
+
+def must_refuse(api, data, status, code, word):
+    answer = answer_of(talk(api, data))
+    must((answer.status, answer.code) == (status, code), f"{data[:200]!r}: {answer.status} {answer.body!r}")
+    must(word in answer.json["detail"], f"'{word}' is missing in {answer.json['detail']}")
+    must(answer.headers["Connection"].lower() == "close", f"{answer.headers}")
+
+
+def wait_for(condition, what, seconds=15):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        must(time.monotonic() < deadline, what)
+
+
+def descriptors(api):
+    return len(api.coordinator.descriptors())
+
+
+# ---- framing ----
+
+
+def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
+    body = b"Content-Type: application/json\r\n"
+    cases = [
+        (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding"),
+        (b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding"),
+        (b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunked"),
+        (b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "Content-Length"),
+        (b"Content-Length: 2\r\nHost: other\r\n\r\n{}", "Host"),
+        (b"Spaced : x\r\nContent-Length: 2\r\n\r\n{}", "name"),
+        (b"X-Bell: \x07\r\nContent-Length: 2\r\n\r\n{}", "control"),
+    ]
+    with Api(data=False) as api:
+        for headers, word in cases:
+            request = b"POST /v1/plans " + HEAD.encode() + body + headers + b"GET /healthz " + HEAD.encode() + b"\r\n"
+            must_refuse(api, request, 400, "invalid_parameter", word)
+        must_refuse(api, b"GET /healthz HTTP/1.1\r\n\r\n", 403, "forbidden_origin", "Host")
+        must_refuse(api, f"GET /v1/jobs?limit= 5 {HEAD}\r\n".encode(), 400, "invalid_parameter", "space")
+        must(api.get("/healthz") == {"status": "ok"}, "the coordinator serves on")
+
+
+def test_a_query_parameter_is_given_once_and_has_a_name():
+    with Api(data=False) as api:
+        api.problem("GET", "/v1/jobs?limit=1&limit=600", code="invalid_parameter", words=("limit", "twice"))
+        api.problem("GET", "/v1/jobs?=1", code="invalid_parameter", words=("name",))
+
+
+def test_a_range_of_other_content_than_the_client_has_is_answered_with_the_whole():
+    with Api() as api:
+        path = "/v1/datasets/digits-test/content"
+        whole = api.request("GET", path, expect=200)
+        part = {"Range": "bytes=0-9"}
+        must(api.request("GET", path, headers={**part, "If-Range": whole.headers["ETag"]}).status == 206, "its ETag")
+        for other in ('"other"', f'W/{whole.headers["ETag"]}', "Sun, 22 Nov 2026 10:00:00 GMT"):
+            answer = api.request("GET", path, headers={**part, "If-Range": other})
+            must((answer.status, answer.body) == (200, whole.body), f"If-Range: {other}: {answer.status}")
+
+
+# ---- uploads that are refused ----
+
+
+def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
+    piece = b"PK\x03\x04" + bytes((1 << 20) - 4)
+    with Api(data=False) as api, api.connect() as connection:
+        connection.sendall(f"POST /v1/checkpoints {HEAD}Content-Type: application/octet-stream\r\n"
+                           f"Content-Length: {200 << 20}\r\n\r\n".encode())
+        for _ in range(200):
+            connection.sendall(piece)
+        answer = answer_of(connection.makefile("rb").read())
+        must(answer.code == "invalid_checkpoint" and "from_torch" in answer.json["detail"], f"{answer.status} {answer.body!r}")
+
+
+# ---- bounds ----
+
+
+def waiting(api, path):
+    connection = api.connect()
+    connection.sendall(f"GET {path} {HEAD}\r\n".encode())
+    return connection
+
+
+def test_strangers_are_told_when_their_places_are_taken_and_agents_are_served():
+    with Api("--connections", "16") as api, contextlib.ExitStack() as stack:
+        agent = FakeAgent(api, "one")
+        job = api.submit_named("watched")
+        path = f"/v1/jobs/{job['id']}?after={job['revision']}&wait=60"
+        polls = [stack.enter_context(contextlib.closing(waiting(api, path))) for _ in range(12)]
+        wait_for(lambda: api.request("GET", "/v1/jobs").status == 503, "no bound")
+        answer = api.problem("POST", "/v1/jobs", {"steps": 1}, JSON, code="busy")
+        must(answer.headers["Retry-After"], f"{answer.headers}")
+        must(api.get("/healthz") == {"status": "ok"}, "healthz")
+        agent.heartbeat()
+        agent.assignment()
+        FakeAgent(api, "two")
+        polls[0].close()
+        wait_for(lambda: api.request("GET", "/v1/jobs").status == 200, "a place is given back")
+
+
+def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
+    half = b" " * (1 << 20)
+    head = f"POST /v1/models {HEAD}Content-Type: application/json\r\nContent-Length: {2 << 20}\r\n\r\n".encode()
+    with Api(data=False) as api, contextlib.ExitStack() as stack:
+        for _ in range(40):
+            connection = stack.enter_context(contextlib.closing(api.connect()))
+            with contextlib.suppress(OSError):
+                connection.sendall(head + half)
+        wait_for(lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code == "busy", "no bound")
+        api.problem("POST", "/v1/models", {}, JSON, code="invalid_fields")
+        must(api.coordinator.private_dirty_bytes() < 150e6, f"{api.coordinator.private_dirty_bytes()} bytes")
+        stack.close()
+        wait_for(lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy", "the bound is given back")
+
+
+# ---- clients that vanish ----
+
+TORSOS = [
+    b"GET /",
+    f"GET /healthz {HEAD}X-Half: ".encode(),
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    f"POST /v1/jobs {HEAD}Content-Length: 18446744073709551615\r\n\r\n".encode(),
+    f"POST /v1/jobs {HEAD}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode(),
+    f"PUT /v1/datasets/gone {HEAD}Content-Length: 1000000\r\n\r\nabc".encode(),
+    f"GET /v1/events {HEAD}\r\n".encode(),
+    b"",
+]
+
+
+def test_vanished_clients_give_everything_back_at_once():
+    with Api() as api:
+        job = api.submit_named("watched")
+        poll = f"GET /v1/jobs/{job['id']}?after={job['revision']}&wait=60 {HEAD}\r\n".encode()
+        api.get("/healthz")
+        before = descriptors(api)
+        for index in range(1000):
+            talk(api, [*TORSOS, poll][index % (len(TORSOS) + 1)], read=False)
+        began = time.monotonic()
+        must(api.get("/healthz") == {"status": "ok"} and time.monotonic() - began < 1, f"{time.monotonic() - began} s")
+        wait_for(lambda: descriptors(api) <= before, f"{descriptors(api)} descriptors, {before} before", seconds=5)
+        must(api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0, "somebody is remembered")
+        must(api.number("paceline_http_requests_open") == 1, "requests are open")
