@@ -26,6 +26,7 @@ struct conversion {
     struct part part[PARTS_MAX];
     size_t part_count;
     struct labels labels;
+    struct form_note note;
     const struct part *image_part[PARTS_MAX]; /* in the order of the result */
     const struct part *label_part[PARTS_MAX];
     size_t image_part_count, label_part_count;
@@ -43,6 +44,7 @@ static void conversion_free(struct conversion **conversion)
     if (*conversion) {
         source_close(&(*conversion)->source);
         labels_done(&(*conversion)->labels);
+        name_list_done(&(*conversion)->note.classes);
         free(*conversion);
     }
 }
@@ -57,7 +59,8 @@ static int open_file(struct conversion *conversion, size_t file, struct err *err
 
 /* ---- first pass ---- */
 
-static int read_part(struct stream *stream, struct part *part, struct labels *labels, struct err *err)
+static int read_part(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note,
+                     struct err *err)
 {
     const uint8_t *bytes;
     size_t size = 0;
@@ -75,7 +78,7 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
         return idx_read(stream, part, labels, err);
     }
     if (form_recognise(bytes, size)) {
-        return form_read(stream, part, labels, err);
+        return form_read(stream, part, labels, note, err);
     }
     if (cifar_recognise(bytes, size)) {
         return cifar_read(stream, part, labels, err);
@@ -106,7 +109,7 @@ static int read_file(struct conversion *conversion, size_t file, struct err *err
         part->file = file;
         part->content = conversion->source.next - 1;
         memcpy(part->name, stream->name, sizeof(part->name));
-        rc = read_part(stream, part, &conversion->labels, err);
+        rc = read_part(stream, part, &conversion->labels, &conversion->note, err);
     }
     return rc;
 }
@@ -183,6 +186,22 @@ static int combine(struct conversion *conversion, struct err *err)
     return 0;
 }
 
+/* A class that no sample has still has its number. */
+static int name_classes(const struct conversion *conversion, struct dataset_info *info, struct err *err)
+{
+    const struct name_list *names = &conversion->note.classes;
+    memcpy(info->reading, conversion->note.reading, sizeof(info->reading));
+    if (names->count == 0) {
+        return 0;
+    }
+    if (names->count < info->classes) {
+        return err_set(err, ERR_FORMAT, "%s: has labels up to %" PRIu32 " and %zu class_names",
+                       conversion->image_part[0]->name, info->classes - 1, names->count);
+    }
+    info->classes = (uint32_t)names->count;
+    return conversion->limits->names ? class_names_copy(names, &conversion->limits->names->class, err) : 0;
+}
+
 static int describe(const struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
     const struct part *first = conversion->image_part[0];
@@ -199,7 +218,7 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
     if (info->count == 0) {
         return err_set(err, ERR_FORMAT, "%s: there are no samples", first->name);
     }
-    return 0;
+    return name_classes(conversion, info, err);
 }
 
 /* ---- second pass ---- */
@@ -314,7 +333,8 @@ static int send_no_labels(struct conversion *conversion, uint64_t bytes, struct 
 
 static int send_all(struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
-    int rc = form_send_header(info, conversion->limits, conversion->sink, conversion->sink_arg, err);
+    int rc = form_send_header(info, &conversion->note.classes, conversion->limits, conversion->sink,
+                              conversion->sink_arg, err);
     for (size_t i = 0; i < conversion->image_part_count && rc == 0; i++) {
         rc = send_images(conversion, conversion->image_part[i], err);
     }

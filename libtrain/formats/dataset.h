@@ -4,6 +4,10 @@
  *     "inputs"  U8 or F32 [count, H, W, C]
  *     "labels"  I32       [count], or [count, positions] where a sample has a label at each of several positions
  *
+ * and, where there is something to say, one JSON document in its metadata under "paceline":
+ *
+ *     {"class_names": ["bird", "cat"], "reading": "sound=8000,clip_ms=1000,..."}
+ *
  * For the coordinator (uploads) and `paceline-agent train` (local files). Any thread; reads files, never the network.
  */
 #ifndef LIBTRAIN_FORMATS_DATASET_H
@@ -25,12 +29,13 @@
 #define DATASET_ENTRIES_MAX (1 << 20) /* files in an archive, for programs that need no other limit */
 
 struct dataset_info {
-    uint64_t count;         /* samples */
-    uint32_t h, w, c;       /* shape of one sample */
-    enum dtype dtype;       /* of inputs: DTYPE_U8 or DTYPE_F32 */
-    uint32_t classes;       /* largest label + 1; of a text 256; 0: the labels are not known */
-    uint32_t positions;     /* labels of a sample */
-    uint64_t inputs_offset; /* bytes from the start of the file */
+    uint64_t count;     /* samples */
+    uint32_t h, w, c;   /* shape of one sample */
+    enum dtype dtype;   /* of inputs: DTYPE_U8 or DTYPE_F32 */
+    uint32_t classes;   /* largest label + 1, or how many names there are; of a text 256; 0: labels not known */
+    uint32_t positions; /* labels of a sample */
+    char reading[READING_TEXT_MAX]; /* how its samples were made (reading_write); "": as they are stored */
+    uint64_t inputs_offset;         /* bytes from the start of the file */
     uint64_t inputs_bytes;
     uint64_t labels_offset;
     uint64_t labels_bytes;

@@ -1,11 +1,71 @@
 #include "libtrain/formats/form.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/record.h"
 #include "libtrain/formats/part.h"
 
 #define INPUTS "inputs"
 #define LABELS "labels"
+#define NOTE_KEY "paceline"
+
+/* ---- what a data set says of itself ---- */
+
+struct note {
+    json_t *class_names; /* NULL: none */
+    char reading[READING_TEXT_MAX];
+};
+
+/* A member that a reader does not know is an error, as in the file of a model: it may change what the data mean. */
+static const struct field note_field[] = {
+    MEMBER_JSON(struct note, class_names, "class_names", FIELD_SKIP_EMPTY),
+    MEMBER_TEXT(struct note, reading, "reading", FIELD_SKIP_EMPTY),
+};
+static const struct record note_record = RECORD(struct note, "data set", note_field);
+
+/* Append the note; nothing where there is nothing to say. */
+static int write_note(const struct name_list *classes, const char *reading, struct buf *out, struct err *err)
+{
+    BUF_AUTO struct buf names;
+    buf_init(&names, CLASS_NAMES_TEXT_MAX);
+    int rc = classes->count > 0 ? class_names_write(classes, &names, err) : 0;
+    const bool named = rc == 0 && classes->count > 0;
+    struct note note = {.class_names = named ? class_names_json(classes) : NULL};
+    memcpy(note.reading, reading, sizeof(note.reading));
+    if (rc == ERR_LIMIT) {
+        rc = 0; /* a list that is too long to keep */
+    }
+    if (rc == 0 && (named || reading[0] != '\0')) {
+        json_auto_t *value = named && !note.class_names ? NULL : record_write(&note_record, &note);
+        rc = value ? json_write(value, out, err) : err_set(err, ERR_MEMORY, "no memory for the names of classes");
+    }
+    record_done(&note_record, &note);
+    return rc;
+}
+
+static int read_note(const char *text, struct name_list *classes, char reading[READING_TEXT_MAX], struct err *err)
+{
+    json_auto_t *value = NULL;
+    struct note note = {0};
+    struct reading known;
+    int rc = json_parse(text, strlen(text), &value, err);
+    rc = rc ? rc : record_read(&note_record, value, "", &note, NULL, err);
+    if (rc == 0 && note.class_names && (rc = class_names_read(note.class_names, classes, err))) {
+        rc = err ? err_wrap(err, "class_names") : rc;
+    }
+    if (rc == 0 && note.reading[0] && (rc = reading_parse_written(note.reading, &known, err))) {
+        rc = err ? err_wrap(err, "reading") : rc;
+    }
+    if (rc == 0) {
+        memcpy(reading, note.reading, sizeof(note.reading));
+    }
+    record_done(&note_record, &note);
+    return rc;
+}
+
+/* ---- the header ---- */
 
 /* Fill *out (but classes) from a header; ERR_FORMAT when it is not the one form. */
 static int check(const struct safetensors_header *header, struct dataset_info *out, struct err *err)
@@ -54,10 +114,9 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
     return 0;
 }
 
-int form_send_header(struct dataset_info *info, const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
-                     struct err *err)
+static int send_header(struct dataset_info *info, const char *note, char text[FORM_HEADER_MAX],
+                       const struct dataset_limits *limits, dataset_sink_fn sink, void *arg, struct err *err)
 {
-    char text[FORM_HEADER_MAX];
     size_t size = 0;
     struct safetensors_tensor tensor[FORM_TENSORS] = {
         {.name = INPUTS, .dtype = info->dtype, .rank = 4, .dim = {info->count, info->h, info->w, info->c}},
@@ -68,18 +127,38 @@ int form_send_header(struct dataset_info *info, const struct dataset_limits *lim
     };
     struct safetensors_header header = {
         .tensor = tensor, .tensor_capacity = FORM_TENSORS, .tensor_count = FORM_TENSORS};
-    int rc = safetensors_write(&header, text, sizeof(text), &size, err);
+    if (note) {
+        header.metadata[0] = (struct safetensors_metadata){.key = NOTE_KEY, .long_value = note};
+        header.metadata_count = 1;
+    }
+    int rc = safetensors_write(&header, text, FORM_HEADER_MAX, &size, err);
     if (rc) {
         return rc;
     }
-    uint32_t classes = info->classes;
+    const struct dataset_info stated = *info;
     rc = check(&header, info, err);
-    info->classes = classes;
+    info->classes = stated.classes;
+    memcpy(info->reading, stated.reading, sizeof(info->reading));
     if (rc == 0 && info->total_bytes > limits->total_bytes) {
         return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
                        info->total_bytes, limits->total_bytes);
     }
     return rc ? rc : sink(arg, text, size, err);
+}
+
+int form_send_header(struct dataset_info *info, const struct name_list *classes, const struct dataset_limits *limits,
+                     dataset_sink_fn sink, void *arg, struct err *err)
+{
+    BUF_AUTO struct buf note;
+    buf_init(&note, FORM_NOTE_MAX);
+    int rc = write_note(classes, info->reading, &note, err);
+    char *text = rc ? NULL : malloc(FORM_HEADER_MAX);
+    if (rc == 0 && !text) {
+        rc = err_set(err, ERR_MEMORY, "no memory for a header of %u bytes", FORM_HEADER_MAX);
+    }
+    rc = rc ? rc : send_header(info, note.size > 0 ? note.data : NULL, text, limits, sink, arg, err);
+    free(text);
+    return rc;
 }
 
 bool form_recognise(const uint8_t *bytes, size_t available)
@@ -88,39 +167,60 @@ bool form_recognise(const uint8_t *bytes, size_t available)
     return available > 8 && bytes[8] == '{' && safetensors_header_bytes(bytes, &size, NULL) == 0;
 }
 
-/* Read the header into `text` and parse it. */
-static int read_form_header(struct stream *stream, struct safetensors_header *header, struct dataset_info *info,
-                            struct err *err)
+/* A header of `size` bytes, of which 8 were read. text[2 * size]: for the bytes, then for the note. */
+static int parse_header(struct stream *stream, uint8_t *text, size_t size, struct dataset_info *info,
+                        struct name_list *classes, struct err *err)
 {
-    uint8_t text[FORM_HEADER_MAX];
-    uint64_t size = 0;
-    int rc;
-    if ((rc = stream_read_all(stream, text, 8, "the header ends", err)) ||
-        (rc = safetensors_header_bytes(text, &size, err))) {
+    struct safetensors_tensor tensor[FORM_TENSORS];
+    struct safetensors_header header = {
+        .tensor = tensor, .tensor_capacity = FORM_TENSORS, .text = (char *)text + size, .text_capacity = size};
+    int rc = stream_read_all(stream, text + 8, size - 8, "the header ends", err);
+    if (rc) {
         return rc;
     }
-    if (size > sizeof(text)) {
-        return err_set(err, ERR_LIMIT, "%s: a header of %" PRIu64 " bytes; a data set's has at most %zu", stream->name,
-                       size, sizeof(text));
-    }
-    if ((rc = stream_read_all(stream, text + 8, (size_t)size - 8, "the header ends", err))) {
-        return rc;
-    }
-    if ((rc = safetensors_parse(text, (size_t)size, header, err)) || (rc = check(header, info, err))) {
+    if ((rc = safetensors_parse(text, size, &header, err)) || (rc = check(&header, info, err))) {
         return err ? err_wrap(err, "%s", stream->name) : rc;
+    }
+    const char *note = safetensors_metadata(&header, NOTE_KEY);
+    if (note && (rc = read_note(note, classes, info->reading, err))) {
+        return err ? err_wrap(err, "%s: what it says of its data", stream->name) : rc;
     }
     return 0;
 }
 
-int form_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err)
+/* Read the header; *classes is given. */
+static int read_form_header(struct stream *stream, struct dataset_info *info, struct name_list *classes,
+                            struct err *err)
 {
-    struct safetensors_tensor tensor[FORM_TENSORS];
-    struct safetensors_header header = {.tensor = tensor, .tensor_capacity = FORM_TENSORS};
+    uint8_t prefix[8];
+    uint64_t size = 0;
+    int rc;
+    if ((rc = stream_read_all(stream, prefix, sizeof(prefix), "the header ends", err)) ||
+        (rc = safetensors_header_bytes(prefix, &size, err))) {
+        return rc;
+    }
+    if (size > FORM_HEADER_MAX) {
+        return err_set(err, ERR_LIMIT, "%s: a header of %" PRIu64 " bytes; a data set's has at most %u", stream->name,
+                       size, FORM_HEADER_MAX);
+    }
+    uint8_t *text = malloc(2 * (size_t)size);
+    if (!text) {
+        return err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", size);
+    }
+    memcpy(text, prefix, sizeof(prefix));
+    rc = parse_header(stream, text, (size_t)size, info, classes, err);
+    free(text);
+    return rc;
+}
+
+int form_read(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note, struct err *err)
+{
     struct dataset_info info;
-    int rc = read_form_header(stream, &header, &info, err);
+    int rc = read_form_header(stream, &info, &note->classes, err);
     if (rc) {
         return rc;
     }
+    memcpy(note->reading, info.reading, sizeof(note->reading));
     part->kind = PART_WHOLE;
     part->count = info.count;
     part->element = info.dtype == DTYPE_F32 ? element_f32 : element_u8;
@@ -144,12 +244,11 @@ int form_read(struct stream *stream, struct part *part, struct labels *labels, s
 int dataset_read_info(int fd, struct dataset_info *out, struct err *err)
 {
     struct stream stream;
-    struct safetensors_tensor tensor[FORM_TENSORS];
-    struct safetensors_header header = {.tensor = tensor, .tensor_capacity = FORM_TENSORS};
     struct dataset_info info;
+    struct name_list classes AUTO(name_list_done) = {0};
     int rc;
     if ((rc = stream_open_file(&stream, fd, "data set", err)) ||
-        (rc = read_form_header(&stream, &header, &info, err))) {
+        (rc = read_form_header(&stream, &info, &classes, err))) {
         return rc;
     }
     if (stream.size != info.total_bytes) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/formats/class_names.h"
 #include "libtrain/formats/form.h"
 #include "libtrain/formats/part.h"
 #include "libtrain/formats/source.h"
@@ -26,7 +27,8 @@ struct labelled_tar {
     struct labels labels;
     struct class *class; /* sorted by name */
     size_t class_count, class_capacity;
-    size_t class_last; /* the one that was met last: the next file is often of the same */
+    size_t class_last;            /* the one that was met last: the next file is often of the same */
+    struct name_list class_names; /* once all are known, in their order */
     uint8_t *sample;
 };
 
@@ -39,6 +41,7 @@ static void labelled_tar_free(struct labelled_tar **tar)
             free((*tar)->class[i].name);
         }
         free((*tar)->class);
+        name_list_done(&(*tar)->class_names);
         free((*tar)->sample);
         free(*tar);
     }
@@ -227,20 +230,20 @@ static int number_classes(struct labelled_tar *tar, struct err *err)
 static int keep_sample_name(struct labelled_tar *tar, const char *entry, struct err *err)
 {
     struct dataset_names *names = tar->limits->names;
-    if (!names) {
+    if (!names || names->classes_only) {
         return 0;
     }
     const char *name = !tar->source.is_tar && names->file ? names->file[tar->file] : entry;
     return name_list_append(&names->sample, name, strlen(name), err);
 }
 
-static int keep_class_names(const struct labelled_tar *tar, struct err *err)
+static int keep_class_names(struct labelled_tar *tar, struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && tar->limits->names && i < tar->class_count; i++) {
-        rc = name_list_append(&tar->limits->names->class, tar->class[i].name, strlen(tar->class[i].name), err);
+    for (size_t i = 0; rc == 0 && i < tar->class_count; i++) {
+        rc = class_names_append(&tar->class_names, tar->class[i].name, strlen(tar->class[i].name), err);
     }
-    return rc;
+    return rc == 0 && tar->limits->names ? class_names_copy(&tar->class_names, &tar->limits->names->class, err) : rc;
 }
 
 static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
@@ -305,7 +308,8 @@ int labelled_tar_convert(const struct files *files, enum dataset_label label, co
                                 .dtype = samples->dtype,
                                 .classes = (uint32_t)tar->class_count,
                                 .positions = 1};
-    if ((rc = form_send_header(&info, limits, sink, arg, err)) ||
+    memcpy(info.reading, samples->reading, sizeof(info.reading));
+    if ((rc = form_send_header(&info, &tar->class_names, limits, sink, arg, err)) ||
         (rc = send_samples(tar, samples, sample_bytes, sink, arg, err)) ||
         (rc = sink(arg, tar->labels.value, tar->labels.count * sizeof(int32_t), err))) {
         return rc;

@@ -12,8 +12,9 @@
 
 /* What the files are made into. */
 struct labelled_samples {
-    uint32_t h, w, c; /* of a sample; `look` may still change them */
-    enum dtype dtype; /* DTYPE_U8 or DTYPE_F32 */
+    uint32_t h, w, c;               /* of a sample; `look` may still change them */
+    enum dtype dtype;               /* DTYPE_U8 or DTYPE_F32 */
+    char reading[READING_TEXT_MAX]; /* how a sample is made of a file (reading_write) */
     /* Read a file to its end, or a part of it, before any is made into a sample. NULL: nobody looks. */
     int (*look)(void *arg, struct stream *stream, struct err *err);
     /* Read a file to its end and write its h x w x c elements to `sample`; errors name the file, stream->name. */

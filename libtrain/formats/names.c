@@ -27,7 +27,7 @@ int name_list_append(struct name_list *list, const char *text, size_t size, stru
     return 0;
 }
 
-static void list_done(struct name_list *list)
+void name_list_done(struct name_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->item[i]);
@@ -38,6 +38,6 @@ static void list_done(struct name_list *list)
 
 void dataset_names_done(struct dataset_names *names)
 {
-    list_done(&names->sample);
-    list_done(&names->class);
+    name_list_done(&names->sample);
+    name_list_done(&names->class);
 }

@@ -58,11 +58,18 @@ bool npy_recognise(const uint8_t *bytes, size_t available);
 bool cifar_recognise(const uint8_t *bytes, size_t available);
 bool form_recognise(const uint8_t *bytes, size_t available);
 
+/* What a whole data set says of itself; kept from part to part, of which it can only be the one. */
+struct form_note {
+    struct name_list classes; /* name_list_done */
+    char reading[READING_TEXT_MAX];
+};
+
 /* Read a stream of the format to its end. part->name is set. */
 NODISCARD int idx_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
 NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
-NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
+NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note,
+                        struct err *err);
 
 /* What a data set is made of. */
 struct files {

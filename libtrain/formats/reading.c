@@ -1,9 +1,11 @@
 #include "libtrain/formats/reading.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/parse.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/images/image.h"
@@ -177,6 +179,66 @@ int reading_parse(const char *text, struct reading *out, struct err *err)
         *out = reading;
     }
     return rc;
+}
+
+/* Whether it says something of the samples of this kind that their shape does not. */
+static bool makes_samples(const struct parameter *parameter, enum reading_kind kind)
+{
+    return kind == READING_SOUND && parameter->kinds == ONLY(READING_SOUND);
+}
+
+static int64_t value_of(const struct reading *reading, const struct parameter *parameter)
+{
+    int64_t value;
+    memcpy(&value, (const char *)reading + parameter->offset, sizeof(value));
+    return value;
+}
+
+void reading_write(const struct reading *reading, char out[READING_TEXT_MAX])
+{
+    size_t size = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
+        if (makes_samples(&parameters[i], reading->kind)) {
+            size += (size_t)snprintf(out + size, READING_TEXT_MAX - size, "%s%s=%" PRId64, size > 0 ? "," : "",
+                                     parameters[i].name, value_of(reading, &parameters[i]));
+        }
+    }
+}
+
+int reading_parse_written(const char *text, struct reading *out, struct err *err)
+{
+    char again[READING_TEXT_MAX];
+    struct reading reading;
+    int rc = reading_parse(text, &reading, err);
+    if (rc) {
+        return rc;
+    }
+    reading_write(&reading, again);
+    if (strcmp(text, again) != 0) {
+        return err_set(err, ERR_INVALID, "'%.120s': expected how sounds become samples, '%s'", text,
+                       again[0] ? again : "sound=8000,...");
+    }
+    *out = reading;
+    return 0;
+}
+
+int reading_follow(struct reading *reading, const struct reading *other, struct err *err)
+{
+    ASSERT(reading->kind == other->kind);
+    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
+        const struct parameter *parameter = &parameters[i];
+        const int64_t own = value_of(reading, parameter);
+        const int64_t wanted = value_of(other, parameter);
+        if (!makes_samples(parameter, reading->kind) || own == wanted) {
+            continue;
+        }
+        if (reading->given & 1u << i) {
+            return err_set(err, ERR_INVALID, "'%s' is %" PRId64 ", not %" PRId64, parameter->name, wanted, own);
+        }
+        memcpy((char *)reading + parameter->offset, &wanted, sizeof(wanted));
+    }
+    return 0;
 }
 
 static bool was_given(const struct reading *reading, size_t offset)

@@ -34,6 +34,8 @@ struct reading {
     int64_t channels; /* of a sample made of an image: 1 or 3 */
 };
 
+#define READING_TEXT_MAX 128
+
 /* Nothing is said: recognised by content. */
 extern const struct reading reading_default;
 /* One parameter from outside. ERR_INVALID for an unknown name (the text tells the nearest known one), a value out of
@@ -43,6 +45,14 @@ NODISCARD int reading_set(struct reading *reading, const char *name, const char 
 NODISCARD int reading_check(struct reading *reading, struct err *err);
 /* The same from one text, "text=64" or "sound=8000,mels=40". */
 NODISCARD int reading_parse(const char *text, struct reading *out, struct err *err);
+/* What whoever makes samples of the same kind has to repeat, as reading_parse takes it, with every default written out:
+ * "sound=8000,clip_ms=1000,..."; "" where the shape of a sample says all of it. Same samples, same text. */
+void reading_write(const struct reading *reading, char out[READING_TEXT_MAX]);
+/* Read such a text. ERR_INVALID for one that reading_write would not write. */
+NODISCARD int reading_parse_written(const char *text, struct reading *out, struct err *err);
+/* Take from `other`, of the same kind, the parameters of samples that `reading` was not given. ERR_INVALID names one
+ * that was given and differs. */
+NODISCARD int reading_follow(struct reading *reading, const struct reading *other, struct err *err);
 /* What images become where nothing is said of it: h x w x channels, as far as images can become that. Data that are no
  * images are read as before. */
 void reading_fill_images(struct reading *reading, uint32_t h, uint32_t w, uint32_t channels);

@@ -59,11 +59,12 @@ int sound_convert(const struct files *files, const struct reading *reading, cons
     if (rc) {
         return rc;
     }
-    const struct labelled_samples samples = {.h = (uint32_t)log_mel_frames(sound.plan),
-                                             .w = (uint32_t)reading->mels,
-                                             .c = 1,
-                                             .dtype = DTYPE_F32,
-                                             .read = read_sample,
-                                             .arg = &sound};
+    struct labelled_samples samples = {.h = (uint32_t)log_mel_frames(sound.plan),
+                                       .w = (uint32_t)reading->mels,
+                                       .c = 1,
+                                       .dtype = DTYPE_F32,
+                                       .read = read_sample,
+                                       .arg = &sound};
+    reading_write(reading, samples.reading);
     return labelled_tar_convert(files, (enum dataset_label)reading->label, &samples, limits, sink, arg, out, err);
 }

@@ -146,6 +146,7 @@ int text_convert(const struct files *files, const struct reading *reading, const
     const uint32_t positions = (uint32_t)reading->text;
     struct text *text AUTO(text_free) = NULL;
     uint64_t bytes = 0;
+    static const struct name_list no_names;
     struct dataset_info info;
     int rc = text_new(files->fd[0], limits, &text, err);
     if (rc) {
@@ -155,7 +156,7 @@ int text_convert(const struct files *files, const struct reading *reading, const
     text->sink_arg = arg;
     rc = read_whole(text, NULL, &bytes, err);
     rc = rc ? rc : describe(bytes, positions, &info, err);
-    rc = rc ? rc : form_send_header(&info, limits, sink, arg, err);
+    rc = rc ? rc : form_send_header(&info, &no_names, limits, sink, arg, err);
     rc = rc ? rc : send(text, 0, info.inputs_bytes, false, err);
     rc = rc ? rc : send(text, 1, info.inputs_bytes, true, err);
     if (rc == 0) {

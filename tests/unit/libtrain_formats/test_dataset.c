@@ -1,5 +1,6 @@
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -8,6 +9,13 @@
 #include "tests/unit/libtrain_formats/formats_support.h"
 
 static struct bytes file, images, labels; /* too large for a stack */
+
+static int append(void *arg, const void *data, size_t size, struct err *err)
+{
+    return buf_append(arg, data, size, err);
+}
+
+static const char *note; /* of the next put_form, as JSON; NULL: none */
 
 /* A safetensors file with its tensors in either order, in `file`. */
 static void put_form(bool labels_first, uint64_t label_count, enum dtype label_dtype)
@@ -19,6 +27,10 @@ static void put_form(bool labels_first, uint64_t label_count, enum dtype label_d
     static const int32_t values[] = {5, 0, 1, 0, 0, 0};
     size_t size = 0;
     struct err err = {0};
+    if (note) {
+        header.metadata[0] = (struct safetensors_metadata){.key = "paceline", .long_value = note};
+        header.metadata_count = 1;
+    }
     assert_ok(safetensors_write(&header, (char *)file.data, sizeof(file.data), &size, &err), &err);
     file.size = size;
     if (labels_first) {
@@ -46,6 +58,69 @@ static void the_one_form_is_read_in_either_order_and_written_in_one(void **state
     }
 }
 
+/* What dataset_convert finds in the bytes of a result. */
+static void convert_named(const struct buf *from, struct dataset_names *names, struct converted *out)
+{
+    const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .names = names};
+    int fd = memfd_create("again", MFD_CLOEXEC);
+    struct err err = {0};
+    buf_init(&out->file, 1 << 20);
+    assert_ok(file_write_at(fd, from->data, from->size, 0, &err), &err);
+    assert_ok(dataset_convert(&fd, 1, &reading_default, &limits, append, &out->file, &out->info, &err), &err);
+    file_close(&fd);
+}
+
+static void the_one_form_says_what_its_classes_are_called(void **state)
+{
+    (void)state;
+    struct converted first, second;
+    struct dataset_names names = {0};
+    note = "{\"class_names\":[\"a\",\"b\",\"c\",\"d \\\"4\\\"\",\"e\",\"caf%E9\",\"in no sample\"],"
+           "\"reading\":\"sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60\"}";
+    put_form(true, 3, DTYPE_I32);
+    convert_ok(&file, NULL, &first);
+    assert_int_equal(first.info.classes, 7);
+    assert_string_equal(first.info.reading, "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60");
+    convert_named(&first.file, &names, &second);
+    assert_int_equal(second.file.size, first.file.size);
+    assert_memory_equal(second.file.data, first.file.data, first.file.size);
+    assert_string_equal(second.info.reading, first.info.reading);
+    assert_int_equal(names.class.count, 7);
+    assert_string_equal(names.class.item[3], "d \"4\"");
+    assert_string_equal(names.class.item[5], "caf%E9");
+    assert_int_equal(names.sample.count, 0);
+    converted_done(&first);
+    converted_done(&second);
+    dataset_names_done(&names);
+    note = NULL;
+}
+
+static void what_a_data_set_says_wrongly_of_itself_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *note, *part;
+    } wrong[] = {
+        {"{\"class_names\":[\"a\",\"b\"]}", "has labels up to 5 and 2 class_names"},
+        {"{\"class_names\":[\"a\",\"a\"]}", "what it says of its data: class_names: 'a' is there twice"},
+        {"{\"class_names\":\"a\"}", "expected a list"},
+        {"{\"class_name\":[]}", "did you mean 'class_names'?"},
+        {"{\"reading\":\"sound=8000\"}", "reading: 'sound=8000': expected how sounds become samples, 'sound=8000,clip"},
+        {"{\"reading\":\"text=64\"}", "reading: 'text=64'"},
+        {"{", "what it says of its data: "},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct converted converted;
+        struct err err = {0};
+        note = wrong[i].note;
+        put_form(false, 3, DTYPE_I32);
+        assert_int_not_equal(convert(&file, NULL, &converted, &err), 0);
+        assert_holds(err.text, wrong[i].part);
+        converted_done(&converted);
+    }
+    note = NULL;
+}
+
 static void what_is_not_the_one_form_is_refused(void **state)
 {
     (void)state;
@@ -60,8 +135,8 @@ static void what_is_not_the_one_form_is_refused(void **state)
     file.size = 20;
     convert_fails(&file, NULL, ERR_FORMAT, "the header ends");
     put_form(false, 3, DTYPE_I32);
-    file.data[1] = 0xFF;
-    convert_fails(&file, NULL, ERR_LIMIT, "a data set's has at most 4096");
+    file.data[2] = 0x7F;
+    convert_fails(&file, NULL, ERR_LIMIT, "a data set's has at most 137216");
 }
 
 static void an_open_file_is_checked_against_its_size(void **state)
@@ -248,6 +323,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_form_is_read_in_either_order_and_written_in_one),
+        cmocka_unit_test(the_one_form_says_what_its_classes_are_called),
+        cmocka_unit_test(what_a_data_set_says_wrongly_of_itself_is_refused),
         cmocka_unit_test(what_is_not_the_one_form_is_refused),
         cmocka_unit_test(an_open_file_is_checked_against_its_size),
         cmocka_unit_test(one_of_the_two_is_not_enough),

@@ -98,6 +98,13 @@ static void names_are_told_apart_by_their_bytes(void **state)
     static const char *const two[] = {"x/1", "\xe9_\n_x"};
     put_files(names, 6);
     check_labels(DATASET_LABEL_DIRECTORY, expected, 6, 6);
+    static const char kept[] =
+        "[\\\"caf%01\\\",\\\"caf?\\\",\\\"cafe\\\",\\\"caf\xc3\xa9\\\",\\\"caf%E8\\\",\\\"caf%E9\\\"]";
+    struct converted converted;
+    struct err err = {0};
+    assert_ok(convert_archive(DATASET_LABEL_DIRECTORY, 1 << 20, &converted, &err), &err);
+    assert_non_null(memmem(converted.file.data, converted.file.size, kept, strlen(kept)));
+    converted_done(&converted);
     put_files(two, 2);
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "?_?_x: lies in no directory");
 }

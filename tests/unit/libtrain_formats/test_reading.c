@@ -106,6 +106,52 @@ static void what_is_not_said_of_images_can_be_filled_in(void **state)
     }
 }
 
+static void parsed(const char *text, struct reading *out)
+{
+    struct err err = {0};
+    assert_ok(reading_parse(text, out, &err), &err);
+}
+
+static void how_sounds_become_samples_is_written_in_one_way(void **state)
+{
+    (void)state;
+    static const char *const nothing[] = {"text=64", "size=8x8,channels=1"};
+    struct reading reading, again;
+    struct err err = {0};
+    char text[READING_TEXT_MAX];
+    parsed("mels=40,label=prefix,sound=16000", &reading);
+    reading_write(&reading, text);
+    assert_string_equal(text, "sound=16000,clip_ms=1000,window_ms=40,hop_ms=20,mels=40,floor_db=60");
+    assert_ok(reading_parse_written(text, &again, &err), &err);
+    assert_int_equal(again.mels, 40);
+    assert_int_equal(reading_parse_written("sound=16000,mels=40", &again, &err), ERR_INVALID);
+    for (size_t i = 0; i < 2; i++) {
+        parsed(nothing[i], &reading);
+        reading_write(&reading, text);
+        assert_string_equal(text, "");
+        assert_int_equal(reading_parse_written(nothing[i], &again, &err), ERR_INVALID);
+    }
+    parsed("sound=96000,clip_ms=10000,window_ms=200,hop_ms=200,mels=256,floor_db=200", &reading);
+    reading_write(&reading, text);
+    assert_int_equal(strlen(text), 72);
+}
+
+static void what_is_not_said_of_sounds_follows_another_reading(void **state)
+{
+    (void)state;
+    struct reading reading, other;
+    struct err err = {0};
+    parsed("sound=8000,clip_ms=500,floor_db=40", &other);
+    parsed("sound=8000,label=prefix", &reading);
+    assert_ok(reading_follow(&reading, &other, &err), &err);
+    assert_int_equal(reading.clip_ms, 500);
+    assert_int_equal(reading.floor_db, 40);
+    assert_int_equal(reading.label, DATASET_LABEL_PREFIX);
+    parsed("sound=8000,clip_ms=1000", &reading);
+    assert_int_equal(reading_follow(&reading, &other, &err), ERR_INVALID);
+    assert_string_equal(err.text, "'clip_ms' is 500, not 1000");
+}
+
 static void faults_name_the_parameter(void **state)
 {
     (void)state;
@@ -137,6 +183,8 @@ int main(void)
         cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
         cmocka_unit_test(images_have_a_size_and_channels),
         cmocka_unit_test(what_is_not_said_of_images_can_be_filled_in),
+        cmocka_unit_test(how_sounds_become_samples_is_written_in_one_way),
+        cmocka_unit_test(what_is_not_said_of_sounds_follows_another_reading),
         cmocka_unit_test(faults_name_the_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

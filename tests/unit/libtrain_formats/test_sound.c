@@ -87,6 +87,7 @@ static void recordings_become_spectrograms_whose_bands_follow_the_tone(void **st
     assert_int_equal(info->c, 1);
     assert_int_equal(info->dtype, DTYPE_F32);
     assert_int_equal(info->classes, 2);
+    assert_string_equal(info->reading, "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60");
     assert_int_equal(label_of(&converted, 0), 1);
     assert_int_equal(label_of(&converted, 1), 0);
     assert_int_equal(loudest(frame_of(&converted, 0, 0), 10), 0);
