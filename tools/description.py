@@ -10,6 +10,7 @@ import os
 
 ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "libtrain", "zoo")
 DTYPES = ("uint8", "float32")
+CLASS_NAMES_TEXT_MAX = 65536  # libtrain/formats/class_names.h
 
 
 def input_shape(text):
@@ -94,6 +95,37 @@ def close(description, shape=None, dtype=None, classes=None):
         if op.get("units") == "classes":
             op["units"] = classes
     return closed
+
+
+def name_text(name):
+    """The name of a class, bytes or text, as descriptions have it: bytes that are not printable UTF-8 and '%' as %XX."""
+    data = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
+    escaped = []
+    for char in data.decode("utf-8", "surrogateescape"):
+        plain = 0x20 <= ord(char) and char not in "\x7f%" and not 0xDC80 <= ord(char) <= 0xDCFF
+        escaped.append(char if plain else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogateescape")))
+    return "".join(escaped)
+
+
+def read_class_names(path):
+    """The names of classes in a file, a line each in the order of their numbers. ValueError for an empty or a double one."""
+    with open(path, "rb") as file:
+        lines = file.read().removesuffix(b"\n").split(b"\n")
+    names = [name_text(line.removesuffix(b"\r")) for line in lines]
+    check_class_names({"class_names": names})
+    return names
+
+
+def check_class_names(description):
+    """ValueError unless each class that has a name has one of its own."""
+    names = description.get("class_names", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("the description's class_names are not a list of names")
+    double = [name for index, name in enumerate(names) if names.index(name) < index] if len(set(names)) < len(names) else []
+    if double:
+        raise ValueError(f"the class '{double[0]}' is there twice")
+    if len(json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()) > CLASS_NAMES_TEXT_MAX:
+        raise ValueError(f"the names of the classes take more than {CLASS_NAMES_TEXT_MAX} bytes")
 
 
 def scale(description):

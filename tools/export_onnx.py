@@ -281,7 +281,7 @@ OPS = {"conv2d": {"filters", "kernel", "stride", "padding", "groups", "bias", "k
        "max_pool": {"kernel", "stride", "padding", "ceil_mode"}, "avg_pool": {"kernel", "stride", "padding", "ceil_mode"},
        "global_avg_pool": (), "flatten": (), "dropout": {"rate"}, "layer_norm": {"epsilon"}, "embedding": {"rows", "units"},
        "positions": (), "attention": {"heads", "causal"}}
-INPUT = {"shape", "dtype", "scale", "mean", "std"}
+INPUT = {"shape", "dtype", "scale", "mean", "std", "reading"}
 
 
 def check_fields(what, value, known):
@@ -299,7 +299,8 @@ def check_list(what, value):
 
 def check_description(model):
     """A field that is not known may change what the model says: it is refused."""
-    check_fields("the description", model, {"name", "input", "units", "loss"})
+    check_fields("the description", model, {"name", "input", "units", "loss", "class_names"})
+    description.check_class_names(model)
     check_fields("the description's input", model.get("input", {}), INPUT)
     check_fields("the description's loss", model.get("loss", {}), {"type", "label_smoothing"})
     check_list("the description's units", model.get("units"))

@@ -2,12 +2,14 @@
 """Turn a state_dict of PyTorch into the file of a trained model.
 
     tools/from_torch.py STATE DESCRIPTION OUTPUT.safetensors [--input H,W,C] [--dtype uint8|float32] [--classes N]
-        [--mean M,... --std S,...] [--by-order] [--skip PREFIX]... [--micro-batch N]
+        [--mean M,... --std S,...] [--class-names FILE] [--by-order] [--skip PREFIX]... [--micro-batch N]
 
 STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file. DESCRIPTION is a file or a
 model of the zoo (lenet5). --input and --dtype say what the samples are where the description leaves that to the data
 set (uint8); the number of classes follows from the last layer, or from --classes. --mean and --std, a number for each
 channel, are those of torchvision's Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models.
+--class-names says what the classes are called, a line each in the order of their numbers: so `paceline-agent predict`
+finds the classes of its data by their names.
 
 Tensors are found by their names (docs/models.md). --by-order takes them in their order instead, whatever they are
 called, where each place has a tensor of the same kind (weight, bias, running_mean, running_var) and shape: so it takes
@@ -144,6 +146,15 @@ def normalise(stated, mean, std):
     return {**stated, "input": {**stated.get("input", {}), "mean": mean, "std": std}}
 
 
+def name_classes(closed, path, model):
+    """Put the names of the file into the description; the last layer has as many outputs at least."""
+    names = description.read_class_names(path)
+    outputs = list(model.state_dict().values())[-1].shape[0]
+    if len(names) > outputs:
+        raise ValueError(f"{path}: {len(names)} names for {outputs} outputs")
+    closed["class_names"] = names
+
+
 def convert(arguments):
     tensor_file.check_output(arguments.output)
     if arguments.micro_batch > MICRO_BATCH_MAX:
@@ -158,6 +169,8 @@ def convert(arguments):
     if arguments.mean and len(arguments.mean) != channels:
         raise ValueError(f"--mean has {len(arguments.mean)} numbers for {channels} channels")
     model = Model(closed)
+    if arguments.class_names:
+        name_classes(closed, arguments.class_names, model)
     wanted = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}
     match = match_order if arguments.by_order else match_names
     tensors = match(arguments.state, state, wanted)
@@ -184,6 +197,7 @@ def main():
                         help="of a stored sample, where the description leaves it open; default: uint8")
     parser.add_argument("--classes", metavar="N", type=description.count,
                         help="number of classes; default: as many as the last layer tells")
+    parser.add_argument("--class-names", metavar="FILE", help="what the classes are called, a line each")
     for option, what in (("--mean", "subtracted from each channel of the scaled input"),
                          ("--std", "what it is divided by then")):
         parser.add_argument(option, metavar="X,...", type=description.numbers, help=what)

@@ -83,6 +83,14 @@ def check_refusals(directory):
         change(copy)
         return copy
 
+    names = ["caf%E9", "dog", "cat"]
+    named = os.path.join(directory, "named")
+    tensor_file.write(named, arrays, changed_note(lambda copy: copy["model"].update(class_names=names)))
+    export(named, out)
+    said = {entry.key: entry.value for entry in onnx.load(out).metadata_props}["paceline"]
+    os.remove(out)
+    if json.loads(said)["model"]["class_names"] != names:
+        sys.exit(f"the ONNX file does not name its classes: {said}")
     strange = changed_note(lambda copy: copy["model"]["units"][0]["ops"][1].update(type="swish"))
     rotated = changed_note(lambda copy: copy["model"]["input"].update(rotate=90))
     for words, change in (
@@ -91,6 +99,8 @@ def check_refusals(directory):
             ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
             ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
             ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
+            ("the class 'a' is there twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
+            ("not a list of names", lambda copy: copy["model"].update(class_names="ab")),
             ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
             ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
             ("the description is not an object", lambda copy: copy.pop("model"))):

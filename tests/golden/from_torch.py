@@ -267,6 +267,27 @@ def check_normalise(directory):
     from_torch(*words, "--mean", "0.5", "--std", "0", fails="belong together")
 
 
+def check_class_names(directory):
+    state, path = os.path.join(directory, "state.pt"), os.path.join(directory, "model.safetensors")
+    names = os.path.join(directory, "names.txt")
+    torch.save(Model(description.close(description.read("lenet5"), [28, 28, 1], None, 4)).state_dict(), state)
+    words = (state, "lenet5", path, "--input", "28,28,1", "--class-names", names)
+
+    def write(data):
+        with open(names, "wb") as file:
+            file.write(data)
+    write(b"bird\ncaf\xe9\r\n100% dog\n")
+    from_torch(*words)
+    if read_note(path)["model"]["class_names"] != ["bird", "caf%E9", "100%25 dog"]:
+        sys.exit(f"the file says of its classes {read_note(path)['model']['class_names']}")
+    predict(path, np.zeros((2, 28, 28, 1), np.uint8), directory)
+    os.remove(path)
+    for data, error in ((b"a\nb\nc\nd\ne\n", "5 names for 4 outputs"), (b"a\nb\na\n", "the class 'a' is there twice"),
+                        (b"a\n\nb\n", "not a list of names"), (b"", "not a list of names")):
+        write(data)
+        from_torch(*words, fails=error)
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         check_names(directory)
@@ -274,6 +295,7 @@ def main():
         check_normalise(directory)
         check_refusals(directory)
         check_halves(directory)
+        check_class_names(directory)
 
 
 if __name__ == "__main__":
