@@ -45,7 +45,7 @@ static int print_batches(const struct local_places *places, const struct job_spe
 {
     struct data *data AUTO(data_close) = NULL;
     struct dataset_info info;
-    int rc = local_job_dataset(places, spec->dataset_train, &data, &info, err);
+    int rc = local_job_dataset(places, spec->dataset_train, &data, &info, NULL, err);
     if (rc != 0) {
         return rc;
     }

@@ -21,19 +21,23 @@ int local_job_read(const char *path, struct job_spec *spec, struct err *err)
 }
 
 int local_job_dataset(const struct local_places *places, const char *name, struct data **out, struct dataset_info *info,
-                      struct err *err)
+                      struct name_list *names, struct err *err)
 {
+    struct dataset_names found = {.classes_only = true};
     struct reading reading = reading_default;
     if (places->reading[0] != '\0' && reading_parse(places->reading, &reading, err)) {
         return err_wrap(err, "--as");
     }
-    const struct local_form form = {.reading = &reading};
+    const struct local_form form = {.reading = &reading, .names = names ? &found : NULL};
     const size_t length = strlen(name);
     for (size_t i = 0; i < places->dataset.count; i++) {
         const char *item = places->dataset.item[i];
         if (strncmp(item, name, length) == 0 && item[length] == '=') {
             const char *paths = item + length + 1;
             int rc = local_data_open(&paths, 1, &form, out, info, err);
+            if (names) {
+                *names = found.class;
+            }
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }

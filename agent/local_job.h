@@ -36,8 +36,9 @@ struct local_places {
 
 /* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec), also on failure. */
 NODISCARD int local_job_read(const char *path, struct job_spec *spec, struct err *err);
-/* The data set that the job calls `name`. */
+/* The data set that the job calls `name`, and the names of its classes: name_list_done(names), also on failure. NULL:
+ * not asked for. */
 NODISCARD int local_job_dataset(const struct local_places *places, const char *name, struct data **out,
-                                struct dataset_info *info, struct err *err);
+                                struct dataset_info *info, struct name_list *names, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "agent/model_file.h"
 #include "agent/predict_report.h"
 #include "base/conf.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/arena.h"
 #include "libtrain/train.h"
 #include "schema/limits.h"
@@ -92,6 +93,7 @@ struct prediction {
     struct data *data;
     struct dataset_info info;
     struct dataset_names names;
+    int32_t *class_of;     /* [info.classes] the model's number of each of the data's classes; NULL: the same */
     unsigned char *prompt; /* with --generate, in place of data */
     size_t prompt_size;
     struct train_pool *pool;
@@ -121,14 +123,44 @@ static int make_stage(struct prediction *prediction, struct err *err)
 
 /* ---- the data ---- */
 
-static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
+/* Read sounds as those that the model was trained on were read; what --as says must be the same. */
+static int follow_reading(struct prediction *prediction, const struct model *model, struct err *err)
+{
+    struct reading trained;
+    if (prediction->reading.kind != READING_SOUND || model->input_reading[0] == '\0') {
+        return 0;
+    }
+    int rc = reading_parse_written(model->input_reading, &trained, err);
+    rc = rc ? rc : reading_follow(&prediction->reading, &trained, err);
+    return rc == 0 ? 0 : err_wrap(err, "--as: the model '%s' was trained on other samples", model->name);
+}
+
+/* Data that nothing is said of and that are not recognised are what the model was trained on. */
+static int open_as_trained(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
 {
     const struct model *model = prediction->file.model;
     const struct local_form form = {.reading = &prediction->reading, .unlabelled = true, .names = &prediction->names};
+    int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
+    if (rc != ERR_FORMAT || !model || !model->input_reading[0] || prediction->reading.kind != READING_RECOGNISED) {
+        return rc;
+    }
+    dataset_names_done(&prediction->names);
+    rc = reading_parse_written(model->input_reading, &prediction->reading, err);
+    rc = rc ? rc : local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
+    return rc == 0 ? 0 : err_wrap(err, "read as --as %s", model->input_reading);
+}
+
+static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
+{
+    const struct model *model = prediction->file.model;
+    int rc = model ? follow_reading(prediction, model, err) : 0;
+    if (rc) {
+        return rc;
+    }
     if (model && model->positions == 1 && model->input_dtype == DTYPE_U8) {
         reading_fill_images(&prediction->reading, model->input.h, model->input.w, model->input.c);
     }
-    int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
+    rc = open_as_trained(prediction, paths, count, err);
     if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
         return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0], model->positions);
     }
@@ -171,6 +203,12 @@ static void find_remedy(const struct prediction *prediction, char *out, size_t s
     }
 }
 
+/* Whether the data's classes are found by their names. */
+static bool has_names(const struct prediction *prediction)
+{
+    return prediction->names.class.count > 0 && prediction->file.model->class_names.count > 0;
+}
+
 static int check_data(const struct prediction *prediction, struct err *err)
 {
     const struct dataset_info *info = &prediction->info;
@@ -188,11 +226,50 @@ static int check_data(const struct prediction *prediction, struct err *err)
         return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u", info->positions,
                        model->name, model->positions);
     }
-    if (info->classes > model->classes) {
+    if (info->reading[0] && model->input_reading[0] && strcmp(info->reading, model->input_reading) != 0) {
+        return err_set(err, ERR_INVALID, "the data's samples were made by %s, the model '%s' was trained on %s",
+                       info->reading, model->name, model->input_reading);
+    }
+    if (!has_names(prediction) && info->classes > model->classes) {
         return err_set(err, ERR_INVALID, "the data has labels up to %u, the model '%s' knows those up to %u",
                        info->classes - 1, model->name, model->classes - 1);
     }
     return 0;
+}
+
+/* Labels are numbers of the names that the data happen to have; the model has numbers of its own for these names. */
+static int match_classes(struct prediction *prediction, struct err *err)
+{
+    const struct name_list *names = &prediction->names.class;
+    const struct model *model = prediction->file.model;
+    if (!has_names(prediction)) {
+        return 0;
+    }
+    prediction->class_of = calloc(names->count, sizeof(prediction->class_of[0]));
+    if (!prediction->class_of) {
+        return err_set(err, ERR_MEMORY, "no memory for %zu classes", names->count);
+    }
+    int rc = class_names_map(names, &model->class_names, prediction->class_of, err);
+    char unknown[CLASS_NAMES_LISTED_MAX], known[CLASS_NAMES_LISTED_MAX];
+    if (rc == 0 && class_names_absent(names, &model->class_names, unknown) > 0) {
+        class_names_list(&model->class_names, known);
+        return err_set(err, ERR_INVALID, "the data has classes that the model '%s' does not know: %s; it knows %s",
+                       model->name, unknown, known);
+    }
+    return rc;
+}
+
+/* Its numbers are those of its training set, which the data's need not be. */
+static void warn_of_numbers(const struct prediction *prediction)
+{
+    const struct name_list *names = &prediction->names.class;
+    const struct model *model = prediction->file.model;
+    if (names->count > 0 && model->class_names.count == 0 && names->count != model->classes) {
+        (void)fprintf(stderr,
+                      "the model does not name its %" PRIu32 " classes: those of the data are taken for 0 ('%s') to "
+                      "%zu ('%s')\n",
+                      model->classes, names->item[0], names->count - 1, names->item[names->count - 1]);
+    }
 }
 
 /* ---- the run ---- */
@@ -201,6 +278,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
 {
     const struct model *model = prediction->file.model;
     const int64_t wanted = prediction->options.micro_batch;
+    const bool named = model->class_names.count > 0;
     prediction->micro_batch = (size_t)(wanted > 0 ? wanted : prediction->file.trained->evaluation.micro_batch);
     prediction->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
     prediction->row_count = model->positions;
@@ -217,6 +295,8 @@ static int make_buffers(struct prediction *prediction, struct err *err)
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
                                          .names = &prediction->names,
+                                         .class_names = named ? &model->class_names : &prediction->names.class,
+                                         .named = named,
                                          .labelled = prediction->info.classes > 0};
     return report_new(&report, &prediction->report, err);
 }
@@ -232,6 +312,14 @@ static int show(struct prediction *prediction, uint64_t first, size_t count, con
                            err);
     }
     return rc;
+}
+
+/* Labels become the model's numbers. */
+static void translate(const struct prediction *prediction, int32_t *labels, size_t count)
+{
+    for (size_t i = 0; prediction->class_of && i < count; i++) {
+        labels[i] = prediction->class_of[labels[i]];
+    }
 }
 
 /* In the order and the micro-batches of a job's evaluation. */
@@ -251,6 +339,7 @@ static int predict(struct prediction *prediction, struct err *err)
                count * prediction->sample_bytes);
         if (labels) {
             memcpy(labels, data_labels(prediction->data) + first * label_bytes, count * label_bytes);
+            translate(prediction, labels, count * prediction->row_count);
         }
         int rc = train_evaluate(prediction->stage, count, prediction->input, prediction->scores, labels, &loss,
                                 &correct, err);
@@ -332,6 +421,10 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
     }
     rc = rc || prediction->file.model ? rc : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
+    rc = rc ? rc : match_classes(prediction, err);
+    if (rc == 0) {
+        warn_of_numbers(prediction);
+    }
     rc = rc ? rc : make_buffers(prediction, err);
     rc = rc ? rc : train_pool_new((size_t)prediction->options.threads, &prediction->pool, err);
     rc = rc ? rc : make_stage(prediction, err);
@@ -347,6 +440,7 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
 static void release(struct prediction *prediction)
 {
     free(prediction->prompt);
+    free(prediction->class_of);
     free(prediction->input);
     free(prediction->labels);
     free(prediction->scores);

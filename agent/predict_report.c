@@ -80,18 +80,19 @@ static const char *name_in(const struct name_list *list, uint64_t index)
     return index < list->count ? list->item[index] : NULL;
 }
 
-/* What the data call the class of a label; NULL: nothing. */
+/* What the class of a label is called; NULL: nothing. */
 static const char *label_name(const struct report *report, size_t label)
 {
-    const struct dataset_names *names = report->config.names;
-    return names ? name_in(&names->class, label) : NULL;
+    const struct name_list *names = report->config.class_names;
+    return names ? name_in(names, label) : NULL;
 }
 
-/* What a class of the model is called: it has no names of its own. */
+/* What a class of the model is called. */
 static const char *class_name(const struct report *report, size_t class)
 {
-    const struct dataset_names *names = report->config.names;
-    return names && names->class.count == report->config.classes ? names->class.item[class] : NULL;
+    const struct name_list *names = report->config.class_names;
+    const bool known = names && (report->config.named || names->count == report->config.classes);
+    return known ? name_in(names, class) : NULL;
 }
 
 /* `text` is one line of UTF-8. */

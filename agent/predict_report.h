@@ -17,11 +17,13 @@
 struct report_config {
     FILE *out; /* borrowed */
     bool json;
-    bool bytes;                        /* classes are bytes of text: shown as characters */
-    size_t classes;                    /* scores of a row */
-    size_t top;                        /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
-    const struct dataset_names *names; /* borrowed; NULL: none. Those of the classes are the model's, too, where it has
-                                          as many */
+    bool bytes;                          /* classes are bytes of text: shown as characters */
+    size_t classes;                      /* scores of a row */
+    size_t top;                          /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
+    const struct dataset_names *names;   /* of the samples; borrowed; NULL: none */
+    const struct name_list *class_names; /* borrowed; NULL: none */
+    bool named;                          /* they are the model's; else the data's, and the model's only if there are as
+                                            many */
     bool labelled;
 };
 

@@ -18,6 +18,7 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/model/checkpoint.h"
 #include "libtrain/model/kernel_table.h"
@@ -83,6 +84,7 @@ struct training {
     struct job_spec spec;
     struct data *train, *test; /* test: NULL without one, or the same pointer as train */
     struct dataset_info train_info;
+    struct name_list class_names; /* of the training data; none: not known */
     struct model *model;
     int checkpoint_fd;
     struct checkpoint_file *checkpoint; /* NULL: from the seed */
@@ -97,11 +99,41 @@ struct training {
 
 /* ---- input ---- */
 
+/* That the test set fits the training set. */
+static int compare_data(const struct training *training, const struct dataset_info *test, const struct name_list *names,
+                        struct err *err)
+{
+    const struct job_spec *spec = &training->spec;
+    const struct dataset_info *train = &training->train_info;
+    if (test->h != train->h || test->w != train->w || test->c != train->c || test->dtype != train->dtype ||
+        test->positions != train->positions) {
+        return err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'", spec->dataset_test,
+                       spec->dataset_train);
+    }
+    if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
+        return err_set(err, ERR_INVALID, "the samples of data set '%s' were made by %s, those of '%s' by %s",
+                       spec->dataset_test, test->reading, spec->dataset_train, train->reading);
+    }
+    if (!class_names_agree(names, &training->class_names)) {
+        char difference[CLASS_NAMES_DIFFERENCE_MAX];
+        class_names_difference(names, &training->class_names, difference);
+        return err_set(err, ERR_INVALID,
+                       "data set '%s': its classes are not those of '%s' (%s): the same number means another",
+                       spec->dataset_test, spec->dataset_train, difference);
+    }
+    if (test->classes > train->classes) {
+        return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u", spec->dataset_test,
+                       test->classes - 1, spec->dataset_train, train->classes - 1);
+    }
+    return 0;
+}
+
 static int open_data(struct training *training, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
     const struct options *options = &training->options;
-    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train, &training->train_info, err);
+    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train, &training->train_info,
+                               &training->class_names, err);
     if (rc != 0 || spec->dataset_test[0] == '\0') {
         return rc;
     }
@@ -110,25 +142,19 @@ static int open_data(struct training *training, struct err *err)
         return 0;
     }
     struct dataset_info info;
-    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, err);
-    const struct dataset_info *train = &training->train_info;
-    if (rc == 0 && (info.h != train->h || info.w != train->w || info.c != train->c || info.dtype != train->dtype ||
-                    info.positions != train->positions)) {
-        rc = err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'", spec->dataset_test,
-                     spec->dataset_train);
-    }
-    if (rc == 0 && info.classes > train->classes) {
-        rc = err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u", spec->dataset_test,
-                     info.classes - 1, spec->dataset_train, train->classes - 1);
-    }
-    return rc;
+    struct name_list names AUTO(name_list_done) = {0};
+    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, &names, err);
+    return rc ? rc : compare_data(training, &info, &names, err);
 }
 
 static int fit_model(struct training *training, const json_t *description, const struct model_fit *fit, struct err *err)
 {
     int rc = job_augment_check(&training->spec, fit->input, NULL, err);
     rc = rc ? rc : model_parse(description, fit, &training->model, NULL, err);
-    return rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
+    rc = rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
+    const struct model_samples samples = {.class_names = &training->class_names,
+                                          .reading = training->train_info.reading};
+    return rc ? rc : model_take_samples(training->model, &samples, NULL, err);
 }
 
 static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
@@ -157,7 +183,12 @@ static int open_checkpoint(struct training *training, struct err *err)
     if (training->checkpoint_fd < 0 || fstat(training->checkpoint_fd, &status) != 0) {
         return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
     }
+    bool taken[MODEL_UNITS_MAX];
+    for (size_t unit = 0; unit < training->model->unit_count; unit++) {
+        taken[unit] = job_from_checkpoint(&training->spec, training->model->unit[unit].name);
+    }
     int rc = checkpoint_file_open(read_checkpoint, training, &training->checkpoint, err);
+    rc = rc ? rc : checkpoint_check_samples(training->checkpoint, training->model, taken, err);
     if (rc == 0 && checkpoint_file_bytes(training->checkpoint) != (uint64_t)status.st_size) {
         rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header", (int64_t)status.st_size,
                      checkpoint_file_bytes(training->checkpoint));
@@ -428,6 +459,7 @@ static void release(struct training *training)
     checkpoint_file_close(&training->checkpoint);
     file_close(&training->checkpoint_fd);
     model_free(&training->model);
+    name_list_done(&training->class_names);
     if (training->test != training->train) {
         data_close(&training->test);
     }

@@ -6,13 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/formats/class_names.h"
+#include "libtrain/model/trained.h"
+
 #define PREFIX_BYTES 8
 /* Of a tensor in a header: ,"":{"dtype":"U8","shape":[],"data_offsets":[0,1]} has more. */
 #define ENTRY_BYTES_MIN 40
 #define SHAPE_TEXT 96
+#define INPUT_TEXT 96
 
 struct checkpoint_file {
     struct safetensors_header header; /* header.tensor is owned */
+    char *note;                       /* what the file says of its model; NULL: nothing */
     checkpoint_read_fn read;
     void *arg;
 };
@@ -32,14 +37,23 @@ static int read_header(struct checkpoint_file *file, struct err *err)
     struct safetensors_header *header = &file->header;
     header->tensor_capacity = most < CHECKPOINT_TENSORS_MAX ? (size_t)most : CHECKPOINT_TENSORS_MAX;
     header->tensor = calloc(header->tensor_capacity, sizeof(*header->tensor));
-    unsigned char *text = malloc((size_t)bytes);
+    /* The header, then what of its metadata is long. */
+    unsigned char *text = malloc(2 * (size_t)bytes);
     if (!header->tensor || !text) {
         free(text);
         return err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", bytes);
     }
     memcpy(text, prefix, sizeof(prefix));
     rc = file->read(file->arg, PREFIX_BYTES, text + PREFIX_BYTES, (size_t)bytes - PREFIX_BYTES, err);
+    header->text = (char *)text + bytes;
+    header->text_capacity = (size_t)bytes;
     rc = rc ? rc : safetensors_parse(text, (size_t)bytes, header, err);
+    const char *note = rc ? NULL : safetensors_metadata(header, STATE_NOTE_KEY);
+    if (note && !(file->note = strdup(note))) {
+        rc = err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", bytes);
+    }
+    header->text = NULL;
+    header->text_capacity = header->metadata_count = 0;
     free(text);
     return rc;
 }
@@ -78,6 +92,7 @@ void checkpoint_file_close(struct checkpoint_file **file)
 {
     if (*file) {
         free((*file)->header.tensor);
+        free((*file)->note);
         free(*file);
         *file = NULL;
     }
@@ -186,6 +201,88 @@ int checkpoint_check_unit(const struct checkpoint_file *file, const struct model
     struct state_layout *layout AUTO(state_layout_free) = NULL;
     int rc = state_layout_new(model, unit, &none, &layout, err);
     return rc ? rc : take_unit(file, model, unit, layout, NULL, err);
+}
+
+/* ---- what its units were trained with ---- */
+
+static bool same_normalise(const struct normalise *a, const struct normalise *b)
+{
+    bool same = a->mean_count == b->mean_count;
+    for (size_t i = 0; same && i < a->mean_count; i++) {
+        same = a->mean[i] == b->mean[i] && a->std[i] == b->std[i];
+    }
+    return same;
+}
+
+/* "times 0.00392, mean 0.286, std 0.353": of the first channel. */
+static void input_text(const struct model *model, char out[INPUT_TEXT])
+{
+    const struct normalise *normalise = &model->input_normalise;
+    const size_t size = (size_t)snprintf(out, INPUT_TEXT, "times %.3g", model->input_scale);
+    if (normalise->mean_count > 0) {
+        (void)snprintf(out + size, INPUT_TEXT - size, ", mean %.3g, std %.3g", normalise->mean[0], normalise->std[0]);
+    }
+}
+
+static int compare_input(const struct model *theirs, const struct model *ours, struct err *err)
+{
+    const bool scaled_alike = theirs->input_dtype != ours->input_dtype || theirs->input_scale == ours->input_scale;
+    if (!scaled_alike || !same_normalise(&theirs->input_normalise, &ours->input_normalise)) {
+        char their_input[INPUT_TEXT], our_input[INPUT_TEXT];
+        input_text(theirs, their_input);
+        input_text(ours, our_input);
+        return err_set(err, ERR_INVALID,
+                       "the checkpoint was trained on samples %s, the job's are %s; state the same in augment",
+                       their_input, our_input);
+    }
+    if (theirs->input_reading[0] && ours->input_reading[0] && strcmp(theirs->input_reading, ours->input_reading) != 0) {
+        return err_set(err, ERR_INVALID, "the checkpoint was trained on samples made by %s, the job's by %s",
+                       theirs->input_reading, ours->input_reading);
+    }
+    return 0;
+}
+
+static int compare_classes(const struct model *theirs, const struct model *ours, const char *head, struct err *err)
+{
+    if (class_names_agree(&ours->class_names, &theirs->class_names)) {
+        return 0;
+    }
+    char difference[CLASS_NAMES_DIFFERENCE_MAX];
+    class_names_difference(&ours->class_names, &theirs->class_names, difference);
+    return err_set(err, ERR_INVALID,
+                   "the job's classes are not the checkpoint's (%s); name '%s' in init.except to learn other classes",
+                   difference, head);
+}
+
+static bool has_parameters(const struct unit *unit)
+{
+    bool found = false;
+    for (size_t i = 0; i < unit->op_count && !found; i++) {
+        found = unit->op[i].tensor_count > 0;
+    }
+    return found;
+}
+
+int checkpoint_check_samples(const struct checkpoint_file *file, const struct model *model, const bool *taken,
+                             struct err *err)
+{
+    struct model *theirs AUTO(model_free) = NULL;
+    struct evaluation evaluation;
+    size_t head = model->unit_count;
+    if (!file->note) {
+        return 0;
+    }
+    struct err fault = {0};
+    int rc = trained_read_note(file->note, &theirs, &evaluation, &fault);
+    if (rc) {
+        return err_set(err, rc == ERR_MEMORY ? ERR_MEMORY : ERR_INVALID, "what the checkpoint says of its model: %s",
+                       fault.text);
+    }
+    while (head > 0 && !has_parameters(&model->unit[head - 1])) {
+        head--;
+    }
+    rc = taken[0] ? compare_input(theirs, model, err) : 0;
+    return rc || head == 0 || !taken[head - 1] ? rc : compare_classes(theirs, model, model->unit[head - 1].name, err);
 }
 
 int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model, size_t unit,

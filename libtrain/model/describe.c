@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/description.h"
 #include "libtrain/model/op_fields.h"
 
@@ -48,6 +49,10 @@ json_t *model_describe(const struct model *model)
     };
     bool complete = true;
     memcpy(fields.name, model->name, sizeof(fields.name));
+    memcpy(fields.input.reading, model->input_reading, sizeof(fields.input.reading));
+    if (model->class_names.count > 0) {
+        complete = (fields.class_names = class_names_json(&model->class_names)) != NULL;
+    }
     for (size_t i = 0; i < model->unit_count && complete; i++) {
         complete = (fields.unit[i] = describe_unit(&model->unit[i])) != NULL;
         fields.unit_count += complete;

@@ -36,6 +36,7 @@ struct input_fields {
     int dtype;            /* index into input_dtypes; -1: left open */
     double scale;         /* 0: the dtype's default */
     struct normalise normalise;
+    char reading[READING_TEXT_MAX];
 };
 
 struct loss_fields {
@@ -50,6 +51,7 @@ struct description {
     json_t *unit[MODEL_UNITS_MAX];
     size_t unit_count;
     struct loss_fields loss;
+    json_t *class_names; /* NULL: none */
 };
 
 extern const struct record unit_record;

@@ -1,9 +1,11 @@
 #include "libtrain/model/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/op_traits.h"
 
 void model_free(struct model **model)
@@ -16,6 +18,7 @@ void model_free(struct model **model)
         free(old->unit[i].op);
     }
     free(old->unit);
+    name_list_done(&old->class_names);
     free(old);
     *model = NULL;
 }
@@ -51,6 +54,36 @@ int model_normalise(struct model *model, const struct normalise *normalise, stru
     }
     model->input_normalise = *normalise;
     return 0;
+}
+
+static int refuse_samples(struct record_faults *faults, const char *pointer, const char *message, struct err *err)
+{
+    if (faults) {
+        record_fault(faults, pointer, "%s", message);
+    }
+    return err_set(err, ERR_INVALID, "%s: %s", pointer, message);
+}
+
+int model_take_samples(struct model *model, const struct model_samples *samples, struct record_faults *faults,
+                       struct err *err)
+{
+    char message[RECORD_MESSAGE_MAX];
+    if (!class_names_agree(samples->class_names, &model->class_names)) {
+        char difference[CLASS_NAMES_DIFFERENCE_MAX];
+        class_names_difference(samples->class_names, &model->class_names, difference);
+        (void)snprintf(message, sizeof(message), "the data set has other classes than the description (%s)",
+                       difference);
+        return refuse_samples(faults, "/class_names", message, err);
+    }
+    if (samples->reading[0] && model->input_reading[0] && strcmp(samples->reading, model->input_reading) != 0) {
+        (void)snprintf(message, sizeof(message), "is not the data set's, '%s'", samples->reading);
+        return refuse_samples(faults, "/input/reading", message, err);
+    }
+    if (samples->reading[0]) {
+        (void)snprintf(model->input_reading, sizeof(model->input_reading), "%s", samples->reading);
+    }
+    const bool named = model->class_names.count > 0 || samples->class_names->count > model->classes;
+    return named ? 0 : class_names_copy(samples->class_names, &model->class_names, err);
 }
 
 bool model_scales_input(const struct model *model)

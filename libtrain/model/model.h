@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/record.h"
 #include "libtrain/formats/dtype.h"
+#include "libtrain/formats/names.h"
+#include "libtrain/formats/reading.h"
 #include "libtrain/model/conv2d_kernel.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/model/shape.h"
@@ -118,12 +120,14 @@ struct unit {
 struct model {
     char name[MODEL_NAME_MAX];
     struct shape input;
-    enum dtype input_dtype;           /* DTYPE_U8 or DTYPE_F32 */
-    double input_scale;               /* x = scale * stored value, applied before the first unit */
-    struct normalise input_normalise; /* then x = (x - mean) / std of its channel; no numbers: not */
-    uint32_t classes;                 /* channels of the last unit's output (softmax cross-entropy over them) */
-    uint32_t positions;               /* of the last unit's output, each with a label: 1, or those of a sequence */
-    double label_smoothing;           /* of the loss, [0, 1): the share of the target that all classes get alike */
+    enum dtype input_dtype;               /* DTYPE_U8 or DTYPE_F32 */
+    double input_scale;                   /* x = scale * stored value, applied before the first unit */
+    struct normalise input_normalise;     /* then x = (x - mean) / std of its channel; no numbers: not */
+    char input_reading[READING_TEXT_MAX]; /* how samples are made of files (reading_write); "": not stated */
+    uint32_t classes;                     /* channels of the last unit's output (softmax cross-entropy over them) */
+    uint32_t positions;                   /* of the last unit's output, each with a label: 1, or those of a sequence */
+    struct name_list class_names;         /* of the first classes (class_names.h); none: not known; owned */
+    double label_smoothing;               /* of the loss, [0, 1): the share of the target that all classes get alike */
     struct unit *unit;
     size_t unit_count;
 };
@@ -156,6 +160,16 @@ void model_free(struct model **model);
  * the input are tokens, which are read as they are stored. ERR_INVALID with faults, which may be NULL. */
 NODISCARD int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
                               struct err *err);
+/* What a data set says of its samples beside their shape. */
+struct model_samples {
+    const struct name_list *class_names; /* none: not known */
+    const char *reading;                 /* reading_write; "": not known */
+};
+/* Keep what the data set that a model is trained on says of its samples, where the description does not; nobody shares
+ * the model yet. A fault at /class_names where a number means another class, at /input/reading where samples are made
+ * in another way. ERR_INVALID with faults, which may be NULL; ERR_MEMORY. */
+NODISCARD int model_take_samples(struct model *model, const struct model_samples *samples, struct record_faults *faults,
+                                 struct err *err);
 /* Whether what is stored is turned into other numbers before the first unit. */
 bool model_scales_input(const struct model *model);
 /* Whether the unit has parameters that training changes. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/description.h"
 
 /* ---- the tables ---- */
@@ -69,6 +70,7 @@ static const struct field input_field[] = {
     /* Not written where there are none: descriptions without them keep their bytes, and so their hash. */
     MEMBER_LIST(struct input_fields, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean, normalise.mean_count),
     MEMBER_LIST(struct input_fields, normalise.std, "std", FIELD_SKIP_EMPTY, &std, normalise.std_count),
+    MEMBER_TEXT(struct input_fields, reading, "reading", FIELD_SKIP_EMPTY),
 };
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
 
@@ -94,6 +96,7 @@ static const struct field description_field[] = {
      .element_size = sizeof(json_t *),
      .count_offset = offsetof(struct description, unit_count)},
     MEMBER_RECORD(struct description, loss, "loss", 0, &loss_record),
+    MEMBER_JSON(struct description, class_names, "class_names", FIELD_SKIP_EMPTY),
 };
 const struct record description_record = RECORD(struct description, "model", description_field);
 
@@ -165,7 +168,31 @@ static void resolve_normalise(struct lowering *lowering, const struct normalise 
     lowering->model->input_normalise = *stated;
 }
 
+static void resolve_reading(struct lowering *lowering, const char *stated)
+{
+    struct reading reading;
+    struct err err = {0};
+    if (stated[0] && reading_parse_written(stated, &reading, &err)) {
+        record_fault(lowering->faults, "/input/reading", "%s", err.text);
+        lowering->broken = true;
+        return;
+    }
+    (void)snprintf(lowering->model->input_reading, READING_TEXT_MAX, "%s", stated);
+}
+
 /* ---- the whole ---- */
+
+static int read_class_names(struct lowering *lowering, const json_t *stated, struct err *err)
+{
+    struct err fault = {0};
+    int rc = stated ? class_names_read(stated, &lowering->model->class_names, &fault) : 0;
+    if (rc == ERR_INVALID) {
+        record_fault(lowering->faults, "/class_names", "%s", fault.text);
+        lowering->broken = true;
+        return 0;
+    }
+    return rc ? err_set(err, rc, "%s", fault.text) : 0;
+}
 
 /* The last unit's output is one score per class, in PyTorch's order, at each position that has a label. */
 static void check_output(struct lowering *lowering, const struct model_fit *fit)
@@ -191,6 +218,11 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
         record_fault(lowering->faults, pointer,
                      "unit '%s': %" PRIu32 " outputs are too few for the data set's %" PRIu32 " classes", last->name,
                      last->out.c, fit->classes);
+        lowering->broken = true;
+    }
+    if (!lowering->broken && model->class_names.count > last->out.c) {
+        record_fault(lowering->faults, "/class_names", "%zu names for the %" PRIu32 " outputs of unit '%s'",
+                     model->class_names.count, last->out.c, last->name);
         lowering->broken = true;
     }
     model->classes = last->out.c;
@@ -237,6 +269,11 @@ static int lower_description(struct lowering *lowering, const struct description
     resolve_shape(lowering, &description->input, fit);
     resolve_dtype(lowering, &description->input, fit);
     resolve_normalise(lowering, &description->input.normalise);
+    resolve_reading(lowering, description->input.reading);
+    int rc = read_class_names(lowering, description->class_names, err);
+    if (rc) {
+        return rc;
+    }
     for (size_t i = 0; i < model->unit_count && !lowering->out_of_memory; i++) {
         lower_unit(lowering, description->unit[i], i);
     }

@@ -52,14 +52,16 @@ void trained_free(struct trained_file **file)
     }
 }
 
-static int read_document(const char *text, struct trained_file *file, struct err *err)
+int trained_read_note(const char *text, struct model **model, struct evaluation *evaluation, struct err *err)
 {
     json_auto_t *value = NULL;
-    struct document document = {.evaluation = file->evaluation};
+    struct document document = {.evaluation.micro_batch = EVALUATION_MICRO_BATCH};
     int rc = json_parse(text, strlen(text), &value, err);
     rc = rc ? rc : record_read(&document_record, value, "", &document, NULL, err);
-    rc = rc ? rc : model_parse(document.model, NULL, &file->model, NULL, err);
-    file->evaluation = document.evaluation;
+    rc = rc ? rc : model_parse(document.model, NULL, model, NULL, err);
+    if (rc == 0) {
+        *evaluation = document.evaluation;
+    }
     record_done(&document_record, &document);
     return rc;
 }
@@ -85,7 +87,7 @@ int trained_read(const void *bytes, size_t size, struct trained_file **out, stru
     file->header.text_capacity = size + 1;
     int rc = safetensors_parse(bytes, size, &file->header, err);
     const char *document = rc ? NULL : safetensors_metadata(&file->header, STATE_NOTE_KEY);
-    if (document && (rc = read_document(document, file, err))) {
+    if (document && (rc = trained_read_note(document, &file->model, &file->evaluation, err))) {
         rc = err ? err_wrap(err, "what the file says of its model") : rc;
     }
     if (rc) {

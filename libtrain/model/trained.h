@@ -3,6 +3,7 @@
  *
  *     {"model": its description with nothing left open, "evaluation": {"micro_batch": 32}}
  *
+ * What the data set of the training says of its samples is in the description: "class_names" and "input"."reading".
  * Written by the coordinator, `paceline-agent train` and tools/from_torch.py; read by `paceline-agent predict` and
  * tools/. A member that a reader does not know is an error: it may change what the model says. Pure. */
 #ifndef LIBTRAIN_MODEL_TRAINED_H
@@ -37,6 +38,9 @@ struct trained_file {
  * or ERR_LIMIT for what is no such file. */
 NODISCARD int trained_read(const void *bytes, size_t size, struct trained_file **out, struct err *err);
 void trained_free(struct trained_file **file);
+
+/* The document alone: a new model, owned by the caller. Errors as above. */
+NODISCARD int trained_read_note(const char *text, struct model **model, struct evaluation *evaluation, struct err *err);
 
 /* That the file has each tensor of the model with its shape, and no other: ERR_INVALID names the first that differs and
  * how many more do. */

@@ -191,7 +191,7 @@ static void names_of_the_data_stand_beside_the_numbers(void **state)
     static char file[][16] = {"a/1.png", "b\\\"2\".png"}, class[][16] = {"circle", "square"};
     const struct dataset_names names = {.sample = {.item = (char *[]){file[0], file[1]}, .count = 2},
                                         .class = {.item = (char *[]){class[0], class[1]}, .count = 2}};
-    struct paper paper = {.config = {.classes = 2, .top = 2, .names = &names}};
+    struct paper paper = {.config = {.classes = 2, .top = 2, .names = &names, .class_names = &names.class}};
     struct err err = {0};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
@@ -201,7 +201,8 @@ static void names_of_the_data_stand_beside_the_numbers(void **state)
                         "sample 2: 1 (square) 0.8808, 0 (circle) 0.1192\n");
     free(paper.text);
 
-    paper = (struct paper){.config = {.classes = 2, .top = 1, .json = true, .names = &names}};
+    paper =
+        (struct paper){.config = {.classes = 2, .top = 1, .json = true, .names = &names, .class_names = &names.class}};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 1, scores, 1, &err), &err);
     assert_holds(paper_text(&paper), "{\"sample\":1,\"file\":\"b\\\\\\\"2\\\".png\",\"label\":1,"
@@ -214,12 +215,26 @@ static void other_numbers_of_classes_name_only_the_labels(void **state)
     (void)state;
     static const float scores[2] = {0.0f, 2.0f};
     static char class[] = "circle";
-    const struct dataset_names names = {.class = {.item = (char *[]){class}, .count = 1}};
-    struct paper paper = {.config = {.classes = 2, .top = 1, .names = &names}};
+    const struct name_list names = {.item = (char *[]){class}, .count = 1};
+    struct paper paper = {.config = {.classes = 2, .top = 1, .class_names = &names}};
     struct err err = {0};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
     assert_string_equal(paper_text(&paper), "sample 0: 1 0.8808; label 0 (circle), wrong\n");
+    free(paper.text);
+}
+
+static void names_of_the_model_are_those_of_its_first_classes(void **state)
+{
+    (void)state;
+    static const float scores[2] = {0.0f, 2.0f};
+    static char class[] = "circle";
+    const struct name_list names = {.item = (char *[]){class}, .count = 1};
+    struct paper paper = {.config = {.classes = 2, .top = 2, .class_names = &names, .named = true}};
+    struct err err = {0};
+    paper_open(&paper);
+    assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
+    assert_string_equal(paper_text(&paper), "sample 0: 1 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n");
     free(paper.text);
 }
 
@@ -302,6 +317,7 @@ int main(void)
         cmocka_unit_test(the_most_probable_classes_stand_first_and_of_equal_ones_the_lower),
         cmocka_unit_test(names_of_the_data_stand_beside_the_numbers),
         cmocka_unit_test(other_numbers_of_classes_name_only_the_labels),
+        cmocka_unit_test(names_of_the_model_are_those_of_its_first_classes),
         cmocka_unit_test(scores_that_are_not_finite_are_an_error),
         cmocka_unit_test(the_table_has_the_classes_that_occur),
         cmocka_unit_test(of_many_classes_the_most_frequent_mistakes_are_listed),

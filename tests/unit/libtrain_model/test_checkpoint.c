@@ -35,11 +35,17 @@ struct content {
     float base;
 };
 
+static const char *note; /* what the next file says of its model; NULL: nothing */
+
 static void write_file(struct memory *memory, const struct content *content, size_t count)
 {
     struct safetensors_tensor tensor[16] = {0};
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 16, .tensor_count = count};
     struct err err = {0};
+    if (note) {
+        header.metadata[0] = (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
+        header.metadata_count = 1;
+    }
     for (size_t i = 0; i < count; i++) {
         tensor[i].dtype = content[i].dtype;
         tensor[i].rank = content[i].rank;
@@ -178,12 +184,71 @@ static void a_file_that_is_none_or_cannot_be_read_is_refused(void **state)
     model_free(&model);
 }
 
+#define PAIR(input, names)                                                                                             \
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"" input "},\"units\":["                         \
+    "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"                          \
+    "{\"name\":\"ab\",\"ops\":[{\"type\":\"linear\",\"units\":2,\"bias\":false}]}]" names "}"
+#define NOTE(input, names) "{\"model\":" PAIR(input, names) "}"
+#define NORMAL ",\"mean\":[0.5,0.25,0],\"std\":[2,1,1]"
+#define SOUND(floor) ",\"reading\":\"sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=3,floor_db=" floor "\""
+#define PETS ",\"class_names\":[\"cat\",\"dog\"]"
+#define BIRDS ",\"class_names\":[\"owl\",\"tit\"]"
+
+static void weights_mean_the_same_only_with_the_same_input_and_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *note, *model;
+        bool taken[2];
+        const char *part; /* NULL: it fits */
+    } cases[] = {
+        {NULL, PAIR(NORMAL, PETS), {true, true}, NULL},
+        {NOTE(NORMAL, PETS), PAIR(NORMAL, PETS), {true, true}, NULL},
+        {NOTE(NORMAL, ""), PAIR(NORMAL, PETS), {true, true}, NULL},
+        {NOTE("", PETS), PAIR("", ""), {true, true}, NULL},
+        {NOTE("", PETS), PAIR("", ",\"class_names\":[\"cat\"]"), {true, true}, NULL},
+        {NOTE("", PETS), PAIR("", BIRDS), {true, false}, NULL},
+        {NOTE(NORMAL, PETS), PAIR("", PETS), {false, true}, NULL},
+        {NOTE(SOUND("60"), ""), PAIR(SOUND("60"), ""), {true, true}, NULL},
+        {NOTE(SOUND("60"), ""), PAIR("", ""), {true, true}, NULL},
+        {NOTE("", PETS),
+         PAIR("", BIRDS),
+         {false, true},
+         "(missing: 'cat', 'dog'; unknown: 'owl', 'tit'); name 'ab' in init.except to learn other classes"},
+        {NOTE(NORMAL, PETS),
+         PAIR("", PETS),
+         {true, false},
+         "trained on samples times 1, mean 0.5, std 2, the job's are times 1; state the same in augment"},
+        {NOTE("", ""), PAIR(",\"scale\":0.5", ""), {true, true}, "samples times 1, the job's are times 0.5;"},
+        {NOTE(SOUND("60"), ""), PAIR(SOUND("50"), ""), {true, true}, "floor_db=60, the job's by sound=8000"},
+        {"{\"model\":{}}", PAIR("", ""), {true, true}, "what the checkpoint says of its model: /name: "},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model *model = good_model(cases[i].model, NULL);
+        struct memory *memory = calloc(1, sizeof(*memory));
+        struct checkpoint_file *file = NULL;
+        struct err err = {0};
+        assert_non_null(memory);
+        note = cases[i].note;
+        write_file(memory, good, GOOD_COUNT);
+        assert_ok(checkpoint_file_open(read_memory, memory, &file, &err), &err);
+        const int rc = checkpoint_check_samples(file, model, cases[i].taken, &err);
+        assert_int_equal(rc, cases[i].part ? ERR_INVALID : 0);
+        assert_holds(err.text, cases[i].part ? cases[i].part : "");
+        checkpoint_file_close(&file);
+        free(memory);
+        model_free(&model);
+    }
+    note = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(a_file_that_is_none_or_cannot_be_read_is_refused),
+        cmocka_unit_test(weights_mean_the_same_only_with_the_same_input_and_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

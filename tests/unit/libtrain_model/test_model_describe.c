@@ -232,6 +232,78 @@ static void tokens_are_not_normalised(void **state)
     model_free(&model);
 }
 
+#define SOUND "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60"
+#define OTHER_SOUND "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=50"
+#define SAMPLES(input, names)                                                                                          \
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,2],\"dtype\":\"float32\"" input                                         \
+    "},\"units\":[{\"name\":\"a\",\"ops\":["                                                                           \
+    "{\"type\":\"linear\",\"units\":3}]}]" names "}"
+
+static char cat[] = "cat", dog[] = "dog";
+static const struct name_list two_names = {.item = (char *[]){cat, dog}, .count = 2};
+static const struct name_list no_names;
+
+static void what_a_data_set_says_of_its_samples_is_written_and_read(void **state)
+{
+    (void)state;
+    const struct model_samples samples = {.class_names = &two_names, .reading = SOUND};
+    const struct model_samples nothing = {.class_names = &no_names, .reading = ""};
+    struct err err = {0};
+    struct model *model = good_model(SAMPLES("", ""), NULL);
+    json_auto_t *before = model_describe(model);
+    assert_ok(model_take_samples(model, &nothing, NULL, &err), &err);
+    json_auto_t *same = model_describe(model);
+    assert_true(json_equal(before, same));
+    assert_ok(model_take_samples(model, &samples, NULL, &err), &err);
+    assert_ok(model_take_samples(model, &samples, NULL, &err), &err);
+    assert_ok(model_take_samples(model, &nothing, NULL, &err), &err);
+    assert_round_trip(model);
+    json_auto_t *after = model_describe(model);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(after, "class_names"), 1)), "dog");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(after, "input"), "reading")), SOUND);
+    model_free(&model);
+}
+
+static void a_data_set_of_other_classes_or_sounds_is_a_fault(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *pointer, *part;
+    } wrong[] = {
+        {SAMPLES("", ",\"class_names\":[\"dog\",\"cat\"]"), "/class_names", "(class 0 is 'cat', not 'dog')"},
+        {SAMPLES("", ",\"class_names\":[\"bird\",\"cat\",\"dog\"]"), "/class_names", "(missing: 'bird')"},
+        {SAMPLES(",\"reading\":\"" OTHER_SOUND "\"", ""), "/input/reading", "is not the data set's, '" SOUND "'"},
+    };
+    const struct model_samples samples = {.class_names = &two_names, .reading = SOUND};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct model *model = good_model(wrong[i].text, NULL);
+        struct record_faults faults = {0};
+        struct err err = {0};
+        assert_int_equal(model_take_samples(model, &samples, &faults, &err), ERR_INVALID);
+        assert_int_equal(faults.count, 1);
+        assert_string_equal(faults.fault[0].pointer, wrong[i].pointer);
+        assert_holds(faults.fault[0].message, wrong[i].part);
+        model_free(&model);
+    }
+    struct model *model = good_model(SAMPLES("", ",\"class_names\":[\"cat\",\"dog\",\"elk\"]"), NULL);
+    struct err err = {0};
+    assert_ok(model_take_samples(model, &samples, NULL, &err), &err);
+    assert_int_equal(model->class_names.count, 3);
+    model_free(&model);
+}
+
+static void wrong_names_and_readings_in_a_description_are_faults(void **state)
+{
+    (void)state;
+    assert_fault(SAMPLES("", ",\"class_names\":7"), NULL, "/class_names", "expected a list");
+    assert_fault(SAMPLES("", ",\"class_names\":null"), NULL, "/class_names", "expected a list");
+    assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"a\"]"), NULL, "/class_names", "'a' is there twice");
+    assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"b\",\"c\",\"d\"]"), NULL, "/class_names",
+                 "4 names for the 3 outputs of unit 'a'");
+    assert_fault(SAMPLES(",\"reading\":\"sound=8000\"", ""), NULL, "/input/reading", "'sound=8000,clip_ms=1000,");
+    assert_fault(SAMPLES(",\"reading\":\"size=8x8\"", ""), NULL, "/input/reading", "expected how sounds become");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +315,9 @@ int main(void)
         cmocka_unit_test(defaults_are_written_out),
         cmocka_unit_test(a_normalised_input_is_written_and_read),
         cmocka_unit_test(tokens_are_not_normalised),
+        cmocka_unit_test(what_a_data_set_says_of_its_samples_is_written_and_read),
+        cmocka_unit_test(a_data_set_of_other_classes_or_sounds_is_a_fault),
+        cmocka_unit_test(wrong_names_and_readings_in_a_description_are_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
