@@ -92,6 +92,7 @@ static int change_model(struct model *model, const struct catalog_change *change
         kernel_text_apply(model, change->measured);
     }
     int code = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
+    code = code || !change->samples ? code : model_take_samples(model, change->samples, faults, err);
     return code ? code : kernel_table_apply(model, change->kernels, faults, err);
 }
 

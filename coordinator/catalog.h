@@ -31,13 +31,14 @@ void catalog_free(struct catalog **catalog);
 /* What a job changes in a description; what is NULL changes nothing. */
 struct catalog_change {
     const struct normalise *normalise; /* of the input */
-    const bool *frozen;                /* which units are frozen beside those that the description says */
-    json_t *kernels;                   /* a table (kernel_table.h) */
-    const char *measured;              /* kernels for the passes that have none (kernel_text.h) */
+    const struct model_samples *samples;
+    const bool *frozen;   /* which units are frozen beside those that the description says */
+    json_t *kernels;      /* a table (kernel_table.h) */
+    const char *measured; /* kernels for the passes that have none (kernel_text.h) */
 };
 
 /* Resolve a description against a data set, change it (both may be NULL) and keep it; faults as model_parse,
- * model_normalise and kernel_table_apply give them. */
+ * model_normalise, model_take_samples and kernel_table_apply give them. */
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
                               const struct catalog_change *change, const struct catalog_entry **out,
                               struct record_faults *faults, struct err *err);

@@ -215,7 +215,7 @@ static void carry_out(struct turn *turn, const struct action *action, struct htt
     }
 }
 
-/* The model that a job or a posted name stands for, before the row that names it. */
+/* What a job, a posted model or a data set names by its hash, before the row that names it. */
 static void store_description(struct turn *turn, const struct turn_extra *extra)
 {
     struct err err = {0};
@@ -228,7 +228,8 @@ static void store_description(struct turn *turn, const struct turn_extra *extra)
 
 static bool names_description(const struct action *action)
 {
-    return action->type == ACTION_PERSIST && (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL);
+    return action->type == ACTION_PERSIST &&
+           (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL || action->kind == OBJECT_DATASET);
 }
 
 static void send_outbox(struct turn *turn)

@@ -21,7 +21,8 @@ void turn_free(struct turn **turn);
 
 /* What goes into the store together with the event's effect. */
 struct turn_extra {
-    const char *description; /* canonical text of a model that the event's job or model row names; NULL: none */
+    const char *description; /* text that the event's row names by its hash: the canonical one of a model, or the class
+                                names of a data set; NULL: none */
     size_t description_size;
     char description_sha256[SHA256_SIZE];
     char replay_key[IDEMPOTENCY_KEY_SIZE]; /* Idempotency-Key; "": none */

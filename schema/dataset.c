@@ -12,6 +12,8 @@ static const struct field dataset_fields[] = {
     MEMBER_FORM(struct dataset, dtype, "dtype", FIELD_REQUIRED, &word_form),
     MEMBER_INT(struct dataset, classes, "classes", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_INT(struct dataset, positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX),
+    MEMBER_FORM(struct dataset, class_names_sha256, "class_names_sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_TEXT(struct dataset, reading, "reading", FIELD_NULLABLE),
     MEMBER_TIME(struct dataset, created_ms, "created_at", FIELD_NULLABLE),
 };
 const struct record dataset_record = RECORD(struct dataset, "dataset", dataset_fields);

@@ -18,7 +18,9 @@ struct dataset {
     int64_t height, width, channels;
     char dtype[8]; /* "U8", "F32" */
     int64_t classes;
-    int64_t positions; /* labels of a sample; 0: one */
+    int64_t positions;                    /* labels of a sample; 0: one */
+    char class_names_sha256[SHA256_SIZE]; /* of the list of names, which the store keeps; "": not known */
+    char reading[READING_SIZE];           /* how sounds became samples (libtrain/formats/reading.h); "": not known */
     int64_t created_ms;
 };
 

@@ -19,6 +19,7 @@
 #define TICKET_SIZE 65
 #define MESSAGE_SIZE 256
 #define REASON_SIZE 48
+#define READING_SIZE 128 /* = READING_TEXT_MAX */
 
 #define DEVICES_MAX 4096
 #define JOBS_LIVE_MAX 1024 /* not yet ended */

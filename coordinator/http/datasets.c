@@ -9,12 +9,16 @@
 #include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
+#include "coordinator/http/describe.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/spool.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
 
 #define UPLOADS_MAX 64    /* data sets on their way at once: each holds two buffers and a file */
 #define CONVERSIONS_MAX 2 /* of them at once with a worker: the others are for what is short */
+
+_Static_assert(READING_SIZE == READING_TEXT_MAX, "a row holds what a data set says");
 
 /* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
 struct dataset_upload {
@@ -25,6 +29,7 @@ struct dataset_upload {
     struct blob_upload *blob;
     struct awaited awaited; /* once the blob is whole */
     struct dataset_info info;
+    struct buf class_names; /* as JSON; empty: not known */
     struct dataset dataset;
     struct reading reading;
     bool refused; /* the data are to blame, not the coordinator */
@@ -38,6 +43,7 @@ static void upload_free(struct dataset_upload *upload)
     upload->coordinator->dataset_uploads--;
     awaited_end(&upload->awaited);
     spool_free(&upload->spool);
+    buf_done(&upload->class_names);
     free(upload);
 }
 
@@ -70,12 +76,22 @@ static int convert_sink(void *arg, const void *data, size_t size, struct err *er
     return rc ? rc : blob_upload_write_all(upload->blob, data, size, err);
 }
 
+/* A list that is too long is not kept. */
+static int keep_class_names(struct dataset_upload *upload, const struct name_list *names)
+{
+    buf_init(&upload->class_names, CLASS_NAMES_TEXT_MAX);
+    int code = names->count > 0 ? class_names_write(names, &upload->class_names, &upload->err) : 0;
+    return code == ERR_LIMIT ? 0 : code;
+}
+
 static void convert_run(struct work_job *job)
 {
     struct dataset_upload *upload = (struct dataset_upload *)job;
     struct coordinator *coordinator = upload->coordinator;
+    struct dataset_names names = {.classes_only = true};
     struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
                                     .entries = DATASET_ENTRIES_MAX,
+                                    .names = &names,
                                     .go_on = convert_go_on,
                                     .go_on_arg = upload};
     int fd = spool_fd(upload->spool);
@@ -88,6 +104,8 @@ static void convert_run(struct work_job *job)
         upload->code =
             dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload, &upload->info, &upload->err);
     }
+    upload->code = upload->code ? upload->code : keep_class_names(upload, &names.class);
+    dataset_names_done(&names);
     if (upload->code) {
         /* What is larger inside than allowed is a fault of the data as well. */
         upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||
@@ -111,7 +129,12 @@ static void stored_done(struct work_job *job)
         http_on_end(upload->exchange, NULL, NULL);
     }
     struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &upload->dataset}};
-    turn_event(coordinator->turn, &event, upload->exchange, NULL);
+    struct turn_extra extra = {.description_size = upload->class_names.size};
+    if (extra.description_size > 0) {
+        extra.description = upload->class_names.data;
+        memcpy(extra.description_sha256, upload->dataset.class_names_sha256, SHA256_SIZE);
+    }
+    turn_event(coordinator->turn, &event, upload->exchange, &extra);
     awaited_end(&upload->awaited);
     awaited_discard(coordinator, upload->dataset.sha256);
     upload_free(upload);
@@ -136,6 +159,10 @@ static void on_durable(void *arg, int code, const char *sha256, uint64_t size, c
         dataset->channels = info->c;
         dataset->classes = info->classes;
         dataset->positions = info->positions > 1 ? info->positions : 0;
+        memcpy(dataset->reading, info->reading, sizeof dataset->reading);
+        if (upload->class_names.size > 0) {
+            sha256_text(upload->class_names.data, upload->class_names.size, dataset->class_names_sha256);
+        }
     }
     upload->job.done = stored_done;
     work_post(upload->coordinator->work, &upload->job);
@@ -371,6 +398,29 @@ void serve_dataset(void *context, struct http_exchange *exchange)
     const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
     if (dataset) {
         answer_kind(exchange, OBJECT_DATASET, dataset);
+    }
+}
+
+void serve_dataset_class_names(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    struct name_list names AUTO(name_list_done) = {0};
+    struct err err = {0};
+    if (!dataset) {
+        return;
+    }
+    BUF_AUTO struct buf body;
+    buf_init(&body, 2 * CLASS_NAMES_TEXT_MAX);
+    const bool known = dataset->class_names_sha256[0] != '\0';
+    int code = describe_class_names(context, dataset, &names, &err);
+    code = code ? code : buf_printf(&body, &err, "{\"class_names\":%s", known ? "" : "null");
+    code = code || !known ? code : class_names_write(&names, &body, &err);
+    code = code ? code : buf_printf(&body, &err, "}");
+    if (code) {
+        answer_err(exchange, &err);
+    } else {
+        answer_object(exchange, 200, dataset->revision, &body);
     }
 }
 

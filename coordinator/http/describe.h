@@ -11,5 +11,8 @@ NODISCARD int describe_named(struct coordinator *coordinator, const char *name, 
 
 /* Input shape, dtype and classes that a model needs for this data set. */
 struct model_fit describe_fit(const struct dataset *dataset);
+/* The names of its classes; none where they are not known. ERR_NOT_FOUND, ERR_FORMAT: the row is lost or damaged. */
+NODISCARD int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset,
+                                   struct name_list *out, struct err *err);
 
 #endif

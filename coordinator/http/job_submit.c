@@ -10,6 +10,7 @@
 #include "coordinator/http/describe.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/checkpoint.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
@@ -24,6 +25,8 @@ struct submission {
     struct job_spec spec;
     struct job_data data;
     struct model_fit fit;
+    struct name_list class_names; /* of the training data, until the model is known */
+    char reading[READING_SIZE];
     const struct catalog_entry *model;
     struct record_faults faults;
     int code;
@@ -40,7 +43,26 @@ static const struct dataset *find_dataset(struct coordinator *coordinator, const
     return dataset;
 }
 
-static void resolve_data(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults)
+/* Labels are numbers: each has to mean the same class in both. */
+static int compare_classes(struct coordinator *coordinator, const struct dataset *train, const struct dataset *test,
+                           const struct name_list *names, struct record_faults *faults, struct err *err)
+{
+    struct name_list others AUTO(name_list_done) = {0};
+    if (strcmp(train->class_names_sha256, test->class_names_sha256) == 0) {
+        return 0;
+    }
+    int code = describe_class_names(coordinator, test, &others, err);
+    if (!code && !class_names_agree(&others, names)) {
+        char difference[CLASS_NAMES_DIFFERENCE_MAX];
+        class_names_difference(&others, names, difference);
+        record_fault(faults, "/dataset/test", "its classes are not those of '%s' (%s): the same number means another",
+                     train->name, difference);
+    }
+    return code;
+}
+
+static int resolve_data(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
+                        struct err *err)
 {
     const struct job_spec *spec = &submission->spec;
     const struct dataset *train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
@@ -49,8 +71,10 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
         test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
     }
     if (!train) {
-        return;
+        return 0;
     }
+    int code = describe_class_names(coordinator, train, &submission->class_names, err);
+    memcpy(submission->reading, train->reading, sizeof submission->reading);
     memcpy(submission->data.train_sha256, train->sha256, SHA256_SIZE);
     submission->data.train_samples = train->samples;
     submission->fit = describe_fit(train);
@@ -63,8 +87,8 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
         record_fault(faults, "/learning_rate/warmup_steps", "must be below the %lld steps of the job",
                      (long long)steps);
     }
-    if (!test) {
-        return;
+    if (!test || code) {
+        return code;
     }
     memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
     submission->data.test_samples = test->samples;
@@ -76,6 +100,11 @@ static void resolve_data(struct coordinator *coordinator, struct submission *sub
         record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
                      (long long)test->classes - 1, train->name, (long long)train->classes - 1);
     }
+    if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
+        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s", test->reading,
+                     train->name, train->reading);
+    }
+    return compare_classes(coordinator, train, test, &submission->class_names, faults, err);
 }
 
 /* The file that version 0 is taken from. */
@@ -154,7 +183,9 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     if (code) {
         return code;
     }
-    const struct catalog_change change = {.normalise = job_normalise(spec), .kernels = spec->kernels};
+    const struct model_samples samples = {.class_names = &submission->class_names, .reading = submission->reading};
+    const struct catalog_change change = {
+        .normalise = job_normalise(spec), .samples = &samples, .kernels = spec->kernels};
     code =
         catalog_resolve(coordinator->catalog, description, &submission->fit, &change, &submission->model, &inner, err);
     for (size_t index = 0; index < inner.count; index++) {
@@ -191,7 +222,10 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
                    struct err *err)
 {
     int code = job_spec_check(&submission->spec, faults, err);
-    resolve_data(coordinator, submission, faults);
+    int data_code = resolve_data(coordinator, submission, faults, err);
+    if (data_code) {
+        return data_code;
+    }
     resolve_checkpoint(coordinator, submission, faults);
     const struct job_model *model = &submission->spec.model;
     json_auto_t *named = NULL;
@@ -216,22 +250,29 @@ static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct 
     return code || got == size ? code : err_set(err, ERR_FORMAT, "it ends at byte %" PRIu64, offset + got);
 }
 
-/* A fault for each unit that cannot be taken. */
+static void note_misfit(struct submission *submission, int code, const struct err *err, const char *remedy)
+{
+    if (code == ERR_INVALID) {
+        record_fault(&submission->faults, "/init/checkpoint", "%s%s", err->text, remedy);
+    } else if (code) {
+        submission->code = code;
+        submission->err = *err;
+    }
+}
+
+/* A fault for each unit that cannot be taken, and one where its weights would mean something else. */
 static void check_units(struct submission *submission, const struct checkpoint_file *file)
 {
     const struct model *model = submission->model->model;
+    bool taken[MODEL_UNITS_MAX];
+    struct err err = {0};
     for (size_t unit = 0; unit < model->unit_count && !submission->code; unit++) {
-        struct err err = {0};
-        int code = job_from_checkpoint(&submission->spec, model->unit[unit].name)
-                       ? checkpoint_check_unit(file, model, unit, &err)
-                       : 0;
-        if (code == ERR_INVALID) {
-            record_fault(&submission->faults, "/init/checkpoint", "%s; init.except names units that start anew",
-                         err.text);
-        } else if (code) {
-            submission->code = code;
-            submission->err = err;
-        }
+        taken[unit] = job_from_checkpoint(&submission->spec, model->unit[unit].name);
+        int code = taken[unit] ? checkpoint_check_unit(file, model, unit, &err) : 0;
+        note_misfit(submission, code, &err, "; init.except names units that start anew");
+    }
+    if (!submission->code) {
+        note_misfit(submission, checkpoint_check_samples(file, model, taken, &err), &err, "");
     }
 }
 
@@ -309,6 +350,7 @@ static void serve_submission(struct submission **place, struct http_exchange *ex
     struct submission *submission = *place;
     struct coordinator *coordinator = submission->coordinator;
     int code = resolve(coordinator, submission, &submission->faults, &submission->err);
+    name_list_done(&submission->class_names);
     record_done(&job_spec_record, &submission->spec); /* the core knows models, with their kernels, by their hash */
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);

@@ -7,6 +7,7 @@
 #include "coordinator/http/describe.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "libtrain/formats/class_names.h"
 #include "schema/model_view.h"
 #include "schema/wire.h"
 
@@ -49,6 +50,17 @@ struct model_fit describe_fit(const struct dataset *dataset)
         .dtype = strcmp(dataset->dtype, dtype_name(DTYPE_F32)) == 0 ? DTYPE_F32 : DTYPE_U8,
         .classes = (uint32_t)dataset->classes,
         .positions = dataset->positions > 0 ? (uint32_t)dataset->positions : 1};
+}
+
+int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset, struct name_list *out,
+                         struct err *err)
+{
+    json_auto_t *list = NULL;
+    int code = dataset->class_names_sha256[0]
+                   ? catalog_read(coordinator->catalog, dataset->class_names_sha256, &list, err)
+                   : 0;
+    code = code || !list ? code : class_names_read(list, out, err);
+    return code ? err_wrap(err, "class names of data set '%s'", dataset->name) : 0;
 }
 
 /* A model of the zoo as a row of the list: its hash is that of its text. */

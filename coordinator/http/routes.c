@@ -32,6 +32,7 @@ static const struct http_route routes[] = {
     {"GET", "/v1/datasets", serve_datasets, NULL, 0},
     {"PUT", "/v1/datasets/{name}", NULL, &dataset_sink, 0},
     {"GET", "/v1/datasets/{name}", serve_dataset, NULL, 0},
+    {"GET", "/v1/datasets/{name}/class_names", serve_dataset_class_names, NULL, 0},
     {"GET", "/v1/datasets/{name}/content", serve_dataset_content, NULL, 0},
 
     {"POST", "/v1/jobs", serve_job_post, NULL, JSON_BODY_MAX},

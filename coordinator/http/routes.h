@@ -33,6 +33,7 @@ HANDLER(serve_model_post);
 /* datasets.c */
 HANDLER(serve_datasets);
 HANDLER(serve_dataset);
+HANDLER(serve_dataset_class_names);
 HANDLER(serve_dataset_content);
 extern const struct http_sink dataset_sink;
 /* job_submit.c */

@@ -18,7 +18,7 @@ enum state_table {
     STATE_MODELS,
     STATE_CHECKPOINTS,  /* parent: job */
     STATE_CENTER_UNITS, /* id: job/version/unit; parent: job */
-    STATE_DESCRIPTIONS, /* id: sha256 of a resolved model description; document: its text */
+    STATE_DESCRIPTIONS, /* id: sha256 of a model description, or of a list of class names; document: its text */
     STATE_REPLAYS,      /* id: idempotency key; document: request hash, status and answer */
     STATE_EVENTS,       /* id: sortable event id */
     STATE_INCIDENTS,    /* parent: job */

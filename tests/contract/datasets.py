@@ -76,6 +76,53 @@ def test_images_in_directories_become_samples_of_one_size():
         must([item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"], "something refused was kept")
 
 
+def test_classes_have_the_names_of_their_directories_whatever_these_are():
+    image = (ROOT / "tests" / "golden" / "images" / "grey.png").read_bytes()
+    with Api(data=False) as api:
+        def put(name, classes, expect=201):
+            # The names of a tar are bytes: those that are no UTF-8 are surrogates here.
+            content = tar_of_bytes({f"{directory}/1.png": image for directory in classes})
+            return api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=expect).json
+
+        def names_of(name):
+            return api.get(f"/v1/datasets/{name}/class_names")["class_names"]
+        seen = put("odd", ["caf\udce9", "100%", "caf\u00e9", "two\nlines"])
+        must(names_of("odd") == ["100%25", "caf\u00e9", "caf%E9", "two%0Alines"], f"{names_of('odd')}")
+        must(seen["class_names_sha256"] == api.get("/v1/datasets/odd")["class_names_sha256"] and seen["reading"] is None, f"{seen}")
+        content = api.request("GET", "/v1/datasets/odd/content", expect=200).body
+        again = api.request("PUT", "/v1/datasets/again", content, BINARY, expect=201).json
+        must((again["sha256"], again["class_names_sha256"]) == (seen["sha256"], seen["class_names_sha256"]), f"{again}")
+        must(names_of("again") == names_of("odd"), "the content does not hold the names")
+        digits = api.request("PUT", "/v1/datasets/digits", tar_of(*data_files("digits", "test")), BINARY, expect=201).json
+        must(digits["class_names_sha256"] is None and names_of("digits") is None, f"{digits}")
+        api.problem("GET", "/v1/datasets/none/class_names", code="unknown_dataset")
+        api.coordinator.stop()
+        api.restart_coordinator()
+        must(names_of("odd") == names_of("again"), "the names were lost")
+
+
+def test_a_job_keeps_the_numbers_of_its_classes():
+    image = (ROOT / "tests" / "golden" / "images" / "grey.png").read_bytes()
+    job = {"model": {"name": "mlp"}, "batch": 1, "micro_batches": 1}
+    with Api(data=False) as api:
+        for name, classes in (("pets", ("bird", "cat", "dog")), ("fewer", ("bird", "cat")), ("gap", ("bird", "dog")),
+                              ("wild", ("bird", "cat", "wolf"))):
+            content = tar_of_bytes({f"{directory}/1.png": image for directory in classes})
+            api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=201)
+        api.request("PUT", "/v1/datasets/plain", tar_of(*data_files("digits", "test")), BINARY, expect=201)
+
+        def dry(train, test, **fields):
+            return {**job, "dataset": {"train": train, "test": test}, **fields}
+        api.request("POST", "/v1/jobs?dry_run=true", dry("pets", "pets"), expect=200)
+        api.request("POST", "/v1/jobs?dry_run=true", dry("pets", "fewer"), expect=200)
+        for test, words in (("gap", ("/dataset/test", "missing: 'cat'")), ("wild", ("missing: 'dog'; unknown: 'wolf'",))):
+            api.problem("POST", "/v1/jobs?dry_run=true", dry("pets", test), code="invalid_fields", words=words)
+        stated = {"description": {"name": "stated", "class_names": ["cat", "dog", "bird"], "units": [
+            {"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}}
+        api.problem("POST", "/v1/jobs?dry_run=true", dry("pets", None, model=stated), code="invalid_fields",
+                    words=("/model/description/class_names", "class 0 is 'bird', not 'cat'"))
+
+
 def large_png(side):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -141,6 +188,7 @@ def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
         first = api.request("PUT", "/v1/datasets/words?sound=8000", folders, BINARY, expect=201).json
         must((first["samples"], first["height"], first["width"], first["channels"]) == (3, 49, 10, 1), f"{first}")
         must((first["classes"], first["dtype"]) == (2, "F32") and "positions" not in first, f"{first}")
+        must(first["reading"] == "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60", f"{first}")
         packed = api.request("PUT", "/v1/datasets/packed?sound=8000", gzip.compress(folders), BINARY, expect=201).json
         must(packed["sha256"] == first["sha256"], "gzip changed the sounds")
         view = api.get("/v1/models/dscnn-kws?dataset=words")
