@@ -272,7 +272,7 @@ static void the_table_has_the_classes_that_occur(void **state)
     report_count(paper.report, 3, scores[0], labels);
     report_end(paper.report, 3, 3, 2, 0.5);
     assert_string_equal(paper_text(&paper),
-                        "{\"samples\":3,\"labels\":3,\"correct\":2,\"accuracy\":0.66666666666666663,\"loss\":0.5}\n"
+                        "{\"samples\":3,\"labels\":3,\"correct\":2,\"accuracy\":0.6666666666666666,\"loss\":0.5}\n"
                         "{\"label\":4,\"taken_for\":{\"4\":1,\"9\":1}}\n{\"label\":9,\"taken_for\":{\"9\":1}}\n");
     free(paper.text);
 }

@@ -174,7 +174,7 @@ static void defaults_are_written_out(void **state)
     json_decref(described);
     assert_string_equal(
         text.data,
-        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,1],\"dtype\":\"uint8\",\"scale\":0.0039215686274509803},"
+        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,1],\"dtype\":\"uint8\",\"scale\":0.00392156862745098},"
         "\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4,\"stride\":4,\"padding\":0},"
         "{\"type\":\"linear\",\"units\":3,\"bias\":true}]}],\"loss\":{\"type\":\"softmax_cross_entropy\"}}");
     model_free(&model);
