@@ -5,7 +5,9 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
+/* The first pause; each is twice as long as the one before. */
 #define EXPORT_RETRY_MS 10000
+#define EXPORT_SHIFT_MAX 5
 
 struct center_version *center_whole(struct job_slot *job)
 {
@@ -307,16 +309,30 @@ void center_export(struct core *core, struct job_slot *job)
     job_set_state(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
 }
 
+/* The trained version is whole in the center and waits there; its devices need not. */
 static void export_failed(struct core *core, struct job_slot *job, const char *message)
 {
-    if (job->export_attempts >= EXPORT_ATTEMPTS_MAX) {
-        job_end(core, job, JOB_FAILED, "export_failed", message);
-        return;
+    int shift = job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
+    int64_t pause_ms = (int64_t)EXPORT_RETRY_MS << shift;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        if (device && device->job == job) {
+            device_release(core, device);
+        }
     }
-    job->export_ms = core->now_ms + EXPORT_RETRY_MS;
+    job->export_ms = core->now_ms + pause_ms;
     job_mark(core, job);
-    job_set_state(core, job, job->job.state, job->job.state_reason, "the model could not be assembled yet: %.180s",
-                  message);
+    job_set_state(core, job, job->job.state, "export_failed",
+                  "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
+                  (double)pause_ms / 1000);
+}
+
+void center_disk_has_room(struct core *core, struct job_slot *job)
+{
+    if (job->export_ms != NEVER) {
+        job->export_ms = core->now_ms;
+        job_mark(core, job);
+    }
 }
 
 void handle_exported(struct core *core, const struct event *event)

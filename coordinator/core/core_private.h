@@ -58,6 +58,7 @@ enum verb_effect {
     EFFECT_PAUSE_LATER, /* remembered, done when it runs */
     EFFECT_STOP,        /* drain, then pause or replan */
     EFFECT_QUEUE,
+    EFFECT_RETRY, /* what it waits for by the clock is over, and its devices are taken again */
     EFFECT_CANCEL,
 };
 enum verb_effect states_verb(int state, enum job_verb verb);
@@ -168,14 +169,12 @@ bool link_is_bad(const struct core *core, const struct job_slot *job, const stru
 bool links_can_stay(const struct core *core, const struct job_slot *job);
 /* Whether the newest plan that ran had the device. */
 bool links_ran(const struct job_slot *job, const struct device_slot *device);
-/* A generation failed by a link. */
-void links_count(const struct core *core, struct job_slot *job);
-/* A step was made since. */
+/* A generation failed, by a link or otherwise. */
+void links_count(const struct core *core, struct job_slot *job, bool by_link);
+/* No generation has failed by a link lately. */
 void links_reset(struct job_slot *job);
-/* How long the next generation is put off. */
+/* How long the next generation is put off. What is held is not given up for what may be over in a moment. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
-/* Put it off: the present plan ends. What is held is not given up for what may be over in a moment. */
-void links_back_off(struct core *core, struct job_slot *job, int64_t pause_ms, const char *text);
 /* Whether version `start` is to be given up for the center's: the plan in core->planning cannot get all of it, could
  * run from the center's, and trying has taken as long as the steps in between would, and a lease. */
 bool links_outlasted(struct core *core, const struct job_slot *job, int64_t start, int64_t center);
@@ -208,12 +207,27 @@ void suspicion_tick(struct core *core, struct device_slot *device);
 void suspicion_settle(struct core *core, struct job_slot *job);
 /* When the device was last seen alive, by itself or by its peers. */
 int64_t device_alive_ms(const struct core *core, const struct device_slot *device);
-bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device);
-/* When the first of those that the job avoids is taken again; NEVER: it avoids nobody. */
-int64_t avoided_until_ms(const struct core *core, const struct job_slot *job);
 /* A step was applied, or the plan begins to run: the next is waited for. */
 void stall_watch(struct core *core, struct job_slot *job);
 void stall_tick(struct core *core, struct job_slot *job);
+
+/* ---- avoidance.c ---- */
+enum avoidance {
+    AVOID_LINK,   /* it does not reach another one */
+    AVOID_SLOW,   /* it held work without progress */
+    AVOID_LOST,   /* it was lost, or started anew: from the second time on */
+    AVOID_FAILED, /* by itself */
+};
+/* Whom a plan leaves out. With AVOID_NOBODY those that ran out of memory are given all they have, too. */
+enum avoid_level { AVOID_NOBODY, AVOID_FAILURES, AVOID_ALL };
+/* Leave the device out of the job's plans for a time that doubles. */
+void avoid(struct core *core, struct job_slot *job, const struct device_slot *device, enum avoidance why);
+bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device,
+                enum avoid_level level);
+/* When the first of those that the job avoids is taken again; NEVER: it avoids nobody. */
+int64_t avoided_until_ms(const struct core *core, const struct job_slot *job);
+/* From now on. */
+void avoid_nobody(struct job_slot *job);
 
 /* ---- incidents.c ---- */
 void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure);
@@ -292,8 +306,8 @@ struct placement_request {
     const struct job_slot *job; /* NULL: not submitted yet */
     enum candidates candidates;
     const struct replan_request *wish; /* NULL: as the planner chooses */
-    bool avoid;                        /* leave out those that the job avoids */
-    struct absent without;             /* and these */
+    enum avoid_level avoid;
+    struct absent without; /* and these */
 };
 /* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too little memory (and
  * whether recomputing would do, for a job that is not submitted yet);
@@ -343,7 +357,7 @@ void job_pause_now(struct core *core, struct job_slot *job);
 /* Where the next generation would run without some devices, as placement_choose answers. wish: what was asked for, or
  * NULL. */
 NODISCARD int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
-                               const struct absent *without, struct err *err);
+                               const struct absent *without, enum avoid_level least, struct err *err);
 /* Put the next generation off, until then at most: devices may tell of a newer version, or bring one. */
 void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -377,6 +391,14 @@ void generation_fail(struct core *core, struct job_slot *job, struct blame blame
     PRINTF_LIKE(4, 5);
 /* At the end of the step. */
 void generation_failed(struct core *core, struct job_slot *job);
+/* The plan in core->planning needs devices that have just failed by themselves: whether it has to wait. */
+bool generation_waits(struct core *core, struct job_slot *job);
+/* A version was reached. What was below the furthest that generations got to was done before, and is no progress. */
+void failures_progress(struct job_slot *job, int64_t step);
+/* Nothing is held against the job or its devices any more. */
+void failures_forget(struct job_slot *job);
+/* The same, and what was put off is tried now. */
+void failures_retry(struct core *core, struct job_slot *job);
 /* What is due by the clock. */
 void generation_tick(struct core *core, struct job_slot *job);
 
@@ -398,6 +420,8 @@ void center_discard(struct core *core, struct job_slot *job);
 /* Forget every unit of the job. keep: a hash that lives on, or "". */
 void center_forget(struct core *core, struct job_slot *job, const char *keep);
 void center_export(struct core *core, struct job_slot *job);
+/* An export that failed for want of room is tried again at once. */
+void center_disk_has_room(struct core *core, struct job_slot *job);
 /* A row that stays although its job is not live: its blob is not deleted for an equal one of another job. */
 void center_keep(struct core *core, const char *sha256);
 /* All units of a job that failed. */

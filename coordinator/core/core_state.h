@@ -16,14 +16,13 @@
 #define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
 #define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */
-#define FAILURES_MAX 3               /* generations in a row without a step of progress */
+#define FAILURES_MAX 3               /* devices that fail in the same way before the job is to blame */
 #define AVOIDED_MAX 8                /* devices that a job does without for a while */
 #define BAD_LINKS_MAX 32             /* pairs of devices that do not reach each other, of one job */
 #define STALL_SHIFT_MAX 6            /* a job that stalls again and again gets up to 2^6 times its step deadline */
-#define EXPORT_ATTEMPTS_MAX 5
-#define DEVICE_FORGET_MS 3600000  /* a device that never worked is removed so long after it was lost */
-#define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
-#define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
+#define DEVICE_FORGET_MS 3600000     /* a device that never worked is removed so long after it was lost */
+#define GENERATION_MAX 1000000000    /* a device that claims to have seen more is not believed */
+#define REVISION_MAX (1ll << 52)     /* of an assignment; the same */
 #define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
 
 struct job_slot;
@@ -142,12 +141,14 @@ struct blame {
     enum failure_cause cause;
     const struct device_slot *device; /* whose fault it is; NULL: nobody's in particular */
     const struct device_slot *other;  /* LINK: the other end */
+    const char *code;                 /* ERROR: of the device's report; NULL: the cause says it all */
     int64_t since_ms;                 /* the last sign of life or progress as far as known */
 };
 
 struct failure {
     enum failure_cause cause; /* NONE: none noted */
-    struct incident_device device[2];
+    char code[REASON_SIZE];   /* failures in the same way have the same */
+    struct incident_device device[STAGES_MAX];
     size_t device_count;
     int64_t since_ms;
     char text[MESSAGE_SIZE];
@@ -171,7 +172,16 @@ struct open_round {
 /* A device that is left out of a job's plans while the job can do without it. */
 struct avoided {
     struct device_id device;
-    int64_t until_ms;
+    bool failed; /* by itself: the job rather waits for its next try than takes it at once */
+    int count;   /* times in a row */
+    int64_t for_ms, until_ms;
+};
+
+/* Devices that failed in the same way, one after the other, without progress in between: then the job is to blame. */
+struct charge {
+    char code[REASON_SIZE];
+    struct device_id device[FAILURES_MAX];
+    size_t count;
 };
 
 /* Two devices of a job that did not reach each other though both lived. */
@@ -224,14 +234,15 @@ struct job_slot {
     int64_t join_after_ms; /* a device that joined has not paid for itself before */
     uint64_t join_looked;  /* the pass of join.c that looked at it last */
     struct avoided avoided[AVOIDED_MAX];
-    size_t next_avoided; /* the one to be replaced next */
     struct bad_link bad_link[BAD_LINKS_MAX];
     size_t next_bad_link;
-    int links;                 /* generations in a row that failed by a link, without a step */
-    int64_t link_since_ms;     /* when the first of them did; NEVER */
-    int64_t retry_ms;          /* after such a failure the next generation waits until then; NEVER: it does not */
-    struct replan_request ran; /* devices and borders of the newest plan that ran; device_count 0: none */
-    bool stay;                 /* the next generation shall be cut like that: its units stay where they are */
+    int links;             /* generations in a row that failed by a link and got no further than the furthest of them */
+    int64_t link_step;     /* which got so far */
+    int64_t link_since_ms; /* when the first of them did; NEVER */
+    int64_t retry_ms;      /* the next generation is put off until then; NEVER: it is not */
+    bool retry_early;      /* unless it can do without the devices that failed */
+    struct replan_request ran;         /* devices and borders of the newest plan that ran; device_count 0: none */
+    bool stay;                         /* the next generation shall be cut like that: its units stay where they are */
     uint64_t member[DEVICES_MAX / 64]; /* by the slot of a device: some plan of the job had it */
     bool members_known;                /* every plan of the job was made in this life of the coordinator */
     int64_t gather_ms; /* devices may tell of a newer version, or bring one, until then; NEVER: it is not asked for */
@@ -247,10 +258,12 @@ struct job_slot {
     int stop_reason;        /* enum plan_reason of the plan after the stop */
     int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
     struct failure failure; /* noted in this step */
-    int failures;           /* generations in a row without a step, by a fault: the start may be to blame */
-    int faults;             /* generations in a row without progress, by the job's own doing */
     int64_t reached_step;   /* of this generation */
-    int64_t error_step;     /* the furthest step at which a generation failed by an error */
+    int64_t furthest_step;  /* of those that have failed or stopped: what is below it is no progress */
+    struct charge charge;
+    int failures; /* devices that could not take the units of a start, one after the other: it may be to blame */
+    int faults;   /* what the job is charged with since it last made progress */
+    int put_offs; /* how often it was put off since */
     struct memory_cap cap[STAGES_MAX];
     size_t cap_count;
 
@@ -331,6 +344,7 @@ struct planning {
     size_t device_count;
     enum recompute recompute;   /* the spec's, or what might fit better */
     bool first_fit;             /* any plan will do */
+    bool caps;                  /* devices that ran out of memory in the job are given less */
     struct partition_plan plan; /* the answer */
     double work;                /* of all searches of this step */
     double memory_work;         /* of the questions for the memory of this job */

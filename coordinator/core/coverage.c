@@ -149,7 +149,7 @@ void handle_plan_question(struct core *core, const struct event *event)
         return;
     }
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    int rc = generation_place(core, job, NULL, &absent, &err);
+    int rc = generation_place(core, job, NULL, &absent, AVOID_NOBODY, &err);
     if (rc != 0) {
         act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES, "%.250s", err.text);
         return;

@@ -176,7 +176,7 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
 }
 
 int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
-                     const struct absent *without, struct err *err)
+                     const struct absent *without, enum avoid_level least, struct err *err)
 {
     struct replan_request first;
     struct placement_request request = {
@@ -184,19 +184,19 @@ int generation_place(struct core *core, const struct job_slot *job, const struct
         .model = job->model,
         .job = job,
         .candidates = CANDIDATES_FREE,
-        .avoid = true,
+        .avoid = AVOID_ALL,
         .wish = wish ? wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
         .without = *without,
     };
     if (!wish && job->stay) {
         struct err gone = {0};
         request.wish = &job->ran;
-        request.avoid = false;
+        request.avoid = least;
         if (placement_choose(core, &request, &gone) == 0) {
             return 0;
         }
         request.wish = NULL;
-        request.avoid = true;
+        request.avoid = AVOID_ALL;
     }
     int rc = placement_choose(core, &request, err);
     if (rc != 0 && wish) {
@@ -204,9 +204,9 @@ int generation_place(struct core *core, const struct job_slot *job, const struct
         request.wish = NULL;
         rc = placement_choose(core, &request, err);
     }
-    if (rc != 0) {
-        /* Better with a device that is to be avoided than not at all. */
-        request.avoid = false;
+    /* Better with a device that is to be avoided than not at all. */
+    while (rc != 0 && request.avoid > least) {
+        request.avoid--;
         rc = placement_choose(core, &request, err);
     }
     return rc;
@@ -247,9 +247,15 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
     const struct absent nobody = {0};
     struct err err = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
-    if (generation_place(core, job, job->job.has_wish ? &job->job.wish : NULL, &nobody, &err) != 0) {
-        wait_for_devices(core, job, reason, start, err.text);
-        return false;
+    const struct replan_request *wish = job->job.has_wish ? &job->job.wish : NULL;
+    if (generation_place(core, job, wish, &nobody, AVOID_FAILURES, &err) != 0) {
+        if (generation_place(core, job, wish, &nobody, AVOID_NOBODY, &err) != 0) {
+            wait_for_devices(core, job, reason, start, err.text);
+            return false;
+        }
+        if (generation_waits(core, job)) {
+            return false;
+        }
     }
     if (links_outlasted(core, job, start, recovery_center(job))) {
         incident_gave_up(core, job, start);
@@ -333,8 +339,8 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
 {
     progress_set_step(job, version);
     if (version > job->plan.resume_version) {
-        job->failures = job->faults = job->stall_shift = 0;
-        links_reset(job);
+        job->failures = 0;
+        failures_progress(job, version);
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
         center_collect(core, job, version);

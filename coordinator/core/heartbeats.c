@@ -90,8 +90,10 @@ static void take_error(struct core *core, struct device_slot *device, struct job
         if (strcmp(error->code, "memory") == 0) {
             lower_cap(job, device);
         }
-        generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .device = device, .since_ms = core->now_ms},
-                        "device '%.60s': %.40s: %.120s", device->device.name, error->code, error->message);
+        const struct blame blame = {
+            .cause = FAILURE_ERROR, .device = device, .code = error->code, .since_ms = core->now_ms};
+        generation_fail(core, job, blame, "device '%.60s': %.40s: %.120s", device->device.name, error->code,
+                        error->message);
     }
 }
 

@@ -39,8 +39,7 @@ void job_pause_now(struct core *core, struct job_slot *job)
     job_touch(core, job);
     job->cut = none;
     job->job.has_wish = false;
-    job->failures = job->faults = 0;
-    links_reset(job);
+    failures_forget(job);
     job->gather_ms = job->retry_ms = NEVER;
     job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
     (void)progress_go_back(job, job->job.version);
@@ -252,6 +251,7 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
         job_set_state(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64, job->job.version);
         core->schedule = true;
         return true;
+    case EFFECT_RETRY: failures_retry(core, job); return true;
     case EFFECT_CANCEL: job_end(core, job, JOB_CANCELLED, "", "cancelled"); return true;
     }
     return false;

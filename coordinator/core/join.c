@@ -57,7 +57,7 @@ static void consider(struct core *core, struct job_slot *job)
     struct err err = {0};
     double present = present_seconds(core, job);
     const struct placement_request request = {
-        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .avoid = true};
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .avoid = AVOID_ALL};
     if (!(present > 0) || placement_choose(core, &request, &err) != 0 ||
         core->planning->device_count <= job->plan.stage_count) {
         return;

@@ -107,10 +107,17 @@ void links_reset(struct job_slot *job)
     job->link_since_ms = NEVER;
 }
 
-void links_count(const struct core *core, struct job_slot *job)
+/* Steps that were done before, and are done again, end no row. */
+void links_count(const struct core *core, struct job_slot *job, bool by_link)
 {
-    job->links++;
-    job->link_since_ms = job->link_since_ms == NEVER ? core->now_ms : job->link_since_ms;
+    if (job->reached_step > job->link_step) {
+        links_reset(job);
+    }
+    if (by_link) {
+        job->link_step = job->reached_step > job->link_step ? job->reached_step : job->link_step;
+        job->link_since_ms = job->link_since_ms == NEVER ? core->now_ms : job->link_since_ms;
+        job->links++;
+    }
 }
 
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job)
@@ -121,22 +128,6 @@ int64_t links_pause_ms(const struct core *core, const struct job_slot *job)
     int shift = job->links - EAGER_MAX - 1 < PAUSE_SHIFT_MAX ? job->links - EAGER_MAX - 1 : PAUSE_SHIFT_MAX;
     int64_t ms = core->config.heartbeat_ms << shift;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
-}
-
-void links_back_off(struct core *core, struct job_slot *job, int64_t pause_ms, const char *text)
-{
-    const struct absent nobody = {0};
-    int64_t start = recovery_start(core, job, &nobody, &job->cut);
-    plan_close(core, job, start);
-    (void)progress_go_back(job, start);
-    job_changed(core, job);
-    job->waiting_reason = PLAN_LINK;
-    job->retry_ms = core->now_ms + pause_ms;
-    core->schedule = true;
-    if (job->job.state != JOB_PAUSING) {
-        job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "link", "%.170s; step %" PRId64 " is tried again in %.1f s",
-                      text, start, (double)pause_ms / 1000);
-    }
 }
 
 /* Whether some unit of the version would have to come over such a link, whoever of its holders is asked. */

@@ -46,7 +46,7 @@ static bool is_candidate(const struct core *core, const struct placement_request
     if (request->candidates == CANDIDATES_KNOWN) {
         return true;
     }
-    if (absent_has(&request->without, device) || (request->avoid && job_avoids(core, request->job, device))) {
+    if (absent_has(&request->without, device) || job_avoids(core, request->job, device, request->avoid)) {
         return false;
     }
     if (request->candidates == CANDIDATES_ONLINE) {
@@ -297,6 +297,7 @@ static int choose(struct core *core, const struct placement_request *request, en
     planning->spec = request->spec;
     planning->model = request->model;
     planning->first_fit = request->candidates == CANDIDATES_KNOWN;
+    planning->caps = request->avoid != AVOID_NOBODY;
     size_t there = placement_count(core, request);
     if (request->wish && (request->wish->has_cuts || request->wish->device_count > 0)) {
         return place_wish(core, request, err);

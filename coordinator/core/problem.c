@@ -125,7 +125,7 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
         planning->unit_name[u] = model->unit[u].name;
     }
     for (size_t d = 0; d < planning->device_count; d++) {
-        planning->cap_bytes[d] = cap_bytes(planning->device[d], job);
+        planning->cap_bytes[d] = cap_bytes(planning->device[d], planning->caps ? job : NULL);
         planning->device_name[d] = planning->device[d]->device.name;
         if (d + 1 < planning->device_count) {
             planning->link[d] = profile_link(planning->device[d], planning->device[d + 1]);

@@ -128,6 +128,7 @@ static void resume_run(struct core *core, struct job_slot *job)
 static void resume_plan(struct core *core, struct job_slot *job)
 {
     const struct job_progress told = job->job.progress;
+    failures_progress(job, job->plan.resume_version);
     job->state_bytes =
         STATE_PER_PARAMETERS_MAX * (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
@@ -152,6 +153,7 @@ static void resume_plan(struct core *core, struct job_slot *job)
 static void resume_job(struct core *core, struct job_slot *job)
 {
     center_restored(core, job);
+    failures_progress(job, job->job.neighbor_version > job->job.version ? job->job.neighbor_version : job->job.version);
     switch ((enum job_state)job->job.state) {
     case JOB_QUEUED:
     case JOB_PLANNING:

@@ -64,10 +64,10 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
     return false;
 }
 
-/* Its last generations failed by a link: the next one is not tried yet. */
+/* The next generation was put off. */
 static bool backs_off(const struct core *core, const struct job_slot *job)
 {
-    return job->retry_ms != NEVER && core->now_ms < job->retry_ms;
+    return job->retry_ms != NEVER && core->now_ms < job->retry_ms && !job->retry_early;
 }
 
 /* A device that has just come may bring the versions that the job has waited for. */
@@ -82,7 +82,7 @@ static int reason_of(const struct job_slot *job)
         return job->waiting_reason;
     }
     if (job->gather_ms != NEVER || job->retry_ms != NEVER) {
-        return job->retry_ms != NEVER ? PLAN_LINK : PLAN_RESTARTED;
+        return job->retry_ms != NEVER ? job->waiting_reason : PLAN_RESTARTED;
     }
     return job->job.generation == 0 ? PLAN_FIRST : PLAN_RESUMED;
 }

@@ -7,46 +7,6 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
-/* A device that was left out of a job for its link or its slowness is tried again after so many leases. */
-#define AVOID_LEASES 6
-
-/* ---- who is avoided ---- */
-
-static void avoid(struct core *core, struct job_slot *job, const struct device_slot *device)
-{
-    size_t at = 0;
-    while (at < AVOIDED_MAX && strcmp(job->avoided[at].device.text, device->device.id.text) != 0) {
-        at++;
-    }
-    if (at == AVOIDED_MAX) {
-        at = job->next_avoided;
-        job->next_avoided = (job->next_avoided + 1) % AVOIDED_MAX;
-    }
-    job->avoided[at] =
-        (struct avoided){.device = device->device.id, .until_ms = core->now_ms + AVOID_LEASES * core->config.lease_ms};
-}
-
-bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device)
-{
-    for (size_t i = 0; i < AVOIDED_MAX; i++) {
-        const struct avoided *avoided = &job->avoided[i];
-        if (avoided->until_ms > core->now_ms && strcmp(avoided->device.text, device->device.id.text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int64_t avoided_until_ms(const struct core *core, const struct job_slot *job)
-{
-    int64_t until_ms = NEVER;
-    for (size_t i = 0; i < AVOIDED_MAX; i++) {
-        int64_t ms = job->avoided[i].until_ms;
-        until_ms = ms > core->now_ms && ms < until_ms ? ms : until_ms;
-    }
-    return until_ms;
-}
-
 /* ---- challenges ---- */
 
 void suspicion_challenge(struct core *core, struct device_slot *device)
@@ -145,7 +105,7 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
         leaves = links_ran(job, device) ? suspect : device;
     }
     if (!stays || one) {
-        avoid(core, job, leaves);
+        avoid(core, job, leaves, AVOID_LINK);
     }
     generation_fail(
         core, job,
@@ -167,8 +127,8 @@ void suspicion_settle(struct core *core, struct job_slot *job)
     } else if (suspect) {
         blame_link(core, device, trouble);
     }
-    generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .device = device, .since_ms = core->now_ms}, "%s",
-                    job->suspicion_text);
+    const struct blame blame = {.cause = FAILURE_ERROR, .device = device, .code = "peer", .since_ms = core->now_ms};
+    generation_fail(core, job, blame, "%s", job->suspicion_text);
 }
 
 /* The accused speaks: those who complain have link_ms left to take it back. Who could not prepare for it does not. */
@@ -323,7 +283,7 @@ static void stall_settle(struct core *core, struct job_slot *job)
     struct blame blame = {.cause = FAILURE_STALLED, .device = worst, .since_ms = job->progress_ms};
     job->step_due_ms = NEVER;
     if (worst) {
-        avoid(core, job, worst);
+        avoid(core, job, worst, AVOID_SLOW);
         generation_fail(core, job, blame, "no step since step %" PRId64 ": device '%.60s' is at one task for %.1f s",
                         job->reached_step, worst->device.name, (double)worst->busy_ms / 1000);
     } else {

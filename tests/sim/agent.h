@@ -41,6 +41,16 @@ struct receive {
     bool parked, marks, duplicate;
 };
 
+/* What is wrong with the device alone: no generation can be prepared on it, and it goes on beating. */
+enum local_fault {
+    LOCAL_NONE,
+    LOCAL_DISK_FULL,
+    LOCAL_DISK_HUNG, /* nothing comes of what it prepares, no error either */
+    LOCAL_CACHE_WRONG,
+    LOCAL_MEMORY,
+    LOCAL_FAULTS,
+};
+
 struct agent {
     int actor;
     size_t index;
@@ -50,6 +60,7 @@ struct agent {
     double gflops;
     int64_t memory_bytes;
     const char *numeric_class;
+    enum local_fault local_fault;
 
     /* On disk. */
     bool keeps; /* its snapshots: --replica-dir */

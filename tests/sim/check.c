@@ -12,6 +12,7 @@
 #include "tests/sim/users.h"
 
 #define RESTORE_EVERY 300 /* commits: a core is large */
+#define REPEATS_MAX 25
 
 int check_new(struct world *world, struct err *err)
 {
@@ -120,6 +121,10 @@ static void check_kernels(struct world *world, const struct run *run)
 void check_step(struct world *world, const struct run *run)
 {
     const struct reference *reference = reference_of(world, run->told->job.text);
+    const size_t at = known(world->check, run->told->job.text);
+    if (at < world->check->known_count && run->step > world->check->known[at].furthest) {
+        world->check->known[at].furthest = run->step;
+    }
     check_kernels(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
@@ -223,6 +228,34 @@ static void check_job_change(struct world *world, const struct job *job)
     check->known[at].generation = job->generation;
 }
 
+/* No failure repeats for ever: a job gets further, or waits longer and longer. */
+static void check_plan(struct world *world, const struct plan *plan)
+{
+    struct check *check = world->check;
+    const size_t at = known(check, plan->job.text);
+    if (at == check->known_count || plan->generation <= check->known[at].plan_generation) {
+        return;
+    }
+    const int64_t furthest = check->known[at].furthest;
+    const int reason = plan->reason;
+    check->known[at].plan_generation = plan->generation;
+    if (furthest > check->known[at].repeat[reason].furthest) {
+        check->known[at].repeat[reason].count = 0;
+        check->known[at].repeat[reason].furthest = furthest;
+    }
+    const int count = ++check->known[at].repeat[reason].count;
+    check->repeats = count > check->repeats ? count : check->repeats;
+    if (count > REPEATS_MAX) {
+        check_fail(world, "%s needs plan %d in a row by '%s' without getting beyond step %" PRId64,
+                   trace_name(world, plan->job.text), count, plan_reason_names[reason], furthest);
+    }
+}
+
+int check_repeats(const struct world *world)
+{
+    return world->check->repeats;
+}
+
 void check_commit(struct world *world, const struct transaction *transaction)
 {
     for (size_t i = 0; i < transaction->count; i++) {
@@ -230,6 +263,8 @@ void check_commit(struct world *world, const struct transaction *transaction)
         if (change->kind == OBJECT_JOB && !change->forget) {
             learn(world, change->row);
             check_job_change(world, change->row);
+        } else if (change->kind == OBJECT_PLAN && !change->forget) {
+            check_plan(world, change->row);
         }
     }
 }
@@ -244,6 +279,7 @@ void check_backup(struct world *world)
         check->known[i].neighbor_version = job ? job->neighbor_version : 0;
         check->known[i].forgotten = true;
         check->known[i].generation = job ? job->generation : 0;
+        check->known[i].plan_generation = 0;
     }
 }
 

@@ -8,6 +8,7 @@
 #include "tests/sim/world.h"
 
 #define CHECK_IDS_MAX 64
+#define PLAN_REASONS (PLAN_TUNED + 1)
 
 struct check {
     uint64_t heard[SIM_DEVICES_MAX]; /* losses of memory that each device had had at its last report */
@@ -21,9 +22,16 @@ struct check {
         uint64_t losses[SIM_DEVICES_MAX];
         int64_t first_generation; /* the newest that trained from 0, and the model that it did */
         char model[SHA256_SIZE];
+        int64_t furthest;        /* step that any of its devices has applied */
+        int64_t plan_generation; /* the newest plan that was seen */
+        struct {
+            int64_t furthest; /* then */
+            int count;
+        } repeat[PLAN_REASONS]; /* plans in a row that were made for the same reason, by which it got no further */
         bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile, nobody knows */
     } known[CHECK_IDS_MAX];
     size_t known_count;
+    int repeats;       /* the highest count of them all */
     uint64_t restored; /* commits since rows were last compared with the core */
 };
 
@@ -45,6 +53,8 @@ void check_delete_blob(struct world *world, const char *sha256);
 /* State that a device keeps, or has just computed, is that of the undisturbed run. */
 void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding, uint64_t digest);
 void check_step(struct world *world, const struct run *run);
+/* The most plans in a row that one job needed for the same failure. */
+int check_repeats(const struct world *world);
 /* After each step of a session. */
 void check_agent(struct world *world, const struct agent *agent);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/agent.h"
+#include "tests/sim/digest.h"
 #include "tests/sim/trace.h"
 
 enum kind {
@@ -31,6 +32,11 @@ static const struct {
     [FAULT_CLOCK] = {4, 20}, [FAULT_CENTER_KILL] = {8, 40}, [FAULT_CENTER_STALL] = {6, 30},
     [FAULT_DISK] = {2, 15},  [FAULT_BACKUP] = {6, 10},      [FAULT_BLACKOUT] = {2, 15},
 };
+
+#define LOCAL_SEEDS 3   /* every third seed has faults of single devices */
+#define LOCAL_MOST 4    /* so many at most */
+#define LOCAL_DEVICES 2 /* on so many: what more devices fail by alike is charged to the job */
+#define LOCAL_US_MAX (100 * SECOND)
 
 int faults_new(struct world *world, struct err *err)
 {
@@ -231,6 +237,60 @@ static void strike(struct world *world, void *arg, int64_t number)
     }
 }
 
+/* ---- single devices ---- */
+
+void faults_local(struct world *world, size_t index, enum local_fault fault)
+{
+    static const char *const names[] = {[LOCAL_NONE] = "works again",
+                                        [LOCAL_DISK_FULL] = "its disk is full",
+                                        [LOCAL_DISK_HUNG] = "its disk hangs",
+                                        [LOCAL_CACHE_WRONG] = "its cache is wrong",
+                                        [LOCAL_MEMORY] = "has not enough memory"};
+    struct agent *agent = world->agent[index];
+    if (agent->local_fault != fault) {
+        TRACE(world, agent->actor, "%s", names[fault]);
+        agent->local_fault = fault;
+    }
+}
+
+static void heal_device(struct world *world, void *arg, int64_t number)
+{
+    (void)arg;
+    faults_local(world, (size_t)number, LOCAL_NONE);
+}
+
+/* Numbers of no draw, so that whatever else a seed does stays the same. */
+static uint64_t local_bits(const struct world *world, int64_t number)
+{
+    return digest_mix(digest_mix(world->seed, (uint64_t)FAULT_KINDS), (uint64_t)number);
+}
+
+static void strike_device(struct world *world, void *arg, int64_t number)
+{
+    const uint64_t bits = local_bits(world, number);
+    const size_t devices = world->agent_count < LOCAL_DEVICES ? world->agent_count : LOCAL_DEVICES;
+    const size_t index = (size_t)(bits % devices);
+    const enum local_fault fault = (enum local_fault)(LOCAL_NONE + 1 + bits / 8 % (LOCAL_FAULTS - 1));
+    (void)arg;
+    if (world->faults->on) {
+        faults_local(world, index, fault);
+        world_at(world, ACTOR_NONE, world->now_us + (int64_t)(bits / 64 % LOCAL_US_MAX), heal_device, NULL,
+                 (int64_t)index);
+    }
+}
+
+static void begin_local(struct world *world)
+{
+    const uint64_t bits = local_bits(world, 0);
+    const int64_t count = bits % LOCAL_SEEDS == 0 ? 1 + (int64_t)(bits / LOCAL_SEEDS % LOCAL_MOST) : 0;
+    for (int64_t i = 1; i <= count; i++) {
+        const int64_t at_us = (int64_t)(local_bits(world, -i) % (uint64_t)world->faults->end_us);
+        world_at(world, ACTOR_NONE, at_us, strike_device, NULL, i);
+    }
+}
+
+/* ---- all of them ---- */
+
 enum crash_point faults_crash_point(struct world *world)
 {
     const struct faults *faults = world->faults;
@@ -246,8 +306,6 @@ enum crash_point faults_crash_point(struct world *world)
     }
     return world_chance(world, DRAW_FAULTS, faults->crash_after) ? CRASH_AFTER_COMMIT : CRASH_NOT;
 }
-
-/* ---- all of them ---- */
 
 static int64_t rate(struct world *world, int64_t seeds, int64_t most)
 {
@@ -290,6 +348,7 @@ void faults_begin(struct world *world)
             world_at(world, ACTOR_NONE, world_draw(world, DRAW_FAULTS, 100 * MS, faults->end_us), strike, NULL, kind);
         }
     }
+    begin_local(world);
 }
 
 void faults_heal(struct world *world)
@@ -309,6 +368,7 @@ void faults_heal(struct world *world)
     start_coordinator(world, NULL, 0);
     for (size_t i = 0; i < world->agent_count; i++) {
         be_usual(world, NULL, (int64_t)i);
+        faults_local(world, i, LOCAL_NONE);
         agent_start(world, world->agent[i]);
     }
 }

@@ -3,6 +3,7 @@
 #ifndef TESTS_SIM_FAULTS_H
 #define TESTS_SIM_FAULTS_H
 
+#include "tests/sim/agent.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/world.h"
 
@@ -34,5 +35,7 @@ void faults_power_off(struct world *world, size_t index, int64_t back_us);
 void faults_freeze(struct world *world, int actor, int64_t us);
 void faults_cut(struct world *world, int from, int to, bool cut);
 void faults_kill_coordinator(struct world *world, int64_t back_us);
+/* LOCAL_NONE: it works again. */
+void faults_local(struct world *world, size_t index, enum local_fault fault);
 
 #endif

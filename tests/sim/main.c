@@ -31,6 +31,7 @@ struct progress {
     size_t at; /* of the seeds */
     size_t passed, failed;
     size_t jobs, succeeded, job_failed, cancelled, generations;
+    int repeats;
     uint64_t events;
 };
 
@@ -110,6 +111,7 @@ static void add_result(struct progress *progress, uint64_t seed, const struct si
     progress->cancelled += result->cancelled;
     progress->generations += result->generations;
     progress->events += result->events;
+    progress->repeats = result->repeats > progress->repeats ? result->repeats : progress->repeats;
     if (result->failure[0] == '\0') {
         progress->passed++;
     } else {
@@ -179,9 +181,11 @@ static int run_seeds(const char *text)
         return 2;
     }
     const bool ran = run_in_children(&seeds, progress);
-    (void)printf("%zu jobs: %zu succeeded, %zu failed, %zu cancelled; %zu generations, %" PRIu64 " events\n",
-                 progress->jobs, progress->succeeded, progress->job_failed, progress->cancelled, progress->generations,
-                 progress->events);
+    (void)printf(
+        "%zu jobs: %zu succeeded, %zu failed, %zu cancelled; %zu generations, %d at most by one failure, %" PRIu64
+        " events\n",
+        progress->jobs, progress->succeeded, progress->job_failed, progress->cancelled, progress->generations,
+        progress->repeats, progress->events);
     (void)printf("%zu passed, %zu failed\n", progress->passed, progress->failed);
     const int code = !ran ? 2 : progress->failed > 0;
     free(seeds.item);

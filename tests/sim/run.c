@@ -11,6 +11,7 @@
 
 #define BUILD_US (20 * MS)
 #define TUNE_US (3 * SECOND)
+#define HUNG_US SECOND /* looks again whether the disk works */
 
 const char *const run_state_names[] = {"waits", "measures kernels", "opens its data", "takes units",
                                        "pings", "trains",           "stopped",        "ended"};
@@ -50,10 +51,34 @@ static void tuned(struct world *world, void *arg, int64_t number)
     run_report(world, run, SESSION_PREPARED, 0);
 }
 
+/* Whether something is wrong with the device alone. */
+static bool fails_by_itself(struct world *world, struct run *run)
+{
+    const struct assignment_run *told = run->told;
+    const bool reads = told->stage_index == 0 || told->stage_index + 1 == told->stage_count;
+    switch (run->agent->local_fault) {
+    case LOCAL_NONE:
+    case LOCAL_FAULTS:
+    case LOCAL_DISK_HUNG: break;
+    case LOCAL_DISK_FULL: run_fail(world, run, "data", "no space left on device"); return true;
+    case LOCAL_MEMORY: run_fail(world, run, "memory", "out of memory"); return true;
+    case LOCAL_CACHE_WRONG:
+        if (reads) {
+            run_fail(world, run, "data", "the data set in the cache is another one");
+        }
+        return reads;
+    }
+    return false;
+}
+
 static void build(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
-    if (!run || run->state != RUN_WAITS || run->cancelled) {
+    if (!run || run->state != RUN_WAITS || run->cancelled || fails_by_itself(world, run)) {
+        return;
+    }
+    if (run->agent->local_fault == LOCAL_DISK_HUNG) {
+        world_at(world, run->agent->actor, world->now_us + HUNG_US, build, run->agent, run->serial);
         return;
     }
     if (run->told->tune) {

@@ -286,9 +286,10 @@ static void count(struct world *world, struct sim_result *out)
         out->succeeded += job->ended && job->state == JOB_SUCCEEDED;
         out->cancelled += job->ended && job->state == JOB_CANCELLED;
         out->failed += job->ended && job->state == JOB_FAILED;
-        if (job->ended && job->state == JOB_FAILED && !world->faults->any) {
-            check_fail(world, "%s has failed although nothing went wrong: %s", job->spec.name, job->message);
+        if (job->ended && job->state == JOB_FAILED) {
+            check_fail(world, "%s has failed for good: %s", job->spec.name, job->message);
         }
+        out->repeats = check_repeats(world) > out->repeats ? check_repeats(world) : out->repeats;
     }
     memcpy(out->failure, world->check->failure, sizeof(out->failure));
     out->virtual_us = world->now_us;

@@ -8,6 +8,7 @@
 struct sim_result {
     size_t jobs, succeeded, failed, cancelled;
     size_t generations; /* of all jobs */
+    int repeats;        /* the most generations in a row that failed alike and got no further */
     int64_t virtual_us;
     uint64_t events;
     char failure[512]; /* "": nothing was violated */

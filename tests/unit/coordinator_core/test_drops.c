@@ -106,7 +106,7 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     assert_int_equal(b->held_count, 0);
     world_device_verb(world, b, DEVICE_UNCORDON);
     int64_t version = core_job(world->core, id)->neighbor_version;
-    agent_fail(c, "data");
+    c->highest = 3; /* a failure for which nobody is left out */
     agent_beat(world, c);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
     assert_int_equal(core_job_plan(world->core, id)->resume_version, version); /* a and c hold all of it */
@@ -117,7 +117,7 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     }
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
-    assert_int_equal(a->generation, 3);
+    assert_int_equal(a->generation, 4);
 }
 
 int main(void)

@@ -3,27 +3,224 @@
 
 #include "tests/unit/coordinator_core/story.h"
 
-static void three_failures_in_prepare_end_the_job(void **state)
+/* The device gets its assignment, and reports an error of this code. */
+static void report(struct world *world, struct agent *agent, const char *code)
+{
+    agent_follow(world, agent);
+    agent_fail(agent, code);
+    agent_beat(world, agent);
+    agent->error[0] = '\0';
+}
+
+static bool has_stage(const struct world *world, const char *id, const struct agent *agent)
+{
+    const struct plan *plan = core_job_plan(world->core, id);
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        if (strcmp(plan->stage[s].device.text, agent->id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void who_fails_in_prepare_is_left_out(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
     story_devices(world);
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
-    for (int generation = 1; generation <= 3; generation++) {
-        assert_int_equal(world_job(world, id)->generation, generation);
-        agent_follow(world, &world->agent[0]);
-        agent_fail(&world->agent[0], "data");
-        agent_beat(world, &world->agent[0]);
+    report(world, &world->agent[0], "data");
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_false(has_stage(world, id, &world->agent[0]));
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_int_equal(incident->device_count, 1);
+    assert_string_equal(incident->device[0].name, "a");
+    story_finish(world, id);
+    assert_int_equal(world_job(world, id)->generation, 2);
+}
+
+static void who_fails_again_is_left_out_for_twice_as_long(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t last_ms = 0;
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (int i = 0; i < 3; i++) {
+        report(world, &world->agent[0], "data");
+        int64_t since_ms = world->now_ms;
+        while (!has_stage(world, id, &world->agent[0])) {
+            agent_restart(world, &world->agent[1 + (world->now_ms / 1000) % 2]); /* nobody makes a step */
+            world_live(world, 1000);
+            assert_true(world->now_ms - since_ms < 200000);
+        }
+        assert_in_range(world->now_ms - since_ms, 3 * last_ms / 2, 5 * last_ms / 2 + 35000);
+        last_ms = world->now_ms - since_ms;
+    }
+    assert_true(last_ms > 100000);
+}
+
+static void what_three_devices_fail_by_before_the_first_step_ends_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(world_job(world, id)->generation, i + 1);
+        report(world, &world->agent[i], "format");
     }
     assert_state(world, id, JOB_FAILED);
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
-    assert_string_equal(world_job(world, id)->message, "device 'a': data: it went wrong");
+    assert_string_equal(world_job(world, id)->message, "device 'c': format: it went wrong");
     world_settle(world);
     assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, "");
 }
 
-static void a_prepare_that_takes_too_long_fails(void **state)
+static void failures_of_different_kinds_do_not_end_it(void **state)
+{
+    static const char *const codes[] = {"data", "memory", "internal"};
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (size_t i = 0; i < 3; i++) {
+        report(world, &world->agent[i], codes[i]);
+    }
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    world_live(world, 6000);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+/* Three devices fail at step 20 in the same way, each time the job has got there. */
+static void fail_all(struct world *world, const char *id)
+{
+    for (size_t i = 0; i < 3; i++) {
+        struct agent *agent = &world->agent[i];
+        world_settle(world);
+        assert_state(world, id, JOB_RUNNING);
+        assert_true(has_stage(world, id, agent));
+        for (int round = 0; round < 100 && agent->step < 20; round++) {
+            world_train(world, 1);
+        }
+        for (size_t k = 0; k < 3; k++) {
+            world->agent[k].step = world->agent[k].step > 20 ? 20 : world->agent[k].step;
+        }
+        report(world, agent, "internal");
+    }
+}
+
+static void a_job_that_has_trained_waits_and_is_tried_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    fail_all(world, id);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "no_progress");
+    assert_non_null(strstr(world_job(world, id)->message, "device 'c': internal: it went wrong; step "));
+    assert_non_null(strstr(world_job(world, id)->message, " is tried again in 5.0 s"));
+    int64_t generation = world_job(world, id)->generation;
+    world_live(world, 4500);
+    assert_int_equal(world_job(world, id)->generation, generation);
+    world_live(world, 1000);
+    assert_int_equal(world_job(world, id)->generation, generation + 1);
+    story_finish(world, id);
+}
+
+static void a_resume_tries_it_at_once(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    fail_all(world, id);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    world_verb(world, id, JOB_RESUME);
+    assert_int_equal(world->status, 202);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 3); /* nobody is left out any more */
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+/* Its disk is full, say: the job waits for it, with longer and longer pauses, and goes on when there is room again. */
+static void the_only_device_is_tried_again_with_longer_pauses(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    int64_t since_ms = world->now_ms;
+    for (int i = 0; i < 6; i++) {
+        int64_t generation = world_job(world, id)->generation;
+        report(world, a, "data");
+        assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+        assert_string_equal(world_job(world, id)->state_reason, "device_failed");
+        assert_non_null(strstr(world_job(world, id)->message, "device 'a': data: it went wrong"));
+        for (since_ms = world->now_ms; world_job(world, id)->generation == generation;) {
+            world_live(world, 500);
+        }
+        assert_in_range(world->now_ms - since_ms, 4500 << i, (5000 << i) + 1000);
+    }
+    story_finish(world, id);
+}
+
+static void the_job_goes_on_as_soon_as_another_device_comes(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    report(world, a, "data");
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    (void)world_agent(world, "b", 10);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_false(has_stage(world, id, a));
+    story_finish(world, id);
+}
+
+/* Another program held its memory, and has ended. */
+static void the_only_device_is_given_its_memory_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (int i = 0; i < 3; i++) {
+        report(world, a, "memory");
+        assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+        assert_string_equal(world_job(world, id)->state_reason, "device_failed");
+        world_live(world, (5000 << i) + 1000);
+    }
+    story_finish(world, id);
+}
+
+/* An operating system ends its process at every start. */
+static void who_starts_anew_again_and_again_is_left_out(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 50);
+    agent_restart(world, &world->agent[1]);
+    assert_true(has_stage(world, id, &world->agent[1]));
+    agent_restart(world, &world->agent[1]);
+    assert_false(has_stage(world, id, &world->agent[1]));
+    story_finish(world, id);
+}
+
+static void who_is_late_in_prepare_is_named_and_left_out(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -37,9 +234,37 @@ static void a_prepare_that_takes_too_long_fails(void **state)
     world_live(world, 2000);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_PREPARE_FAILED);
-    world->agent[1].stuck = false;
+    assert_false(has_stage(world, id, &world->agent[1]));
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_int_equal(incident->device_count, 1);
+    assert_string_equal(incident->device[0].name, "b");
+    assert_string_equal(incident->message,
+                        "phase prepare did not end in time, 60 s after its plan was made: device 'b' is late");
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
+}
+
+static void when_all_are_late_nobody_is_left_out(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].stuck = true;
+    }
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world_live(world, 61000);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
+    world_live(world, 122000); /* a third one is not made at once */
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "no_progress");
+    for (size_t i = 0; i < 3; i++) {
+        world->agent[i].stuck = false;
+    }
+    story_finish(world, id);
 }
 
 static void a_stop_that_takes_too_long_fails(void **state)
@@ -55,26 +280,6 @@ static void a_stop_that_takes_too_long_fails(void **state)
     assert_state(world, id, JOB_PAUSING);
     world_settle(world);
     assert_state(world, id, JOB_PAUSED);
-}
-
-static void an_error_at_the_same_step_every_time_ends_the_job(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_devices(world);
-    story_run(world, id, 50);
-    for (int i = 0; i < 4; i++) {
-        world_settle(world);
-        assert_state(world, id, JOB_RUNNING);
-        world_train(world, 30);
-        assert_true(world->agent[0].step > 20);
-        for (size_t k = 0; k < 3; k++) {
-            world->agent[k].step = world->agent[k].step > 20 ? 20 : world->agent[k].step;
-        }
-        agent_fail(&world->agent[2], "internal");
-        agent_beat(world, &world->agent[2]);
-    }
-    assert_state(world, id, JOB_FAILED);
 }
 
 static void losses_with_progress_in_between_never_end_the_job(void **state)
@@ -176,18 +381,39 @@ static void an_export_that_fails_is_tried_again(void **state)
     assert_state(world, id, JOB_SUCCEEDED);
 }
 
-static void an_export_that_never_works_fails_the_job(void **state)
+/* What was trained is whole in the center, and stays there. */
+static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 3, 6);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
+        size_t exports = world->exports;
         world_exported(world, true);
-        world_live(world, 11000);
+        assert_state(world, id, JOB_RUNNING);
+        assert_string_equal(world_job(world, id)->state_reason, "export_failed");
+        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, ""); /* nobody waits for it */
+        world_live(world, i < 5 ? 9500 << i : 300000);
+        assert_int_equal(world->exports, exports);
+        world_live(world, 22000);
+        assert_int_equal(world->exports, exports + 1);
     }
-    assert_state(world, id, JOB_FAILED);
-    assert_string_equal(world_job(world, id)->state_reason, "export_failed");
-    assert_int_equal(world_units(world, id), 5); /* its state is kept */
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
+}
+
+static void an_export_is_tried_as_soon_as_the_disk_has_room(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 3, 6);
+    world_exported(world, true);
+    struct event event = {.type = EVENT_DISK, .disk = {.nearly_full = false}};
+    world_send(world, &event);
+    world_pass(world, 1);
+    assert_int_equal(world->exports, 2);
+    world_exported(world, false);
+    assert_state(world, id, JOB_SUCCEEDED);
 }
 
 /* Nobody can go on from half a version. */
@@ -203,40 +429,63 @@ static void what_a_failed_job_had_only_begun_to_store_is_forgotten(void **state)
     assert_int_equal(world->deleted, 1);
 }
 
+/* Train a job, pause it, and let it go on: the version of the pause is in the center. */
+static int64_t pause_and_resume(struct world *world, char id[ID_SIZE])
+{
+    story_run(world, id, 20);
+    world_train(world, 4);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    assert_state(world, id, JOB_PAUSED);
+    world_verb(world, id, JOB_RESUME);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    return world_job(world, id)->version;
+}
+
 /* An equal job that ends well must not take the blobs of one that failed with it, in this life or the next. */
 static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state)
 {
     struct world *world = *state;
     char failed[ID_SIZE], again[ID_SIZE];
-    story_train(world, failed, 3, 6);
-    for (int i = 0; i < 5; i++) {
-        world_exported(world, true);
-        world_live(world, 11000);
-    }
+    story_devices(world);
+    int64_t version = pause_and_resume(world, failed);
+    assert_true(version > 0);
+    report(world, &world->agent[2], "diverged");
     assert_state(world, failed, JOB_FAILED);
+    world_settle(world);
     for (int life = 0; life < 2; life++) {
-        story_run(world, again, 3);
+        assert_int_equal(pause_and_resume(world, again), version);
         story_finish(world, again); /* the world checks that no row loses its blob */
         world_restart(world);
     }
-    assert_int_equal(world->deleted, 0);
     assert_int_equal(world_units(world, failed), 5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(three_failures_in_prepare_end_the_job),
-        STORY(a_prepare_that_takes_too_long_fails),
+        STORY(who_fails_in_prepare_is_left_out),
+        STORY(who_fails_again_is_left_out_for_twice_as_long),
+        STORY(what_three_devices_fail_by_before_the_first_step_ends_the_job),
+        STORY(failures_of_different_kinds_do_not_end_it),
+        STORY(a_job_that_has_trained_waits_and_is_tried_again),
+        STORY(a_resume_tries_it_at_once),
+        STORY(the_only_device_is_tried_again_with_longer_pauses),
+        STORY(the_job_goes_on_as_soon_as_another_device_comes),
+        STORY(the_only_device_is_given_its_memory_again),
+        STORY(who_starts_anew_again_and_again_is_left_out),
+        STORY(who_is_late_in_prepare_is_named_and_left_out),
+        STORY(when_all_are_late_nobody_is_left_out),
         STORY(a_stop_that_takes_too_long_fails),
-        STORY(an_error_at_the_same_step_every_time_ends_the_job),
         STORY(losses_with_progress_in_between_never_end_the_job),
         STORY(a_job_that_diverges_fails_at_once),
         STORY(a_device_out_of_memory_gets_less),
         STORY(an_error_with_a_peer_waits_for_the_lease),
         STORY(an_error_with_a_peer_that_lives_is_the_links),
         STORY(an_export_that_fails_is_tried_again),
-        STORY(an_export_that_never_works_fails_the_job),
+        STORY(an_export_that_does_not_work_is_tried_with_longer_pauses),
+        STORY(an_export_is_tried_as_soon_as_the_disk_has_room),
         STORY(what_a_failed_job_had_only_begun_to_store_is_forgotten),
         STORY(what_a_failed_job_keeps_is_not_deleted_for_an_equal_one),
     };

@@ -31,6 +31,28 @@ static void a_device_joins_when_it_is_worth_it(void **state)
     assert_int_equal(world->rows.incident_count, 0);
 }
 
+static void a_joiner_that_fails_costs_one_generation(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 100000, 0.1);
+    struct agent *b = world_agent(world, "b", 10);
+    assert_state(world, id, JOB_REPLANNING);
+    story_next(world, id);
+    agent_follow(world, b);
+    agent_fail(b, "disk");
+    agent_beat(world, b);
+    b->error[0] = '\0';
+    assert_int_equal(world_job(world, id)->generation, 3);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_plan(world, id, 3)->stage_count, 1);
+    int64_t step = world_plan(world, id, 3)->resume_version;
+    assert_int_equal(world_plan(world, id, 2)->resume_version, step);
+    story_work(world, 600000);
+    assert_int_equal(world_job(world, id)->generation, 3);
+}
+
 static void a_device_that_comes_too_late_is_a_spare(void **state)
 {
     struct world *world = *state;
@@ -108,9 +130,9 @@ static void a_job_with_all_the_devices_it_may_have_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(a_device_joins_when_it_is_worth_it),           STORY(a_device_that_comes_too_late_is_a_spare),
-        STORY(a_move_pays_for_itself_before_the_next),       STORY(a_plan_that_is_fast_is_left_alone),
-        STORY(a_job_with_all_the_devices_it_may_have_stays),
+        STORY(a_device_joins_when_it_is_worth_it),      STORY(a_joiner_that_fails_costs_one_generation),
+        STORY(a_device_that_comes_too_late_is_a_spare), STORY(a_move_pays_for_itself_before_the_next),
+        STORY(a_plan_that_is_fast_is_left_alone),       STORY(a_job_with_all_the_devices_it_may_have_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -432,7 +432,7 @@ static void every_verb_has_an_answer_in_every_state(void **state)
     } table[] = {
         {JOB_QUEUED, 202, 409, 409},     {JOB_PREPARING, 202, 409, 409},           {JOB_RUNNING, 202, 409, 202},
         {JOB_REPLANNING, 202, 409, 409}, {JOB_RECOVERING, 202, 409, 409},          {JOB_PAUSING, 202, 409, 409},
-        {JOB_PAUSED, 202, 202, 409},     {JOB_WAITING_FOR_DEVICES, 202, 409, 409},
+        {JOB_PAUSED, 202, 202, 409},     {JOB_WAITING_FOR_DEVICES, 202, 202, 409},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const int expected[] = {

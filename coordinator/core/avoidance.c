@@ -1,0 +1,87 @@
+/* Which devices a job does without for a while: one end of a link that is cut, a stage that was too slow, a device that
+ * failed by itself. A device that fails again is left out for twice as long. */
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+/* The first time; protocol.md, "Deadlines". */
+#define AVOID_LEASES 6
+#define AVOID_SHIFT_MAX 7
+/* A running job does not stop soon again for a joiner that has cost it a generation. */
+#define JOINER_SHIFT 5
+
+static struct avoided *find(struct job_slot *job, const struct device_slot *device)
+{
+    size_t at = 0;
+    while (at < AVOIDED_MAX && strcmp(job->avoided[at].device.text, device->device.id.text) != 0) {
+        at++;
+    }
+    return at < AVOIDED_MAX ? &job->avoided[at] : NULL;
+}
+
+/* Its entry, or that of the device whose time is over first. */
+static struct avoided *take(struct job_slot *job, const struct device_slot *device)
+{
+    struct avoided *entry = find(job, device);
+    if (!entry) {
+        entry = &job->avoided[0];
+        for (size_t i = 1; i < AVOIDED_MAX; i++) {
+            entry = job->avoided[i].until_ms < entry->until_ms ? &job->avoided[i] : entry;
+        }
+        *entry = (struct avoided){.device = device->device.id};
+    }
+    return entry;
+}
+
+/* It has not failed for as long as it was left out, and a phase besides. */
+static bool is_forgiven(const struct core *core, const struct job_slot *job, const struct avoided *entry)
+{
+    return core->now_ms - entry->until_ms > entry->for_ms + job->job.deadlines.prepare_ms;
+}
+
+void avoid(struct core *core, struct job_slot *job, const struct device_slot *device, enum avoidance why)
+{
+    struct avoided *entry = take(job, device);
+    const bool joined = job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
+    if (is_forgiven(core, job, entry)) {
+        entry->count = 0;
+    }
+    int shift = entry->count + (why == AVOID_FAILED && joined ? JOINER_SHIFT : 0);
+    shift = shift < AVOID_SHIFT_MAX ? shift : AVOID_SHIFT_MAX;
+    int64_t for_ms = (AVOID_LEASES * core->config.lease_ms) << shift;
+    if (why == AVOID_LOST) { /* once is nothing: it is taken back as soon as it returns */
+        for_ms = entry->count == 0 ? 0 : for_ms / 2;
+    }
+    entry->count++;
+    entry->failed = why == AVOID_FAILED;
+    entry->for_ms = for_ms;
+    entry->until_ms = core->now_ms + for_ms;
+}
+
+bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device,
+                enum avoid_level level)
+{
+    for (size_t i = 0; level != AVOID_NOBODY && i < AVOIDED_MAX; i++) {
+        const struct avoided *entry = &job->avoided[i];
+        if (entry->until_ms > core->now_ms && (entry->failed || level == AVOID_ALL) &&
+            strcmp(entry->device.text, device->device.id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t avoided_until_ms(const struct core *core, const struct job_slot *job)
+{
+    int64_t until_ms = NEVER;
+    for (size_t i = 0; i < AVOIDED_MAX; i++) {
+        int64_t ms = job->avoided[i].until_ms;
+        until_ms = ms > core->now_ms && ms < until_ms ? ms : until_ms;
+    }
+    return until_ms;
+}
+
+void avoid_nobody(struct job_slot *job)
+{
+    memset(job->avoided, 0, sizeof(job->avoided));
+}

@@ -1,0 +1,74 @@
+/* Faults of one device alone, which goes on beating: the others' job goes on without it, and waits for it only when it
+ * has to. */
+#include "tests/sim/stories/story.h"
+
+static const enum local_fault every_fault[] = {LOCAL_DISK_FULL, LOCAL_DISK_HUNG, LOCAL_CACHE_WRONG, LOCAL_MEMORY};
+#define FAULTS (sizeof(every_fault) / sizeof(every_fault[0]))
+
+static void one_device_that_fails_costs_the_others_one_generation(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FAULTS; i++) {
+        struct story *story = story_new(3);
+        faults_local(&story->world, 2, every_fault[i]);
+        story_until(story, "center: incident_opened: 'job1': ");
+        story_until(story, "center: job job1 running: runs generation 2 on 2 devices");
+        story_succeeds(story, 2);
+        story_free(story);
+    }
+}
+
+static void one_that_fails_in_the_middle_of_the_job_costs_one_more(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FAULTS; i++) {
+        struct story *story = story_new(3);
+        story_step(story, 10);
+        faults_local(&story->world, 2, every_fault[i]);
+        faults_kill_device(&story->world, 1, 300 * MS); /* all have to prepare again */
+        story_until(story, "center: generation_failed: generation 2: ");
+        story_until(story, "center: job job1 succeeded");
+        assert_in_range(story_job(story)->generation, 3, 4); /* who was killed may join again */
+        story_free(story);
+    }
+}
+
+static void a_job_waits_for_the_only_device_and_goes_on_with_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FAULTS; i++) {
+        struct story *story = story_new(1);
+        faults_local(&story->world, 0, every_fault[i]);
+        story_until(story, "center: job job1 waiting_for_devices device_failed: ");
+        story_pass(story, 130 * SECOND);
+        assert_in_range(story_job(story)->generation, 2, 6); /* in longer and longer pauses */
+        faults_local(&story->world, 0, LOCAL_NONE);
+        story_until(story, "center: job job1 succeeded");
+        story_free(story);
+    }
+}
+
+static void a_job_that_needs_them_all_goes_on_with_them(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FAULTS; i++) {
+        struct story *story = story_new_min(3, 3);
+        faults_local(&story->world, 0, every_fault[i]);
+        story_until(story, "center: job job1 waiting_for_devices device_failed: ");
+        story_pass(story, 20 * SECOND);
+        faults_local(&story->world, 0, LOCAL_NONE);
+        story_until(story, "center: job job1 succeeded");
+        story_free(story);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_device_that_fails_costs_the_others_one_generation),
+        cmocka_unit_test(one_that_fails_in_the_middle_of_the_job_costs_one_more),
+        cmocka_unit_test(a_job_waits_for_the_only_device_and_goes_on_with_it),
+        cmocka_unit_test(a_job_that_needs_them_all_goes_on_with_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
