@@ -10,7 +10,6 @@
 #include "schema/wire.h"
 
 #define CALL_URL_MAX 512
-#define CALL_TIMEOUT_MS 10000
 #define REPLY_MAX (2 * JSON_BODY_MAX)
 
 enum call_kind { CALL_ENROLL, CALL_BEAT, CALL_POLL };
@@ -19,11 +18,10 @@ enum call_kind { CALL_ENROLL, CALL_BEAT, CALL_POLL };
 static const struct {
     const char *name; /* in the log */
     enum session_event_type failed;
-    int64_t timeout_ms;
 } kinds[CALL_KINDS] = {
-    [CALL_ENROLL] = {"enroll", SESSION_ENROLL_FAILED, CALL_TIMEOUT_MS},
-    [CALL_BEAT] = {"heartbeat", SESSION_BEAT_FAILED, CALL_TIMEOUT_MS},
-    [CALL_POLL] = {"assignment", SESSION_POLL_FAILED, SESSION_WAIT_SECONDS * 1000 + CALL_TIMEOUT_MS},
+    [CALL_ENROLL] = {"enroll", SESSION_ENROLL_FAILED},
+    [CALL_BEAT] = {"heartbeat", SESSION_BEAT_FAILED},
+    [CALL_POLL] = {"assignment", SESSION_POLL_FAILED},
 };
 
 /* One call under way; its memory lives until libcurl is done with it. */
@@ -246,7 +244,7 @@ static void start_call(struct call *call, const struct http_call *http)
 }
 
 static void post(struct calls *calls, enum call_kind kind, const char *path, const struct record *record,
-                 const void *value)
+                 const void *value, const struct session_action *action)
 {
     struct call *call = new_call(calls, kind, path);
     if (!call) {
@@ -264,30 +262,35 @@ static void post(struct calls *calls, enum call_kind kind, const char *path, con
         .content_type = "application/json",
         .body = {{call->body.data, call->body.size}},
         .reply = &call->reply,
-        .timeout_ms = kinds[kind].timeout_ms,
+        .connect_timeout_ms = action->connect_ms,
+        .timeout_ms = action->timeout_ms,
     };
     start_call(call, &http);
 }
 
-void calls_enroll(struct calls *calls, const struct enroll_request *request)
+void calls_enroll(struct calls *calls, const struct session_action *action, const struct enroll_request *request)
 {
-    post(calls, CALL_ENROLL, "enroll", &enroll_request_record, request);
+    post(calls, CALL_ENROLL, "enroll", &enroll_request_record, request, action);
 }
 
-void calls_beat(struct calls *calls, const struct heartbeat *heartbeat)
+void calls_beat(struct calls *calls, const struct session_action *action, const struct heartbeat *heartbeat)
 {
-    post(calls, CALL_BEAT, "heartbeat", &heartbeat_record, heartbeat);
+    post(calls, CALL_BEAT, "heartbeat", &heartbeat_record, heartbeat, action);
 }
 
-void calls_poll(struct calls *calls, const struct device_id *device, const char *boot, int64_t after)
+void calls_poll(struct calls *calls, const struct session_action *action, const struct device_id *device,
+                const char *boot)
 {
     char path[CALL_URL_MAX / 2];
     (void)snprintf(path, sizeof(path), "assignment?device=%s&boot=%s&after=%" PRId64 "&wait=%d", device->text, boot,
-                   after, SESSION_WAIT_SECONDS);
+                   action->after, SESSION_WAIT_SECONDS);
     struct call *call = new_call(calls, CALL_POLL, path);
     if (call) {
-        const struct http_call http = {
-            .method = "GET", .url = call->url, .reply = &call->reply, .timeout_ms = kinds[CALL_POLL].timeout_ms};
+        const struct http_call http = {.method = "GET",
+                                       .url = call->url,
+                                       .reply = &call->reply,
+                                       .connect_timeout_ms = action->connect_ms,
+                                       .timeout_ms = action->timeout_ms};
         start_call(call, &http);
     }
 }

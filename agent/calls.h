@@ -25,10 +25,12 @@ struct calls;
 NODISCARD int calls_new(const struct calls_config *config, struct calls **out, struct err *err);
 void calls_free(struct calls **calls);
 
-/* Each replaces the call of its kind that is under way, whose answer is ignored. */
-void calls_enroll(struct calls *calls, const struct enroll_request *request);
-void calls_beat(struct calls *calls, const struct heartbeat *heartbeat);
-void calls_poll(struct calls *calls, const struct device_id *device, const char *boot, int64_t after);
+/* Each replaces the call of its kind that is under way, whose answer is ignored. action: the session's, with the call's
+ * timeouts. */
+void calls_enroll(struct calls *calls, const struct session_action *action, const struct enroll_request *request);
+void calls_beat(struct calls *calls, const struct session_action *action, const struct heartbeat *heartbeat);
+void calls_poll(struct calls *calls, const struct session_action *action, const struct device_id *device,
+                const char *boot);
 
 /* Free an assignment as `told` gives it. */
 void assignment_free(struct assignment **assignment);

@@ -29,7 +29,7 @@ struct control {
 
 /* ---- actions ---- */
 
-static void beat(struct control *control)
+static void beat(struct control *control, const struct session_action *action)
 {
     struct heartbeat *heartbeat = control->heartbeat;
     session_heartbeat(control->session, heartbeat);
@@ -43,7 +43,7 @@ static void beat(struct control *control)
     if (heartbeat->all_holdings) {
         heartbeat->holding_count = snapshot_list(control->config.device->snapshots, heartbeat->holding);
     }
-    calls_beat(control->calls, heartbeat);
+    calls_beat(control->calls, action, heartbeat);
 }
 
 static void prepare(struct control *control, int64_t serial)
@@ -93,9 +93,9 @@ static void do_action(struct control *control, const struct session_action *acti
     const struct device_context *device = control->config.device;
     struct generation *generation = control->discarded ? NULL : control->generation;
     switch (action->type) {
-    case SESSION_DO_ENROLL: calls_enroll(control->calls, &control->config.enroll); break;
-    case SESSION_DO_BEAT: beat(control); break;
-    case SESSION_DO_POLL: calls_poll(control->calls, &device->id, device->boot, action->after); break;
+    case SESSION_DO_ENROLL: calls_enroll(control->calls, action, &control->config.enroll); break;
+    case SESSION_DO_BEAT: beat(control, action); break;
+    case SESSION_DO_POLL: calls_poll(control->calls, action, &device->id, device->boot); break;
     case SESSION_DO_CALLERS: access_set_callers(device->access, control->assignment); break;
     case SESSION_DO_DROP:
         snapshot_drop(device->snapshots, &action->drop);

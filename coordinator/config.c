@@ -61,9 +61,12 @@ static int check(struct coordinator_config *config, struct err *err)
         return err_wrap(err, "--log-level");
     }
     log_set_level(level);
-    if (config->lease_ms < 2 * config->heartbeat_ms) {
-        return err_set(err, ERR_INVALID, "--lease-ms %lld is less than two heartbeats of %lld ms",
-                       (long long)config->lease_ms, (long long)config->heartbeat_ms);
+    if (config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
+        return err_set(err, ERR_INVALID,
+                       "--lease-ms %lld is less than %d heartbeats of %lld ms: give at least %lld, or a smaller "
+                       "--heartbeat-ms",
+                       (long long)config->lease_ms, LEASE_HEARTBEATS_MIN, (long long)config->heartbeat_ms,
+                       (long long)(LEASE_HEARTBEATS_MIN * config->heartbeat_ms));
     }
     if (config->dataset_max_bytes > DATASET_BYTES_MAX) {
         config->dataset_max_bytes = DATASET_BYTES_MAX;

@@ -313,8 +313,8 @@ static bool is_logged_elsewhere(const struct action *action)
 /* Something went wrong and is survived; the other events are changes of state. */
 static enum log_level level_of(const char *event)
 {
-    static const char *const warnings[] = {"device_suspect",    "device_disconnected", "device_lost", "job_stalled",
-                                           "generation_failed", "incident_opened",     "job_failed"};
+    static const char *const warnings[] = {"device_suspect", "device_disconnected", "device_lost",     "device_shared",
+                                           "job_stalled",    "generation_failed",   "incident_opened", "job_failed"};
     for (size_t index = 0; index < sizeof warnings / sizeof warnings[0]; index++) {
         if (strcmp(event, warnings[index]) == 0) {
             return LOG_LEVEL_WARN;

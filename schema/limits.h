@@ -45,6 +45,10 @@
 #define LIST_LIMIT_DEFAULT 50
 #define LIST_LIMIT_MAX 500
 #define WAIT_SECONDS_MAX 60
+#define CALL_RETRY_MS_MAX 2500 /* an agent repeats a call that failed within this time, jitter included */
+/* Of a lease: the heartbeat that is due, one whose connection died without a word (an agent gives it up after one and a
+ * half), and the wait until it is repeated. docs/protocol.md, "Which timeout is longer". */
+#define LEASE_HEARTBEATS_MIN 3
 #define IDEMPOTENCY_KEY_SIZE 128
 
 #endif

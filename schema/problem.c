@@ -33,6 +33,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_REVISION_MISMATCH] = {"revision_mismatch", 412, "The object has changed since", false},
     [PROBLEM_STALE_GENERATION] = {"stale_generation", 409, "The message is of an older generation", false},
     [PROBLEM_STALE_BOOT] = {"stale_boot", 409, "The agent has been started again since", false},
+    [PROBLEM_IDENTITY_IN_USE] = {"identity_in_use", 409, "Another agent uses this identity", false},
     [PROBLEM_PROTOCOL_VERSION] = {"protocol_version", 409, "Agent and coordinator share no protocol version", false},
     [PROBLEM_NOT_ENOUGH_DEVICES] = {"not_enough_devices", 409, "Too few devices are free", true},
     [PROBLEM_MODEL_TOO_LARGE] = {"model_too_large", 422, "The model needs more memory than the devices have", false},

@@ -36,6 +36,7 @@ enum problem_code {
     PROBLEM_REVISION_MISMATCH,     /* 412 */
     PROBLEM_STALE_GENERATION,      /* 409 */
     PROBLEM_STALE_BOOT,            /* 409 */
+    PROBLEM_IDENTITY_IN_USE,       /* 409 */
     PROBLEM_PROTOCOL_VERSION,      /* 409: agent and coordinator do not share a protocol version */
     PROBLEM_NOT_ENOUGH_DEVICES,    /* 409: replans and questions only; a job waits */
     PROBLEM_MODEL_TOO_LARGE,       /* 422: needs more memory than the devices have: which unit, how much, where */

@@ -10,8 +10,9 @@
 #define INTERVAL_MS_MIN 50
 #define INTERVAL_MS_MAX 60000
 #define BACKOFF_MS_FIRST 250
-#define BACKOFF_MS_MAX 5000
-#define STALE_BOOT_WINDOW_MS 60000
+#define CALL_RETRY_MS_MIN 100
+#define ANSWER_MS_MIN 1000
+#define ANSWER_MS_MAX 10000
 /* A list of hundreds of holdings for each unit of a round would be more traffic than the units of a small model. */
 #define HOLDINGS_WAIT_MS 50
 
@@ -51,6 +52,11 @@ static void do_exit(struct session *session, struct session_actions *actions, co
     (void)snprintf(session_act(actions, SESSION_DO_EXIT)->text, MESSAGE_SIZE, "%s", text);
 }
 
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
 /* wait_ms, up to a quarter more or less. */
 static int64_t jittered(struct session *session, int64_t wait_ms)
 {
@@ -58,20 +64,62 @@ static int64_t jittered(struct session *session, int64_t wait_ms)
     return wait_ms - wait_ms / 4 + (int64_t)rng_below(&session->jitter, session->draws++, (uint64_t)span);
 }
 
+/* A call that fails is repeated as often as a heartbeat is due, so no device loses its lease by waiting: a lease is
+ * three heartbeats at least. With the jitter, no wait is longer than the interval. */
 static void retry_later(struct session *session, struct call *call, const struct session_event *event)
 {
+    const int64_t most_ms = clamp(session->interval_ms, CALL_RETRY_MS_MIN, CALL_RETRY_MS_MAX) / 5 * 4;
     int64_t wait_ms = BACKOFF_MS_FIRST;
-    for (unsigned i = 0; i < call->failures && wait_ms < BACKOFF_MS_MAX; i++) {
+    for (unsigned i = 0; i < call->failures && wait_ms < most_ms; i++) {
         wait_ms *= 2;
     }
-    if (wait_ms > BACKOFF_MS_MAX) {
-        wait_ms = BACKOFF_MS_MAX;
+    if (wait_ms > most_ms) {
+        wait_ms = most_ms;
     }
-    if (event->failed.retry_after_ms > wait_ms) {
+    call->put_off = event->failed.retry_after_ms > wait_ms;
+    if (call->put_off) {
         wait_ms = event->failed.retry_after_ms;
     }
     call->failures++;
     call->due_ms = event->now_ms + jittered(session, wait_ms);
+}
+
+/* The coordinator answers again: a call need not wait any longer, unless the coordinator itself put it off. */
+static void end_back_off(struct call *call, int64_t now_ms)
+{
+    if (call->failures == 0 || call->put_off) {
+        return;
+    }
+    call->failures = 0;
+    if (call->due_ms != NEVER && call->due_ms > now_ms) {
+        call->due_ms = now_ms;
+    }
+}
+
+/* How long the coordinator may take to accept a connection. */
+static int64_t connect_ms(const struct session *session)
+{
+    return clamp(session->interval_ms / 2 * 3, ANSWER_MS_MIN, ANSWER_MS_MAX);
+}
+
+/* And to answer. A connection that died without a word is given up before the lease is over; a coordinator that is slow
+ * gets twice the time at each repetition. */
+static int64_t answer_ms(const struct session *session, const struct call *call)
+{
+    int64_t ms = connect_ms(session);
+    for (unsigned i = 0; i < call->failures && ms < ANSWER_MS_MAX; i++) {
+        ms *= 2;
+    }
+    return ms < ANSWER_MS_MAX ? ms : ANSWER_MS_MAX;
+}
+
+static struct session_action *act_call(const struct session *session, struct session_actions *actions,
+                                       enum session_action_type type, int64_t timeout_ms)
+{
+    struct session_action *action = session_act(actions, type);
+    action->connect_ms = connect_ms(session);
+    action->timeout_ms = timeout_ms;
+    return action;
 }
 
 /* ---- reports ---- */
@@ -127,38 +175,52 @@ static int reported_phase(const struct session *session)
     return session->run.phase;
 }
 
+static void take_account(struct session *session)
+{
+    struct account *account = &session->account;
+    *account = (struct account){
+        .job = session->job, .highest_generation = session->highest_generation, .phase = reported_phase(session)};
+    if (session->has_run) {
+        const bool stopped = account->phase == PHASE_STOPPED || account->phase == PHASE_FINISHED;
+        account->generation = session->highest_generation;
+        account->plan = session->plan;
+        account->stopped_version = stopped ? session->run.stopped_version : 0;
+        account->has_error = session->has_error;
+        account->error = session->error;
+    }
+}
+
 void session_heartbeat(const struct session *session, struct heartbeat *out)
 {
     memset(out, 0, sizeof(*out));
     out->device = session->device;
     memcpy(out->boot, session->config.boot, sizeof(out->boot));
     memcpy(out->challenge, session->challenge, sizeof(out->challenge));
-    memcpy(out->job, session->job.text, sizeof(out->job));
     out->revision = session->revision;
-    out->highest_generation = session->highest_generation;
-    out->phase = reported_phase(session);
-    if (session->has_run) {
-        out->generation = session->highest_generation;
-        memcpy(out->plan, session->plan.text, sizeof(out->plan));
-        out->stopped_version =
-            out->phase == PHASE_STOPPED || out->phase == PHASE_FINISHED ? session->run.stopped_version : 0;
-        out->has_error = session->has_error;
-        out->error = session->error;
-    }
+    const struct account *account = &session->account;
+    memcpy(out->job, account->job.text, sizeof(out->job));
+    memcpy(out->plan, account->plan.text, sizeof(out->plan));
+    out->generation = account->generation;
+    out->highest_generation = account->highest_generation;
+    out->phase = account->phase;
+    out->stopped_version = account->stopped_version;
+    out->has_error = account->has_error;
+    out->error = account->error;
     out->metric_count = metric_queue_copy(&session->metrics, out->metric);
     out->all_holdings = session->holdings_unsaid;
 }
 
-static void send_beat(struct session *session, int64_t now_ms, struct session_actions *actions)
+void session_send_beat(struct session *session, int64_t now_ms, struct session_actions *actions)
 {
     session->beat.under_way = true;
     session->beat.due_ms = now_ms + session->interval_ms;
     session->beat_serial = session->has_run && session->run.phase == PHASE_RUN ? session->serial : 0;
     session->challenged = false;
+    take_account(session);
     metric_queue_send(&session->metrics);
     session->holdings_unsaid = session->holdings_unsaid || session->holdings_due_ms != NEVER;
     session->holdings_due_ms = NEVER;
-    (void)session_act(actions, SESSION_DO_BEAT);
+    (void)act_call(session, actions, SESSION_DO_BEAT, answer_ms(session, &session->beat));
 }
 
 /* ---- calls ---- */
@@ -177,6 +239,9 @@ enum session_failure session_failure_of(int status, enum problem_code code)
 static void heard(struct session *session, struct call *call, int64_t now_ms, struct session_actions *actions)
 {
     call->failures = 0;
+    end_back_off(&session->enroll, now_ms);
+    end_back_off(&session->beat, now_ms);
+    end_back_off(&session->poll, now_ms);
     session->contact_ms = now_ms;
     session_release(session, actions);
 }
@@ -191,16 +256,10 @@ static void enroll_again(struct session *session, int64_t due_ms)
     }
 }
 
-/* Another boot enrolled with this identity. Once it may be a coordinator that was restored from a backup; twice within
- * a minute it is a second agent. */
+/* Another boot enrolled with this identity: a second agent, a call of an earlier boot that was late, or a coordinator
+ * that was restored from a backup. Enrolling tells: of two agents, the coordinator refuses one for good. */
 static void was_replaced(struct session *session, const struct session_event *event, struct session_actions *actions)
 {
-    if (session->was_replaced && event->now_ms - session->replaced_ms < STALE_BOOT_WINDOW_MS) {
-        do_exit(session, actions, "another agent has enrolled with this identity: each needs its own state directory");
-        return;
-    }
-    session->was_replaced = true;
-    session->replaced_ms = event->now_ms;
     session_end_run(session, actions);
     enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST));
 }
@@ -282,24 +341,23 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->enroll.under_way && session->enroll.due_ms <= now_ms) {
         session->enroll.under_way = true;
         session->enroll.due_ms = NEVER;
-        (void)session_act(actions, SESSION_DO_ENROLL);
+        (void)act_call(session, actions, SESSION_DO_ENROLL, answer_ms(session, &session->enroll));
     }
     if (!session->enrolled) {
         return;
     }
     if (session->beat.under_way && session->challenged) {
         /* The one under way may hang on a connection that is no more. */
-        session->beat.under_way = false;
-        session->beat.due_ms = now_ms;
-        metric_queue_return(&session->metrics);
+        session_send_beat(session, now_ms, actions);
     }
     if (!session->beat.under_way && session->beat.due_ms <= now_ms) {
-        send_beat(session, now_ms, actions);
+        session_send_beat(session, now_ms, actions);
     }
     if (!session->poll.under_way && session->poll.due_ms <= now_ms) {
         session->poll.under_way = true;
         session->poll.due_ms = NEVER;
-        session_act(actions, SESSION_DO_POLL)->after = session->revision;
+        act_call(session, actions, SESSION_DO_POLL, SESSION_WAIT_SECONDS * 1000 + ANSWER_MS_MAX)->after =
+            session->revision;
     }
 }
 

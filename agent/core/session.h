@@ -2,14 +2,16 @@
  * to ask for the assignment, and what the runtime has to do to be what the assignment says. Same events, same actions.
  * No clock, files, sockets, JSON, threads; no allocation after session_new. Used by agent/control; one thread.
  *
- * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits; an unknown device enrols again and
- * trains on; a device whose boot was replaced gives its work up and enrols once more, and exits when that happens again
- * within a minute (two agents share one identity). Without its coordinator the agent goes on in its phase and begins no
- * further step after autonomy_seconds (three heartbeats at least). It never changes generation by itself and refuses
- * lower ones than it has seen of a job. Metrics are kept until a reply acknowledges them, at most METRIC_QUEUE_MAX,
- * the newest. A challenge, a round that was opened and trouble with a peer are reported at once, and so are holdings
- * when a version of them is whole; while more is likely to come, the list is sent every 50 ms at most. After three
- * intervals without an answer the coordinator is away: rounds are not opened until it is heard again. */
+ * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits, which the success of any of them
+ * ends; an unknown device enrols again and trains on; a device whose boot was replaced gives its work up and enrols
+ * again, and exits when it is refused (two agents share one identity). Without its coordinator the agent goes on in its
+ * phase and begins no further step after autonomy_seconds (three heartbeats at least). It never changes generation by
+ * itself and refuses lower ones than it has seen of a job. The last state of a run is reported before an assignment
+ * ends it, so that the coordinator learns how many steps that costs. Metrics are kept until a reply acknowledges them,
+ * at most METRIC_QUEUE_MAX, the newest. A challenge, a round that was opened and trouble with a peer are reported at
+ * once, and so are holdings when a version of them is whole; while more is likely to come, the list is sent every 50 ms
+ * at most. After three intervals without an answer the coordinator is away: rounds are not opened until it is heard
+ * again. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -105,6 +107,7 @@ enum session_action_type {
 
 struct session_action {
     enum session_action_type type;
+    int64_t connect_ms, timeout_ms;    /* ENROLL, BEAT, POLL: for the connection, for the whole call */
     int64_t serial;                    /* PREPARE */
     int64_t version;                   /* UPLOAD */
     int64_t after;                     /* POLL */

@@ -14,6 +14,7 @@ struct call {
     bool under_way;
     int64_t due_ms;    /* NEVER: not wanted */
     unsigned failures; /* in a row */
+    bool put_off;      /* the coordinator said for how long (Retry-After) */
 };
 
 /* What this device does for the session's job: its highest generation. */
@@ -28,6 +29,18 @@ struct run {
     struct round round[REPLICA_KINDS]; /* as the runtime was told */
 };
 
+/* What the heartbeat under way says of the job: as it was when it was decided, though its run may end in the same
+ * step. */
+struct account {
+    struct job_id job;
+    int64_t generation, highest_generation;
+    struct plan_id plan;
+    int phase;
+    int64_t stopped_version;
+    bool has_error;
+    struct device_error error;
+};
+
 struct session {
     struct session_config config;
     struct rng_stream jitter;
@@ -36,9 +49,7 @@ struct session {
     bool enrolled;
     bool exited;
     int64_t interval_ms;
-    int64_t contact_ms;  /* the coordinator's last answer */
-    int64_t replaced_ms; /* the last stale_boot */
-    bool was_replaced;
+    int64_t contact_ms; /* the coordinator's last answer */
     struct call enroll, beat, poll;
     int64_t revision;
     char challenge[ID_SIZE];
@@ -54,8 +65,9 @@ struct session {
     struct device_error error;
     int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent last */
     bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
-    int64_t beat_serial;     /* serial of the run that the heartbeat under way is about; 0: of none that runs */
-    bool away;               /* as the runtime was told */
+    struct account account;
+    int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that runs */
+    bool away;           /* as the runtime was told */
     struct metric_queue metrics;
 };
 
@@ -65,6 +77,8 @@ struct session {
 struct session_action *session_act(struct session_actions *actions, enum session_action_type type);
 /* Report without waiting for the interval, unless reports are failing. */
 void session_beat_now(struct session *session, int64_t now_ms);
+/* Report what is so now, in place of a heartbeat under way. */
+void session_send_beat(struct session *session, int64_t now_ms, struct session_actions *actions);
 void session_set_interval(struct session *session, int64_t interval_ms);
 
 /* ---- session_run.c ---- */

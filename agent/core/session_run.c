@@ -67,6 +67,13 @@ static bool is_behind(const struct session *session, const struct assignment_run
     return is_of_job(session, told) && told->generation < session->highest_generation;
 }
 
+/* Whether the device is at what the assignment tells. */
+static bool is_present(const struct session *session, const struct assignment_run *told)
+{
+    return session->has_run && is_of_job(session, told) && told->generation == session->highest_generation &&
+           strcmp(told->plan.text, session->plan.text) == 0;
+}
+
 void session_take_assignment(struct session *session, const struct session_event *event,
                              struct session_actions *actions)
 {
@@ -79,10 +86,14 @@ void session_take_assignment(struct session *session, const struct session_event
     }
     session_beat_now(session, event->now_ms);
     if (session->challenged) {
-        session->beat.due_ms = event->now_ms; /* also while reports fail: the coordinator has just been heard */
+        session->beat.due_ms = event->now_ms; /* also if it was put off: the coordinator asks */
     }
     if (assignment->has_run && is_behind(session, &assignment->run)) {
         return;
+    }
+    const bool present = assignment->has_run && is_present(session, &assignment->run);
+    if (session->has_run && !present) {
+        session_send_beat(session, event->now_ms, actions); /* what it came to */
     }
     (void)session_act(actions, SESSION_DO_CALLERS);
     for (size_t i = 0; i < assignment->drop_count; i++) {
@@ -93,9 +104,6 @@ void session_take_assignment(struct session *session, const struct session_event
         return;
     }
     const struct assignment_run *told = &assignment->run;
-    const bool present = session->has_run && is_of_job(session, told) &&
-                         told->generation == session->highest_generation &&
-                         strcmp(told->plan.text, session->plan.text) == 0;
     if (!present) {
         prepare(session, told, actions);
     }

@@ -16,8 +16,8 @@ static void *pointers_new(size_t count)
 
 int core_new(const struct core_config *config, struct core **out, struct err *err)
 {
-    if (config->heartbeat_ms < 1 || config->lease_ms < 2 * config->heartbeat_ms) {
-        return err_set(err, ERR_INVALID, "a lease is at least two heartbeats");
+    if (config->heartbeat_ms < 1 || config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
+        return err_set(err, ERR_INVALID, "a lease is at least %d heartbeats", LEASE_HEARTBEATS_MIN);
     }
     if (config->devices_max < 1 || config->devices_max > DEVICES_MAX || config->jobs_max < 1 ||
         config->jobs_max > JOBS_LIVE_MAX) {
@@ -310,6 +310,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_EXPORTED] = handle_exported,
         [EVENT_TUNED] = handle_tuned,
         [EVENT_PLAN_QUESTION] = handle_plan_question,
+        [EVENT_CONTACT] = handle_contact,
         [EVENT_POLL_BROKEN] = handle_poll_broken,
         [EVENT_DISK] = handle_disk,
     };

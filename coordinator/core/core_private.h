@@ -74,11 +74,14 @@ enum phase job_phase(const struct job_slot *job);
 
 /* ---- devices.c ---- */
 void handle_enroll(struct core *core, const struct event *event);
+void handle_contact(struct core *core, const struct event *event);
 void handle_device_verb(struct core *core, const struct event *event);
 void device_seen(struct core *core, struct device_slot *device);
 void devices_tick(struct core *core);
 /* Deadlines moved because a turn came late. */
 void devices_late(struct core *core, int64_t late_ms);
+/* Nobody loses the lease within so long from now on. */
+void devices_spare(struct core *core, int64_t ms);
 int64_t device_due_ms(const struct core *core, const struct device_slot *device);
 /* Reckon anew when it is due. */
 void device_time(struct core *core, struct device_slot *device);
@@ -93,6 +96,10 @@ bool device_ready(const struct device_slot *device);
 bool device_needed(const struct device_slot *device);
 void device_assign(struct core *core, struct device_slot *device, struct job_slot *job, size_t stage);
 void device_release(struct core *core, struct device_slot *device);
+
+/* ---- identity.c ---- */
+/* Whether another boot takes over the device; if not, the problem has been answered. */
+bool identity_takes(struct core *core, struct device_slot *device, const char *boot);
 
 /* ---- holdings.c ---- */
 void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
@@ -232,6 +239,8 @@ void avoid_nobody(struct job_slot *job);
 /* ---- incidents.c ---- */
 void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure);
 void incident_decided(struct core *core, struct job_slot *job);
+/* A device reports how far a generation came that is over: while it could not be heard it trained on. */
+void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
 /* A version that devices hold is given up for the center's: a link keeps it from those who need it. */
 void incident_gave_up(struct core *core, struct job_slot *job, int64_t version);
 void incident_ready(struct core *core, struct job_slot *job);
@@ -252,6 +261,8 @@ void join_watch(struct core *core, struct job_slot *job);
 /* ---- deadlines.c ---- */
 void deadlines_fill(const struct core *core, struct job_slot *job);
 int64_t suspect_ms(const struct core *core);
+/* Of the first lease after a start: agents that wait to repeat their calls are heard before it is over. */
+int64_t first_lease_ms(const struct core *core);
 int64_t challenge_ms(const struct core *core, const struct device_slot *device);
 /* How long a phase may take before its generation fails. */
 int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job);

@@ -23,6 +23,7 @@
 #define DEVICE_FORGET_MS 3600000     /* a device that never worked is removed so long after it was lost */
 #define GENERATION_MAX 1000000000    /* a device that claims to have seen more is not believed */
 #define REVISION_MAX (1ll << 52)     /* of an assignment; the same */
+#define PAST_BOOTS 4
 #define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
 
 struct job_slot;
@@ -66,8 +67,14 @@ struct device_slot {
     struct device device;
     struct job_slot *job; /* it works for; NULL: free */
     size_t stage;
-    int64_t seen_ms;
-    int64_t lost_ms; /* with state lost: since when, as far as forgetting it goes */
+    int64_t seen_ms;                     /* its last call of any kind */
+    int64_t lost_ms;                     /* with state lost: since when, as far as forgetting it goes */
+    int64_t beat_ms;                     /* its last heartbeat */
+    char past_boot[PAST_BOOTS][ID_SIZE]; /* that were replaced last */
+    size_t next_past;                    /* the one to be overwritten next */
+    bool shared;                         /* one of them came back: two agents use the identity */
+    char claim_boot[ID_SIZE];            /* asks to take over from the present one, which may live; "": none */
+    int64_t claim_ms;                    /* when it asked first */
     int64_t assignment_revision;
     uint32_t holdings; /* first of its list, the newest versions first; 0: none */
     uint32_t holding_count;
@@ -289,6 +296,7 @@ struct core {
     struct actions *actions;
     int64_t now_ms, wall_ms;
     int64_t deadline_ms; /* as told after the last step */
+    int64_t deaf_ms;     /* silence until then is ours: we were away, and agents may not have called again yet */
 
     uint64_t seed, id_count;
     int64_t id_wall_ms; /* ids rise, whatever the clock does */

@@ -28,6 +28,12 @@ int64_t suspect_ms(const struct core *core)
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
+int64_t first_lease_ms(const struct core *core)
+{
+    int64_t ms = CALL_RETRY_MS_MAX + core->config.heartbeat_ms;
+    return ms > core->config.lease_ms ? ms : core->config.lease_ms;
+}
+
 /* A device whose heartbeats are late as a rule is given more time to answer. */
 int64_t challenge_ms(const struct core *core, const struct device_slot *device)
 {

@@ -31,12 +31,19 @@ static bool is_forgettable(const struct device_slot *device)
     return device->device.untried && !device->device.cordoned && device->holding_count == 0;
 }
 
+/* When its silence began, as far as it is its own. */
+static int64_t silent_from_ms(const struct core *core, const struct device_slot *device)
+{
+    return device->seen_ms > core->deaf_ms ? device->seen_ms : core->deaf_ms;
+}
+
 static int64_t lease_due_ms(const struct core *core, const struct device_slot *device)
 {
+    int64_t from_ms = silent_from_ms(core, device);
     switch ((enum device_state)device->device.state) {
-    case DEVICE_ONLINE: return device->seen_ms + suspect_ms(core);
+    case DEVICE_ONLINE: return from_ms + suspect_ms(core);
     case DEVICE_SUSPECT:
-    case DEVICE_DISCONNECTED: return device->seen_ms + core->config.lease_ms;
+    case DEVICE_DISCONNECTED: return from_ms + core->config.lease_ms;
     case DEVICE_LOST: return is_forgettable(device) ? device->lost_ms + DEVICE_FORGET_MS : NEVER;
     case DEVICE_PENDING:
     case DEVICE_REJECTED:
@@ -73,6 +80,15 @@ void device_seen(struct core *core, struct device_slot *device)
         core->schedule = core->joinable = true;
     }
     device_time(core, device);
+}
+
+void handle_contact(struct core *core, const struct event *event)
+{
+    struct device_slot *device = device_find(core, event->contact.device.text);
+    if (device) {
+        device_seen(core, device);
+    }
+    act_reply(core, 204, OBJECT_NOTHING, NULL);
 }
 
 /* Whether somebody who is not ready yet takes units from the device. */
@@ -149,7 +165,7 @@ void devices_tick(struct core *core)
             suspicion_tick(core, device);
         } else if (device->device.state == DEVICE_LOST) {
             remove_device(core, device, ": it was lost and had never worked");
-        } else if (core->now_ms - device->seen_ms >= core->config.lease_ms) {
+        } else if (core->now_ms - silent_from_ms(core, device) >= core->config.lease_ms) {
             device_lost(core, device);
         } else {
             set_state(core, device, DEVICE_SUSPECT, "device_suspect");
@@ -157,15 +173,23 @@ void devices_tick(struct core *core)
     }
 }
 
+void devices_spare(struct core *core, int64_t ms)
+{
+    int64_t deaf_ms = core->now_ms + ms - core->config.lease_ms;
+    core->deaf_ms = deaf_ms > core->deaf_ms ? deaf_ms : core->deaf_ms;
+}
+
+/* Whoever could not be heard for late_ms repeats its calls after about as long again, or after CALL_RETRY_MS_MAX. */
 void devices_late(struct core *core, int64_t late_ms)
 {
-    int64_t least_ms = core->now_ms - core->config.lease_ms + 2 * core->config.heartbeat_ms;
+    int64_t spare_ms = 2 * (late_ms + core->config.heartbeat_ms), first_ms = first_lease_ms(core);
+    devices_spare(core, spare_ms < first_ms ? spare_ms : first_ms);
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *device = device_slot_at(core, i);
         int64_t seen_ms = device->seen_ms + late_ms;
-        seen_ms = seen_ms > least_ms ? seen_ms : least_ms;
         device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
         device->lost_ms += late_ms;
+        device->beat_ms += late_ms;
         suspicion_late(core, device);
         device_time(core, device);
     }
@@ -239,6 +263,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     device->device.state = DEVICE_ONLINE;
     device->device.created_ms = core->wall_ms;
     device->device.untried = true;
+    device->beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     suspicion_clear(device);
     memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
@@ -294,6 +319,9 @@ void handle_enroll(struct core *core, const struct event *event)
         return;
     }
     bool same_boot = known && strcmp(device->device.boot, request->boot) == 0;
+    if (known && !same_boot && !identity_takes(core, device, request->boot)) {
+        return;
+    }
     bool moved = known && strcmp(device->device.address, request->address) != 0;
     take_request(&device->device, request);
     if (!same_boot) {

@@ -32,6 +32,7 @@ enum event_type {
     EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
+    EVENT_CONTACT,           /* a device has made another call than these: it lives */
     EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: a hint that it may be gone */
     EVENT_DISK,              /* the store's disk is nearly full, or no longer */
 };
@@ -132,6 +133,11 @@ struct event_plan_question {
     const struct plan_question *question;
 };
 
+/* The edge has checked that the call carries the device's present boot. */
+struct event_contact {
+    struct device_id device;
+};
+
 struct event_poll_broken {
     struct device_id device;
 };
@@ -159,6 +165,7 @@ struct event {
         struct event_exported exported;
         struct event_tuned tuned;
         struct event_plan_question plan_question;
+        struct event_contact contact;
         struct event_poll_broken poll_broken;
         struct event_disk disk;
     };

@@ -135,9 +135,10 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
 /* Early ones are beats at once: only what is late tells how long an answer may take. */
 static void take_jitter(const struct core *core, struct device_slot *device)
 {
-    int64_t late_ms = core->now_ms - device->seen_ms - core->config.heartbeat_ms;
+    int64_t late_ms = core->now_ms - device->beat_ms - core->config.heartbeat_ms;
     late_ms = late_ms < 0 ? 0 : late_ms < core->config.lease_ms ? late_ms : core->config.lease_ms;
     device->jitter_ms += ((double)late_ms - device->jitter_ms) / JITTER_WINDOW;
+    device->beat_ms = core->now_ms;
 }
 
 void handle_heartbeat(struct core *core, const struct event *event)
@@ -171,6 +172,7 @@ void handle_heartbeat(struct core *core, const struct event *event)
     struct job_slot *job = heartbeat->job[0] == '\0' ? NULL : job_find(core, heartbeat->job);
     if (job) {
         take_highest(core, device, job, heartbeat);
+        incident_heard(core, job, heartbeat);
     }
     if (job && is_current(device, job, heartbeat)) {
         take_report(core, device, job, heartbeat);

@@ -82,6 +82,28 @@ void incident_failed(struct core *core, struct job_slot *job, const struct failu
     changed(core, job);
 }
 
+static void count_redone(struct incident *incident)
+{
+    incident->steps_redone =
+        incident->step_reached > incident->resume_version ? incident->step_reached - incident->resume_version : 0;
+}
+
+void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
+{
+    struct incident *incident = &job->incident;
+    bool over = heartbeat->generation >= incident->generation_before &&
+                (heartbeat->generation < job->plan.generation || !plan_active(job));
+    if (!job->has_incident || !over || heartbeat->step <= incident->step_reached ||
+        heartbeat->step > job->total_steps) {
+        return;
+    }
+    incident->step_reached = heartbeat->step;
+    if (incident->decided_ms != 0) {
+        count_redone(incident);
+    }
+    changed(core, job);
+}
+
 void incident_decided(struct core *core, struct job_slot *job)
 {
     struct incident *incident = &job->incident;
@@ -94,8 +116,7 @@ void incident_decided(struct core *core, struct job_slot *job)
     incident->decide_seconds = seconds_between(job->times.detected_ms, core->now_ms);
     incident->fetched_ms = incident->ready_ms = 0;
     incident->resume_version = job->plan.resume_version;
-    incident->steps_redone =
-        incident->step_reached > incident->resume_version ? incident->step_reached - incident->resume_version : 0;
+    count_redone(incident);
     incident->bytes_moved += job->moving_bytes;
     changed(core, job);
 }

@@ -1,5 +1,5 @@
-/* The rows of an earlier life become the state again. Leases restart full; what devices hold and measured is unknown
- * until they tell. */
+/* The rows of an earlier life become the state again. Leases restart, long enough for agents to call again; what
+ * devices hold and measured is unknown until they tell. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -17,7 +17,7 @@ static void restore_device(struct core *core, const struct device *row)
         return;
     }
     device->device = *row;
-    device->seen_ms = device->lost_ms = core->now_ms;
+    device->seen_ms = device->lost_ms = device->beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     suspicion_clear(device);
     core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
@@ -89,7 +89,7 @@ static void gather(struct core *core, struct job_slot *job)
     job->waiting_reason = PLAN_RESTARTED;
     bool on_devices = job->has_plan && (job->plan.resume_version > job->job.version ||
                                         job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
-    job->gather_ms = on_devices ? core->now_ms + core->config.lease_ms : core->now_ms;
+    job->gather_ms = on_devices ? core->now_ms + first_lease_ms(core) : core->now_ms;
 }
 
 static void resume_prepare(struct core *core, struct job_slot *job)
@@ -121,7 +121,7 @@ static void resume_run(struct core *core, struct job_slot *job)
 {
     rounds_restore_center(core, job);
     stall_watch(core, job);
-    job->step_due_ms += core->config.lease_ms;
+    job->step_due_ms += first_lease_ms(core);
     join_watch(core, job);
 }
 
@@ -194,6 +194,7 @@ void handle_restored(struct core *core, const struct event *event)
     const struct event_restored *rows = &event->restored;
     core->seed = rows->seed;
     core->revision_base = core->wall_ms > 0 ? core->wall_ms : 1;
+    devices_spare(core, first_lease_ms(core));
     for (size_t i = 0; i < rows->device_count; i++) {
         restore_device(core, &rows->device[i]);
     }

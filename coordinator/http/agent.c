@@ -185,6 +185,17 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     return device;
 }
 
+const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const struct device *device = agent_device(coordinator, exchange);
+    if (!device) {
+        return NULL;
+    }
+    struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
+    turn_event(coordinator->turn, &event, NULL, NULL);
+    return core_device(coordinator->core, event.contact.device.text);
+}
+
 void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id)
 {
     struct coordinator *coordinator = context;
@@ -206,7 +217,7 @@ void serve_assignment(void *context, struct http_exchange *exchange)
         !answer_query_int(exchange, "wait", 0, WAIT_SECONDS_MAX, 0, &wait_seconds)) {
         return;
     }
-    const struct device *device = agent_device(coordinator, exchange);
+    const struct device *device = agent_caller(coordinator, exchange);
     if (device) {
         parked_wait(coordinator->parked, exchange, OBJECT_ASSIGNMENT, device->id.text, after,
                     clock_now_ms() + wait_seconds * 1000, look_at_assignment);
@@ -219,7 +230,7 @@ void serve_assignment(void *context, struct http_exchange *exchange)
 static const struct device *asking_device(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"device", "boot", NULL};
-    return answer_check_query(exchange, allowed) ? agent_device(coordinator, exchange) : NULL;
+    return answer_check_query(exchange, allowed) ? agent_caller(coordinator, exchange) : NULL;
 }
 
 void serve_blob_get(void *context, struct http_exchange *exchange)

@@ -10,6 +10,8 @@ void agent_release(struct coordinator *coordinator);
 
 /* The device of ?device=, whose present boot is ?boot=; NULL when the problem was answered. */
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
+/* The same of a call that has just come: a sign of life. */
+const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange);
 /* The client of a parked request hung up: where that was a device's poll, the device may be gone. */
 void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id);
 

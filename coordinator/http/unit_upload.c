@@ -51,7 +51,7 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
         return false;
     }
-    const struct device *device = agent_device(coordinator, exchange);
+    const struct device *device = agent_caller(coordinator, exchange);
     if (!device || !read_unit(exchange, &stored->unit)) {
         return false;
     }

@@ -240,6 +240,22 @@ def test_deadlines_of_a_silent_device_are_kept():
         must(api.get(f"/v1/devices/{agent.id}")["state"] == "online", "a heartbeat brings it back")
 
 
+def test_of_two_agents_with_one_identity_the_second_is_refused():
+    with Api("--heartbeat-ms", "100", data=False) as api:
+        first = FakeAgent(api, "one")
+        second = first.request_body(boot="second")
+        api.request("POST", "/v1/agent/enroll", second, expect=200)
+        api.problem("POST", "/v1/agent/heartbeat", {"device": first.id, "boot": first.boot, "phase": "idle"}, code="stale_boot")
+        must(first.enrol().status == 200, "the first one comes back")
+        api.problem("POST", "/v1/agent/enroll", second, code="too_many")
+        deadline = time.monotonic() + 30
+        while (code := api.request("POST", "/v1/agent/enroll", second).code) == "too_many" and time.monotonic() < deadline:
+            first.assignment()  # a poll is a sign of life
+        must(code == "identity_in_use", f"{code}")
+        api.problem("POST", "/v1/agent/enroll", second, code="identity_in_use", words=("one", "--state-dir"))
+        first.heartbeat()
+
+
 def test_every_code_of_the_contract_has_a_line_in_the_documentation():
     text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     for code in CONTRACT["components"]["schemas"]["problem"]["properties"]["code"]["enum"]:

@@ -15,7 +15,6 @@
 #define TURN_US_LATE (30 * MS) /* on a busy machine */
 #define TURN_LATE_CHANCE 20000
 #define SUPERVISOR_US (5 * SECOND) /* starts an agent again that has ended by itself */
-#define CALL_TIMEOUT_US (10 * SECOND)
 
 enum under_way { UNDER_WAY_ENROLL, UNDER_WAY_BEAT, UNDER_WAY_POLL };
 
@@ -147,7 +146,8 @@ static void take_answer(struct world *world, struct call *call)
     }
 }
 
-static struct call *new_call(struct world *world, struct agent *agent, size_t kind, enum call_type type)
+static struct call *new_call(struct world *world, struct agent *agent, size_t kind, enum call_type type,
+                             const struct session_action *action)
 {
     if (agent->under_way[kind]) {
         net_cancel(world, agent->under_way[kind]);
@@ -157,15 +157,15 @@ static struct call *new_call(struct world *world, struct agent *agent, size_t ki
     call->done = take_answer;
     call->owner = agent;
     call->number = (int64_t)kind;
-    call->timeout_us = CALL_TIMEOUT_US;
+    call->timeout_us = action->timeout_ms * MS;
     call->device = agent->id;
     memcpy(call->boot, agent->boot, ID_SIZE);
     return call;
 }
 
-static void enroll(struct world *world, struct agent *agent)
+static void enroll(struct world *world, struct agent *agent, const struct session_action *action)
 {
-    struct call *call = new_call(world, agent, UNDER_WAY_ENROLL, CALL_ENROLL);
+    struct call *call = new_call(world, agent, UNDER_WAY_ENROLL, CALL_ENROLL, action);
     struct enroll_request *request = calloc(1, sizeof(*request));
     ASSERT(request);
     request->protocol = PROTOCOL_VERSION;
@@ -184,9 +184,9 @@ static void enroll(struct world *world, struct agent *agent)
     net_send(world, call);
 }
 
-static void beat(struct world *world, struct agent *agent)
+static void beat(struct world *world, struct agent *agent, const struct session_action *action)
 {
-    struct call *call = new_call(world, agent, UNDER_WAY_BEAT, CALL_BEAT);
+    struct call *call = new_call(world, agent, UNDER_WAY_BEAT, CALL_BEAT, action);
     struct heartbeat *heartbeat = net_heartbeat(world);
     session_heartbeat(agent->session, heartbeat);
     address_of(agent, heartbeat->address);
@@ -204,12 +204,11 @@ static void beat(struct world *world, struct agent *agent)
     net_send(world, call);
 }
 
-static void poll(struct world *world, struct agent *agent, int64_t after)
+static void poll(struct world *world, struct agent *agent, const struct session_action *action)
 {
-    struct call *call = new_call(world, agent, UNDER_WAY_POLL, CALL_POLL);
-    call->after = after;
+    struct call *call = new_call(world, agent, UNDER_WAY_POLL, CALL_POLL, action);
+    call->after = action->after;
     call->wait_ms = SESSION_WAIT_SECONDS * 1000;
-    call->timeout_us = SESSION_WAIT_SECONDS * SECOND + CALL_TIMEOUT_US;
     net_send(world, call);
 }
 
@@ -250,9 +249,9 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
 {
     struct run *run = agent->discarded ? NULL : agent->run;
     switch (action->type) {
-    case SESSION_DO_ENROLL: enroll(world, agent); break;
-    case SESSION_DO_BEAT: beat(world, agent); break;
-    case SESSION_DO_POLL: poll(world, agent, action->after); break;
+    case SESSION_DO_ENROLL: enroll(world, agent, action); break;
+    case SESSION_DO_BEAT: beat(world, agent, action); break;
+    case SESSION_DO_POLL: poll(world, agent, action); break;
     case SESSION_DO_CALLERS: set_callers(agent); break;
     case SESSION_DO_DROP:
         agent_drop(world, agent, &action->drop);

@@ -164,6 +164,16 @@ static void take_tuned(struct world *world, const struct job_id *id)
     }
 }
 
+/* Any other call of a device is a sign of life. */
+static void take_contact(struct world *world, const struct call *call)
+{
+    const struct device *device = core_device(world->coordinator->core, call->device.text);
+    if (device && strcmp(device->boot, call->boot) == 0) {
+        struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
+        step(world, &event, NULL);
+    }
+}
+
 static void take_item(struct world *world, struct inbox_item *item)
 {
     struct call *call = item->call;
@@ -203,10 +213,13 @@ static void take_item(struct world *world, struct inbox_item *item)
     } else if (call->type == CALL_USER) {
         event = *call->event;
         step(world, &event, call);
-    } else if (call->type == CALL_PUT_BLOB) {
-        coordinator_take_upload(world, call);
     } else {
-        coordinator_look(world, call);
+        take_contact(world, call);
+        if (call->type == CALL_PUT_BLOB) {
+            coordinator_take_upload(world, call);
+        } else {
+            coordinator_look(world, call);
+        }
     }
     net_release(world, call);
 }

@@ -27,6 +27,7 @@ static void one_generation_goes_through_its_phases(void **state)
     bench_assign(bench, BENCH_JOB, 3, PHASE_STOPPING, 0);
     bench_expect(bench, SESSION_DO_STOP);
     bench_report(bench, SESSION_STOPPED, serial, 17);
+    bench_answer_beat(bench, bench->assignment.revision);
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.phase, PHASE_STOPPED);
     assert_int_equal(bench->heartbeat.stopped_version, 17);
@@ -100,6 +101,8 @@ static void a_plan_of_the_same_number_is_another_one(void **state)
     (void)snprintf(assignment->run.plan.text, ID_SIZE, "plan_of_a_restored_backup");
     bench_step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
     assert_true(bench_find(bench, SESSION_DO_PREPARE)->serial > serial);
+    bench_report(bench, SESSION_PREPARED, bench_find(bench, SESSION_DO_PREPARE)->serial, 0);
+    bench_answer_beat(bench, assignment->revision);
     bench_beat(bench);
     assert_string_equal(bench->heartbeat.plan, "plan_of_a_restored_backup");
 }
@@ -112,14 +115,39 @@ static void an_error_is_reported_until_the_next_generation(void **state)
     struct session_event event = {.type = SESSION_FAILED, .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
     (void)snprintf(event.error.code, sizeof(event.error.code), "memory");
     bench_step(bench, event);
+    bench_answer_beat(bench, bench->assignment.revision);
     bench_beat(bench);
     assert_true(bench->heartbeat.has_error);
     assert_string_equal(bench->heartbeat.error.code, "memory");
     bench_assign(bench, BENCH_JOB, 1, PHASE_RUN, 0);
     bench_expect_not(bench, SESSION_DO_RUN);
     bench_assign(bench, BENCH_JOB, 2, PHASE_PREPARE, 0);
+    bench->now_ms += 1000;
+    bench_answer_beat(bench, bench->assignment.revision);
     bench_beat(bench);
     assert_false(bench->heartbeat.has_error);
+}
+
+static void the_last_state_of_a_run_is_reported_before_an_assignment_ends_it(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    (void)bench_run(bench, 1);
+    bench_assign(bench, BENCH_JOB, 2, PHASE_PREPARE, 0);
+    assert_int_equal(bench->actions.item[0].type, SESSION_DO_BEAT); /* the runtime still has its step */
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.generation, 1);
+    assert_int_equal(bench->heartbeat.highest_generation, 1);
+    assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
+    bench->now_ms += 1000;
+    bench_answer_beat(bench, bench->assignment.revision);
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.generation, 2);
+    assert_int_equal(bench->heartbeat.phase, PHASE_PREPARE);
+    bench_assign(bench, NULL, 0, 0, 0);
+    assert_int_equal(bench->actions.item[0].type, SESSION_DO_BEAT);
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.generation, 2);
 }
 
 static void a_stop_is_told_behind_the_last_metric(void **state)
@@ -255,6 +283,7 @@ int main(void)
         bench_test(a_lower_generation_of_the_same_job_is_refused),
         bench_test(a_plan_of_the_same_number_is_another_one),
         bench_test(an_error_is_reported_until_the_next_generation),
+        bench_test(the_last_state_of_a_run_is_reported_before_an_assignment_ends_it),
         bench_test(a_stop_is_told_behind_the_last_metric),
         bench_test(drops_are_passed_on),
         bench_test(without_its_coordinator_the_agent_begins_no_step_after_its_autonomy),

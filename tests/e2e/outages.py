@@ -1,0 +1,71 @@
+"""Outages of the coordinator cost nothing: it is killed or frozen for longer than its lease and than every wait of its agents, while a
+job trains. No device is declared lost, no step is retrained, and the weights are those of an undisturbed run."""
+
+import signal
+import time
+
+from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
+from runner import run
+
+HEARTBEAT_MS, LEASE_MS = 100, 500
+LONGEST_WAIT_SECONDS = 3  # of an agent before it calls again, and a little
+
+
+class Outages:
+    """A fleet of agents that train one job, whose coordinator goes away. Its options are those that it was started with."""
+
+    def __init__(self, fleet, options, **fields):
+        self.fleet, self.options = fleet, options
+        self.fields = {"evaluate": {"every_epochs": 0}, **on_devices(len(fleet.agents), len(fleet.agents)), **fields}
+        self.job = fleet.submit(fashion_job(**self.fields))
+        fleet.wait_for_step(self.job, 1)
+
+    def kill(self, seconds):
+        self.fleet.coordinator.kill()
+        time.sleep(seconds)
+        self.fleet.restart_coordinator(*self.options)
+
+    def freeze(self, seconds):
+        self.fleet.coordinator.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.fleet.coordinator.signal(signal.SIGCONT)
+
+    def strike(self, how, seconds):
+        """One outage; afterwards the job goes on as before, and nobody is lost while leases run out of those who were not heard."""
+        before = self.fleet.job(self.job)["progress"]["step"]
+        getattr(self, how)(seconds)
+        back = self.fleet.wait_for_step(self.job, before + 1)["progress"]["step"]
+        time.sleep(LONGEST_WAIT_SECONDS + self.fleet.job(self.job)["deadlines"]["lease_ms"] / 1000)
+        self.fleet.wait_for_devices(len(self.fleet.agents))
+        self.check(f"{how} for {seconds:.1f} s")
+        print(f"    {how} for {seconds:.1f} s: step {before}, then {back}", flush=True)
+
+    def check(self, what):
+        log = self.fleet.coordinator.log_text()
+        for event in ("device_lost", "device_disconnected", "generation_failed"):
+            lines = [line for line in log.splitlines() if f"event={event}" in line]
+            must(not lines, f"{what}: {lines}")
+        incidents = self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents")["items"]
+        must(not incidents, f"{what}: {incidents}")
+        generation = self.fleet.job(self.job)["generation"]
+        must(generation == 1, f"{what}: generation {generation}")
+
+    def finish(self, steps):
+        """The job ends with the weights of one undisturbed process."""
+        self.fleet.wait(self.job, "succeeded")
+        self.check("the end")
+        expected = train(fashion_job(**{**self.fields, "steps": steps}), FASHION)[0]
+        sha256 = self.fleet.checkpoint_sha256(self.job)
+        must(sha256 == expected, f"{sha256}, not {expected}")
+
+
+def test_an_outage_longer_than_the_lease_loses_no_device_and_no_step():
+    steps = 220
+    with fashion_fleet(3, "--slowdown", 8, lease_ms=LEASE_MS) as fleet:
+        outages = Outages(fleet, ("--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", LEASE_MS), steps=steps)
+        outages.kill(2)
+        outages.finish(steps)
+
+
+if __name__ == "__main__":
+    run(globals())
