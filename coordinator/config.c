@@ -34,7 +34,7 @@ static const struct conf_option options[] = {
      .help = "Also serve requests for this host name, as a reverse proxy passes it on.\n"
              "Repeatable. Default: only localhost, 127.x.y.z and [::1]."},
     NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE",
-           "Refuse uploads that leave less free disk. Default: 256M."),
+           "Refuse uploads and new rows that leave less free disk. Default: 256M."),
     NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "Largest data set. Default: 8G."),
     NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "How often agents report. Default: 1000."),
     NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "A device silent for so long is lost. Default: 5000."),

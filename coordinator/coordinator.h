@@ -31,6 +31,12 @@ struct coordinator_statistics {
     uint64_t turns, events;
 };
 
+/* Answers that are kept for Idempotency-Key (http/replay.c). */
+struct replays {
+    int64_t day; /* of the last count; 0: none was made */
+    size_t count;
+};
+
 struct coordinator {
     const struct coordinator_config *config;
     struct core *core;
@@ -49,6 +55,7 @@ struct coordinator {
     struct dataset_upload *conversion_first, *conversion_last; /* those that wait for one */
     size_t checkpoint_uploads; /* http/checkpoints.c: between the first byte and the answer */
     struct coordinator_statistics statistics;
+    struct replays replays;
     struct incident_log incidents;
     uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;            /* wall time */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
 
 void disk_look(struct coordinator *coordinator)
 {
@@ -24,4 +25,14 @@ void disk_look(struct coordinator *coordinator)
     }
     struct event event = {.type = EVENT_DISK, .disk = {.nearly_full = low}};
     turn_event(coordinator->turn, &event, NULL, NULL);
+}
+
+bool disk_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    struct err err = {0};
+    const int code = state_check_room(coordinator->state, coordinator->config->min_free_bytes, &err);
+    if (code) {
+        answer_err(exchange, &err);
+    }
+    return !code;
 }

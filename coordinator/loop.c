@@ -22,6 +22,7 @@
 
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
+#define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 4 /* blocking work: disks */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000    /* for requests that are under way when a signal comes */
@@ -123,6 +124,8 @@ static void close_all(struct coordinator *coordinator)
     work_free(&coordinator->work);
     if (coordinator->turn && turn_commit(coordinator->turn, &err)) {
         log_error("last_commit_failed", "error=%s", log_quote(err.text).text);
+    } else if (coordinator->turn && turn_held(coordinator->turn)) {
+        log_error("last_commit_failed", "error=\"the disk is full\"");
     }
     turn_free(&coordinator->turn);
     agent_release(coordinator);
@@ -150,7 +153,8 @@ static bool model_in_use(const void *arg, const char *sha256)
 /* What the loop has to do by the clock. */
 struct timers {
     int64_t flush_ms, ping_ms, disk_ms;
-    int64_t stop_ms; /* while stopping: requests that are still open then are broken off; else INT64_MAX */
+    int64_t retry_ms; /* of a held commit */
+    int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else INT64_MAX */
 };
 
 static int timeout_ms(const struct coordinator *coordinator, const struct timers *timers)
@@ -161,10 +165,14 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->stop_ms,
                               core_deadline_ms(coordinator->core),
                               parked_deadline_ms(coordinator->parked)};
+    const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms};
+    const bool held = turn_held(coordinator->turn);
+    const int64_t *due = held ? held_ms : due_ms;
+    const size_t count = held ? sizeof held_ms / sizeof held_ms[0] : sizeof due_ms / sizeof due_ms[0];
     int64_t now_ms = clock_now_ms();
     int64_t next_ms = INT64_MAX;
-    for (size_t index = 0; index < sizeof due_ms / sizeof due_ms[0]; index++) {
-        next_ms = due_ms[index] < next_ms ? due_ms[index] : next_ms;
+    for (size_t index = 0; index < count; index++) {
+        next_ms = due[index] < next_ms ? due[index] : next_ms;
     }
     int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
     int server_ms = http_server_timeout_ms(coordinator->server);
@@ -174,10 +182,24 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
+/* While the disk is full nothing is decided: the core learns of the time that passed when the commit is made up for. */
+static int pass_held(struct coordinator *coordinator, struct timers *timers, struct err *err)
+{
+    int64_t now_ms = clock_now_ms();
+    if (now_ms < timers->retry_ms) {
+        return 0;
+    }
+    timers->retry_ms = now_ms + RETRY_MS;
+    return turn_commit(coordinator->turn, err) ? err_wrap(err, "commit") : 0;
+}
+
 /* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost. */
 static int pass(struct coordinator *coordinator, struct timers *timers, struct err *err)
 {
     http_server_run(coordinator->server);
+    if (turn_held(coordinator->turn)) {
+        return pass_held(coordinator, timers, err);
+    }
     work_collect(coordinator->work);
     int64_t now_ms = clock_now_ms();
     if (now_ms >= core_deadline_ms(coordinator->core)) {
@@ -191,6 +213,9 @@ static int pass(struct coordinator *coordinator, struct timers *timers, struct e
     int code = turn_commit(coordinator->turn, err);
     if (code) {
         return err_wrap(err, "commit");
+    }
+    if (turn_held(coordinator->turn)) {
+        return 0;
     }
     timers->ping_ms = event_stream_ping(coordinator->stream, now_ms);
     if (now_ms >= timers->flush_ms) {
@@ -222,9 +247,11 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
     struct pollfd polled[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = http_server_fd(coordinator->server), .events = POLLIN},
-        {.fd = work_fd(coordinator->work), .events = POLLIN},
+        {.events = POLLIN},
     };
     for (;;) {
+        /* What workers report waits with the commit. */
+        polled[2].fd = turn_held(coordinator->turn) ? -1 : work_fd(coordinator->work);
         int ready = poll(polled, 3, timeout_ms(coordinator, &timers));
         if (ready < 0 && errno != EINTR) {
             return err_set(err, ERR_IO, "poll: %s", strerror(errno));

@@ -19,7 +19,6 @@
 #define OUTBOX_MAX 4096             /* replies held back for one commit; a full outbox commits early */
 #define OUTBOX_BODY_KEPT_BYTES 1024 /* heartbeats need no more; a burst of large replies does not stay */
 #define LATE_MAX (2 * ACTIONS_MAX)  /* beyond half of it the turn commits before the next event */
-#define REPLAYS_KEEP 20000          /* rows of Idempotency-Key answers */
 
 /* A reply that waits for the commit. */
 struct outgoing {
@@ -38,9 +37,10 @@ struct turn {
     size_t outbox_count;
     struct action late[LATE_MAX]; /* exports, kernels, deletions and public events of the turn */
     size_t late_count;
+    size_t late_stored; /* public events among the first so many are rows of the open transaction */
     bool committing;
-    uint64_t replays; /* since the last trim */
-    int code;         /* the first failure; from then on nothing is stored or answered, turn_commit reports it */
+    bool held; /* the disk is full: the commit is tried again and again, and nobody learns anything before */
+    int code;  /* the first failure; from then on nothing is stored or answered, turn_commit reports it */
     struct err err;
 };
 
@@ -56,7 +56,6 @@ int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err
     }
     turn->coordinator = coordinator;
     turn->actions.item = item;
-    turn->replays = REPLAYS_KEEP; /* what an earlier life left is trimmed with the first answer */
     *out = turn;
     return 0;
 }
@@ -142,7 +141,7 @@ static void remember_reply(struct turn *turn, const struct turn_extra *extra, co
     if (!code && begin(turn)) {
         struct state_row row = {id, "", 1, wall_ms, document.data, document.size};
         code = state_put(turn->coordinator->state, STATE_REPLAYS, &row, &err);
-        turn->replays++;
+        turn->coordinator->replays.count++;
     }
     fail(turn, code, &err);
 }
@@ -255,14 +254,28 @@ static bool is_stored(const struct turn *turn)
     return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->coordinator->state);
 }
 
+/* An early commit when the next event might not find room. */
+static void make_room(struct turn *turn)
+{
+    if (turn->outbox_count < OUTBOX_MAX && turn->late_count <= LATE_MAX / 2) {
+        return;
+    }
+    struct err err = {0};
+    fail(turn, turn_commit(turn, &err), &err);
+    if (turn->held && turn->late_count > LATE_MAX / 2) {
+        fail(turn, err_set(&err, ERR_FULL, "the disk is full and too much waits for it"), &err);
+    }
+    turn->outbox_count = turn->code ? 0 : turn->outbox_count; /* nobody is answered any more */
+    turn->late_count = turn->code ? 0 : turn->late_count;
+}
+
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra)
 {
     struct coordinator *coordinator = turn->coordinator;
-    if (turn->outbox_count == OUTBOX_MAX || turn->late_count > LATE_MAX / 2) {
-        struct err err = {0};
-        fail(turn, turn_commit(turn, &err), &err);
-        turn->outbox_count = turn->code ? 0 : turn->outbox_count; /* nobody is answered any more */
-        turn->late_count = turn->code ? 0 : turn->late_count;
+    make_room(turn);
+    if (turn->held && exchange) {
+        answer_held(exchange);
+        return;
     }
     double start = clock_now_seconds();
     event->now_ms = clock_now_ms();
@@ -295,8 +308,8 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
 /* Public events are rows too, so that a reader can resume after a restart. */
 static void store_events(struct turn *turn)
 {
-    for (size_t index = 0; index < turn->late_count; index++) {
-        const struct action *action = &turn->late[index];
+    for (; turn->late_stored < turn->late_count; turn->late_stored++) {
+        const struct action *action = &turn->late[turn->late_stored];
         if (action->type == ACTION_PUBLISH && begin(turn)) {
             struct err err = {0};
             fail(turn, event_stream_add(turn->coordinator->stream, action, &err), &err);
@@ -348,24 +361,40 @@ static void send_late(struct turn *turn)
             blob_delete(coordinator->blobs, action->sha256);
         }
     }
-    turn->late_count = 0;
+    turn->late_count = turn->late_stored = 0;
+}
+
+/* 0 too when the disk is full: then the transaction is held. */
+static int commit_rows(struct turn *turn)
+{
+    struct err err = {0};
+    int code = state_commit(turn->coordinator->state, &err);
+    if (code == ERR_FULL && !turn->held) {
+        log_error("commit_held", "error=%s", log_quote(err.text).text);
+    } else if (!code && turn->held) {
+        log_info("commit_made_up", "replies=%zu", turn->outbox_count);
+    }
+    turn->held = code == ERR_FULL;
+    turn->coordinator->statistics.turns += code == 0;
+    if (!turn->held) {
+        fail(turn, code, &err);
+    }
+    return turn->code;
 }
 
 static int commit(struct turn *turn, struct err *err)
 {
     struct coordinator *coordinator = turn->coordinator;
     store_events(turn);
-    if (!turn->code && turn->replays >= REPLAYS_KEEP / 10 && state_in_transaction(coordinator->state)) {
-        fail(turn, state_trim(coordinator->state, STATE_REPLAYS, REPLAYS_KEEP, err), err);
-        turn->replays = 0;
-    }
     if (!turn->code && state_in_transaction(coordinator->state)) {
-        fail(turn, state_commit(coordinator->state, err), err);
-        coordinator->statistics.turns++;
+        (void)commit_rows(turn);
     }
     if (turn->code) {
         *err = turn->err;
         return turn->code;
+    }
+    if (turn->held) {
+        return 0;
     }
     send_outbox(turn);
     incident_log_write(&coordinator->incidents);
@@ -384,9 +413,17 @@ int turn_commit(struct turn *turn, struct err *err)
     return code;
 }
 
+bool turn_held(const struct turn *turn)
+{
+    return turn->held;
+}
+
 bool turn_settle(struct turn *turn)
 {
     struct err err = {0};
+    if (turn->held) {
+        return true;
+    }
     bool open = turn->outbox_count > 0 || turn->late_count > 0 || state_in_transaction(turn->coordinator->state);
     return !turn->code && (!open || turn_commit(turn, &err) == 0);
 }

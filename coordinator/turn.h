@@ -34,10 +34,12 @@ struct turn_extra {
  * NULL. */
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra);
 /* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program; a restart is the
- * normal start. */
+ * normal start. 0 with turn_held: the disk is full, with the reserve used up; nothing is lost and nobody has learnt
+ * anything. The loop then tries again from time to time and feeds no events until it succeeds. */
 NODISCARD int turn_commit(struct turn *turn, struct err *err);
-/* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget. false: the store has
- * failed; the next turn_commit says how. */
+bool turn_held(const struct turn *turn);
+/* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget (while held it may).
+ * false: the store has failed; the next turn_commit says how. */
 NODISCARD bool turn_settle(struct turn *turn);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/routes.h"
@@ -36,6 +37,16 @@ static bool check_protocol(struct http_exchange *exchange)
     return false;
 }
 
+static bool is_enrolled(const struct coordinator *coordinator, const char *public_key)
+{
+    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
+        if (strcmp(core_device_at(coordinator->core, index)->public_key, public_key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void serve_enroll(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
@@ -43,6 +54,9 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     struct enroll_request request = {0};
     if (!answer_check_query(exchange, allowed) || !answer_check_json_type(exchange) || !check_protocol(exchange) ||
         !answer_read_body(exchange, &enroll_request_record, false, &request)) {
+        return;
+    }
+    if (!is_enrolled(coordinator, request.public_key) && !disk_takes_rows(coordinator, exchange)) {
         return;
     }
     struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
@@ -202,7 +216,7 @@ void agent_hangup(void *context, struct http_exchange *exchange, enum object_kin
     const struct device *device = kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
     const char *boot = http_query(exchange, "boot");
     /* The connection of an earlier boot says nothing about this one. */
-    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping) {
+    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping && !turn_held(coordinator->turn)) {
         struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = device->id}};
         turn_event(coordinator->turn, &event, NULL, NULL);
     }

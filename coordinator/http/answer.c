@@ -88,6 +88,11 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
     send_problem(exchange, code, detail, NULL);
 }
 
+void answer_held(struct http_exchange *exchange)
+{
+    answer_problem(exchange, PROBLEM_DISK_FULL, "nothing can be stored until the disk of --state-dir has room");
+}
+
 /* What people try first is often a name, or an id of something else: say where the ids are. */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id)
 {

@@ -19,6 +19,8 @@ void answer_kind(struct http_exchange *exchange, enum object_kind kind, const vo
 void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value);
 
 void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+/* disk_full: a commit is held (turn.h). */
+void answer_held(struct http_exchange *exchange);
 /* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed. */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
 /* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer ("/cuts: ..."). */

@@ -306,6 +306,9 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         return false;
     }
     disk_look(coordinator);
+    if (!disk_takes_rows(coordinator, exchange)) {
+        return false;
+    }
     upload = calloc(1, sizeof *upload);
     struct spool_config config = {.work = coordinator->work,
                                   .directory = coordinator->config->state_dir,

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
@@ -53,7 +54,8 @@ static void device_verb(struct coordinator *coordinator, struct http_exchange *e
     const char *text = http_param(exchange, "id");
     if (!answer_check_query(exchange, allowed) || !answer_no_body(exchange) ||
         !answer_if_match(exchange, &event.device_verb.if_revision) ||
-        (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra))) {
+        (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra)) ||
+        (verb == DEVICE_UNCORDON && !disk_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {

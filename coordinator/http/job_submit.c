@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"
@@ -390,7 +391,7 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     submission->coordinator = coordinator;
     submission->dry_run = dry;
     submission->spec = job_spec_default;
-    if ((dry || replay_check(coordinator, exchange, &extra)) &&
+    if ((dry || (replay_check(coordinator, exchange, &extra) && disk_takes_rows(coordinator, exchange))) &&
         answer_read_body(exchange, &job_spec_record, false, &submission->spec)) {
         serve_submission(&submission, exchange, &extra);
     }

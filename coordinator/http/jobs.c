@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/replay.h"
@@ -152,6 +153,12 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     return true;
 }
 
+/* Those that end in a new plan; a full disk takes the others. */
+static bool makes_rows(enum job_verb verb)
+{
+    return verb == JOB_RESUME || verb == JOB_REPLAN;
+}
+
 /* What all verbs have in common; the body is read already. */
 static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb,
                      const struct replan_request *replan)
@@ -161,7 +168,7 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
     struct turn_extra extra = {0};
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
     if (!answer_check_query(exchange, allowed) || !answer_if_match(exchange, &event.job_verb.if_revision) ||
-        !replay_check(coordinator, exchange, &extra)) {
+        !replay_check(coordinator, exchange, &extra) || (makes_rows(verb) && !disk_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(id, "job_")) {

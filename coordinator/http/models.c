@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/replay.h"
@@ -197,7 +198,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     struct turn_extra extra = {0};
     json_auto_t *description = NULL;
     if (!answer_check_query(exchange, allowed) || !replay_check(coordinator, exchange, &extra) ||
-        !answer_read_json(exchange, &description)) {
+        !disk_takes_rows(coordinator, exchange) || !answer_read_json(exchange, &description)) {
         return;
     }
     struct model_row row = {0};

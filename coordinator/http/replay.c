@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
@@ -78,6 +79,44 @@ static int find_stored(struct coordinator *coordinator, const char *key, struct 
     return code ? code : stored->code;
 }
 
+/* Once a day answers are let go that are older than yesterday's, and those that stay are counted. */
+static int forget_old(struct coordinator *coordinator, struct err *err)
+{
+    struct replays *replays = &coordinator->replays;
+    const int64_t wall_ms = clock_wall_ms(), day = wall_ms / DAY_MS;
+    if (replays->day == day) {
+        return 0;
+    }
+    char oldest[REPLAY_ROW_ID_SIZE];
+    replay_row_id(oldest, wall_ms - DAY_MS, "");
+    int code = state_in_transaction(coordinator->state) ? 0 : state_begin(coordinator->state, err);
+    code = code ? code : state_delete_children(coordinator->state, STATE_REPLAYS, "", oldest, err);
+    code = code ? code : state_count(coordinator->state, STATE_REPLAYS, &replays->count, err);
+    replays->day = code ? 0 : day;
+    return code;
+}
+
+/* Whether the answer to a new key can be kept for as long as is promised; false when a problem was answered. */
+static bool can_keep(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    struct err err = {0};
+    if (!disk_takes_rows(coordinator, exchange)) {
+        return false;
+    }
+    if (forget_old(coordinator, &err)) {
+        answer_err(exchange, &err);
+        return false;
+    }
+    if (coordinator->replays.count >= REPLAYS_MAX) {
+        answer_problem(exchange, PROBLEM_TOO_MANY,
+                       "the answers of %d requests with an Idempotency-Key are kept, the most; each is for a day: "
+                       "send this one without a key, or tomorrow",
+                       REPLAYS_MAX);
+        return false;
+    }
+    return true;
+}
+
 /* What makes two requests the same: method, path, body. */
 static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE], struct err *err)
 {
@@ -137,5 +176,5 @@ bool replay_check(struct coordinator *coordinator, struct http_exchange *exchang
         answer_stored(exchange, extra, &stored);
     }
     buf_done(&stored.body);
-    return !code && !stored.found;
+    return !code && !stored.found && can_keep(coordinator, exchange);
 }

@@ -10,7 +10,9 @@
 #include "coordinator/coordinator.h"
 
 #define REPLAY_ROW_ID_SIZE (IDEMPOTENCY_KEY_SIZE + 16)
-/* The row of a key that is used at wall_ms: the day stands first, so that trimming by id lets the oldest go. */
+/* Answers that are kept at a time; a new key beyond it is refused, so that none is let go before its day is over. */
+#define REPLAYS_MAX 100000
+/* The row of a key that is used at wall_ms: the day stands first, so that the oldest go first. */
 void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *key);
 /* Append the document of the row. */
 NODISCARD int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision,

@@ -7,6 +7,7 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/origin.h"
 
+#define AGENT_PREFIX "/v1/agent/"
 #define IDLE_TIMEOUT_MS 120000
 /* JSON bodies that are coming in, together. */
 #define BODIES_BYTES ((size_t)32 << 20)
@@ -132,6 +133,12 @@ static void guard(void *context, struct http_exchange *exchange)
     }
     /* What a reader is shown must be in the store: other requests of this pass may not be committed yet. */
     bool reads = strcmp(http_method(exchange), "GET") == 0 || strcmp(http_method(exchange), "HEAD") == 0;
+    /* People may see what waits for the disk; a device that acted on it could contradict the next life. */
+    if (turn_held(coordinator->turn) &&
+        (!reads || strncmp(http_path(exchange), AGENT_PREFIX, sizeof AGENT_PREFIX - 1) == 0)) {
+        answer_held(exchange);
+        return;
+    }
     if (reads && !turn_settle(coordinator->turn)) {
         answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
     }

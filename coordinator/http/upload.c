@@ -31,6 +31,9 @@ static bool has_body(const struct http_exchange *exchange)
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
                  const char *sha256)
 {
+    if (!sha256 && !disk_takes_rows(coordinator, exchange)) {
+        return NULL;
+    }
     struct upload *upload = calloc(1, kind->size);
     struct err err = {0};
     int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");

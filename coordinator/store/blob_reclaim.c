@@ -161,18 +161,28 @@ bool blob_reclaim_step(struct blob_writer *writer)
     return rc == 0 && left;
 }
 
+/* Both have to be known before the first page is written. On a file that has them the second would be a write: a start
+ * on a full disk could not do it. */
+static int prepare_new_file(struct blob_writer *writer, struct err *err)
+{
+    int64_t pages = 0;
+    int rc = sql_integer(writer->db, "PRAGMA page_count", &pages, err);
+    if (rc || pages > 0) {
+        return rc;
+    }
+    return sql_exec(writer->db, "PRAGMA page_size = " TEXT(BLOB_PAGE_BYTES) "; PRAGMA auto_vacuum = INCREMENTAL", err);
+}
+
 static int prepare_database(struct blob_writer *writer, const char *durability, struct err *err)
 {
-    /* Page size and auto_vacuum have to be known before the first page is written. Without secure_delete (Debian's
-     * build has it on) freed pages are not overwritten. A batch stays in memory until its commit: pages that spill
-     * earlier would lock out readers for all of the batch. */
-    int rc =
-        sql_exec(writer->db,
-                 "PRAGMA page_size = " TEXT(
-                     BLOB_PAGE_BYTES) "; PRAGMA auto_vacuum = INCREMENTAL;"
-                                      "PRAGMA secure_delete = OFF; PRAGMA cache_spill = OFF; PRAGMA cache_size = -2048;"
-                                      "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216",
-                 err);
+    /* Without secure_delete (Debian's build has it on) freed pages are not overwritten. A batch stays in memory until
+     * its commit: pages that spill earlier would lock out readers for all of the batch. */
+    int rc = prepare_new_file(writer, err);
+    rc = rc ? rc
+            : sql_exec(writer->db,
+                       "PRAGMA secure_delete = OFF; PRAGMA cache_spill = OFF; PRAGMA cache_size = -2048;"
+                       "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216",
+                       err);
     rc = rc ? rc : sql_exec(writer->db, durability, err);
     rc = rc ? rc : migrate_run(writer->db, checkpoint_migrations, BLOB_APPLICATION_ID, NULL, err);
     for (int i = 0; rc == 0 && i < WRITER_STATEMENTS; i++) {
@@ -195,6 +205,18 @@ static int read_totals(struct blob_writer *writer, int64_t *next_id, struct err 
     return rc;
 }
 
+/* Deleting needs a journal: a disk that is full leaves it for later, and the coordinator starts all the same. */
+static int reclaim_at_start(struct blob_writer *writer, struct err *err)
+{
+    int rc = blob_reclaim_all(writer, err);
+    if (rc == ERR_FULL) {
+        log_warn("blob_reclaim_failed", "error=%s", log_quote(err->text).text);
+        *err = (struct err){0};
+        rc = 0;
+    }
+    return rc;
+}
+
 int blob_writer_open(struct blob_store *store, const char *durability, struct blob_writer **out, int64_t *next_id,
                      struct err *err)
 {
@@ -207,7 +229,7 @@ int blob_writer_open(struct blob_store *store, const char *durability, struct bl
     if (rc == 0) {
         rc = prepare_database(writer, durability, err) ? err_wrap(err, "%s", store->path) : 0;
     }
-    rc = rc ? rc : blob_reclaim_all(writer, err);
+    rc = rc ? rc : reclaim_at_start(writer, err);
     rc = rc ? rc : read_totals(writer, next_id, err);
     if (rc) {
         blob_writer_close(&writer);

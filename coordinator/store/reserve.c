@@ -67,6 +67,11 @@ bool reserve_refill(struct reserve *reserve)
     return reserve->filled;
 }
 
+bool reserve_filled(const struct reserve *reserve)
+{
+    return reserve->filled;
+}
+
 bool reserve_release(struct reserve *reserve)
 {
     bool released = reserve->filled && unlink(reserve->path) == 0;

@@ -19,6 +19,7 @@ NODISCARD int reserve_fill(struct reserve *reserve, struct err *err);
 /* The same, but only when the disk has room for it twice: what was just given back is not taken away again at once.
  * Whether the reserve is there now. */
 bool reserve_refill(struct reserve *reserve);
+bool reserve_filled(const struct reserve *reserve);
 /* Give the space back. false: it was already given. */
 bool reserve_release(struct reserve *reserve);
 

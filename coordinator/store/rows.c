@@ -174,6 +174,16 @@ int state_list(struct state_store *store, enum state_table table, const char *pa
     return rc == 0 ? 0 : err_wrap(err, "list %s", table_names[table]);
 }
 
+int state_count(struct state_store *store, enum state_table table, size_t *out, struct err *err)
+{
+    char sql[SQL_SIZE];
+    int64_t count = 0;
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table_names[table]);
+    int rc = sql_integer(store->db, sql, &count, err);
+    *out = rc == 0 ? (size_t)count : *out;
+    return rc;
+}
+
 int state_get(struct state_store *store, enum state_table table, const char *id, state_visit_fn visit, void *arg,
               struct err *err)
 {

@@ -1,6 +1,7 @@
 #include "coordinator/store/state.h"
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -37,6 +38,7 @@ static int open_parts(struct state_store *store, const char *directory, const ch
     if (rc == 0) {
         rc = path_join(backup, directory, "state.db.before-upgrade", err);
     }
+    (void)snprintf(store->directory, sizeof(store->directory), "%s", directory);
     if (rc == 0) {
         rc = file_make_directory(directory, 0700, err);
     }
@@ -118,15 +120,9 @@ static void clear_log(struct state_store *store)
     buf_clear(&store->log);
 }
 
-/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it stays when there is no
- * reserve left. */
-static int retry_on_reserve(struct state_store *store, struct err *err)
+/* Begin anew and apply all changes of the open transaction. */
+static int replay(struct state_store *store, struct err *err)
 {
-    sql_rollback(store->db);
-    if (!reserve_release(store->reserve)) {
-        return ERR_FULL;
-    }
-    log_warn("state_reserve_used", "freed_bytes=%u", RESERVE_BYTES);
     int rc = sql_exec(store->db, "BEGIN IMMEDIATE", err);
     struct change change;
     size_t offset = 0;
@@ -136,16 +132,40 @@ static int retry_on_reserve(struct state_store *store, struct err *err)
     return rc;
 }
 
+/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it stays when there is no
+ * reserve left. */
+static int retry_on_reserve(struct state_store *store, struct err *err)
+{
+    sql_rollback(store->db);
+    if (!reserve_release(store->reserve)) {
+        return ERR_FULL;
+    }
+    log_warn("state_reserve_used", "freed_bytes=%u", RESERVE_BYTES);
+    return replay(store, err);
+}
+
+/* A full disk without a reserve: from here on changes are only logged, until a commit finds room for all of them. */
+static int hold_when_full(struct state_store *store, int rc)
+{
+    if (rc == ERR_FULL) {
+        sql_rollback(store->db);
+        store->held = true;
+    }
+    return rc == ERR_FULL ? 0 : rc;
+}
+
 int state_begin(struct state_store *store, struct err *err)
 {
     ASSERT(!store->in_transaction);
     buf_clear(&store->log);
     store->failed = 0;
+    store->held = false;
     struct err inner = {0};
     int rc = sql_exec(store->db, "BEGIN IMMEDIATE", &inner);
     if (rc == ERR_FULL) {
         rc = retry_on_reserve(store, &inner);
     }
+    rc = hold_when_full(store, rc);
     if (rc) {
         sql_rollback(store->db);
         return err_set(err, rc, "%s", inner.text);
@@ -163,16 +183,20 @@ int state_commit(struct state_store *store, struct err *err)
         return err_set(err, code, "commit: an earlier change of this turn failed");
     }
     struct err inner = {0};
-    int rc = sql_exec(store->db, "COMMIT", &inner);
+    int rc = store->held ? replay(store, &inner) : 0;
+    rc = rc ? rc : sql_exec(store->db, "COMMIT", &inner);
     if (rc == ERR_FULL) {
         rc = retry_on_reserve(store, &inner);
         rc = rc ? rc : sql_exec(store->db, "COMMIT", &inner);
     }
     if (rc) {
         sql_rollback(store->db);
+        store->held = rc == ERR_FULL;
     }
-    store->in_transaction = false;
-    clear_log(store);
+    if (rc != ERR_FULL) {
+        store->in_transaction = store->held = false;
+        clear_log(store);
+    }
     return rc ? err_set(err, rc, "%s", inner.text) : 0;
 }
 
@@ -180,9 +204,25 @@ void state_rollback(struct state_store *store)
 {
     ASSERT(store->in_transaction);
     sql_rollback(store->db);
-    store->in_transaction = false;
+    store->in_transaction = store->held = false;
     store->failed = 0;
     clear_log(store);
+}
+
+int state_check_room(const struct state_store *store, uint64_t min_free_bytes, struct err *err)
+{
+    uint64_t free_bytes = 0;
+    int rc = file_free_bytes(store->directory, &free_bytes, err);
+    /* What waits for the commit is written twice: to the journal, and from there to its place. */
+    const uint64_t least_bytes = min_free_bytes + 2 * store->log.size;
+    if (rc == 0 && free_bytes < least_bytes) {
+        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
+                     (unsigned long long)free_bytes, (unsigned long long)min_free_bytes);
+    } else if (rc == 0 && !reserve_filled(store->reserve) && free_bytes - least_bytes < RESERVE_BYTES) {
+        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free; %u more than --min-free are needed first",
+                     store->directory, (unsigned long long)free_bytes, RESERVE_BYTES);
+    }
+    return rc;
 }
 
 bool state_in_transaction(const struct state_store *store)
@@ -198,11 +238,10 @@ static int make_change(struct state_store *store, const struct change *change, s
     }
     struct err inner = {0};
     int rc = change_log_append(&store->log, change, &inner);
-    if (rc == 0) {
+    if (rc == 0 && !store->held) {
         rc = rows_apply(&store->rows, change, &inner);
-    }
-    if (rc == ERR_FULL) {
-        rc = retry_on_reserve(store, &inner);
+        rc = rc == ERR_FULL ? retry_on_reserve(store, &inner) : rc;
+        rc = hold_when_full(store, rc);
     }
     store->failed = rc;
     return rc ? err_set(err, rc, "%s", inner.text) : 0;

@@ -38,11 +38,17 @@ void state_close(struct state_store **store);
 
 /* One transaction around all puts and deletes of a turn; they are possible only inside. All of it survives a power cut
  * when commit returned 0, and all or nothing of it otherwise. After a failed put or delete the transaction can only be
- * rolled back; a failed commit has ended it. */
+ * rolled back; a failed commit has ended it, but for one: a disk that is full, with the reserve used up, is told by
+ * commit alone (ERR_FULL). Then the transaction stays open with all its changes, takes more of them, and commit may be
+ * tried again; readers see the rows as they were before. */
 NODISCARD int state_begin(struct state_store *store, struct err *err);
 NODISCARD int state_commit(struct state_store *store, struct err *err);
 void state_rollback(struct state_store *store);
 bool state_in_transaction(const struct state_store *store);
+/* Whether there is room for rows that users make: so much stays free beside what waits for the commit, and the reserve
+ * is there or has room to be made. The rows of running jobs are not asked about. ERR_FULL says how much is missing;
+ * ERR_IO. One look at the file system. */
+NODISCARD int state_check_room(const struct state_store *store, uint64_t min_free_bytes, struct err *err);
 
 struct state_row {
     const char *id;
@@ -59,7 +65,7 @@ NODISCARD int state_delete(struct state_store *store, enum state_table table, co
 /* All rows of a parent whose id is below `below_id` (NULL: all of the parent). */
 NODISCARD int state_delete_children(struct state_store *store, enum state_table table, const char *parent,
                                     const char *below_id, struct err *err);
-/* Keep the newest `keep` rows by id (events, replays). */
+/* Keep the newest `keep` rows by id (events). */
 NODISCARD int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err);
 
 /* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at most `limit`. visit
@@ -68,6 +74,7 @@ NODISCARD int state_trim(struct state_store *store, enum state_table table, size
 typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
                          size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err);
+NODISCARD int state_count(struct state_store *store, enum state_table table, size_t *out, struct err *err);
 /* ERR_NOT_FOUND. */
 NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id, state_visit_fn visit,
                         void *arg, struct err *err);

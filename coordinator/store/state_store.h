@@ -2,6 +2,8 @@
 #ifndef COORDINATOR_STORE_STATE_STORE_H
 #define COORDINATOR_STORE_STATE_STORE_H
 
+#include <limits.h>
+
 #include "base/buf.h"
 #include "coordinator/store/change.h"
 #include "coordinator/store/state.h"
@@ -43,12 +45,14 @@ void telemetry_forget(struct telemetry *telemetry, const char *job);
 
 struct state_store {
     struct sqlite3 *db;
+    char directory[PATH_MAX];
     int owner; /* lock file */
     struct reserve *reserve;
     struct rows rows;
     struct telemetry *telemetry;
     struct buf log; /* changes of the open transaction */
     bool in_transaction;
+    bool held;  /* the disk is full: SQLite has none of it, the log has all; a commit tries again */
     int failed; /* the first failure of the open transaction: it can only be rolled back */
 };
 

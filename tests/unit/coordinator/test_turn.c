@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "coordinator/coordinator.h"
+#include "base/clock.h"
 #include "coordinator/http/agent.h"
+#include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
 #include "tests/support/test.h"
@@ -187,6 +189,46 @@ static void the_effect_and_the_kept_answer_outlive_any_number_of_crashes_togethe
     life_end(life);
 }
 
+/* As many rows of kept answers as there may be, made at wall_ms. */
+static void keep_answers(struct life *life, int64_t wall_ms)
+{
+    struct state_store *store = life->coordinator.state;
+    struct err err = {0};
+    assert_ok(state_begin(store, &err), &err);
+    for (int i = 0; i < REPLAYS_MAX; i++) {
+        char key[16], id[REPLAY_ROW_ID_SIZE];
+        snprintf(key, sizeof key, "%08d", i);
+        replay_row_id(id, wall_ms, key);
+        const struct state_row row = {id, "", 1, wall_ms, "kept", 4};
+        assert_ok(state_put(store, STATE_REPLAYS, &row, &err), &err);
+    }
+    assert_ok(state_commit(store, &err), &err);
+}
+
+static void a_key_is_refused_rather_than_another_forgotten_before_its_day_is_over(void **state)
+{
+    const int64_t day_ms = 24 * 3600 * 1000;
+    struct life *life = life_begin(*state);
+    keep_answers(life, clock_wall_ms() - day_ms);
+    assert_holds(post_again(life), "HTTP/1.1 429");
+    assert_int_equal(count_models(life->coordinator.core), 0);
+    life_end(life);
+}
+
+static void answers_are_forgotten_when_their_day_is_over(void **state)
+{
+    const int64_t day_ms = 24 * 3600 * 1000;
+    struct life *life = life_begin(*state);
+    size_t count = 0;
+    struct err err = {0};
+    keep_answers(life, clock_wall_ms() - 2 * day_ms);
+    assert_holds(post_again(life), "HTTP/1.1 201");
+    assert_ok(state_count(life->coordinator.state, STATE_REPLAYS, &count, &err), &err);
+    assert_int_equal(count, 1);
+    assert_holds(post_again(life), "Idempotent-Replay: true");
+    life_end(life);
+}
+
 static void an_answer_waits_for_the_commit_only_while_something_is_to_be_stored(void **state)
 {
     struct life *life = life_begin(*state);
@@ -213,6 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(a_crash_between_the_commit_and_the_replies_loses_nothing),
         test_with_directory(a_crash_before_the_commit_leaves_nothing_half_done),
+        test_with_directory(a_key_is_refused_rather_than_another_forgotten_before_its_day_is_over),
+        test_with_directory(answers_are_forgotten_when_their_day_is_over),
         test_with_directory(an_answer_waits_for_the_commit_only_while_something_is_to_be_stored),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };

@@ -77,11 +77,11 @@ static int put_one(struct state_store *store, int number, struct err *err)
         return rc;
     }
     rc = state_put(store, STATE_JOBS, &row, err);
-    if (rc) {
+    rc = rc ? rc : state_commit(store, err);
+    if (state_in_transaction(store)) {
         state_rollback(store);
-        return rc;
     }
-    return state_commit(store, err);
+    return rc;
 }
 
 static bool count_row(void *arg, const struct state_row *row)
@@ -164,6 +164,65 @@ static void a_coordinator_starts_on_a_full_disk_and_can_delete(void **state)
     assert_ok(state_commit(store, &err), &err);
     assert_int_equal(count_rows(store), 19);
     assert_false(reserve_exists(*state));
+    state_close(&store);
+}
+
+static void a_commit_on_a_full_disk_is_held_with_all_its_changes_until_there_is_room(void **state)
+{
+    struct state_store *store = NULL;
+    struct err err = {0};
+    assert_ok(state_open(*state, &store, &err), &err);
+    assert_ok(put_one(store, 0, &err), &err);
+    assert_ok(state_check_room(store, 4 * MIB, &err), &err);
+    fill(*state);
+    assert_int_equal(state_check_room(store, 4 * MIB, &err), ERR_FULL);
+    assert_holds(err.text, "are to stay free");
+    int written = 1;
+    while (put_one(store, written, &err) == 0) {
+        written++; /* the reserve is used up */
+    }
+    static char document[DOCUMENT_BYTES];
+    memset(document, 'd', sizeof(document));
+    struct state_row row = {"job_900000", "", 1, 1, document, sizeof(document)};
+    assert_ok(state_begin(store, &err), &err);
+    assert_ok(state_put(store, STATE_JOBS, &row, &err), &err);
+    for (int attempt = 0; attempt < 3; attempt++) {
+        assert_int_equal(state_commit(store, &err), ERR_FULL);
+        assert_true(state_in_transaction(store));
+        assert_int_equal(count_rows(store), written);
+        row.id = attempt == 0 ? "job_900001" : "job_900002"; /* held transactions take more */
+        assert_ok(state_put(store, STATE_JOBS, &row, &err), &err);
+        assert_ok(state_delete(store, STATE_JOBS, "job_000000", &err), &err);
+    }
+    unfill(*state);
+    assert_ok(state_commit(store, &err), &err);
+    assert_false(state_in_transaction(store));
+    assert_int_equal(count_rows(store), written - 1 + 3);
+    assert_ok(put_one(store, 0, &err), &err);
+    state_close(&store);
+    assert_ok(state_open(*state, &store, &err), &err);
+    assert_int_equal(count_rows(store), written + 3);
+    state_close(&store);
+}
+
+static void users_get_no_room_while_the_reserve_is_missing(void **state)
+{
+    struct state_store *store = NULL;
+    struct err err = {0};
+    assert_ok(state_open(*state, &store, &err), &err);
+    assert_ok(put_one(store, 0, &err), &err);
+    assert_ok(state_check_room(store, 10 * MIB, &err), &err);
+    assert_int_equal(state_check_room(store, 30 * MIB, &err), ERR_FULL);
+    fill(*state);
+    int written = 1;
+    while (reserve_exists(*state)) {
+        assert_ok(put_one(store, written++, &err), &err);
+    }
+    unfill(*state);
+    /* Most of the 24 MiB are free: enough for the reserve to be missing beside 4, too few beside 17. */
+    assert_ok(state_check_room(store, 4 * MIB, &err), &err);
+    assert_int_equal(state_check_room(store, 17 * MIB, &err), ERR_FULL);
+    assert_holds(err.text, "more than --min-free");
     state_close(&store);
 }
 
@@ -257,6 +316,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_reserve_keeps_the_state_writable_on_a_full_disk, mount_48_mib,
                                         unmount_disk),
         cmocka_unit_test_setup_teardown(a_coordinator_starts_on_a_full_disk_and_can_delete, mount_24_mib, unmount_disk),
+        cmocka_unit_test_setup_teardown(a_commit_on_a_full_disk_is_held_with_all_its_changes_until_there_is_room,
+                                        mount_48_mib, unmount_disk),
+        cmocka_unit_test_setup_teardown(users_get_no_room_while_the_reserve_is_missing, mount_24_mib, unmount_disk),
         cmocka_unit_test_setup_teardown(a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay, mount_24_mib,
                                         unmount_disk),
         cmocka_unit_test_setup_teardown(uploads_of_people_leave_all_that_is_to_stay_free, mount_24_mib, unmount_disk),
