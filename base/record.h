@@ -35,7 +35,7 @@ enum field_flag {
     FIELD_REQUIRED = 1,
     FIELD_NULLABLE = 2,
     FIELD_OUTPUT = 4,     /* written, and refused when read */
-    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value */
+    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its members have theirs */
     FIELD_INPUT = 16,     /* read, never written */
     FIELD_PRESENCE = 32,  /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
 };

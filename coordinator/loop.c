@@ -194,13 +194,15 @@ static int pass_held(struct coordinator *coordinator, struct timers *timers, str
 }
 
 /* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost. */
-static int pass(struct coordinator *coordinator, struct timers *timers, struct err *err)
+static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers, struct err *err)
 {
     http_server_run(coordinator->server);
     if (turn_held(coordinator->turn)) {
         return pass_held(coordinator, timers, err);
     }
-    work_collect(coordinator->work);
+    if (work_ended) {
+        work_collect(coordinator->work);
+    }
     int64_t now_ms = clock_now_ms();
     if (now_ms >= core_deadline_ms(coordinator->core)) {
         struct event tick = {.type = EVENT_TICK};
@@ -265,7 +267,7 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
         if (signalled) {
             begin_stop(coordinator, &timers);
         }
-        int code = pass(coordinator, &timers, err);
+        int code = pass(coordinator, ready > 0 && polled[2].revents, &timers, err);
         if (code) {
             return code;
         }

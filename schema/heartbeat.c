@@ -71,40 +71,43 @@ static const struct field peer_report_fields[] = {
 static const struct record peer_report_record = RECORD(struct peer_report, "peer_report", peer_report_fields);
 
 static const struct field rounds_fields[] = {
-    MEMBER_INT(struct heartbeat, round_neighbor, "neighbor", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, round_center, "center", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, round_neighbor, "neighbor", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, round_center, "center", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
 static const struct record rounds_group = RECORD(struct heartbeat, "heartbeat_rounds", rounds_fields);
 
+/* What is zero or empty is not written: most heartbeats say little, and there is one a second from every device. */
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),
-    MEMBER_INT(struct heartbeat, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE, &job_id_form),
-    MEMBER_INT(struct heartbeat, generation, "generation", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE, &plan_id_form),
-    MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, revision, "revision", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form),
+    MEMBER_INT(struct heartbeat, generation, "generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &plan_id_form),
+    MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
-    MEMBER_INT(struct heartbeat, step, "step", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE, &origin_form),
-    MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE, &word_form),
-    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", 0, &unit_seconds_record, unit_seconds_count),
-    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", 0, 0, SECONDS_MAX),
-    MEMBER_RECORDS(struct heartbeat, link, "links", 0, &link_record, link_count),
-    MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
-    MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", 0, 0, SECONDS_MAX),
-    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", 0, 0, INTEGER_MAX),
-    MEMBER_GROUP("rounds", 0, &rounds_group),
-    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", 0, &peer_report_record, peer_report_count),
-    MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE),
-    MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX),
-    MEMBER_RECORDS(struct heartbeat, metric, "metrics", 0, &metric_record, metric_count),
-    MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", 0),
-    MEMBER_RECORDS(struct heartbeat, holding, "holdings", 0, &holding_record, holding_count),
-    MEMBER_OPTIONAL(struct heartbeat, error, "error", 0, &error_record, has_error),
+    MEMBER_INT(struct heartbeat, step, "step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &origin_form),
+    MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &word_form),
+    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", FIELD_SKIP_EMPTY, &unit_seconds_record,
+                   unit_seconds_count),
+    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0, SECONDS_MAX),
+    MEMBER_RECORDS(struct heartbeat, link, "links", FIELD_SKIP_EMPTY, &link_record, link_count),
+    MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0, SECONDS_MAX),
+    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &rounds_group),
+    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", FIELD_SKIP_EMPTY, &peer_report_record,
+                   peer_report_count),
+    MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE | FIELD_SKIP_EMPTY),
+    MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_RECORDS(struct heartbeat, metric, "metrics", FIELD_SKIP_EMPTY, &metric_record, metric_count),
+    MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", FIELD_SKIP_EMPTY),
+    MEMBER_RECORDS(struct heartbeat, holding, "holdings", FIELD_SKIP_EMPTY, &holding_record, holding_count),
+    MEMBER_OPTIONAL(struct heartbeat, error, "error", FIELD_SKIP_EMPTY, &error_record, has_error),
 };
 const struct record heartbeat_record = RECORD(struct heartbeat, "heartbeat", heartbeat_fields);
 
@@ -124,6 +127,6 @@ static const struct field reply_fields[] = {
     MEMBER_INT(struct heartbeat_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
     MEMBER_INT(struct heartbeat_reply, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED),
-    MEMBER_GROUP("rounds", 0, &reply_rounds_group),
+    MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &reply_rounds_group),
 };
 const struct record heartbeat_reply_record = RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);

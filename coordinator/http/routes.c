@@ -12,7 +12,15 @@
 /* JSON bodies that are coming in, together. */
 #define BODIES_BYTES ((size_t)32 << 20)
 
+/* Searched from the start: most requests are of agents. */
 static const struct http_route routes[] = {
+    {"POST", "/v1/agent/enroll", serve_enroll, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/agent/heartbeat", serve_heartbeat, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/agent/assignment", serve_assignment, NULL, 0},
+    {"GET", "/v1/agent/blobs/{sha256}", serve_blob_get, NULL, 0},
+    {"PUT", "/v1/agent/blobs/{sha256}", NULL, &blob_sink, 0},
+    {"GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, NULL, 0},
+
     {"GET", "/healthz", serve_health, NULL, 0},
     {"GET", "/readyz", serve_ready, NULL, 0},
     {"GET", "/version", serve_version, NULL, 0},
@@ -57,13 +65,6 @@ static const struct http_route routes[] = {
     {"POST", "/v1/checkpoints", NULL, &checkpoint_sink, 0},
     {"GET", "/v1/checkpoints/{id}", serve_checkpoint, NULL, 0},
     {"GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, NULL, 0},
-
-    {"POST", "/v1/agent/enroll", serve_enroll, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/agent/heartbeat", serve_heartbeat, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/agent/assignment", serve_assignment, NULL, 0},
-    {"GET", "/v1/agent/blobs/{sha256}", serve_blob_get, NULL, 0},
-    {"PUT", "/v1/agent/blobs/{sha256}", NULL, &blob_sink, 0},
-    {"GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, NULL, 0},
 };
 
 static void fallback_not_found(void *context, struct http_exchange *exchange)

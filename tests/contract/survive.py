@@ -135,7 +135,7 @@ def test_rounds_to_the_center_pause_while_the_disk_is_nearly_full():
         job, agents = running(api)
         first = stages(agents)[0]
         run = first.assignment()["run"]
-        must(first.heartbeat("run", run)["rounds"]["center"]["state"] == "none", "no round is open")
+        must("rounds" not in first.heartbeat("run", run), "no round is open")
         api.coordinator.stop()
         api.restart_coordinator("--lease-ms", "20000", "--min-free", "1000T")
         for agent in agents:

@@ -461,7 +461,14 @@ struct event {
     json_t *extra;
     struct rate nested;
     bool has_nested;
+    int64_t first, last;
 };
+
+static const struct field span_fields[] = {
+    MEMBER_INT(struct event, first, "first", 0, 0, 0),
+    MEMBER_INT(struct event, last, "last", 0, 0, 0),
+};
+static const struct record span_record = RECORD(struct event, "span", span_fields);
 
 static const struct field event_fields[] = {
     MEMBER_TIME(struct event, at_ms, "at", 0),
@@ -472,6 +479,7 @@ static const struct field event_fields[] = {
     MEMBER_ENUM(struct event, kind, "kind", FIELD_SKIP_EMPTY, strategies),
     MEMBER_JSON(struct event, extra, "extra", FIELD_SKIP_EMPTY),
     MEMBER_OPTIONAL(struct event, nested, "nested", FIELD_SKIP_EMPTY, &rate_record, has_nested),
+    MEMBER_GROUP("span", FIELD_SKIP_EMPTY, &span_record),
 };
 static const struct record event_record = RECORD(struct event, "event", event_fields);
 
@@ -499,6 +507,7 @@ static void empty_members_are_skipped_where_the_table_says_so(void **state)
             .at_ms = 1, .flag = true, .count = -1, .rate = 0.5, .text = "abc", .kind = 1, .has_nested = true},
         "{\"at\":\"1970-01-01T00:00:00.001Z\",\"flag\":true,\"count\":-1,\"rate\":0.5,\"text\":\"abc\","
         "\"kind\":\"gossip\",\"nested\":{\"value\":0.0,\"warmup\":0}}");
+    check_event(&(struct event){.last = 2}, "{\"at\":\"1970-01-01T00:00:00.000Z\",\"span\":{\"first\":0,\"last\":2}}");
 }
 
 int main(void)
