@@ -105,6 +105,8 @@ static const struct field heartbeat_fields[] = {
     MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_RECORDS(struct heartbeat, metric, "metrics", FIELD_SKIP_EMPTY, &metric_record, metric_count),
+    MEMBER_FORM(struct heartbeat, metrics_job, "metrics_job", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form),
+    MEMBER_INT(struct heartbeat, metrics_generation, "metrics_generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", FIELD_SKIP_EMPTY),
     MEMBER_RECORDS(struct heartbeat, holding, "holdings", FIELD_SKIP_EMPTY, &holding_record, holding_count),
     MEMBER_OPTIONAL(struct heartbeat, error, "error", FIELD_SKIP_EMPTY, &error_record, has_error),

@@ -109,6 +109,8 @@ struct heartbeat {
     int64_t replica_bytes_written;     /* to --replica-dir since the boot */
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
+    char metrics_job[ID_SIZE]; /* that they were measured in; "": `job`, in its highest generation */
+    int64_t metrics_generation;
     bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
     struct holding holding[HOLDINGS_MAX];
     size_t holding_count;

@@ -145,10 +145,12 @@ void session_set_interval(struct session *session, int64_t interval_ms)
 
 static void keep_metric(struct session *session, const struct session_event *event)
 {
-    if (event->serial < session->first_serial) {
+    const struct run_name *name = &session->name[event->serial % RUN_NAMES_MAX];
+    if (name->serial != event->serial) {
+        session->metrics.lost++; /* of a run so long ago that its name is forgotten */
         return;
     }
-    metric_queue_add(&session->metrics, &event->metric);
+    metric_queue_add(&session->metrics, &name->job, name->generation, &event->metric);
     if (session->metrics.count - session->metrics.sent >= METRICS_MAX) {
         session_beat_now(session, event->now_ms);
     }
@@ -169,7 +171,7 @@ static int reported_phase(const struct session *session)
     if (!session->has_run) {
         return PHASE_IDLE;
     }
-    if (session->run.phase == PHASE_STOPPED && session->metrics.count > METRICS_MAX) {
+    if (session->run.phase == PHASE_STOPPED && !metric_queue_fits(&session->metrics)) {
         return PHASE_STOPPING;
     }
     return session->run.phase;
@@ -206,7 +208,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     out->stopped_version = account->stopped_version;
     out->has_error = account->has_error;
     out->error = account->error;
-    out->metric_count = metric_queue_copy(&session->metrics, out->metric);
+    metric_queue_copy(&session->metrics, out);
     out->all_holdings = session->holdings_unsaid;
 }
 
@@ -315,7 +317,8 @@ static void take_beaten(struct session *session, const struct session_event *eve
     session_take_rounds(session, reply, actions);
     beat_by(session, event->now_ms + session->interval_ms);
     beat_by(session, session->holdings_due_ms);
-    if (session->metrics.count >= METRICS_MAX) {
+    const bool stopped = session->has_run && session->run.phase == PHASE_STOPPED;
+    if (!metric_queue_fits(&session->metrics) || (stopped && session->metrics.count > 0)) {
         session_beat_now(session, event->now_ms);
     }
     /* A lower revision than ours is a coordinator that started anew: a poll behind the old one would wait in vain. */

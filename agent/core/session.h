@@ -8,10 +8,10 @@
  * phase and begins no further step after autonomy_seconds (three heartbeats at least). It never changes generation by
  * itself and refuses lower ones than it has seen of a job. The last state of a run is reported before an assignment
  * ends it, so that the coordinator learns how many steps that costs. Metrics are kept until a reply acknowledges them,
- * at most METRIC_QUEUE_MAX, the newest. A challenge, a round that was opened and trouble with a peer are reported at
- * once, and so are holdings when a version of them is whole; while more is likely to come, the list is sent every 50 ms
- * at most. After three intervals without an answer the coordinator is away: rounds are not opened until it is heard
- * again. */
+ * whatever is assigned meanwhile, at most METRIC_QUEUE_MAX, the newest. A challenge, a round that was opened and
+ * trouble with a peer are reported at once, and so are holdings when a version of them is whole; while more is likely
+ * to come, the list is sent every 50 ms at most. After three intervals without an answer the coordinator is away:
+ * rounds are not opened until it is heard again. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -138,7 +138,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out);
 
 /* The phase it reports: enum phase. */
 int session_phase(const struct session *session);
-/* Metrics that were lost because the coordinator was away for too long. */
+/* Metrics that were lost for want of room: the coordinator was away for too long. */
 uint64_t session_metrics_lost(const struct session *session);
 
 #endif

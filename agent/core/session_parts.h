@@ -41,6 +41,14 @@ struct account {
     struct device_error error;
 };
 
+/* What a run was about: its metrics may come when the next one is being prepared. */
+#define RUN_NAMES_MAX 8
+struct run_name {
+    int64_t serial;
+    struct job_id job;
+    int64_t generation;
+};
+
 struct session {
     struct session_config config;
     struct rng_stream jitter;
@@ -53,12 +61,12 @@ struct session {
     struct call enroll, beat, poll;
     int64_t revision;
     char challenge[ID_SIZE];
-    bool challenged;      /* and no heartbeat has repeated it */
-    int64_t serial;       /* of the present run, or the last one */
-    int64_t first_serial; /* of the present job */
+    bool challenged;                     /* and no heartbeat has repeated it */
+    int64_t serial;                      /* of the present run, or the last one */
+    struct run_name name[RUN_NAMES_MAX]; /* by serial */
     int64_t highest_generation;
     struct plan_id plan; /* that made it */
-    struct job_id job;   /* that highest_generation and the metrics are about */
+    struct job_id job;   /* that highest_generation is about */
     bool has_run;
     struct run run;
     bool has_error;

@@ -48,12 +48,10 @@ static bool is_of_job(const struct session *session, const struct assignment_run
 static void prepare(struct session *session, const struct assignment_run *told, struct session_actions *actions)
 {
     session->serial++;
-    if (!is_of_job(session, told)) {
-        session->job = told->job;
-        session->first_serial = session->serial;
-        metric_queue_clear(&session->metrics);
-    }
+    session->job = told->job;
     session->highest_generation = told->generation;
+    session->name[session->serial % RUN_NAMES_MAX] =
+        (struct run_name){.serial = session->serial, .job = told->job, .generation = told->generation};
     session->plan = told->plan;
     session->has_run = true;
     session->has_error = false;

@@ -112,6 +112,8 @@ const struct holding *holdings_find(const struct core *core, const struct device
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id);
 /* The plan's devices may hold something of the job from now on. */
 void members_add(struct core *core, struct job_slot *job);
+/* Whether a plan of the job had the device; true where that is not known. */
+bool members_has(const struct core *core, const struct job_slot *job, const struct device_slot *device);
 /* The device's slot will be another one's. */
 void members_forget(struct core *core, const struct device_slot *device);
 /* What the device shall drop, by what it holds and how the jobs stand: drop[DROPS_MAX]. */
@@ -288,6 +290,9 @@ struct partition_link profile_link(const struct device_slot *a, const struct dev
 /* ---- progress.c ---- */
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat);
+/* Of any generation whose steps are not abandoned, from any device that a plan of the job had: what it could not tell
+ * in time it tells later, whatever it does then. */
+void progress_take_metrics(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
 /* The job goes on from the plan's resume_version. */
 void progress_restart(struct job_slot *job);
 void progress_set_step(struct job_slot *job, int64_t step);

@@ -63,6 +63,14 @@ struct device_profile {
     double update_seconds_per_byte;                                 /* of parameters */
 };
 
+/* The last metrics that a device told, by name: of one generation it tells them in order, and repeats them until they
+ * are acknowledged. */
+struct metric_mark {
+    char job[ID_SIZE];
+    int64_t generation;
+    int64_t step[METRIC_NAMES];
+};
+
 struct device_slot {
     struct device device;
     struct job_slot *job; /* it works for; NULL: free */
@@ -94,6 +102,7 @@ struct device_slot {
     struct measured_link link[LINKS_MAX];
     size_t next_link; /* the one to be replaced next */
     struct device_profile profile;
+    struct metric_mark told;
 };
 
 struct stage_report {
@@ -278,8 +287,7 @@ struct job_slot {
     double evaluation_seconds; /* of the last evaluation that was measured; 0: none was */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
-    int64_t metric_step[METRIC_NAMES]; /* the last one told, by name */
-    int64_t loss_step, accuracy_step;  /* of progress.loss and progress.accuracy */
+    int64_t loss_step, accuracy_step; /* of progress.loss and progress.accuracy */
 };
 
 /* Memory of a stage by its range of units. */

@@ -174,6 +174,7 @@ void handle_heartbeat(struct core *core, const struct event *event)
         take_highest(core, device, job, heartbeat);
         incident_heard(core, job, heartbeat);
     }
+    progress_take_metrics(core, device, heartbeat);
     if (job && is_current(device, job, heartbeat)) {
         take_report(core, device, job, heartbeat);
     }

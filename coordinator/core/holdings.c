@@ -88,7 +88,7 @@ void members_forget(struct core *core, const struct device_slot *device)
     }
 }
 
-static bool is_member(const struct core *core, const struct job_slot *job, const struct device_slot *device)
+bool members_has(const struct core *core, const struct job_slot *job, const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
     return !job->members_known || (job->member[slot / 64] >> slot % 64 & 1) != 0;
@@ -104,7 +104,7 @@ static bool plausible(const struct core *core, const struct device_slot *device,
         return false;
     }
     return job ? holding->version <= job->total_steps && holding->unit < (int64_t)job->unit_count &&
-                     is_member(core, job, device)
+                     members_has(core, job, device)
                : !holdings_of_job(core, device, holding->job.text);
 }
 

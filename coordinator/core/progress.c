@@ -64,12 +64,6 @@ void progress_restart(struct job_slot *job)
     int64_t version = job->plan.resume_version;
     job->reached_step = version;
     job->step_count = 0;
-    /* Steps that are done again are told again; an evaluation of the version itself may still be owed. */
-    for (size_t i = 0; i < METRIC_NAMES; i++) {
-        bool of_version = i == METRIC_TEST_LOSS || i == METRIC_TEST_ACCURACY;
-        int64_t last = of_version ? version - 1 : version;
-        job->metric_step[i] = job->metric_step[i] < last ? job->metric_step[i] : last;
-    }
     (void)progress_go_back(job, version);
 }
 
@@ -109,7 +103,8 @@ static void take_evaluation_seconds(const struct core *core, struct job_slot *jo
     }
 }
 
-static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric)
+/* present: it was measured in the present generation. */
+static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric, bool present)
 {
     struct job_progress *progress = &job->job.progress;
     act_metric(core, job->job.id.text, metric);
@@ -122,40 +117,67 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
             progress->has_loss = true;
         }
         break;
-    case METRIC_STEP_SECONDS: take_step_seconds(job, metric->value); break;
+    case METRIC_STEP_SECONDS:
+        if (present) {
+            take_step_seconds(job, metric->value);
+        }
+        break;
     case METRIC_TEST_LOSS: break;
     case METRIC_TEST_ACCURACY:
         take_evaluation_seconds(core, job, metric->step);
-        job->accuracy_step = metric->step;
-        progress->accuracy = metric->value;
-        progress->has_accuracy = true;
+        if (metric->step >= job->accuracy_step) {
+            job->accuracy_step = metric->step;
+            progress->accuracy = metric->value;
+            progress->has_accuracy = true;
+        }
         break;
     }
 }
 
-/* Metrics are repeated until they are acknowledged: those up to the last one told, by name, are old. */
-static void take_metrics(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
+/* What the device has told of that generation: nothing yet, when it told of another one last. */
+static int64_t *told_steps(struct device_slot *device, const struct job_slot *job, int64_t generation)
 {
+    struct metric_mark *told = &device->told;
+    if (told->generation != generation || strcmp(told->job, job->job.id.text) != 0) {
+        *told = (struct metric_mark){.generation = generation};
+        memcpy(told->job, job->job.id.text, sizeof(told->job));
+    }
+    return told->step;
+}
+
+void progress_take_metrics(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+{
+    const bool named = heartbeat->metrics_job[0] != '\0';
+    const int64_t generation = named ? heartbeat->metrics_generation : heartbeat->highest_generation;
+    struct job_slot *job =
+        heartbeat->metric_count == 0 ? NULL : job_find(core, named ? heartbeat->metrics_job : heartbeat->job);
+    if (!job || !members_has(core, job, device)) {
+        return;
+    }
+    int64_t *told = told_steps(device, job, generation);
     int64_t last[METRIC_NAMES];
-    memcpy(last, job->metric_step, sizeof(last));
+    memcpy(last, told, sizeof(last));
+    const bool present = device->job == job && generation == job->plan.generation;
     for (size_t i = 0; i < heartbeat->metric_count; i++) {
         const struct metric *metric = &heartbeat->metric[i];
         bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) && metric->step >= 0 &&
                      metric->step <= job->total_steps;
-        if (!valid || metric->step <= job->metric_step[metric->name]) {
+        if (!valid || metric->step <= told[metric->name] || !line_holds(&job->job, generation, metric->step)) {
             continue;
         }
-        take_metric(core, job, metric);
+        take_metric(core, job, metric, present);
         last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];
     }
-    memcpy(job->metric_step, last, sizeof(last));
+    memcpy(told, last, sizeof(last));
+    if (job->progressed) {
+        job_mark(core, job);
+    }
 }
 
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat)
 {
     struct stage_report *report = &job->report[device->stage];
-    take_metrics(core, job, heartbeat);
     bool valid = heartbeat->step >= job->plan.resume_version && heartbeat->step <= job->total_steps;
     if (valid && heartbeat->step > report->step) {
         report->step = heartbeat->step;

@@ -94,6 +94,66 @@ static void metrics_are_kept_until_a_reply_acknowledges_them(void **state)
     assert_int_equal(bench->heartbeat.metric[0].step, 4);
 }
 
+static void keep(struct bench *bench, int64_t serial, int64_t step)
+{
+    struct session_event event = {.type = SESSION_METRIC, .serial = serial};
+    event.metric = (struct metric){.step = step, .name = METRIC_LOSS, .value = 0.5};
+    bench_step(bench, event);
+}
+
+static int64_t assigned(struct bench *bench, const char *job, int64_t generation)
+{
+    bench_assign(bench, job, generation, PHASE_PREPARE, 0);
+    return bench_find(bench, SESSION_DO_PREPARE)->serial;
+}
+
+/* The heartbeat under way has so many metrics, measured there, the first of them of that step. */
+static void expect_metrics(struct bench *bench, const char *job, int64_t generation, int64_t step, size_t count)
+{
+    bench_beat(bench);
+    assert_int_equal(bench->heartbeat.metric_count, count);
+    assert_int_equal(bench->heartbeat.metric[0].step, step);
+    assert_int_equal(bench->heartbeat.metrics_generation, generation);
+    assert_string_equal(bench->heartbeat.metrics_job, job);
+}
+
+static void metrics_outlive_their_generation_and_their_job(void **state)
+{
+    static const char other[] = "job_01J9ZQ4X7C8E2N5R3T6V9W0Y1B";
+    struct bench *bench = *state;
+    bench_start(bench);
+    const int64_t first = assigned(bench, BENCH_JOB, 1);
+    keep(bench, first, 1);
+    const int64_t second = assigned(bench, BENCH_JOB, 2);
+    keep(bench, first, 2); /* its thread was at work still */
+    keep(bench, second, 3);
+    const int64_t third = assigned(bench, other, 1);
+    keep(bench, third, 4);
+    expect_metrics(bench, BENCH_JOB, 1, 1, 2);
+    bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
+    bench->now_ms = session_deadline_ms(bench->session);
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    expect_metrics(bench, BENCH_JOB, 1, 1, 2);
+    bench_answer_beat(bench, bench->assignment.revision);
+    expect_metrics(bench, BENCH_JOB, 2, 3, 1);
+    bench_answer_beat(bench, bench->assignment.revision);
+    bench->now_ms = session_deadline_ms(bench->session);
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    expect_metrics(bench, other, 1, 4, 1);
+    bench_answer_beat(bench, bench->assignment.revision);
+    assert_int_equal(session_metrics_lost(bench->session), 0);
+}
+
+static void metrics_of_too_many_generations_lose_those_of_the_oldest(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    for (int64_t generation = 1; generation <= METRIC_LOTS_MAX + 1; generation++) {
+        keep(bench, assigned(bench, BENCH_JOB, generation), generation);
+    }
+    assert_int_equal(session_metrics_lost(bench->session), 1);
+}
+
 static void a_long_absence_loses_the_oldest_metrics_only(void **state)
 {
     struct bench *bench = *state;
@@ -321,6 +381,8 @@ int main(void)
         bench_test(a_stated_retry_after_is_respected),
         bench_test(a_refused_enrolment_ends_the_agent_and_says_why),
         bench_test(metrics_are_kept_until_a_reply_acknowledges_them),
+        bench_test(metrics_outlive_their_generation_and_their_job),
+        bench_test(metrics_of_too_many_generations_lose_those_of_the_oldest),
         bench_test(a_long_absence_loses_the_oldest_metrics_only),
         bench_test(holdings_are_listed_on_connecting_and_after_each_change),
         bench_test(a_list_waits_a_little_while_more_is_likely_to_come),

@@ -1,4 +1,5 @@
 /* The life of a job: events in, actions out. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"
@@ -150,6 +151,63 @@ static void progress_is_told_but_rows_are_written_seldom(void **state)
     assert_in_range(shown, 15, 20);
     assert_true(world->metrics >= 40);
     assert_true(core_job(world->core, id)->progress.has_loss);
+}
+
+/* The device repeats its last heartbeat with the losses of the steps [first, last], as measured in that generation. */
+static size_t tell_losses(struct world *world, struct agent *agent, const char *job, int64_t generation, int64_t first,
+                          int64_t last)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    const size_t before = world->metrics;
+    (void)snprintf(heartbeat->metrics_job, sizeof(heartbeat->metrics_job), "%s", job);
+    heartbeat->metrics_generation = generation;
+    heartbeat->metric_count = 0;
+    for (int64_t step = first; step <= last; step++) {
+        heartbeat->metric[heartbeat->metric_count++] = (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
+    }
+    agent_beat_again(world, agent);
+    return world->metrics - before;
+}
+
+/* A device was not heard while it trained, and works for the next generation, or for nobody, when it is. */
+static void metrics_of_steps_that_were_kept_may_come_late(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    const int64_t before = world_job(world, id)->generation;
+    agent_kill(&world->agent[1]);
+    world_live(world, 6000);
+    world_settle(world);
+    const int64_t kept = core_job_plan(world->core, id)->resume_version;
+    assert_true(world_job(world, id)->generation > before && kept > 10);
+    struct agent *c = &world->agent[2];
+    assert_int_equal(tell_losses(world, c, id, before, kept - 5, kept), 6);
+    assert_int_equal(tell_losses(world, c, id, before, kept - 5, kept), 0);
+    /* Others have told later steps meanwhile. */
+    assert_int_equal(tell_losses(world, &world->agent[0], id, before, kept - 8, kept - 6), 3);
+    world_verb(world, id, JOB_PAUSE);
+    world_settle(world);
+    assert_int_equal(tell_losses(world, c, id, before + 1, kept - 3, kept - 3), 1);
+}
+
+static void metrics_of_abandoned_steps_and_strangers_are_not_taken(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    const int64_t before = world_job(world, id)->generation;
+    agent_kill(&world->agent[1]);
+    world_live(world, 6000);
+    world_settle(world);
+    const int64_t kept = core_job_plan(world->core, id)->resume_version;
+    struct agent *c = &world->agent[2];
+    assert_int_equal(tell_losses(world, c, id, before, kept + 1, kept + 5), 0);
+    assert_int_equal(tell_losses(world, c, id, before + 100, 1, 5), 0);
+    assert_int_equal(tell_losses(world, c, "job_00000000000000000000000000", before, 1, 5), 0);
+    assert_int_equal(tell_losses(world, world_agent(world, "stranger", 100), id, before, 1, 5), 0);
 }
 
 static void metrics_are_told_once(void **state)
@@ -458,6 +516,8 @@ int main(void)
         STORY(a_job_lives_from_submission_to_success),
         STORY(progress_is_told_but_rows_are_written_seldom),
         STORY(metrics_are_told_once),
+        STORY(metrics_of_steps_that_were_kept_may_come_late),
+        STORY(metrics_of_abandoned_steps_and_strangers_are_not_taken),
         STORY(a_replan_moves_only_units_that_change_hands),
         STORY(a_replan_without_cuts_is_a_new_generation_all_the_same),
         STORY(a_replan_can_name_its_devices_in_order),
