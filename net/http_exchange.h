@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "net/http_head.h"
 #include "net/http_route.h"
 #include "net/http_server.h"
 #include "net/places.h"
@@ -46,6 +47,8 @@ struct http_exchange {
     bool peer_closed; /* the client has closed its side */
     bool peer_reset;  /* both sides are closed */
     enum http_phase phase;
+    bool scans; /* the connection's first header is not complete */
+    struct http_head head;
     double started_seconds;
     const char *method;
     const struct http_route *route;
@@ -159,6 +162,8 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
                                   const char *version, const char *data, size_t *data_size, void **exchange);
 void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
                             enum MHD_RequestTerminationCode code);
+/* The header will not be understood: answer in libmicrohttpd's place. */
+void http_request_reject(struct http_exchange *exchange, const char *fault);
 
 /* http_reply.c */
 bool http_is_replied(struct http_exchange *exchange);

@@ -2,6 +2,7 @@
 #include <strings.h>
 
 #include "net/http_exchange.h"
+#include "net/http_head.h"
 
 /* What matters of the headers to where the request ends and whom it is for. */
 struct framing {
@@ -10,26 +11,10 @@ struct framing {
     const char *fault;
 };
 
-/* RFC 9110, 5.6.2. */
-static bool is_token(const char *text, size_t size)
-{
-    static const char marks[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < size; i++) {
-        const char c = text[i];
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && (c == '\0' || !strchr(marks, c))) {
-            return false;
-        }
-    }
-    return size > 0;
-}
-
-/* RFC 9110, 5.5: no control characters but the tabulator. */
-static bool is_value(const char *text, size_t size)
+static bool consists_of(const char *text, size_t size, bool (*is)(char c))
 {
     for (size_t i = 0; i < size; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f) {
+        if (!is(text[i])) {
             return false;
         }
     }
@@ -46,9 +31,9 @@ static enum MHD_Result look(void *arg, enum MHD_ValueKind kind, const char *name
 {
     (void)kind;
     struct framing *framing = arg;
-    if (!is_token(name, name_size)) {
+    if (name_size == 0 || !consists_of(name, name_size, http_head_is_token)) {
         framing->fault = "the name of a header is empty or has a character that none may have";
-    } else if (!is_value(value, value_size)) {
+    } else if (!consists_of(value, value_size, http_head_is_value)) {
         framing->fault = "the value of a header has a control character";
     } else if (is_named(name, name_size, MHD_HTTP_HEADER_HOST)) {
         framing->hosts++;

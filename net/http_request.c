@@ -154,10 +154,11 @@ static bool must_refuse(const struct http_exchange *exchange)
     return exchange->refusal.size > 0;
 }
 
-static enum MHD_Result begin(struct http_exchange *exchange, const char *method, const char *version)
+static void prepare(struct http_exchange *exchange, const char *method)
 {
     http_reply_reset(exchange);
     exchange->phase = PHASE_BODY;
+    exchange->scans = false;
     exchange->started_seconds = clock_now_seconds();
     exchange->method = method;
     exchange->route = NULL;
@@ -166,6 +167,11 @@ static enum MHD_Result begin(struct http_exchange *exchange, const char *method,
     exchange->sink_open = false;
     exchange->endless = false;
     make_request_id(exchange->server, exchange->request_id);
+}
+
+static enum MHD_Result begin(struct http_exchange *exchange, const char *method, const char *version)
+{
+    prepare(exchange, method);
     exchange->has_body = http_content_length(exchange) > 0 || http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     const char *fault = http_framing_fault(exchange->connection, version);
     if (fault) {
@@ -310,16 +316,9 @@ enum MHD_Result http_request_step(void *server, struct MHD_Connection *connectio
     return MHD_YES;
 }
 
-void http_request_completed(void *cls, struct MHD_Connection *connection, void **exchange_cls,
-                            enum MHD_RequestTerminationCode code)
+static void end(struct http_exchange *exchange)
 {
-    (void)connection;
-    (void)code;
-    struct http_server *server = cls;
-    struct http_exchange *exchange = *exchange_cls;
-    if (!exchange || exchange->phase == PHASE_IDLE) {
-        return;
-    }
+    struct http_server *server = exchange->server;
     int status = exchange->phase == PHASE_QUEUED ? exchange->status : 0;
     http_server_lock(server);
     void (*on_end)(void *arg) = exchange->reply == REPLY_NONE ? exchange->on_end : NULL;
@@ -344,4 +343,36 @@ void http_request_completed(void *cls, struct MHD_Connection *connection, void *
     if (exchange->peer_closed && !exchange->gone) {
         http_watch_ending(exchange);
     }
+}
+
+void http_request_completed(void *cls, struct MHD_Connection *connection, void **exchange_cls,
+                            enum MHD_RequestTerminationCode code)
+{
+    (void)cls;
+    (void)connection;
+    (void)code;
+    struct http_exchange *exchange = *exchange_cls;
+    if (exchange && exchange->phase != PHASE_IDLE) {
+        end(exchange);
+    }
+}
+
+void http_request_reject(struct http_exchange *exchange, const char *fault)
+{
+    const struct http_server_config *config = &exchange->server->config;
+    prepare(exchange, MHD_HTTP_METHOD_GET);
+    http_url_parse(&exchange->url, "");
+    exchange->url.fault = fault;
+    exchange->has_body = true;
+    if (config->guard) {
+        config->guard(config->context, exchange);
+    }
+    if (!http_is_replied(exchange)) {
+        config->fallbacks.bad_request(config->context, exchange);
+    }
+    if (must_refuse(exchange)) {
+        (void)http_refuse(exchange);
+    }
+    end(exchange);
+    http_break_off(exchange);
 }

@@ -97,7 +97,7 @@ const char *http_method(const struct http_exchange *exchange);
 const char *http_path(const struct http_exchange *exchange);
 /* Which methods the path has ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow header says it too. */
 const char *http_allowed(const struct http_exchange *exchange);
-/* Why `bad_request` was called, as one sentence; NULL elsewhere. */
+/* Why `bad_request` will be, or was, called, as one sentence; NULL elsewhere. */
 const char *http_fault(const struct http_exchange *exchange);
 /* The text that {name} of the pattern matched; percent-decoded. Never NULL for a name of the pattern. */
 const char *http_param(const struct http_exchange *exchange, const char *name);

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/assert.h"
@@ -67,6 +68,8 @@ void http_watch_begin(struct http_exchange *exchange)
     ASSERT(fd && address);
     exchange->socket_fd = fd->connect_fd;
     exchange->gone = exchange->peer_closed = exchange->peer_reset = false;
+    exchange->scans = true;
+    exchange->head = (struct http_head){0};
     (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){UNACKNOWLEDGED_MS},
                      sizeof(unsigned));
@@ -197,12 +200,49 @@ static void run_ends(struct http_server *server)
     }
 }
 
+static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    memset(&info, 0, sizeof info);
+    (void)getsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+    return info;
+}
+
+/* Look at the connection's first header before libmicrohttpd reads it. Later ones may have come together with the
+ * request before, and so may bytes that it reads right after they arrived: those it judges alone. */
+static void scan_head(struct http_exchange *exchange)
+{
+    char data[HTTP_HEAD_MAX + 1];
+    const ssize_t count = recv(exchange->socket_fd, data, sizeof data, MSG_PEEK | MSG_DONTWAIT);
+    int waiting = 0;
+    if (count <= 0 || ioctl(exchange->socket_fd, FIONREAD, &waiting)) {
+        return;
+    }
+    /* The end of the stream counts as a byte received. */
+    const uint64_t received = tcp_info_of(exchange).tcpi_bytes_received - exchange->peer_closed;
+    const uint64_t taken = received - (uint64_t)waiting;
+    if (taken > exchange->head.size || exchange->head.size - taken > (uint64_t)count) {
+        exchange->scans = false;
+        return;
+    }
+    const size_t known = (size_t)(exchange->head.size - taken);
+    http_head_scan(&exchange->head, data + known, (size_t)count - known);
+    exchange->scans = exchange->head.part != HEAD_OVER;
+    if (exchange->head.fault) {
+        http_request_reject(exchange, exchange->head.fault);
+    }
+}
+
 static void take_event(struct http_server *server, struct http_exchange *exchange, uint32_t events)
 {
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
         exchange->peer_closed = true;
         exchange->peer_reset |= (events & (EPOLLHUP | EPOLLERR)) != 0;
         http_watch_ending(exchange);
+    }
+    if (exchange->scans && !exchange->gone) {
+        scan_head(exchange);
     }
     /* What libmicrohttpd has read already was a whole request, or belongs to a stage that lasts. */
     if (places_stage(server->places, place_of(exchange)) == STAGE_QUIET && unread(exchange) > 0) {
@@ -227,16 +267,6 @@ void http_watch_look(struct http_server *server)
 
 /* ---- deadlines ---- */
 
-/* How much of what was sent the client has received, this connection's replies together. */
-static uint64_t acknowledged(const struct http_exchange *exchange)
-{
-    struct tcp_info info;
-    socklen_t size = sizeof info;
-    memset(&info, 0, sizeof info);
-    (void)getsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
-    return info.tcpi_bytes_acked;
-}
-
 /* Whether the stage may last on: the server is what is waited for, or enough has moved since it was entered. */
 static bool goes_on(struct http_exchange *exchange)
 {
@@ -250,7 +280,7 @@ static bool goes_on(struct http_exchange *exchange)
         least = exchange->route && !exchange->route->sink ? COLLECTED_BYTES_MIN : least;
         moved = exchange->body_bytes;
     } else if (exchange->phase == PHASE_QUEUED) {
-        moved = acknowledged(exchange);
+        moved = tcp_info_of(exchange).tcpi_bytes_acked; /* of this connection's replies together */
     } else {
         return false;
     }

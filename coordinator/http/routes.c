@@ -125,6 +125,9 @@ static void guard(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
     coordinator->requests_open++;
+    if (http_fault(exchange)) {
+        return; /* what cannot be read is answered as such, whoever it is from */
+    }
     if (is_foreign(coordinator, exchange)) {
         return;
     }

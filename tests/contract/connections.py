@@ -61,7 +61,7 @@ def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
         for headers, word in cases:
             request = b"POST /v1/plans " + HEAD.encode() + body + headers + b"GET /healthz " + HEAD.encode() + b"\r\n"
             must_refuse(api, request, 400, "invalid_parameter", word)
-        must_refuse(api, b"GET /healthz HTTP/1.1\r\n\r\n", 403, "forbidden_origin", "Host")
+        must_refuse(api, b"GET /healthz HTTP/1.1\r\n\r\n", 400, "invalid_parameter", "Host")
         must_refuse(api, f"GET /v1/jobs?limit= 5 {HEAD}\r\n".encode(), 400, "invalid_parameter", "space")
         must(api.get("/healthz") == {"status": "ok"}, "the coordinator serves on")
 
@@ -81,6 +81,32 @@ def test_a_range_of_other_content_than_the_client_has_is_answered_with_the_whole
         for other in ('"other"', f'W/{whole.headers["ETag"]}', "Sun, 22 Nov 2026 10:00:00 GMT"):
             answer = api.request("GET", path, headers={**part, "If-Range": other})
             must((answer.status, answer.body) == (200, whole.body), f"If-Range: {other}: {answer.status}")
+
+
+def test_what_is_no_request_gets_a_problem_and_no_page():
+    begin = b"GET /healthz " + HEAD.encode()
+    cases = [
+        (b"HELLO\r\n\r\n", "METHOD"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "method"),
+        (b"GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n", "version"),
+        (b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n", "space"),
+        (begin + b": nameless\r\n\r\n", "name"),
+        (begin + b"No-Colon\r\n\r\n", "colon"),
+        (begin + b"X-Cut: a\0b\r\n\r\n", "control"),
+        (begin + b"X-Folded: a\r\n b\r\n\r\n", "folded"),
+        (begin + b"X-Long: " + b"x" * 28672 + b"\r\n\r\n", "28672"),
+        (b"POST /v1/jobs " + HEAD.encode() + b"Content-Length: -1\r\n\r\n", "Content-Length"),
+        (b"POST /v1/jobs " + HEAD.encode() + b"Content-Length: 12x\r\n\r\n", "Content-Length"),
+    ]
+    with Api(data=False) as api:
+        for request, word in cases:
+            must_refuse(api, request, 400, "invalid_parameter", word)
+        with api.connect() as connection:  # piece by piece
+            for piece in (b"GET /healthz HT", b"TP/1.1\r\nHost: loc", b"alhost\r\nX-Cut: a\0b"):
+                connection.sendall(piece)
+                api.get("/healthz")
+            must(answer_of(connection.makefile("rb").read()).code == "invalid_parameter", "in pieces")
+        must(api.number("paceline_http_requests_open") == 1, "requests are open")
 
 
 # ---- uploads that are refused ----
