@@ -1,11 +1,12 @@
-/* Request targets and Range headers under any bytes. What is decoded may be shown, logged and stored; a
- * range lies within its content. */
+/* Request targets, Range headers and whole headers under any bytes. What is decoded may be shown, logged and stored; a
+ * range lies within its content; a header is judged alike in one piece and in two. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/utf8.h"
+#include "net/http_head.h"
 #include "net/http_route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,6 +50,17 @@ static void check_url(const struct http_url *url)
     }
 }
 
+static void check_head(const char *data, size_t size)
+{
+    struct http_head whole = {0};
+    struct http_head pieces = {0};
+    http_head_scan(&whole, data, size);
+    http_head_scan(&pieces, data, size / 3);
+    http_head_scan(&pieces, data + size / 3, size - size / 3);
+    ASSERT(whole.part == pieces.part && whole.size == pieces.size && whole.fault == pieces.fault);
+    ASSERT(whole.size <= size && (!whole.fault || whole.part == HEAD_OVER));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t contents[] = {0, 1, 1000, INT64_MAX};
@@ -68,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             ASSERT(length > 0 && offset < contents[i] && length <= contents[i] - offset);
         }
     }
+    check_head((const char *)data, size);
     free(url);
     free(text);
     return 0;
