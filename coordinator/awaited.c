@@ -9,6 +9,7 @@
 void awaited_begin(struct coordinator *coordinator, struct awaited *awaited, const char *sha256)
 {
     snprintf(awaited->sha256, sizeof awaited->sha256, "%s", sha256);
+    awaited->unwanted = false;
     awaited->link = &coordinator->awaited;
     awaited->next = coordinator->awaited;
     if (awaited->next) {
@@ -39,6 +40,19 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256)
     return false;
 }
 
+void awaited_delete(struct coordinator *coordinator, const char *sha256)
+{
+    bool found = false;
+    for (struct awaited *awaited = coordinator->awaited; awaited; awaited = awaited->next) {
+        if (strcmp(awaited->sha256, sha256) == 0) {
+            awaited->unwanted = found = true;
+        }
+    }
+    if (!found) {
+        blob_delete(coordinator->blobs, sha256);
+    }
+}
+
 struct search {
     const char *sha256;
     bool found;
@@ -63,11 +77,25 @@ static bool is_model(struct coordinator *coordinator, const char *sha256)
     return search.found;
 }
 
+/* The next start sweeps: a coordinator that stops may have closed the store already. */
+static bool is_needed(const struct coordinator *coordinator, const char *sha256)
+{
+    return coordinator->stopping || core_refers(coordinator->core, sha256) || awaited_has(coordinator, sha256);
+}
+
+void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited)
+{
+    char sha256[SHA256_SIZE];
+    memcpy(sha256, awaited->sha256, sizeof sha256);
+    awaited_end(awaited);
+    if (sha256[0] && awaited->unwanted && !is_needed(coordinator, sha256)) {
+        blob_delete(coordinator->blobs, sha256);
+    }
+}
+
 void awaited_discard(struct coordinator *coordinator, const char *sha256)
 {
-    /* The next start sweeps: a coordinator that stops may have closed the store already. */
-    if (!coordinator->stopping && !core_refers(coordinator->core, sha256) && !awaited_has(coordinator, sha256) &&
-        !is_model(coordinator, sha256)) {
+    if (!is_needed(coordinator, sha256) && !is_model(coordinator, sha256)) {
         blob_delete(coordinator->blobs, sha256);
     }
 }

@@ -26,7 +26,7 @@ struct export
     char model_sha256[SHA256_SIZE]; /* of the pinned entry; "": none */
     struct optimizer optimizer;
     struct evaluation evaluation;
-    char sha256[UNITS_MAX][SHA256_SIZE]; /* of each unit's blob */
+    struct awaited unit[UNITS_MAX]; /* the blob of each: a newer version may replace it while it is read */
     struct blob_upload *upload;
     struct awaited awaited; /* once the blob is whole */
     char *piece;
@@ -38,6 +38,9 @@ static void export_free(struct export *export)
 {
     if (export->model_sha256[0]) {
         catalog_unpin(export->coordinator->catalog, export->model_sha256);
+    }
+    for (size_t unit = 0; unit < UNITS_MAX; unit++) {
+        awaited_let_go(export->coordinator, &export->unit[unit]);
     }
     awaited_end(&export->awaited);
     free(export->piece);
@@ -52,7 +55,7 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
     uint64_t size = 0;
     int code = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
     if (!code) {
-        code = blob_reader_open(export->coordinator->blobs, export->sha256[unit], &reader, &size, err);
+        code = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader, &size, err);
     }
     if (!code && size != layout->blob_bytes) {
         code = err_set(err, ERR_FORMAT, "its state has %" PRIu64 " bytes, not %" PRIu64, size, layout->blob_bytes);
@@ -154,7 +157,8 @@ static bool take_unit(void *arg, const struct state_row *row)
     if (code) {
         log_error("center_unit_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
     } else if (unit.version == export->result.version && unit.unit >= 0 && unit.unit < UNITS_MAX) {
-        memcpy(export->sha256[unit.unit], unit.sha256, SHA256_SIZE);
+        awaited_end(&export->unit[unit.unit]);
+        awaited_begin(export->coordinator, &export->unit[unit.unit], unit.sha256);
     }
     return true;
 }

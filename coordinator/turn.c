@@ -326,8 +326,9 @@ static bool is_logged_elsewhere(const struct action *action)
 /* Something went wrong and is survived; the other events are changes of state. */
 static enum log_level level_of(const char *event)
 {
-    static const char *const warnings[] = {"device_suspect", "device_disconnected", "device_lost",     "device_shared",
-                                           "job_stalled",    "generation_failed",   "incident_opened", "job_failed"};
+    static const char *const warnings[] = {"device_suspect",  "device_disconnected", "device_lost",
+                                           "device_shared",   "job_stalled",         "generation_failed",
+                                           "incident_opened", "job_failed",          "export_failed"};
     for (size_t index = 0; index < sizeof warnings / sizeof warnings[0]; index++) {
         if (strcmp(event, warnings[index]) == 0) {
             return LOG_LEVEL_WARN;
@@ -356,9 +357,8 @@ static void send_late(struct turn *turn)
             fail(turn, export_start(coordinator, action->id, action->version, &err), &err);
         } else if (action->type == ACTION_TUNE) {
             fail(turn, tuned_start(coordinator, action->id, &err), &err);
-        } else if (!awaited_has(coordinator, action->sha256)) {
-            /* Else the upload's own event decides again whether the blob is needed. */
-            blob_delete(coordinator->blobs, action->sha256);
+        } else {
+            awaited_delete(coordinator, action->sha256);
         }
     }
     turn->late_count = turn->late_stored = 0;

@@ -26,6 +26,7 @@ enum job_state {
     JOB_PAUSING,
     JOB_PAUSED,
     JOB_WAITING_FOR_DEVICES,
+    JOB_CANCELLING, /* its newest version becomes a checkpoint, then it is cancelled */
     JOB_SUCCEEDED,
     JOB_FAILED,
     JOB_CANCELLED,
@@ -145,7 +146,9 @@ struct job {
     bool has_wish;
     bool exact;                      /* one numeric class so far */
     char numeric_class[128];         /* of its devices */
-    struct checkpoint_id checkpoint; /* the final model, "" before */
+    struct checkpoint_id checkpoint; /* of the end: the trained model, or what a cancel kept; "": none */
+    int64_t export_version;          /* becomes a checkpoint on request; 0: none does */
+    int64_t exported_version;        /* the last that did; 0: none */
     int64_t created_ms, started_ms, ended_ms;
 };
 

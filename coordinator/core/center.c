@@ -235,6 +235,7 @@ void center_advance(struct core *core, struct job_slot *job)
     }
     job->whole = 1 - job->whole;
     job->job.version = coming->version;
+    progress_reach(job, coming->version);
     job_changed(core, job);
     if (old->count > 0) {
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, coming->version);
@@ -305,8 +306,22 @@ void center_export(struct core *core, struct job_slot *job)
     job->export_ms = NEVER;
     job->export_attempts++;
     job_mark(core, job);
-    act_export(core, job->job.id.text, job->plan.last_version);
-    job_set_state(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
+    act_export(core, job->job.id.text, job->job.version);
+    if (job->job.state != JOB_CANCELLING) {
+        job_set_state(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
+    }
+}
+
+/* One at a time; the same version once, and not the last one, which the job ends with. */
+void center_export_now(struct core *core, struct job_slot *job)
+{
+    int64_t version = job->job.version;
+    if (job->job.export_version > 0 || version == job->job.exported_version || version == job->total_steps) {
+        return;
+    }
+    job->job.export_version = version;
+    job_changed(core, job);
+    act_export(core, job->job.id.text, version);
 }
 
 /* The trained version is whole in the center and waits there; its devices need not. */
@@ -335,20 +350,8 @@ void center_disk_has_room(struct core *core, struct job_slot *job)
     }
 }
 
-void handle_exported(struct core *core, const struct event *event)
+static void store_checkpoint(struct core *core, const struct job_slot *job, const struct event_exported *exported)
 {
-    const struct event_exported *exported = &event->exported;
-    struct job_slot *job = job_find(core, exported->job.text);
-    /* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept at the next
-     * start. */
-    if (!job || job_phase(job) != PHASE_FINISHED || job->plan.last_version != exported->version ||
-        job->job.version != exported->version || job->export_ms != NEVER) {
-        return;
-    }
-    if (exported->failed) {
-        export_failed(core, job, exported->message);
-        return;
-    }
     core->checkpoint = (struct checkpoint){.job = job->job.id,
                                            .revision = 1,
                                            .version = exported->version,
@@ -356,12 +359,64 @@ void handle_exported(struct core *core, const struct event *event)
                                            .created_ms = core->wall_ms};
     core_id(core, core->checkpoint.id.text, "ckpt_");
     memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
-    job->job.checkpoint = core->checkpoint.id;
     act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
     act_publish(core, "checkpoint_stored", core->checkpoint.id.text, "the model of '%s' at step %" PRId64,
                 job->job.spec.name, exported->version);
+}
+
+/* What the job ends with. */
+static void take_last(struct core *core, struct job_slot *job, const struct event_exported *exported)
+{
+    if (exported->failed) {
+        export_failed(core, job, exported->message);
+        return;
+    }
+    store_checkpoint(core, job, exported);
+    job->job.checkpoint = core->checkpoint.id;
     center_forget(core, job, exported->sha256);
-    job_end(core, job, JOB_SUCCEEDED, "", "trained");
+    if (job->job.state == JOB_CANCELLING) {
+        char message[MESSAGE_SIZE];
+        text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept", exported->version);
+        job_end(core, job, JOB_CANCELLED, "", message);
+    } else {
+        job_end(core, job, JOB_SUCCEEDED, "", "trained");
+    }
+}
+
+/* What was asked for while the job goes on. A version that a newer one has replaced before it could be read is not
+ * missed. */
+static void take_asked(struct core *core, struct job_slot *job, const struct event_exported *exported)
+{
+    bool replaced = exported->failed && job->job.version > exported->version;
+    job->job.export_version = 0;
+    job_changed(core, job);
+    if (replaced) {
+        center_export_now(core, job);
+    } else if (exported->failed) {
+        act_publish(core, "export_failed", job->job.id.text, "step %" PRId64 " of '%s' could not be exported: %.150s",
+                    exported->version, job->job.spec.name, exported->message);
+    } else {
+        job->job.exported_version = exported->version;
+        store_checkpoint(core, job, exported);
+    }
+}
+
+/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept at the next start.
+ */
+void handle_exported(struct core *core, const struct event *event)
+{
+    const struct event_exported *exported = &event->exported;
+    struct job_slot *job = job_find(core, exported->job.text);
+    if (!job) {
+        return;
+    }
+    bool ends = job->job.state == JOB_CANCELLING ||
+                (job_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
+    if (ends && exported->version == job->job.version && job->export_ms == NEVER) {
+        take_last(core, job, exported);
+    } else if (exported->version == job->job.export_version) {
+        take_asked(core, job, exported);
+    }
 }
 
 /* ---- after a restart ---- */
@@ -385,6 +440,22 @@ void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
     }
 }
 
+/* Exports under way at the coordinator's end begin anew. */
+static void resume_exports(struct core *core, struct job_slot *job)
+{
+    if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
+        job_end(core, job, JOB_FAILED, "export_failed", "cancelled; the version to keep is not whole in the center");
+    } else if (job->job.state == JOB_CANCELLING) {
+        center_export(core, job);
+    } else if (job->job.export_version > 0) {
+        job->job.export_version = 0; /* the newest is what was asked for */
+        job_changed(core, job);
+        if (job->job.version > 0) {
+            center_export_now(core, job);
+        }
+    }
+}
+
 void center_restored(struct core *core, struct job_slot *job)
 {
     struct center_version *whole = center_whole(job);
@@ -394,4 +465,7 @@ void center_restored(struct core *core, struct job_slot *job)
         whole->count = 0;
         job_changed(core, job);
     }
+    progress_reach(job, job->job.version); /* rows of before that promise */
+    progress_reach(job, job->job.neighbor_version);
+    resume_exports(core, job);
 }

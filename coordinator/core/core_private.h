@@ -60,6 +60,8 @@ enum verb_effect {
     EFFECT_QUEUE,
     EFFECT_RETRY, /* what it waits for by the clock is over, and its devices are taken again */
     EFFECT_CANCEL,
+    EFFECT_KEEP, /* cancel once the center's version is a checkpoint */
+    EFFECT_EXPORT,
 };
 enum verb_effect states_verb(int state, enum job_verb verb);
 /* Set the job's state; asserts that the change is legal. reason: a code or "". */
@@ -296,9 +298,14 @@ void progress_take_metrics(struct core *core, struct device_slot *device, const 
 /* The job goes on from the plan's resume_version. */
 void progress_restart(struct job_slot *job);
 void progress_set_step(struct job_slot *job, int64_t step);
+/* Something proves that the step was done: no version that is told is newer than the step that is told. */
+void progress_reach(struct job_slot *job, int64_t step);
 /* Nothing trains: there is no speed. */
 void progress_halt(struct job_slot *job);
-/* Steps beyond the version are given up, and what was measured of them. Whether anything changed. */
+/* The job has ended: its speed is its mean. */
+void progress_end(struct job_slot *job);
+/* Steps after the version, or a newer committed one, are given up, and what was measured of them. Whether anything
+ * changed. */
 bool progress_go_back(struct job_slot *job, int64_t version);
 /* What was told before the coordinator's restart is true as far as the plan's start does not say otherwise. */
 void progress_restore(struct job_slot *job, const struct job_progress *told);
@@ -435,9 +442,12 @@ bool center_owes(const struct job_slot *job, size_t stage);
 void center_discard(struct core *core, struct job_slot *job);
 /* Forget every unit of the job. keep: a hash that lives on, or "". */
 void center_forget(struct core *core, struct job_slot *job, const char *keep);
+/* Assemble the center's version, with which the job ends. */
 void center_export(struct core *core, struct job_slot *job);
 /* An export that failed for want of room is tried again at once. */
 void center_disk_has_room(struct core *core, struct job_slot *job);
+/* Assemble the center's version on request; the job goes on. */
+void center_export_now(struct core *core, struct job_slot *job);
 /* A row that stays although its job is not live: its blob is not deleted for an equal one of another job. */
 void center_keep(struct core *core, const char *sha256);
 /* All units of a job that failed. */

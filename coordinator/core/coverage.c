@@ -76,12 +76,6 @@ static bool can_continue(const struct core *core, const struct job_slot *job, co
     return count >= need->devices && bytes >= need->bytes;
 }
 
-static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
-{
-    int64_t step = job->reached_step > job->job.progress.step ? job->reached_step : job->job.progress.step;
-    return step > resume_version ? step - resume_version : 0;
-}
-
 static struct replica_loss loss_of(const struct core *core, const struct job_slot *job, const struct need *need,
                                    size_t held, size_t first, size_t second)
 {
@@ -92,9 +86,24 @@ static struct replica_loss loss_of(const struct core *core, const struct job_slo
     }
     const struct absent absent = {.device = loss.device, .count = loss.device_count};
     loss.resume_version = recovery_without(core, job, held, &absent);
-    loss.steps_lost = steps_lost(job, loss.resume_version);
     loss.can_continue = can_continue(core, job, &absent, need);
     return loss;
+}
+
+/* Devices may hold a version that is newer than the present step: of a life of the coordinator that a restored backup
+ * knows nothing of. What a loss costs counts from there. */
+static void count_steps(const struct job_slot *job, struct replicas *out)
+{
+    out->step = job->job.progress.step;
+    for (size_t i = 0; i < out->single_count; i++) {
+        out->step = out->single[i].resume_version > out->step ? out->single[i].resume_version : out->step;
+    }
+    for (size_t i = 0; i < out->single_count; i++) {
+        out->single[i].steps_lost = out->step - out->single[i].resume_version;
+    }
+    for (size_t i = 0; i < out->pair_count; i++) {
+        out->pair[i].steps_lost = out->step - out->pair[i].resume_version;
+    }
 }
 
 bool core_replicas(const struct core *core, const char *job_id, struct replicas *out)
@@ -106,7 +115,6 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     const struct need need = need_of(core, job);
     size_t stages = plan_active(job) ? job->plan.stage_count : 0;
     memset(out, 0, sizeof(*out));
-    out->step = job->job.progress.step;
     out->neighbor_version = job->job.neighbor_version;
     out->center_version = job->job.version;
     list_copies(core, job, out);
@@ -118,6 +126,7 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
             out->pair[out->pair_count++] = loss_of(core, job, &need, held, s, t);
         }
     }
+    count_steps(job, out);
     return true;
 }
 
@@ -132,6 +141,12 @@ static bool knows_all(struct core *core, const struct plan_question *question)
         }
     }
     return true;
+}
+
+static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
+{
+    int64_t step = job->job.progress.step;
+    return step > resume_version ? step - resume_version : 0;
 }
 
 void handle_plan_question(struct core *core, const struct event *event)

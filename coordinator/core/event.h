@@ -86,7 +86,14 @@ struct event_job_submit {
     bool dry_run;
 };
 
-enum job_verb { JOB_PAUSE, JOB_RESUME, JOB_CANCEL, JOB_REPLAN };
+enum job_verb {
+    JOB_PAUSE,
+    JOB_RESUME,
+    JOB_CANCEL,
+    JOB_CANCEL_KEEP, /* with the newest whole version as a checkpoint */
+    JOB_EXPORT,      /* the newest whole version becomes a checkpoint */
+    JOB_REPLAN,
+};
 struct event_job_verb {
     struct job_id job;
     enum job_verb verb;

@@ -226,7 +226,8 @@ static int64_t keep_from(const struct core *core, const char *job_id)
     switch ((enum job_state)job->job.state) {
     case JOB_QUEUED:
     case JOB_PLANNING:
-    case JOB_PAUSED: return INT64_MAX; /* the center has it */
+    case JOB_PAUSED:
+    case JOB_CANCELLING: return INT64_MAX; /* the center has it */
     case JOB_PREPARING:
     case JOB_RUNNING:
     case JOB_REPLANNING:

@@ -17,24 +17,23 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
     if (state == JOB_FAILED) {
         center_keep_job(core, job);
     }
-    if (state != JOB_SUCCEEDED) {
-        progress_halt(job);
-    }
     job->job.has_wish = false;
     job_touch(core, job);
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;
+    progress_end(job);
     job_changed(core, job);
     job->failure.cause = FAILURE_NONE;
     job->ended = true;
     incident_end(core, job);
 }
 
-void job_pause_now(struct core *core, struct job_slot *job)
+/* Nobody works for the job any more, and what it has is the center's version. */
+static void put_down(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
     if (plan_active(job)) {
-        plan_close(core, job, job->plan.last_version);
+        plan_close(core, job, job->plan.resume_version);
     }
     job_touch(core, job);
     job->cut = none;
@@ -43,6 +42,11 @@ void job_pause_now(struct core *core, struct job_slot *job)
     job->gather_ms = job->retry_ms = NEVER;
     job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
     (void)progress_go_back(job, job->job.version);
+}
+
+void job_pause_now(struct core *core, struct job_slot *job)
+{
+    put_down(core, job);
     job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
     incident_end(core, job);
 }
@@ -187,8 +191,8 @@ void handle_job_submit(struct core *core, const struct event *event)
 
 static void wrong_state(struct core *core, const struct job_slot *job, enum job_verb verb)
 {
-    static const char *const words[] = {
-        [JOB_PAUSE] = "pause", [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel", [JOB_REPLAN] = "replan"};
+    static const char *const words[] = {[JOB_PAUSE] = "pause",        [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel",
+                                        [JOB_CANCEL_KEEP] = "cancel", [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
     if (verb == JOB_REPLAN && job->job.state == JOB_REPLANNING) {
         act_problem(core, PROBLEM_WRONG_STATE, "a re-plan is under way; try again when the job runs");
         return;
@@ -236,6 +240,42 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
     return true;
 }
 
+/* Without a version in the center there is nothing to keep or to export. */
+static bool refuse_export(struct core *core, const struct job_slot *job)
+{
+    if (job->job.version > 0) {
+        return false;
+    }
+    act_problem(core, PROBLEM_WRONG_STATE,
+                "the coordinator has no whole version of the job yet; a pause stores its newest step there, and so "
+                "does every replication.center_every steps");
+    return true;
+}
+
+static bool cancel_keeping(struct core *core, struct job_slot *job)
+{
+    if (refuse_export(core, job)) {
+        return false;
+    }
+    put_down(core, job);
+    job->failure.cause = FAILURE_NONE;
+    job->job.export_version = 0; /* this one is what is wanted now */
+    job->export_attempts = 0;
+    job_set_state(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint", job->job.version);
+    incident_end(core, job);
+    center_export(core, job);
+    return true;
+}
+
+static bool export_now(struct core *core, struct job_slot *job)
+{
+    if (refuse_export(core, job)) {
+        return false;
+    }
+    center_export_now(core, job);
+    return true;
+}
+
 static bool do_verb(struct core *core, struct job_slot *job, const struct event_job_verb *verb)
 {
     switch (states_verb(job->job.state, verb->verb)) {
@@ -253,6 +293,8 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
         return true;
     case EFFECT_RETRY: failures_retry(core, job); return true;
     case EFFECT_CANCEL: job_end(core, job, JOB_CANCELLED, "", "cancelled"); return true;
+    case EFFECT_KEEP: return cancel_keeping(core, job);
+    case EFFECT_EXPORT: return export_now(core, job);
     }
     return false;
 }

@@ -29,9 +29,32 @@ void progress_halt(struct job_slot *job)
     job->job.progress.samples_per_second = job->job.progress.eta_seconds = 0;
 }
 
+void progress_reach(struct job_slot *job, int64_t step)
+{
+    if (step > job->job.progress.step && step <= job->total_steps) {
+        progress_set_step(job, step);
+    }
+}
+
+/* A committed version stays what the job has until a generation starts from an older one. */
+static int64_t committed(const struct job *job)
+{
+    return job->version > job->neighbor_version ? job->version : job->neighbor_version;
+}
+
+void progress_end(struct job_slot *job)
+{
+    struct job_progress *progress = &job->job.progress;
+    double seconds = (double)(job->job.ended_ms - job->job.started_ms) / 1000;
+    bool trained = job->job.started_ms > 0 && seconds > 0; /* clocks of the wall may go back */
+    progress->samples_per_second = trained ? (double)progress->step * (double)job->job.spec.batch / seconds : 0;
+    progress->eta_seconds = 0;
+}
+
 bool progress_go_back(struct job_slot *job, int64_t version)
 {
     struct job_progress *progress = &job->job.progress;
+    version = version > committed(&job->job) ? version : committed(&job->job);
     const struct job_progress before = *progress;
     if (job->loss_step > version) {
         progress->has_loss = false;
@@ -174,6 +197,17 @@ void progress_take_metrics(struct core *core, struct device_slot *device, const 
     }
 }
 
+/* A snapshot of this generation proves its step, whichever stage tells of it first. */
+static void take_snapshots(struct job_slot *job, const struct heartbeat *heartbeat)
+{
+    for (size_t i = 0; i < heartbeat->holding_count; i++) {
+        const struct holding *holding = &heartbeat->holding[i];
+        if (holding->generation == job->plan.generation && strcmp(holding->job.text, job->job.id.text) == 0) {
+            progress_reach(job, holding->version);
+        }
+    }
+}
+
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat)
 {
@@ -187,10 +221,11 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
             stall_watch(core, job);
         }
     }
+    take_snapshots(job, heartbeat);
     if (job->progressed) {
-        if (device->stage == 0 && valid) {
-            progress_set_step(job, report->step > job->plan.resume_version ? report->step : job->plan.resume_version);
-        }
+        /* The step that some stage has done, as what a failure costs counts from it; its seconds may be new. */
+        int64_t step = job->job.progress.step;
+        progress_set_step(job, job->reached_step > step ? job->reached_step : step);
         job_mark(core, job);
     }
 }

@@ -157,7 +157,8 @@ static void resume_job(struct core *core, struct job_slot *job)
     switch ((enum job_state)job->job.state) {
     case JOB_QUEUED:
     case JOB_PLANNING:
-    case JOB_PAUSED: break;
+    case JOB_PAUSED:
+    case JOB_CANCELLING: break;
     case JOB_PREPARING:
     case JOB_RUNNING:
     case JOB_REPLANNING:

@@ -128,6 +128,7 @@ void rounds_check(struct core *core, struct job_slot *job)
     struct open_round *neighbor = &job->round[ROUND_OF_NEIGHBOR];
     if (job_phase(job) == PHASE_RUN && neighbor->version > 0 && neighbor_complete(core, job, neighbor->version)) {
         job->job.neighbor_version = neighbor->version;
+        progress_reach(job, neighbor->version);
         close_round(core, job, ROUND_OF_NEIGHBOR);
         job_changed(core, job);
         job_touch(core, job);

@@ -222,6 +222,18 @@ bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t 
     return true;
 }
 
+bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *out)
+{
+    const char *text = http_query(exchange, name);
+    struct err err = {0};
+    *out = false;
+    if (text && parse_bool(text, out, &err)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name, err.text);
+        return false;
+    }
+    return true;
+}
+
 static bool is_json(const char *content_type)
 {
     static const char wanted[] = "application/json";

@@ -374,13 +374,8 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {"dry_run", NULL};
     struct coordinator *coordinator = context;
     struct turn_extra extra = {0};
-    const char *dry_run = http_query(exchange, "dry_run");
-    bool dry = dry_run && strcmp(dry_run, "true") == 0;
-    if (!answer_check_query(exchange, allowed)) {
-        return;
-    }
-    if (dry_run && !dry && strcmp(dry_run, "false") != 0) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "dry_run: expected true or false, not '%.40s'", dry_run);
+    bool dry;
+    if (!answer_check_query(exchange, allowed) || !answer_query_bool(exchange, "dry_run", &dry)) {
         return;
     }
     struct submission *submission = calloc(1, sizeof *submission);

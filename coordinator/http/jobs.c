@@ -153,22 +153,21 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     return true;
 }
 
-/* Those that end in a new plan; a full disk takes the others. */
+/* Those that end in a new plan or a checkpoint; a full disk takes the others. */
 static bool makes_rows(enum job_verb verb)
 {
-    return verb == JOB_RESUME || verb == JOB_REPLAN;
+    return verb == JOB_RESUME || verb == JOB_REPLAN || verb == JOB_EXPORT;
 }
 
-/* What all verbs have in common; the body is read already. */
+/* What all verbs have in common; the query and the body are read already. */
 static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb,
                      const struct replan_request *replan)
 {
-    static const char *const allowed[] = {NULL};
     const char *id = http_param(exchange, "id");
     struct turn_extra extra = {0};
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
-    if (!answer_check_query(exchange, allowed) || !answer_if_match(exchange, &event.job_verb.if_revision) ||
-        !replay_check(coordinator, exchange, &extra) || (makes_rows(verb) && !disk_takes_rows(coordinator, exchange))) {
+    if (!answer_if_match(exchange, &event.job_verb.if_revision) || !replay_check(coordinator, exchange, &extra) ||
+        (makes_rows(verb) && !disk_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(id, "job_")) {
@@ -183,7 +182,8 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
 
 static void plain_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb)
 {
-    if (answer_no_body(exchange)) {
+    static const char *const allowed[] = {NULL};
+    if (answer_check_query(exchange, allowed) && answer_no_body(exchange)) {
         job_verb(coordinator, exchange, verb, NULL);
     }
 }
@@ -200,15 +200,26 @@ void serve_job_resume(void *context, struct http_exchange *exchange)
 
 void serve_job_cancel(void *context, struct http_exchange *exchange)
 {
-    plain_verb(context, exchange, JOB_CANCEL);
+    static const char *const allowed[] = {"keep", NULL};
+    bool keep;
+    if (answer_check_query(exchange, allowed) && answer_query_bool(exchange, "keep", &keep) &&
+        answer_no_body(exchange)) {
+        job_verb(context, exchange, keep ? JOB_CANCEL_KEEP : JOB_CANCEL, NULL);
+    }
+}
+
+void serve_job_export(void *context, struct http_exchange *exchange)
+{
+    plain_verb(context, exchange, JOB_EXPORT);
 }
 
 void serve_job_replan(void *context, struct http_exchange *exchange)
 {
+    static const char *const allowed[] = {NULL};
     struct replan_request replan = {0};
     struct record_faults faults = {0};
     struct err err = {0};
-    if (!answer_read_body(exchange, &replan_request_record, true, &replan)) {
+    if (!answer_check_query(exchange, allowed) || !answer_read_body(exchange, &replan_request_record, true, &replan)) {
         return;
     }
     if (replan_request_check(&replan, &faults, &err)) {

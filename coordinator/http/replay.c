@@ -117,7 +117,13 @@ static bool can_keep(struct coordinator *coordinator, struct http_exchange *exch
     return true;
 }
 
-/* What makes two requests the same: method, path, body. */
+static void hash_parameter(void *arg, const char *name, const char *value)
+{
+    sha256_update(arg, name, strlen(name) + 1);
+    sha256_update(arg, value, strlen(value) + 1);
+}
+
+/* What makes two requests the same: method, path, parameters, body. */
 static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE], struct err *err)
 {
     struct sha256 *hash = NULL;
@@ -127,6 +133,7 @@ static int hash_request(const struct http_exchange *exchange, char out[SHA256_SI
     }
     sha256_update(hash, http_method(exchange), strlen(http_method(exchange)) + 1);
     sha256_update(hash, http_path(exchange), strlen(http_path(exchange)) + 1);
+    http_each_query(exchange, hash_parameter, hash);
     size_t size;
     const char *body = http_body(exchange, &size);
     sha256_update(hash, body, size);

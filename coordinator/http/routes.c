@@ -57,6 +57,7 @@ static const struct http_route routes[] = {
     {"POST", "/v1/jobs/{id}/pause", serve_job_pause, NULL, JSON_BODY_MAX},
     {"POST", "/v1/jobs/{id}/resume", serve_job_resume, NULL, JSON_BODY_MAX},
     {"POST", "/v1/jobs/{id}/cancel", serve_job_cancel, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/jobs/{id}/export", serve_job_export, NULL, JSON_BODY_MAX},
     {"POST", "/v1/jobs/{id}/replan", serve_job_replan, NULL, JSON_BODY_MAX},
     {"POST", "/v1/plans", serve_plan_question, NULL, JSON_BODY_MAX},
     {"GET", "/v1/incidents", serve_incidents, NULL, 0},

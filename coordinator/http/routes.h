@@ -44,6 +44,7 @@ HANDLER(serve_job);
 HANDLER(serve_job_pause);
 HANDLER(serve_job_resume);
 HANDLER(serve_job_cancel);
+HANDLER(serve_job_export);
 HANDLER(serve_job_replan);
 /* records.c: what a job leaves behind */
 HANDLER(serve_plans);

@@ -221,6 +221,61 @@ def test_a_job_is_cancelled_and_paused_in_every_state_it_can_be_in():
             must(job["state"] == "cancelled" and job["ended_at"], f"{job}")
 
 
+def wait_for_export(api, job, version):
+    seen = api.job(job)
+    while seen["exported_version"] != version:
+        seen = api.get(f"/v1/jobs/{job['id']}?after={seen['revision']}&wait=30")
+    must(seen["export_version"] is None, f"{seen}")
+    return api.get(f"/v1/jobs/{job['id']}/checkpoints")["items"]
+
+
+def test_a_job_is_exported_while_it_goes_on():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        job = api.submit({**JOB, "steps": 100})
+        path = f"/v1/jobs/{job['id']}"
+        drive(api, job, [agent], "running", train_to=2)
+        api.problem("POST", f"{path}/export", code="wrong_state", words=("whole version", "pause"))
+        api.problem("POST", f"{path}/cancel?keep=true", code="wrong_state", words=("whole version", "pause"))
+        pause(api, job, [agent], 3)
+        must(api.verb(job, "export")["export_version"] in (3, None), "the version")
+        stored = wait_for_export(api, job, 3)
+        must([item["version"] for item in stored] == [3], f"{stored}")
+        must(len(api.request("GET", f"/v1/checkpoints/{stored[0]['id']}/content", expect=200).body) == stored[0]["size_bytes"], "bytes")
+        must(api.verb(job, "export")["export_version"] is None, "it is stored already")
+        must(api.verb(job, "resume")["checkpoint"] is None, "the job's own checkpoint is that of its end")
+        pause(api, job, [agent], 7)
+        api.verb(job, "export")
+        must([item["version"] for item in wait_for_export(api, job, 7)] == [3, 7], "both")
+        api.problem("POST", f"{path}/export", {"now": True}, code="invalid_fields")
+        api.problem("POST", f"{path}/export?keep=true", code="invalid_parameter", words=("keep",))
+        api.problem("POST", f"{path}/export", headers={"If-Match": '"1"'}, code="revision_mismatch")
+        api.problem("POST", "/v1/jobs/job_nothing/export", code="unknown_job")
+        key = {"Idempotency-Key": "once"}
+        api.request("POST", f"{path}/export", headers=key, expect=202)
+        api.problem("POST", f"{path}/export", {}, key, code="idempotency_mismatch")
+
+
+def test_a_cancelled_job_keeps_its_weights_on_request():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        job = api.submit({**JOB, "steps": 100})
+        path = f"/v1/jobs/{job['id']}"
+        pause(api, job, [agent], 5)
+        api.problem("POST", f"{path}/cancel?keep=perhaps", code="invalid_parameter", words=("keep", "true"))
+        key = {"Idempotency-Key": "end"}
+        first = api.request("POST", f"{path}/cancel?keep=true", headers=key, expect=202).json
+        must(first["state"] in ("cancelling", "cancelled"), f"{first}")
+        api.problem("POST", f"{path}/cancel", headers=key, code="idempotency_mismatch")
+        done = api.wait(job, "cancelled")
+        stored = api.get(f"{path}/checkpoints")["items"]
+        must([item["id"] for item in stored] == [done["checkpoint"]] and stored[0]["version"] == 5, f"{done} {stored}")
+        must(done["progress"]["step"] == 5 and done["progress"]["samples_per_second"] > 0, f"{done['progress']}")
+        must(done["progress"]["eta_seconds"] is None, f"{done['progress']}")
+        api.submit({**JOB, "name": "next", "init": {"checkpoint": done["checkpoint"]}})
+        api.problem("POST", f"{path}/cancel?keep=true", code="wrong_state", words=("was cancelled",))
+
+
 def test_a_pause_that_comes_while_preparing_is_remembered():
     with Api() as api:
         agent = FakeAgent(api, "one")

@@ -194,25 +194,46 @@ static void check_version(struct world *world, const struct job *job)
     }
 }
 
+/* Whatever was exported is what training without failures comes to at its step. */
+static void check_checkpoints(struct world *world)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        const struct checkpoint *checkpoint = &rows->checkpoint[i];
+        const struct reference *reference = reference_of(world, checkpoint->job.text);
+        char right[SHA256_SIZE];
+        if (!reference) {
+            continue; /* an upload */
+        }
+        digest_text(reference_model(reference, checkpoint->version), right);
+        if (strcmp(checkpoint->sha256, right) != 0) {
+            check_fail(world, "the model of %s at step %" PRId64 " is another than without failures",
+                       trace_name(world, checkpoint->job.text), checkpoint->version);
+        } else if (!blobs_have(&world->coordinator->blobs, checkpoint->sha256)) {
+            check_fail(world, "the model of %s at step %" PRId64 " is not in the center",
+                       trace_name(world, checkpoint->job.text), checkpoint->version);
+        }
+    }
+}
+
+/* A job that has succeeded has a model of its last step, and one that was told to keep its weights has them. */
 static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
     const struct reference *reference = reference_of(world, job->id.text);
-    char right[SHA256_SIZE];
-    digest_text(reference_model(reference, reference->steps), right);
+    const bool succeeded = job->state == JOB_SUCCEEDED;
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
-        if (strcmp(checkpoint->id.text, job->checkpoint.text) != 0) {
-            continue;
+        if (strcmp(checkpoint->id.text, job->checkpoint.text) == 0) {
+            if (checkpoint->version != (succeeded ? reference->steps : job->progress.step)) {
+                check_fail(world, "%s has ended with the model of step %" PRId64, job->spec.name, checkpoint->version);
+            }
+            return;
         }
-        if (strcmp(checkpoint->sha256, right) != 0) {
-            check_fail(world, "the model of %s is another than without failures", job->spec.name);
-        } else if (!blobs_have(&world->coordinator->blobs, checkpoint->sha256)) {
-            check_fail(world, "the model of %s is not in the center", job->spec.name);
-        }
-        return;
     }
-    check_fail(world, "%s has succeeded without a model", job->spec.name);
+    if (succeeded || job->checkpoint.text[0] != '\0') {
+        check_fail(world, "%s has ended without a model", job->spec.name);
+    }
 }
 
 static void check_job_change(struct world *world, const struct job *job)
@@ -340,6 +361,32 @@ static void check_neighbor_version(struct world *world, const struct job *job)
     }
 }
 
+/* What is told of a job agrees: no version is newer than the step. */
+static void check_told_step(struct world *world, const struct job *job, const char *what)
+{
+    const int64_t newest = job->version > job->neighbor_version ? job->version : job->neighbor_version;
+    if (newest > job->progress.step) {
+        check_fail(world, "%s tells of version %" PRId64 " of %s at step %" PRId64, what, newest, job->spec.name,
+                   job->progress.step);
+    }
+}
+
+/* And a loss costs the steps since the version that is left. */
+static void check_losses(struct world *world, const struct job *job)
+{
+    struct replicas *replicas = malloc(sizeof(*replicas));
+    ASSERT(replicas);
+    const bool live = core_replicas(world->coordinator->core, job->id.text, replicas);
+    for (size_t i = 0; live && i < replicas->single_count; i++) {
+        const struct replica_loss *loss = &replicas->single[i];
+        if (replicas->step - loss->resume_version != loss->steps_lost || loss->steps_lost < 0) {
+            check_fail(world, "a loss of %s at step %" PRId64 " costs %" PRId64 " steps since %" PRId64, job->spec.name,
+                       replicas->step, loss->steps_lost, loss->resume_version);
+        }
+    }
+    free(replicas);
+}
+
 /* A job has one open incident at most. */
 static void check_incidents(struct world *world, const struct job *job)
 {
@@ -395,6 +442,8 @@ static void compare_job(struct world *world, const struct core *core, const stru
                    row->spec.name, job_state_names[row->state], row->generation, row->version);
         return;
     }
+    check_told_step(world, row, "the row");
+    check_told_step(world, live, "the core");
     const struct plan *plan = core_job_plan(core, row->id.text);
     const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
     const bool same = plan ? stored && plan->generation == stored->generation && plan->state == stored->state &&
@@ -465,14 +514,16 @@ void check_rows(struct world *world)
     compare(world, coordinator->core);
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job *job = &rows->job[i];
-        if (job->state == JOB_SUCCEEDED) {
+        if (job_state_ended(job->state)) {
             check_end(world, job);
-        } else if (!job_state_ended(job->state)) {
+        } else {
             check_version(world, job);
             check_neighbor_version(world, job);
+            check_losses(world, job);
         }
         check_incidents(world, job);
     }
+    check_checkpoints(world);
     if (++world->check->restored >= RESTORE_EVERY) {
         world->check->restored = 0;
         check_restore(world);

@@ -205,9 +205,13 @@ static void draw_job(struct world *world, size_t index)
     for (int64_t i = 0; i < wishes; i++) {
         const int64_t kind = world_draw(world, DRAW_SCENARIO, 0, 20);
         job->wish[job->wish_count++] = (struct wish){.at_us = world_draw(world, DRAW_SCENARIO, 0, 20 * SECOND),
-                                                     .verb = kind == 0   ? JOB_CANCEL
+                                                     .verb = kind == 0   ? spec->seed % 2 ? JOB_CANCEL : JOB_CANCEL_KEEP
                                                              : kind < 10 ? JOB_PAUSE
                                                                          : JOB_REPLAN};
+    }
+    for (int64_t i = 0; i < spec->seed % 4 && job->wish_count < WISHES_MAX; i++) { /* of no draw */
+        job->wish[job->wish_count++] =
+            (struct wish){.at_us = (spec->seed >> 8 * i) % (30 * SECOND), .verb = JOB_EXPORT};
     }
 }
 

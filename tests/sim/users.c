@@ -103,8 +103,12 @@ static void submit(struct world *world, struct user_job *job)
 
 void users_ask(struct world *world, struct user_job *job, enum job_verb verb)
 {
-    static const char *const words[] = {
-        [JOB_PAUSE] = "pauses", [JOB_RESUME] = "resumes", [JOB_CANCEL] = "cancels", [JOB_REPLAN] = "replans"};
+    static const char *const words[] = {[JOB_PAUSE] = "pauses",
+                                        [JOB_RESUME] = "resumes",
+                                        [JOB_CANCEL] = "cancels",
+                                        [JOB_EXPORT] = "exports",
+                                        [JOB_CANCEL_KEEP] = "cancels and keeps",
+                                        [JOB_REPLAN] = "replans"};
     const struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.job = job->id, .verb = verb, .replan = &no_wish}};
     TRACE(world, ACTOR_USER, "%s %s", words[verb], job->spec.name);
     send(world, job, &event);

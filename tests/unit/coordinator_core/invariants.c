@@ -3,6 +3,8 @@
 
 #include "tests/unit/coordinator_core/world.h"
 
+#define LOSSES_EVERY 16 /* revisions of a job: what each loss costs takes long to say */
+
 static bool active(const struct plan *plan)
 {
     return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
@@ -44,6 +46,26 @@ static void check_incident(const struct world *world, const char *job)
     assert_true(!row || live->failures == row->failures);
 }
 
+/* What is told of a job agrees: no version is newer than the step, and a loss costs the steps since the version that is
+ * left. */
+static void check_progress(const struct world *world, const struct job *live)
+{
+    assert_true(live->version <= live->progress.step);
+    assert_true(live->neighbor_version <= live->progress.step);
+    struct replicas *replicas = world->replicas;
+    if (live->revision % LOSSES_EVERY != 0) {
+        return;
+    }
+    assert_true(core_replicas(world->core, live->id.text, replicas));
+    assert_true(replicas->step >= live->progress.step);
+    for (size_t i = 0; i < replicas->single_count + replicas->pair_count; i++) {
+        const struct replica_loss *loss =
+            i < replicas->single_count ? &replicas->single[i] : &replicas->pair[i - replicas->single_count];
+        assert_int_equal(loss->steps_lost, replicas->step - loss->resume_version);
+        assert_true(loss->steps_lost >= 0);
+    }
+}
+
 /* Rows are the durable state: they equal what is alive, but for what is volatile. */
 void world_check(const struct world *world)
 {
@@ -78,6 +100,8 @@ void world_check(const struct world *world)
         assert_int_equal(row->line_count, live->line_count);
         assert_memory_equal(row->line, live->line, row->line_count * sizeof(row->line[0]));
         check_incident(world, row->id.text);
+        check_progress(world, live);
+        assert_true(row->version <= row->progress.step && row->neighbor_version <= row->progress.step);
         assert_int_equal(row->exact, live->exact);
         assert_string_equal(row->spec.model.sha256, live->spec.model.sha256);
         assert_string_equal(row->numeric_class, live->numeric_class);

@@ -486,17 +486,20 @@ static void every_verb_has_an_answer_in_every_state(void **state)
     (void)state;
     static const struct {
         enum job_state state;
-        int pause, resume, replan; /* statuses; cancel is 202 everywhere */
+        int pause, resume, replan; /* statuses; cancel is 202 everywhere, to keep or export 409 without a version */
     } table[] = {
         {JOB_QUEUED, 202, 409, 409},     {JOB_PREPARING, 202, 409, 409},           {JOB_RUNNING, 202, 409, 202},
         {JOB_REPLANNING, 202, 409, 409}, {JOB_RECOVERING, 202, 409, 409},          {JOB_PAUSING, 202, 409, 409},
         {JOB_PAUSED, 202, 202, 409},     {JOB_WAITING_FOR_DEVICES, 202, 202, 409},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        const int expected[] = {
-            [JOB_PAUSE] = table[i].pause, [JOB_RESUME] = table[i].resume, [JOB_REPLAN] = table[i].replan};
-        static const enum job_verb verbs[] = {JOB_PAUSE, JOB_RESUME, JOB_REPLAN};
-        for (size_t v = 0; v < 3; v++) {
+        const int expected[] = {[JOB_PAUSE] = table[i].pause,
+                                [JOB_RESUME] = table[i].resume,
+                                [JOB_REPLAN] = table[i].replan,
+                                [JOB_CANCEL_KEEP] = table[i].state == JOB_PAUSED ? 202 : 409,
+                                [JOB_EXPORT] = table[i].state == JOB_PAUSED ? 202 : 409};
+        static const enum job_verb verbs[] = {JOB_PAUSE, JOB_RESUME, JOB_REPLAN, JOB_CANCEL_KEEP, JOB_EXPORT};
+        for (size_t v = 0; v < sizeof(verbs) / sizeof(verbs[0]); v++) {
             struct world *world = world_new();
             char id[ID_SIZE];
             story_devices(world);

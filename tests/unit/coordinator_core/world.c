@@ -386,6 +386,7 @@ struct world *world_new(void)
     struct world *world = calloc(1, sizeof(*world));
     assert_non_null(world);
     world->actions.item = calloc(ACTIONS_MAX, sizeof(world->actions.item[0]));
+    world->replicas = calloc(1, sizeof(*world->replicas));
     assert_non_null(world->actions.item);
     world->config = core_config_default;
     world->config.devices_max = 64;
@@ -410,6 +411,7 @@ void world_free(struct world *world)
     model_free(&world->tuned);
     buf_done(&world->trace);
     free(world->actions.item);
+    free(world->replicas);
     free(world);
 }
 

@@ -115,7 +115,8 @@ struct world {
     struct enroll_reply enroll_reply;
     const struct job_preview *preview;
     const struct plan_answer *answer;
-    bool reports; /* agents tell of peers that they do not reach */
+    struct replicas *replicas; /* scratch of the invariants */
+    bool reports;              /* agents tell of peers that they do not reach */
     struct commit commit[256];
     size_t commit_count;
     /* What was asked for. */
