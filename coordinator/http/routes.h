@@ -50,8 +50,9 @@ HANDLER(serve_job_replan);
 HANDLER(serve_plans);
 HANDLER(serve_plan);
 HANDLER(serve_checkpoints);
-HANDLER(serve_metrics);
 HANDLER(serve_job_kernels);
+/* metrics.c */
+HANDLER(serve_metrics);
 /* checkpoints.c */
 HANDLER(serve_all_checkpoints);
 HANDLER(serve_checkpoint);

@@ -407,6 +407,25 @@ def check_metrics(api, path):
     api.problem("GET", f"{path}/metrics?limit=10001", code="invalid_parameter", words=("limit",))
 
 
+def test_a_long_page_of_metrics_is_whole_and_in_order():
+    """It is read in portions of 1,000."""
+    with Api() as api:
+        agent = FakeAgent(api, "agent")
+        job = api.submit({**JOB, "devices": {"min": 1, "max": 1}, "steps": 2000, "epochs": 2000})
+        drive(api, job, [agent], "running", train_to=1)
+        run, path = agent.assignment()["run"], f"/v1/jobs/{job['id']}/metrics"
+        points = [{"step": step, "name": name, "value": 1 / step} for step in range(1, 1251) for name in ("loss", "step_seconds")]
+        for first in range(0, len(points), 250):
+            agent.heartbeat("run", run, metrics=points[first:first + 250])
+        must(api.get(f"{path}?limit=10000") == {"items": points, "next_cursor": None}, "all at once")
+        for limit, whole in ((1000, 1000), (1001, 1000), (1999, 1998), (2499, 2498)):
+            page = api.get(f"{path}?limit={limit}")
+            must(page == {"items": points[:whole], "next_cursor": str(whole // 2)}, f"limit {limit}: {len(page['items'])} {page['next_cursor']}")
+            rest = api.get(f"{path}?limit=10000&cursor={page['next_cursor']}")
+            must(rest == {"items": points[whole:], "next_cursor": None}, f"after {whole}")
+        must(len(api.get(f"{path}?name=loss&limit=1250")["items"]) == 1250, "as many as there are")
+
+
 def test_the_kernels_of_a_job_are_checked_kept_and_shown():
     chosen = {"block1.body.3": {"forward": "columns", "backward_weights": "columns"}}
     job = {**JOB, "model": {"name": "resnet8"}}
