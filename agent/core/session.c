@@ -80,8 +80,10 @@ static void retry_later(struct session *session, struct call *call, const struct
     if (call->put_off) {
         wait_ms = event->failed.retry_after_ms;
     }
+    /* Whose poll breaks is asked for a sign of life: a device that lives polls again at once, then with waits. */
+    const bool at_once = call == &session->poll && call->failures == 0 && !call->put_off;
     call->failures++;
-    call->due_ms = event->now_ms + jittered(session, wait_ms);
+    call->due_ms = at_once ? event->now_ms : event->now_ms + jittered(session, wait_ms);
 }
 
 /* The coordinator answers again: a call need not wait any longer, unless the coordinator itself put it off. */

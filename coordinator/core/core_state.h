@@ -304,6 +304,7 @@ struct core {
     struct actions *actions;
     int64_t now_ms, wall_ms;
     int64_t deadline_ms; /* as told after the last step */
+    int64_t thawed_ms;   /* polls that break until then may have timed out while a turn was late */
     int64_t deaf_ms;     /* silence until then is ours: we were away, and agents may not have called again yet */
 
     uint64_t seed, id_count;

@@ -183,7 +183,9 @@ void devices_spare(struct core *core, int64_t ms)
 void devices_late(struct core *core, int64_t late_ms)
 {
     int64_t spare_ms = 2 * (late_ms + core->config.heartbeat_ms), first_ms = first_lease_ms(core);
-    devices_spare(core, spare_ms < first_ms ? spare_ms : first_ms);
+    spare_ms = spare_ms < first_ms ? spare_ms : first_ms;
+    devices_spare(core, spare_ms);
+    core->thawed_ms = core->now_ms + spare_ms;
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *device = device_slot_at(core, i);
         int64_t seen_ms = device->seen_ms + late_ms;

@@ -207,7 +207,7 @@ void suspicion_take(struct core *core, struct device_slot *device, const struct 
 void handle_poll_broken(struct core *core, const struct event *event)
 {
     struct device_slot *device = device_find(core, event->poll_broken.device.text);
-    if (device && device_reachable(device)) {
+    if (device && device_reachable(device) && core->now_ms >= core->thawed_ms) {
         device->poll_broken = true;
         suspicion_challenge(core, device);
     }

@@ -10,7 +10,7 @@ from runner import run
 
 COUNT, LONG_SECONDS = map(int, os.environ.get("PACELINE_OUTAGES", "20 180").split())
 
-JOB = {"model": {"name": "resnet8"}, "name": "resnet8", "steps": 100000, **on_devices(8, 8)}
+JOB = {"model": "mobilenetv2", "steps": 100000, **on_devices(8, 8)}
 
 
 def default_fleet(agents, slowdown):
@@ -23,7 +23,7 @@ def default_fleet(agents, slowdown):
 
 def test_outages_of_5_to_60_s_with_8_agents_lose_no_device_and_no_step():
     draw = random.Random(20)
-    with default_fleet(8, 10) as fleet:
+    with default_fleet(8, 1) as fleet:
         outages = Outages(fleet, (), **JOB)
         for index in range(COUNT):
             outages.strike(("kill", "freeze")[index % 2], draw.uniform(5, 60))
@@ -31,7 +31,7 @@ def test_outages_of_5_to_60_s_with_8_agents_lose_no_device_and_no_step():
 
 
 def test_an_outage_of_minutes_with_32_agents_loses_no_device_and_no_step():
-    with default_fleet(32, 40) as fleet:
+    with default_fleet(32, 10) as fleet:
         jobs = [Outages(fleet, (), **JOB) for _ in range(4)]
         jobs[0].strike("kill", LONG_SECONDS)
         for outages in jobs:

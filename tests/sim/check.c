@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/users.h"
 
@@ -84,6 +85,17 @@ void check_metric(struct world *world, const struct action *action)
     if (metric->value < right[metric->step] || metric->value > right[metric->step]) {
         check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures", metric->name,
                    metric->step, trace_name(world, action->id));
+    }
+}
+
+void check_event(struct world *world, const struct action *action)
+{
+    static const char *const accusations[] = {"device_lost", "device_disconnected", "device_shared", "incident_opened",
+                                              "generation_failed"};
+    for (size_t i = 0; world->faults->outages && i < sizeof(accusations) / sizeof(accusations[0]); i++) {
+        if (strcmp(action->event, accusations[i]) == 0) {
+            check_fail(world, "only the coordinator was away, and %s: %.200s", action->event, action->text);
+        }
     }
 }
 

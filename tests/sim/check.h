@@ -41,6 +41,8 @@ void check_fail(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* A number that the coordinator takes of a job is that of the undisturbed run. */
 void check_metric(struct world *world, const struct action *action);
+/* While only the coordinator goes away, nobody is accused of anything. */
+void check_event(struct world *world, const struct action *action);
 /* A device's report is taken: what it says it holds, it held then. */
 void check_heartbeat(struct world *world, const struct call *call);
 /* Before the rows of a transaction are committed. */

@@ -112,7 +112,10 @@ static void carry_out(struct world *world, const struct action *action)
         ASSERT(coordinator->late_count < LATE_MAX);
         coordinator->late[coordinator->late_count++] = *action;
         break;
-    case ACTION_PUBLISH: TRACE(world, ACTOR_COORDINATOR, "%s: %s", action->event, action->text); break;
+    case ACTION_PUBLISH:
+        TRACE(world, ACTOR_COORDINATOR, "%s: %s", action->event, action->text);
+        check_event(world, action);
+        break;
     }
 }
 

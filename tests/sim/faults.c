@@ -20,6 +20,7 @@ enum kind {
     FAULT_DISK,
     FAULT_BACKUP,
     FAULT_BLACKOUT,
+    FAULT_CENTER_AWAY,
     FAULT_KINDS,
 };
 
@@ -27,11 +28,21 @@ enum kind {
 static const struct {
     int64_t most, seeds;
 } usual[FAULT_KINDS] = {
-    [FAULT_KILL] = {12, 60}, [FAULT_POWER] = {6, 30},       [FAULT_FREEZE] = {8, 40},
-    [FAULT_SLOW] = {4, 30},  [FAULT_CUT_PEERS] = {8, 30},   [FAULT_CUT_CENTER] = {6, 30},
-    [FAULT_CLOCK] = {4, 20}, [FAULT_CENTER_KILL] = {8, 40}, [FAULT_CENTER_STALL] = {6, 30},
-    [FAULT_DISK] = {2, 15},  [FAULT_BACKUP] = {6, 10},      [FAULT_BLACKOUT] = {2, 15},
+    [FAULT_KILL] = {12, 60},       [FAULT_POWER] = {6, 30},       [FAULT_FREEZE] = {8, 40},
+    [FAULT_SLOW] = {4, 30},        [FAULT_CUT_PEERS] = {8, 30},   [FAULT_CUT_CENTER] = {6, 30},
+    [FAULT_CLOCK] = {4, 20},       [FAULT_CENTER_KILL] = {8, 40}, [FAULT_CENTER_STALL] = {6, 30},
+    [FAULT_DISK] = {2, 15},        [FAULT_BACKUP] = {6, 10},      [FAULT_BLACKOUT] = {2, 15},
+    [FAULT_CENTER_AWAY] = {2, 20},
 };
+
+#define AWAY_US_MIN (7 * SECOND) /* longer than every wait of an agent, and than the lease */
+#define AWAY_US_MAX (100 * SECOND)
+#define OUTAGE_SEEDS 8 /* in every eighth seed nothing else goes wrong */
+#define OUTAGES_MOST 4
+#define SUBMITTED_US (12 * SECOND) /* all jobs are: a user whose answer does not come submits once more */
+#define OUTAGE_NUMBER 100          /* of the first; those of faults of single devices are lower */
+#define OUTAGE_US_MAX (400 * SECOND)
+#define FREEZE_US_MAX (200 * SECOND) /* its sockets keep what was sent to it meanwhile */
 
 #define LOCAL_SEEDS 3   /* every third seed has faults of single devices */
 #define LOCAL_MOST 4    /* so many at most */
@@ -233,6 +244,7 @@ static void strike(struct world *world, void *arg, int64_t number)
         }
         break;
     case FAULT_BLACKOUT: black_out(world); break;
+    case FAULT_CENTER_AWAY: faults_kill_coordinator(world, AWAY_US_MIN + pause_us(world, AWAY_US_MAX)); break;
     case FAULT_KINDS: break;
     }
 }
@@ -289,6 +301,46 @@ static void begin_local(struct world *world)
     }
 }
 
+/* ---- the coordinator alone ---- */
+
+/* Short ones are as likely as long ones. */
+static int64_t outage_us(const struct world *world, int64_t number)
+{
+    const uint64_t bits = local_bits(world, number);
+    return AWAY_US_MIN + (int64_t)(bits / 8 % (OUTAGE_US_MAX >> (2 * (bits / 2 % 4))));
+}
+
+static void be_away(struct world *world, void *arg, int64_t number)
+{
+    const int64_t us = outage_us(world, number);
+    (void)arg;
+    if (local_bits(world, number) % 2 == 0) {
+        faults_kill_coordinator(world, us);
+    } else {
+        faults_freeze(world, ACTOR_COORDINATOR, us < FREEZE_US_MAX ? us : FREEZE_US_MAX);
+    }
+}
+
+/* One after the other. Of no draw. */
+static bool begin_outages(struct world *world)
+{
+    struct faults *faults = world->faults;
+    const uint64_t bits = digest_mix(digest_mix(world->seed, (uint64_t)FAULT_KINDS + 1), 0);
+    if (bits % OUTAGE_SEEDS != 0) {
+        return false;
+    }
+    const int64_t count = 1 + (int64_t)(bits / OUTAGE_SEEDS % OUTAGES_MOST);
+    faults->any = false;
+    faults->outages = true;
+    faults->end_us = SUBMITTED_US;
+    for (int64_t i = OUTAGE_NUMBER; i < OUTAGE_NUMBER + count; i++) {
+        faults->end_us += (int64_t)(local_bits(world, -i) % (uint64_t)(10 * SECOND));
+        world_at(world, ACTOR_NONE, faults->end_us, be_away, NULL, i);
+        faults->end_us += outage_us(world, i);
+    }
+    return true;
+}
+
 /* ---- all of them ---- */
 
 enum crash_point faults_crash_point(struct world *world)
@@ -332,6 +384,9 @@ void faults_begin(struct world *world)
     struct net_rates *rates = &world->net->rates;
     rates->delay_us = world_draw(world, DRAW_FAULTS, 50, 2000);
     rates->jitter_us = world_draw(world, DRAW_FAULTS, 10, 5000);
+    if (begin_outages(world)) {
+        return;
+    }
     faults->any = world_draw(world, DRAW_FAULTS, 1, 100) > 8;
     if (!faults->any) {
         return; /* a calm seed: nothing may fail at all */

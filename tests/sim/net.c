@@ -179,12 +179,40 @@ static void fail(struct world *world, void *arg, int64_t number)
     }
 }
 
+static int64_t delay_us(struct world *world)
+{
+    const struct net_rates *rates = &world->net->rates;
+    int64_t delay = rates->delay_us + world_draw(world, DRAW_NET, 0, rates->jitter_us);
+    if (world_chance(world, DRAW_NET, rates->slow)) {
+        delay += world_draw(world, DRAW_NET, 0, rates->slow_us);
+    }
+    return delay;
+}
+
+/* The other side sees the connection close. */
+static void hang_up(struct world *world, void *arg, int64_t number)
+{
+    struct call *call = arg;
+    (void)number;
+    if (!call->answered && !world->net->cut[call->from][call->to]) {
+        coordinator_hang_up(world, call);
+    }
+}
+
+static void close_poll(struct world *world, struct call *call)
+{
+    if (call->type == CALL_POLL && call->delivered && !call->answered && world->actor[call->from].powered) {
+        world_at_call(world, ACTOR_COORDINATOR, world->now_us + delay_us(world), hang_up, call);
+    }
+}
+
 static void time_out(struct world *world, void *arg, int64_t number)
 {
     struct call *call = arg;
     (void)number;
     if (!call->ended) {
         call->network = ERR_TIMEOUT;
+        close_poll(world, call);
         end(world, call);
     }
 }
@@ -196,16 +224,6 @@ static void give_answer(struct world *world, void *arg, int64_t number)
     if (!world->net->cut[call->to][call->from]) {
         end(world, call);
     }
-}
-
-static int64_t delay_us(struct world *world)
-{
-    const struct net_rates *rates = &world->net->rates;
-    int64_t delay = rates->delay_us + world_draw(world, DRAW_NET, 0, rates->jitter_us);
-    if (world_chance(world, DRAW_NET, rates->slow)) {
-        delay += world_draw(world, DRAW_NET, 0, rates->slow_us);
-    }
-    return delay;
 }
 
 void net_answer(struct world *world, struct call *call, int status)
@@ -319,24 +337,12 @@ void net_send(struct world *world, struct call *call)
     world_at_call(world, ACTOR_NONE, at_us, deliver, call);
 }
 
-/* The other side sees the connection close. */
-static void hang_up(struct world *world, void *arg, int64_t number)
-{
-    struct call *call = arg;
-    (void)number;
-    if (!call->answered && !world->net->cut[call->from][call->to]) {
-        coordinator_hang_up(world, call);
-    }
-}
-
 void net_cancel(struct world *world, struct call *call)
 {
     if (!call->ended) {
         call->ended = true;
         call->done = NULL;
-        if (call->type == CALL_POLL && call->delivered && !call->answered && world->actor[call->from].powered) {
-            world_at_call(world, ACTOR_COORDINATOR, world->now_us + delay_us(world), hang_up, call);
-        }
+        close_poll(world, call);
         net_release(world, call);
     }
 }

@@ -109,6 +109,7 @@ int sim_open(struct world *world, uint64_t seed, const struct models *models, si
 {
     world_init(world, seed);
     world->models = models;
+    world->events_max = SEED_EVENTS_MAX;
     world->trace = trace;
     int rc = net_new(&world->net, err);
     rc = rc ? rc : coordinator_new(world, err);
@@ -155,7 +156,7 @@ void sim_pass(struct world *world, int64_t us)
 {
     const int64_t until_us = world->now_us + us;
     while (world->check->failure[0] == '\0' && world_step(world, until_us)) {
-        if (world->events > SEED_EVENTS_MAX) {
+        if (world->events > world->events_max) {
             check_fail(world, "something goes round in circles");
         }
     }
@@ -305,7 +306,7 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
     struct world world;
     memset(out, 0, sizeof(*out));
     const struct rng_stream stream = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT, 0);
-    int rc = sim_open(&world, seed, models, 1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_MAX - 1), trace, err);
+    int rc = sim_open(&world, seed, models, 1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_DRAWN - 1), trace, err);
     if (rc != 0) {
         return rc;
     }

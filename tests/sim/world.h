@@ -10,8 +10,9 @@
 #include "base/err.h"
 #include "base/rng.h"
 
-#define SIM_DEVICES_MAX 6
-#define SIM_JOBS_MAX 4
+#define SIM_DEVICES_MAX 32
+#define SIM_DEVICES_DRAWN 6 /* of a seed at most */
+#define SIM_JOBS_MAX 8
 #define ACTOR_COORDINATOR 0
 #define ACTOR_USER 1
 #define ACTOR_DEVICE 2 /* the first of them */
@@ -76,7 +77,8 @@ struct world {
     uint64_t drawn[DRAW_COUNT];
     struct event_item *queue; /* a heap */
     size_t queue_count, queue_capacity;
-    uint64_t events; /* made so far */
+    uint64_t events;     /* made so far */
+    uint64_t events_max; /* more are a circle */
     struct actor actor[ACTORS_MAX];
     const struct models *models;
     struct trace *trace; /* NULL: nobody reads along */

@@ -260,7 +260,7 @@ static void fail_often(struct bench *bench, enum session_event_type type, int ti
     for (int i = 0; i < times; i++) {
         bench_break_off(bench, type, FAILURE_NETWORK);
         const int64_t due_ms = session_deadline_ms(bench->session);
-        bench->now_ms = due_ms > bench->now_ms ? due_ms : bench->now_ms;
+        bench->now_ms = due_ms > bench->now_ms && due_ms != INT64_MAX ? due_ms : bench->now_ms;
         bench_step(bench, (struct session_event){.type = SESSION_TICK});
     }
     bench_break_off(bench, type, FAILURE_NETWORK);
@@ -275,10 +275,23 @@ static void a_call_that_succeeds_ends_the_waits_of_the_others(void **state)
     bench_step(bench, (struct session_event){.type = SESSION_POLL_ENDED});
     bench_expect(bench, SESSION_DO_BEAT);
     fail_often(bench, SESSION_POLL_FAILED, 5);
+    assert_true(session_deadline_ms(bench->session) > bench->now_ms);
     bench_answer_beat(bench, 0);
     bench_expect(bench, SESSION_DO_POLL);
-    bench_break_off(bench, SESSION_POLL_FAILED, FAILURE_NETWORK); /* the first wait again */
+    bench->now_ms += 1000;
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK); /* the first wait again */
     assert_in_range(session_deadline_ms(bench->session) - bench->now_ms, 187, 313);
+}
+
+static void a_poll_that_breaks_is_asked_again_at_once_and_then_with_waits(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    bench_break_off(bench, SESSION_POLL_FAILED, FAILURE_NETWORK);
+    bench_expect(bench, SESSION_DO_POLL);
+    bench_break_off(bench, SESSION_POLL_FAILED, FAILURE_NETWORK);
+    bench_expect_not(bench, SESSION_DO_POLL);
 }
 
 static void a_wait_that_the_coordinator_asked_for_is_kept(void **state)
@@ -389,6 +402,7 @@ int main(void)
         bench_test(a_device_that_is_not_known_enrols_again_and_trains_on),
         bench_test(a_replaced_boot_gives_up_its_work_and_enrols_until_it_is_refused),
         bench_test(a_call_that_succeeds_ends_the_waits_of_the_others),
+        bench_test(a_poll_that_breaks_is_asked_again_at_once_and_then_with_waits),
         bench_test(a_wait_that_the_coordinator_asked_for_is_kept),
         bench_test(no_wait_is_longer_than_the_interval_and_no_answer_is_waited_for_beyond_the_lease),
         bench_test(a_coordinator_that_counts_anew_is_asked_from_the_start),

@@ -76,6 +76,25 @@ static void after_a_short_delay_leases_are_not_much_longer(void **state)
     assert_int_equal(state_of(world, a), DEVICE_LOST);
 }
 
+/* Their agents gave them up while the coordinator did not run, and have not called again yet. */
+static void polls_that_broke_while_a_turn_was_late_accuse_nobody(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    world->now_ms = core_deadline_ms(world->core) + 60000;
+    struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = a->id}};
+    world_send(world, &event);
+    world_pass(world, 1000);
+    assert_int_equal(state_of(world, a), DEVICE_ONLINE);
+    agent_beat(world, a);
+    world_pass(world, 4500);
+    agent_beat(world, a);
+    event = (struct event){.type = EVENT_POLL_BROKEN, .poll_broken = {.device = a->id}};
+    world_send(world, &event);
+    world_pass(world, 2000); /* its heartbeats were late: it has more time to answer */
+    assert_int_equal(state_of(world, a), DEVICE_DISCONNECTED);
+}
+
 static void a_lease_shorter_than_three_heartbeats_is_refused(void **state)
 {
     (void)state;
@@ -208,6 +227,7 @@ int main(void)
         STORY(a_device_that_does_not_come_back_is_lost_after_the_first_lease),
         STORY(any_call_of_a_device_is_a_sign_of_life),
         STORY(after_a_short_delay_leases_are_not_much_longer),
+        STORY(polls_that_broke_while_a_turn_was_late_accuse_nobody),
         STORY(a_lease_shorter_than_three_heartbeats_is_refused),
         STORY(steps_that_were_trained_unheard_are_counted_as_redone),
         STORY(of_two_agents_the_first_stays_and_the_second_is_refused),
