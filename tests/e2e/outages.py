@@ -1,6 +1,7 @@
 """Outages of the coordinator cost nothing: it is killed or frozen for longer than its lease and than every wait of its agents, while a
 job trains. No device is declared lost, no step is retrained, and the weights are those of an undisturbed run."""
 
+import shutil
 import signal
 import time
 
@@ -65,6 +66,22 @@ def test_an_outage_longer_than_the_lease_loses_no_device_and_no_step():
         outages = Outages(fleet, ("--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", LEASE_MS), steps=steps)
         outages.kill(2)
         outages.finish(steps)
+
+
+def test_a_cloned_agent_ends_and_the_first_one_goes_on():
+    with fashion_fleet(1, lease_ms=LEASE_MS) as fleet:
+        first = fleet.agents[0]
+        device = fleet.wait_for_devices(1)[0]["id"]
+        clone = fleet.path / "clone"
+        clone.mkdir(mode=0o700)
+        shutil.copy(fleet.path / first.name / "identity", clone)
+        second = fleet.start_agent("clone", wait=False)
+        must(second.process.wait(30) == 1, "the second agent ends with 1")
+        must("another agent uses the identity" in second.log_text(), second.log_text()[-500:])
+        fleet.agents.remove(second)
+        seen = fleet.wait_for_devices(1)
+        must([(item["id"], item["name"]) for item in seen] == [(device, first.name)], f"{seen}")
+        must(first.running() and fleet.coordinator.log_text().count("event=device_shared") == 1, fleet.coordinator.log_text()[-2000:])
 
 
 if __name__ == "__main__":
