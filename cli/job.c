@@ -137,9 +137,18 @@ struct screen {
     bool late;                  /* there is progress that is not shown yet */
 };
 
-static void screen_show(struct screen *screen, const char *line)
+/* A line that wraps could not be written over. 0: lines may have any length. */
+static size_t screen_columns(const struct screen *screen)
 {
     struct winsize window = {0};
+    if (!screen->terminal) {
+        return 0;
+    }
+    return ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1u : 79;
+}
+
+static void screen_show(struct screen *screen, const char *line)
+{
     if (strcmp(line, screen->last) == 0) {
         return;
     }
@@ -147,10 +156,7 @@ static void screen_show(struct screen *screen, const char *line)
     if (!screen->terminal) {
         fprintf(screen->out, "%s\n", line);
     } else {
-        /* A line that wraps could not be written over. */
-        int columns =
-            ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1 : 79;
-        fprintf(screen->out, "\r\033[K%.*s", columns, line);
+        fprintf(screen->out, "\r\033[K%s", line);
     }
     (void)fflush(screen->out);
 }
@@ -206,7 +212,7 @@ static void show(const struct job *job, const struct progress_shares *shares, st
     if (screen->late) {
         return;
     }
-    progress_line(job, shares, line, sizeof(line));
+    progress_line(job, shares, screen_columns(screen), line, sizeof(line));
     screen_show(screen, line);
     screen->shown_ms = clock_now_ms();
     screen->state = (int)job->state;

@@ -11,6 +11,7 @@
 struct line {
     char *text;
     size_t used, size;
+    size_t columns; /* 0: any number */
 };
 
 PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
@@ -21,6 +22,16 @@ PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
     int count = vsnprintf(line->text + used, line->size - used, format, arguments);
     va_end(arguments);
     line->used += count > 0 ? (size_t)count : 0;
+}
+
+/* Leave out what was added since the line had `used` bytes, unless it fits. A byte counts as a column: no character has
+ * more columns. */
+static void fit(struct line *line, size_t used)
+{
+    if (line->columns > 0 && line->used > line->columns) {
+        line->used = used;
+        line->text[used < line->size ? used : line->size - 1] = '\0';
+    }
 }
 
 static void end(struct line *line)
@@ -42,6 +53,51 @@ static void add_duration(struct line *line, double seconds)
     }
 }
 
+static void add_step(struct line *line, const struct job *job)
+{
+    if (job->progress.steps > 0) {
+        add(line, "  step %" PRId64 "/%" PRId64, job->progress.step, job->progress.steps);
+    }
+}
+
+static void add_eta(struct line *line, const struct job *job)
+{
+    if (job->progress.eta_seconds > 0) {
+        add(line, "  ETA ");
+        add_duration(line, job->progress.eta_seconds);
+    }
+}
+
+/* The loss of the first step may be known while the step is not yet counted. */
+static void add_loss(struct line *line, const struct job *job)
+{
+    if (job->progress.has_loss && job->progress.step > 0) {
+        add(line, "  loss %.4f", job->progress.loss);
+    }
+}
+
+static void add_accuracy(struct line *line, const struct job *job)
+{
+    if (job->progress.has_accuracy) {
+        add(line, "  accuracy %.4f", job->progress.accuracy);
+    }
+}
+
+static void add_speed(struct line *line, const struct job *job)
+{
+    double speed = job->progress.samples_per_second;
+    if (speed > 0) {
+        add(line, speed < 100 ? "  %.1f samples/s" : "  %.0f samples/s", speed);
+    }
+}
+
+static void add_epoch(struct line *line, const struct job *job)
+{
+    if (job->progress.epoch > 0) {
+        add(line, "  epoch %" PRId64, job->progress.epoch);
+    }
+}
+
 static void add_shares(struct line *line, const struct progress_shares *shares)
 {
     int64_t total = 0;
@@ -54,36 +110,35 @@ static void add_shares(struct line *line, const struct progress_shares *shares)
     }
 }
 
-void progress_line(const struct job *job, const struct progress_shares *shares, char *out, size_t size)
+/* A message is not left out but cut: it says why nothing goes on. */
+static void add_message(struct line *line, const struct job *job)
 {
-    struct line line = {.text = out, .size = size};
-    const struct job_progress *progress = &job->progress;
+    size_t used = line->used;
+    if (job->state == JOB_RUNNING || job->message[0] == '\0') {
+        return;
+    }
+    add(line, "  (%s)", job->message);
+    if (line->columns > 0 && line->used > line->columns && line->columns + 1 < line->size && used < line->columns) {
+        line->size = line->columns + 1;
+    }
+}
+
+void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns, char *out, size_t size)
+{
+    /* What matters most comes first: the rest is left out where it does not fit. */
+    static void (*const pieces[])(struct line *, const struct job *) = {add_step,     add_eta,   add_loss,
+                                                                        add_accuracy, add_speed, add_epoch};
+    struct line line = {.text = out, .size = size, .columns = columns};
     add(&line, "%s", job_state_names[job->state]);
-    if (progress->steps > 0) {
-        add(&line, "  step %" PRId64 "/%" PRId64, progress->step, progress->steps);
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        size_t used = line.used;
+        pieces[i](&line, job);
+        fit(&line, used);
     }
-    if (progress->epoch > 0) {
-        add(&line, "  epoch %" PRId64, progress->epoch);
-    }
-    /* The loss of the first step may be known while the step is not yet counted. */
-    if (progress->has_loss && progress->step > 0) {
-        add(&line, "  loss %.4f", progress->loss);
-    }
-    if (progress->has_accuracy) {
-        add(&line, "  accuracy %.4f", progress->accuracy);
-    }
-    if (progress->samples_per_second > 0) {
-        add(&line, progress->samples_per_second < 100 ? "  %.1f samples/s" : "  %.0f samples/s",
-            progress->samples_per_second);
-    }
-    if (progress->eta_seconds > 0) {
-        add(&line, "  ETA ");
-        add_duration(&line, progress->eta_seconds);
-    }
+    size_t used = line.used;
     add_shares(&line, shares);
-    if (job->state != JOB_RUNNING && job->message[0] != '\0') {
-        add(&line, "  (%s)", job->message);
-    }
+    fit(&line, used);
+    add_message(&line, job);
     end(&line);
 }
 

@@ -238,7 +238,8 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
     timers->stop_ms = clock_now_ms() + STOP_GRACE_MS;
     parked_end(coordinator->parked);
     event_stream_end(coordinator->stream);
-    log_info("stopping", "uptime_seconds=%" PRId64 " requests=%zu", (clock_wall_ms() - coordinator->started_ms) / 1000,
+    log_info("stopping", "uptime_seconds=%" PRId64 " requests=%" PRIu64 " open=%zu",
+             (clock_wall_ms() - coordinator->started_ms) / 1000, coordinator->statistics.requests,
              coordinator->requests_open);
 }
 

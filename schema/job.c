@@ -252,7 +252,11 @@ static const struct field preview_stage_fields[] = {
 };
 static const struct record preview_stage_record = RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
 
+static const char *const preview_start_names[] = {
+    [PREVIEW_NOW] = "now", [PREVIEW_WHEN_FREE] = "when_free", [PREVIEW_WHEN_MORE] = "when_more_devices", NULL};
+
 static const struct field preview_fields[] = {
+    MEMBER_ENUM(struct job_preview, starts, "starts", FIELD_REQUIRED, preview_start_names),
     MEMBER_RECORDS(struct job_preview, stage, "stages", FIELD_REQUIRED, &preview_stage_record, stage_count),
     MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds", FIELD_NULLABLE, 0, 0),
     MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE, 0, 0),

@@ -203,10 +203,18 @@ struct preview_stage {
     double predicted_busy; /* share of the step it computes */
 };
 
+/* When a job as it is planned could start. */
+enum preview_start {
+    PREVIEW_NOW,
+    PREVIEW_WHEN_FREE, /* once devices that are busy now are free: the plan has them */
+    PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
+};
+
 /* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap. */
 struct job_preview {
     struct preview_stage stage[STAGES_MAX];
-    size_t stage_count; /* 0: no plan now; waiting_for says why */
+    size_t stage_count; /* 0: no plan; waiting_for says why */
+    int starts;         /* enum preview_start */
     double predicted_step_seconds;
     double predicted_efficiency; /* fluid bound / predicted step */
     double predicted_total_seconds;

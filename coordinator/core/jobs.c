@@ -134,12 +134,19 @@ static void dry_run(struct core *core, const struct event_job_submit *submit, co
     struct job_preview *preview = &core->answer->preview;
     memset(preview, 0, sizeof(*preview));
     preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
-    const struct placement_request request = {
+    struct placement_request request = {
         .spec = submit->spec, .model = submit->model, .candidates = CANDIDATES_FREE, .wish = wish};
-    if (placement_choose(core, &request, &err) == 0) {
+    int rc = placement_choose(core, &request, &err);
+    if (rc != 0) {
+        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
+        preview->starts = PREVIEW_WHEN_FREE;
+        request.candidates = CANDIDATES_ONLINE;
+        rc = placement_choose(core, &request, &err);
+    }
+    if (rc == 0) {
         preview_stages(core, submit->model);
     } else {
-        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
+        preview->starts = PREVIEW_WHEN_MORE;
     }
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }

@@ -8,6 +8,27 @@ from fake_agent import FakeAgent, drive, finish, pause, read_note, read_safetens
 from paceline import must
 
 
+def test_a_dry_run_while_devices_are_busy_says_what_would_happen_once_they_are_free():
+    with Api() as api:
+        def ask(**fields):
+            return api.request("POST", "/v1/jobs?dry_run=true", {**JOB, **fields}, expect=200).json
+        none = ask()
+        must(none["starts"] == "when_more_devices" and none["stages"] == [] and none["waiting_for"], f"{none}")
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        free = ask(cuts=[1])
+        must(free["starts"] == "now" and len(free["stages"]) == 2 and free["waiting_for"] is None, f"{free}")
+        job = api.submit({**JOB, "cuts": [1], "devices": {"min": 2, "max": 2}})
+        busy = ask(cuts=[1])
+        must(busy["starts"] == "when_free" and busy["waiting_for"], f"{busy}")
+        must({**busy, "starts": "now", "waiting_for": None} == free, f"{busy}, when free {free}")
+        more = ask(devices={"min": 3, "max": 3})
+        must(more["starts"] == "when_more_devices" and more["stages"] == [] and more["waiting_for"], f"{more}")
+        api.verb(job, "cancel")
+        for agent in agents:
+            agent.act()
+        must(ask(cuts=[1]) == free, "free again")
+
+
 def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
     with Api() as api:
         preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json

@@ -20,15 +20,15 @@ static void a_running_job_shows_all_that_is_known(void **state)
                                    .samples_per_second = 1234.4,
                                    .eta_seconds = 71.6}};
     char line[256];
-    progress_line(&job, &shares, line, sizeof(line));
-    assert_string_equal(line, "running  step 46/93  epoch 1  loss 0.4213  1234 samples/s  ETA 1:12  units kitchen 2/5, "
+    progress_line(&job, &shares, 0, line, sizeof(line));
+    assert_string_equal(line, "running  step 46/93  ETA 1:12  loss 0.4213  1234 samples/s  epoch 1  units kitchen 2/5, "
                               "board1 3/5");
     job.progress.has_accuracy = true;
     job.progress.accuracy = 0.85119;
     job.progress.samples_per_second = 9.87;
     job.progress.eta_seconds = 7325;
-    progress_line(&job, &shares, line, sizeof(line));
-    assert_holds(line, "  accuracy 0.8512  9.9 samples/s  ETA 2:02:05  ");
+    progress_line(&job, &shares, 0, line, sizeof(line));
+    assert_holds(line, "  ETA 2:02:05  loss 0.4213  accuracy 0.8512  9.9 samples/s  ");
 }
 
 static void a_new_generation_tells_its_story(void **state)
@@ -50,14 +50,42 @@ static void what_is_not_known_is_left_out(void **state)
     struct progress_shares none = {0};
     struct job job = {.state = JOB_WAITING_FOR_DEVICES, .message = "2 devices; 1 is free"};
     char line[256];
-    progress_line(&job, &none, line, sizeof(line));
+    progress_line(&job, &none, 0, line, sizeof(line));
     assert_string_equal(line, "waiting_for_devices  (2 devices; 1 is free)");
     job = (struct job){.state = JOB_RUNNING, .progress = {.steps = 93, .loss = 2.3, .has_loss = true}};
-    progress_line(&job, &none, line, sizeof(line));
+    progress_line(&job, &none, 0, line, sizeof(line));
     assert_string_equal(line, "running  step 0/93");
     job = (struct job){.state = JOB_QUEUED};
-    progress_line(&job, &none, line, sizeof(line));
+    progress_line(&job, &none, 0, line, sizeof(line));
     assert_string_equal(line, "queued");
+}
+
+static void what_does_not_fit_the_columns_is_left_out(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_RUNNING,
+                      .progress = {.step = 12345,
+                                   .steps = 18600,
+                                   .epoch = 12,
+                                   .loss = 0.42134,
+                                   .has_loss = true,
+                                   .accuracy = 0.85119,
+                                   .has_accuracy = true,
+                                   .samples_per_second = 1234.4,
+                                   .eta_seconds = 5025}};
+    char line[256];
+    progress_line(&job, &shares, 79, line, sizeof(line));
+    assert_string_equal(line, "running  step 12345/18600  ETA 1:23:45  loss 0.4213  accuracy 0.8512  epoch 12");
+    job.progress.steps = 1860;
+    job.progress.step = 930;
+    job.progress.eta_seconds = 12;
+    progress_line(&job, &shares, 79, line, sizeof(line));
+    assert_string_equal(line, "running  step 930/1860  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s");
+    progress_line(&job, &shares, 20, line, sizeof(line));
+    assert_string_equal(line, "running  ETA 0:12");
+    job = (struct job){.state = JOB_WAITING_FOR_DEVICES, .message = "there are not enough devices"};
+    progress_line(&job, &shares, 40, line, sizeof(line));
+    assert_string_equal(line, "waiting_for_devices  (there are not e...");
 }
 
 static void a_line_that_does_not_fit_is_cut(void **state)
@@ -65,7 +93,7 @@ static void a_line_that_does_not_fit_is_cut(void **state)
     (void)state;
     struct job job = {.state = JOB_RUNNING, .progress = {.step = 46, .steps = 93}};
     char line[24];
-    progress_line(&job, &shares, line, sizeof(line));
+    progress_line(&job, &shares, 0, line, sizeof(line));
     assert_string_equal(line, "running  step 46/93 ...");
 }
 
@@ -75,7 +103,7 @@ static void nothing_of_the_server_steers_a_terminal(void **state)
     struct progress_shares odd = {.generation = 1, .count = 1, .device = {{.name = "a\033[2Jb", .units = 1}}};
     struct job job = {.state = JOB_PREPARING, .message = "line\nbreak"};
     char line[256];
-    progress_line(&job, &odd, line, sizeof(line));
+    progress_line(&job, &odd, 0, line, sizeof(line));
     assert_string_equal(line, "preparing  units a?[2Jb 1/1  (line?break)");
 }
 
@@ -102,9 +130,13 @@ static void the_end_says_how_and_where(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_running_job_shows_all_that_is_known),   cmocka_unit_test(a_new_generation_tells_its_story),
-        cmocka_unit_test(what_is_not_known_is_left_out),           cmocka_unit_test(a_line_that_does_not_fit_is_cut),
-        cmocka_unit_test(nothing_of_the_server_steers_a_terminal), cmocka_unit_test(the_end_says_how_and_where),
+        cmocka_unit_test(a_running_job_shows_all_that_is_known),
+        cmocka_unit_test(a_new_generation_tells_its_story),
+        cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(what_does_not_fit_the_columns_is_left_out),
+        cmocka_unit_test(a_line_that_does_not_fit_is_cut),
+        cmocka_unit_test(nothing_of_the_server_steers_a_terminal),
+        cmocka_unit_test(the_end_says_how_and_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
