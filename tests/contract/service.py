@@ -243,6 +243,8 @@ def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finishe
         must(stored == b"HTTP/1.1 201", f"the upload under way: {stored!r}")
         upload.close()
         must(api.coordinator.process.wait(20) == 0, "exit status")
+        line = next(line for line in api.coordinator.log_text().splitlines() if "stopping " in line)
+        must(int(re.search(" requests=([0-9]+)", line)[1]) >= 5 and line.endswith(" open=2"), line)
 
 
 def wait_for(api, name, least):
