@@ -58,6 +58,7 @@ class Outages:
         expected = train(fashion_job(**{**self.fields, "steps": steps}), FASHION)[0]
         sha256 = self.fleet.checkpoint_sha256(self.job)
         must(sha256 == expected, f"{sha256}, not {expected}")
+        self.fleet.check_losses(self.job, steps)
 
 
 def test_an_outage_longer_than_the_lease_loses_no_device_and_no_step():

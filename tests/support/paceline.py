@@ -297,6 +297,12 @@ class Fleet:
         name = self.get(f"/v1/devices/{device}")["name"]
         return next(agent for agent in self.agents if agent.name == name and agent.running())
 
+    def check_losses(self, job, steps):
+        """Each step of the job, which has ended, has told its loss."""
+        items = self.get(f"/v1/jobs/{job['id']}/metrics?name=loss&limit=10000")["items"]
+        missing = sorted(set(range(1, steps + 1)) - {item["step"] for item in items})
+        must(not missing, f"{len(missing)} losses are missing: of the steps {missing[:20]}")
+
     def wait_for_devices(self, count, state="online"):
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
