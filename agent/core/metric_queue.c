@@ -2,23 +2,51 @@
 
 #include <string.h>
 
-/* Forget the oldest `count`, which are of one lot. */
+static size_t less(size_t value, size_t by)
+{
+    return value - (value < by ? value : by);
+}
+
+/* Forget the oldest ones. */
 static void forget(struct metric_queue *queue, size_t count)
 {
+    queue->sent = less(queue->sent, less(count, queue->told));
+    queue->told = less(queue->told, count);
+    queue->settling = less(queue->settling, count);
     queue->count -= count;
     queue->first = queue->count > 0 ? (queue->first + count) % METRIC_QUEUE_MAX : 0;
-    queue->sent -= queue->sent < count ? queue->sent : count;
-    queue->lot[0].count -= count;
-    if (queue->lot[0].count == 0) {
-        queue->lot_count--;
-        memmove(queue->lot, queue->lot + 1, queue->lot_count * sizeof(queue->lot[0]));
+    while (count > 0) {
+        struct metric_lot *lot = &queue->lot[0];
+        const size_t taken = count < lot->count ? count : lot->count;
+        lot->count -= taken;
+        count -= taken;
+        if (lot->count == 0) {
+            queue->lot_count--;
+            memmove(queue->lot, queue->lot + 1, queue->lot_count * sizeof(queue->lot[0]));
+        }
     }
 }
 
 static void lose(struct metric_queue *queue, size_t count)
 {
-    queue->lost += count;
+    queue->lost += less(count, queue->told);
     forget(queue, count);
+}
+
+/* The lot of the first metric that was not told, and how many of it were not; NULL: there is none. */
+static const struct metric_lot *next_lot(const struct metric_queue *queue, size_t *count)
+{
+    size_t told = queue->told;
+    for (size_t i = 0; i < queue->lot_count; i++) {
+        const struct metric_lot *lot = &queue->lot[i];
+        if (told < lot->count) {
+            *count = lot->count - told;
+            return lot;
+        }
+        told -= lot->count;
+    }
+    *count = 0;
+    return NULL;
 }
 
 static bool is_of(const struct metric_lot *lot, const struct job_id *job, int64_t generation)
@@ -45,35 +73,54 @@ void metric_queue_add(struct metric_queue *queue, const struct job_id *job, int6
 
 void metric_queue_send(struct metric_queue *queue)
 {
-    const size_t oldest = queue->lot_count > 0 ? queue->lot[0].count : 0;
-    queue->sent = oldest < METRICS_MAX ? oldest : METRICS_MAX;
+    size_t waiting = 0;
+    (void)next_lot(queue, &waiting);
+    queue->sent = waiting < METRICS_MAX ? waiting : METRICS_MAX;
+}
+
+size_t metric_queue_waiting(const struct metric_queue *queue)
+{
+    return queue->count - queue->told;
 }
 
 bool metric_queue_fits(const struct metric_queue *queue)
 {
-    return queue->count <= METRICS_MAX && queue->lot_count <= 1;
+    size_t waiting = 0;
+    (void)next_lot(queue, &waiting);
+    return waiting == metric_queue_waiting(queue) && waiting <= METRICS_MAX;
 }
 
 void metric_queue_copy(const struct metric_queue *queue, struct heartbeat *out)
 {
+    size_t waiting = 0;
+    const struct metric_lot *lot = next_lot(queue, &waiting);
     out->metric_count = queue->sent;
     if (queue->sent > 0) {
-        memcpy(out->metrics_job, queue->lot[0].job.text, sizeof(out->metrics_job));
-        out->metrics_generation = queue->lot[0].generation;
+        memcpy(out->metrics_job, lot->job.text, sizeof(out->metrics_job));
+        out->metrics_generation = lot->generation;
     }
     for (size_t i = 0; i < queue->sent; i++) {
-        out->metric[i] = queue->item[(queue->first + i) % METRIC_QUEUE_MAX];
+        out->metric[i] = queue->item[(queue->first + queue->told + i) % METRIC_QUEUE_MAX];
     }
 }
 
-void metric_queue_acknowledge(struct metric_queue *queue)
+void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms)
 {
-    if (queue->sent > 0) {
-        forget(queue, queue->sent);
+    queue->told += queue->sent;
+    queue->sent = 0;
+    if (now_ms - queue->settling_ms >= METRIC_SETTLE_MS) {
+        forget(queue, queue->settling); /* told before settling_ms */
+        queue->settling = queue->told;
+        queue->settling_ms = now_ms;
     }
 }
 
 void metric_queue_return(struct metric_queue *queue)
 {
     queue->sent = 0;
+}
+
+void metric_queue_tell_again(struct metric_queue *queue)
+{
+    queue->told = queue->settling = queue->sent = 0;
 }

@@ -153,7 +153,7 @@ static void keep_metric(struct session *session, const struct session_event *eve
         return;
     }
     metric_queue_add(&session->metrics, &name->job, name->generation, &event->metric);
-    if (session->metrics.count - session->metrics.sent >= METRICS_MAX) {
+    if (metric_queue_waiting(&session->metrics) - session->metrics.sent >= METRICS_MAX) {
         session_beat_now(session, event->now_ms);
     }
 }
@@ -275,7 +275,10 @@ static void call_failed(struct session *session, struct call *call, const struct
         return; /* of an enrolment that is over: the next one starts all calls anew */
     }
     switch (event->failed.failure) {
-    case FAILURE_NETWORK: retry_later(session, call, event); break;
+    case FAILURE_NETWORK:
+        metric_queue_tell_again(&session->metrics); /* another life of the coordinator may answer next */
+        retry_later(session, call, event);
+        break;
     case FAILURE_UNKNOWN: enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST)); break;
     case FAILURE_STALE_BOOT: was_replaced(session, event, actions); break;
     case FAILURE_REFUSED:
@@ -314,13 +317,13 @@ static void take_beaten(struct session *session, const struct session_event *eve
         enroll_again(session, event->now_ms);
         return;
     }
-    metric_queue_acknowledge(&session->metrics);
+    metric_queue_acknowledge(&session->metrics, event->now_ms);
     session->holdings_unsaid = false;
     session_take_rounds(session, reply, actions);
     beat_by(session, event->now_ms + session->interval_ms);
     beat_by(session, session->holdings_due_ms);
     const bool stopped = session->has_run && session->run.phase == PHASE_STOPPED;
-    if (!metric_queue_fits(&session->metrics) || (stopped && session->metrics.count > 0)) {
+    if (!metric_queue_fits(&session->metrics) || (stopped && metric_queue_waiting(&session->metrics) > 0)) {
         session_beat_now(session, event->now_ms);
     }
     /* A lower revision than ours is a coordinator that started anew: a poll behind the old one would wait in vain. */

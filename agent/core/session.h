@@ -7,8 +7,9 @@
  * again, and exits when it is refused (two agents share one identity). Without its coordinator the agent goes on in its
  * phase and begins no further step after autonomy_seconds (three heartbeats at least). It never changes generation by
  * itself and refuses lower ones than it has seen of a job. The last state of a run is reported before an assignment
- * ends it, so that the coordinator learns how many steps that costs. Metrics are kept until a reply acknowledges them,
- * whatever is assigned meanwhile, at most METRIC_QUEUE_MAX, the newest. A challenge, a round that was opened and
+ * ends it, so that the coordinator learns how many steps that costs. Metrics are kept until a reply acknowledges them
+ * and METRIC_SETTLE_MS more, whatever is assigned meanwhile, at most METRIC_QUEUE_MAX, the newest; after a call
+ * that failed those that are kept are told again. A challenge, a round that was opened and
  * trouble with a peer are reported at once, and so are holdings when a version of them is whole; while more is likely
  * to come, the list is sent every 50 ms at most. After three intervals without an answer the coordinator is away:
  * rounds are not opened until it is heard again. */

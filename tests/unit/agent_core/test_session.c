@@ -144,6 +144,52 @@ static void metrics_outlive_their_generation_and_their_job(void **state)
     assert_int_equal(session_metrics_lost(bench->session), 0);
 }
 
+/* The heartbeat after so many milliseconds. */
+static void beat_after(struct bench *bench, int64_t wait_ms)
+{
+    bench_answer_beat(bench, bench->assignment.revision);
+    bench->now_ms += wait_ms;
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    bench_beat(bench);
+}
+
+/* The heartbeat under way has no answer; this is the next one. */
+static void beat_in_vain(struct bench *bench)
+{
+    bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
+    bench->now_ms += 5000; /* longer than every wait */
+    bench_step(bench, (struct session_event){.type = SESSION_TICK});
+    bench_beat(bench);
+}
+
+static void a_coordinator_that_started_anew_is_told_what_it_may_have_forgotten(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    const int64_t serial = assigned(bench, BENCH_JOB, 1);
+    keep(bench, serial, 1);
+    beat_after(bench, 1000);
+    assert_int_equal(bench->heartbeat.metric_count, 1);
+    beat_after(bench, METRIC_SETTLE_MS);
+    assert_int_equal(bench->heartbeat.metric_count, 0);
+    beat_after(bench, METRIC_SETTLE_MS);
+    keep(bench, serial, 2);
+    beat_after(bench, METRIC_SETTLE_MS);
+    assert_int_equal(bench->heartbeat.metric_count, 1);
+    beat_after(bench, METRIC_SETTLE_MS - 1);
+    assert_int_equal(bench->heartbeat.metric_count, 0);
+    keep(bench, serial, 3);
+    beat_in_vain(bench);
+    assert_int_equal(bench->heartbeat.metric_count, 2);
+    assert_int_equal(bench->heartbeat.metric[0].step, 2);
+    for (int i = 0; i < 3; i++) {
+        beat_after(bench, METRIC_SETTLE_MS);
+        assert_int_equal(bench->heartbeat.metric_count, 0);
+    }
+    beat_in_vain(bench);
+    assert_int_equal(bench->heartbeat.metric_count, 0);
+}
+
 static void metrics_of_too_many_generations_lose_those_of_the_oldest(void **state)
 {
     struct bench *bench = *state;
@@ -395,6 +441,7 @@ int main(void)
         bench_test(a_refused_enrolment_ends_the_agent_and_says_why),
         bench_test(metrics_are_kept_until_a_reply_acknowledges_them),
         bench_test(metrics_outlive_their_generation_and_their_job),
+        bench_test(a_coordinator_that_started_anew_is_told_what_it_may_have_forgotten),
         bench_test(metrics_of_too_many_generations_lose_those_of_the_oldest),
         bench_test(a_long_absence_loses_the_oldest_metrics_only),
         bench_test(holdings_are_listed_on_connecting_and_after_each_change),
