@@ -88,13 +88,6 @@ static double evaluation_seconds(const struct job_slot *job)
     return evaluates(job) ? fmax(predicted, job->evaluation_seconds) : 0;
 }
 
-/* The step under way, and the evaluation that follows the last one: a stop does not give that up. */
-int64_t stop_timeout_ms(const struct job_slot *job)
-{
-    double seconds = 10 * measured_or_predicted(job) + EVALUATION_FACTOR * evaluation_seconds(job);
-    return as_ms(fmax(STOP_MS, 1000 * seconds));
-}
-
 static int64_t evaluation_timeout_ms(const struct job_slot *job)
 {
     return evaluates(job) ? as_ms(1000 * EVALUATION_FACTOR * evaluation_seconds(job) + STOP_MS) : 0;
@@ -112,6 +105,13 @@ int64_t step_timeout_ms(const struct job_slot *job)
 {
     int64_t ms = job->job.deadlines.step_ms + (evaluates_now(job) ? evaluation_timeout_ms(job) : 0);
     return as_ms((double)ms * (double)(1 << job->stall_shift));
+}
+
+/* The step under way. A stop gives evaluations up, but for the one after the last step. */
+int64_t stop_timeout_ms(const struct job_slot *job)
+{
+    int64_t ms = as_ms(fmax(STOP_MS, 1000 * 10 * measured_or_predicted(job)));
+    return ms + (job->reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
 }
 
 void deadlines_fill(const struct core *core, struct job_slot *job)

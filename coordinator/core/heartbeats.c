@@ -97,6 +97,22 @@ static void take_error(struct core *core, struct device_slot *device, struct job
     }
 }
 
+/* Of the version at which it has stopped its list names every unit of its stage. A list that was under way for longer
+ * than a newer one may have taken its place: the device is asked for it again. */
+static void check_holdings(struct core *core, struct job_slot *job, struct device_slot *device,
+                           const struct heartbeat *heartbeat)
+{
+    const struct plan_stage *stage = &job->plan.stage[device->stage];
+    int64_t version = heartbeat->stopped_version;
+    bool lacks = false;
+    for (int64_t u = stage->first; u < stage->end && !lacks; u++) {
+        lacks = !holdings_find(core, device, job, version, u);
+    }
+    if (lacks && version > 0 && !heartbeat->all_holdings && heartbeat->phase == PHASE_STOPPED) {
+        device->holdings_known = false;
+    }
+}
+
 /* What a device of the plan reports about this generation. */
 static void take_report(struct core *core, struct device_slot *device, struct job_slot *job,
                         const struct heartbeat *heartbeat)
@@ -127,6 +143,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     case PHASE_FINISHED:
         report->ready = report->stopped = true;
         report->stopped_version = heartbeat->stopped_version;
+        check_holdings(core, job, device, heartbeat);
         break;
     }
     generation_advance(core, job);

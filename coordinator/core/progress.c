@@ -219,6 +219,9 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
         job->progressed = true;
         if (job_phase(job) == PHASE_RUN) {
             stall_watch(core, job);
+        } else if (job_phase(job) == PHASE_STOPPING) {
+            job->deadline_ms = core->now_ms + stop_timeout_ms(job); /* it may be evaluated now */
+            job_mark(core, job);
         }
     }
     take_snapshots(job, heartbeat);
