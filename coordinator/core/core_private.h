@@ -165,10 +165,10 @@ int64_t recovery_center(const struct job_slot *job);
 size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent, int64_t only);
 /* Leaves only versions of which every unit is held. Returns how many. */
 size_t held_covered(const struct core *core, const struct job_slot *job, size_t count);
-/* The newest version that is whole without the absent devices, all holders of a unit agreeing on its hash; out (NULL or
- * empty) gets its hashes. 0: none is. */
+/* The newest version below `below` (NEVER: of all) that is whole without the absent devices, all holders of a unit
+ * agreeing on its hash; out (NULL or empty) gets its hashes. 0: none is. */
 int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent,
-                    struct cut *out);
+                    int64_t below, struct cut *out);
 
 /* ---- links.c ---- */
 /* Both live, and do not reach each other. */
@@ -186,9 +186,9 @@ void links_count(const struct core *core, struct job_slot *job, bool by_link);
 void links_reset(struct job_slot *job);
 /* How long the next generation is put off. What is held is not given up for what may be over in a moment. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
-/* Whether version `start` is to be given up for the center's: the plan in core->planning cannot get all of it, could
- * run from the center's, and trying has taken as long as the steps in between would, and a lease. */
-bool links_outlasted(struct core *core, const struct job_slot *job, int64_t start, int64_t center);
+/* From which version the plan in core->planning starts: `start`, or an older one (and job->cut) when a link keeps
+ * `start` from the plan, it can run from the older one, and trying takes as long as the steps in between would. */
+int64_t links_weigh(struct core *core, struct job_slot *job, int64_t start);
 
 /* ---- rounds.c ---- */
 /* Versions below it are dropped. */
@@ -245,8 +245,13 @@ void incident_failed(struct core *core, struct job_slot *job, const struct failu
 void incident_decided(struct core *core, struct job_slot *job);
 /* A device reports how far a generation came that is over: while it could not be heard it trained on. */
 void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
-/* A version that devices hold is given up for the center's: a link keeps it from those who need it. */
-void incident_gave_up(struct core *core, struct job_slot *job, int64_t version);
+/* A newer version that is behind a link, and an older one that is not. */
+struct weighing {
+    int64_t newer, older;
+    int64_t waited_ms, again_ms; /* since the link's first failure; to do the steps in between again */
+};
+/* Which of the two was chosen. */
+void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing, bool waits);
 void incident_ready(struct core *core, struct job_slot *job);
 /* At the end of a step: resolved when a step beyond the start is done. */
 void incident_settle(struct core *core, struct job_slot *job);

@@ -114,8 +114,9 @@ static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
 static void tell_prepare(struct core *core, struct job_slot *job)
 {
     bool planned = job->plan.reason == PLAN_REQUESTED || job->plan.reason == PLAN_DEVICE_JOINED;
+    bool tuned = job->plan.reason == PLAN_TUNED && job->job.state != JOB_WAITING_FOR_DEVICES;
     int state = job->job.state == JOB_QUEUED                  ? JOB_PREPARING
-                : job->plan.reason == PLAN_TUNED              ? job->job.state
+                : tuned                                       ? job->job.state
                 : job->job.state == JOB_PAUSING               ? JOB_PAUSING
                 : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
                                                               : JOB_RECOVERING;
@@ -243,7 +244,6 @@ static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t star
 
 bool generation_begin(struct core *core, struct job_slot *job, int reason)
 {
-    static const struct cut none;
     const struct absent nobody = {0};
     struct err err = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
@@ -257,11 +257,7 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
             return false;
         }
     }
-    if (links_outlasted(core, job, start, recovery_center(job))) {
-        incident_gave_up(core, job, start);
-        start = recovery_center(job);
-        job->cut = none;
-    }
+    start = links_weigh(core, job, start);
     if (wait_for_newer(core, job, start)) {
         return false;
     }

@@ -93,11 +93,11 @@ size_t held_covered(const struct core *core, const struct job_slot *job, size_t 
 }
 
 int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent,
-                    struct cut *out)
+                    int64_t below, struct cut *out)
 {
     for (size_t first = 0, end; first < count; first = end) {
         end = version_end(core, first, count);
-        if (!is_whole(core, job, &core->held[first], end - first, absent)) {
+        if (core->held[first].version >= below || !is_whole(core, job, &core->held[first], end - first, absent)) {
             continue;
         }
         for (size_t i = first; out && i < end; i++) {

@@ -121,16 +121,29 @@ void incident_decided(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
-void incident_gave_up(struct core *core, struct job_slot *job, int64_t version)
+void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing, bool waits)
 {
+    static const char waiting[] = "; waits for step ";
     char before[MESSAGE_SIZE];
-    if (!job->has_incident) {
-        return;
+    char *message = job->incident.message;
+    if (!job->has_incident || (waits && strstr(message, waiting))) {
+        return; /* it is said already */
     }
-    memcpy(before, job->incident.message, sizeof(before));
-    text_set(job->incident.message, sizeof(job->incident.message),
-             "%.130s; step %" PRId64 " could not be fetched for %.1f s and was given up for step %" PRId64, before,
-             version, seconds_between(job->link_since_ms, core->now_ms), job->job.version);
+    memcpy(before, message, sizeof(before));
+    char *said = strstr(before, waiting);
+    if (said) {
+        *said = '\0';
+    }
+    if (waits) {
+        text_set(message, MESSAGE_SIZE, "%.130s%s%" PRId64 ": the steps since step %" PRId64 " would take %.1f s again",
+                 before, waiting, weighing->newer, weighing->older, (double)weighing->again_ms / 1000);
+    } else {
+        text_set(message, MESSAGE_SIZE,
+                 "%.110s; step %" PRId64 " could not be fetched for %.1f s and was given up for step %" PRId64
+                 ": the steps since take %.1f s again",
+                 before, weighing->newer, (double)weighing->waited_ms / 1000, weighing->older,
+                 (double)weighing->again_ms / 1000);
+    }
     changed(core, job);
 }
 

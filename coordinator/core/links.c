@@ -10,6 +10,7 @@
 /* So many failures in a row are not put off: the next plan may do without the link. */
 #define EAGER_MAX 1
 #define PAUSE_SHIFT_MAX 10
+#define OLDER_MAX 8 /* versions that are looked at for one within reach */
 
 /* ---- pairs ---- */
 
@@ -153,13 +154,46 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
     return false;
 }
 
-bool links_outlasted(struct core *core, const struct job_slot *job, int64_t start, int64_t center)
+/* The newest version below it that the plan gets without such a link, and its hashes: held, or the center's. 0: none.
+ */
+static int64_t version_within_reach(struct core *core, const struct job_slot *job, int64_t below, struct cut *out)
 {
-    if (job->links <= EAGER_MAX || center == 0 || start <= center) {
-        return false;
+    static const struct cut none;
+    const struct absent nobody = {0};
+    for (int i = 0; i < OLDER_MAX && below > 0; i++) {
+        *out = none;
+        below = held_newest(core, job, recovery_list(core, job, &nobody), &nobody, below, out);
+        if (below > 0 && !is_out_of_reach(core, job, below)) {
+            return below;
+        }
     }
-    int64_t again_ms = redo_ms(job, start - center), for_ms = core->now_ms - job->link_since_ms;
-    again_ms = again_ms > core->config.lease_ms ? again_ms : core->config.lease_ms;
-    return for_ms >= again_ms && !ring_is_bad(core, job, core->planning->device, core->planning->device_count) &&
-           is_out_of_reach(core, job, start);
+    *out = none;
+    return recovery_center(job);
+}
+
+int64_t links_weigh(struct core *core, struct job_slot *job, int64_t start)
+{
+    if (job->links == 0 || start <= recovery_center(job) ||
+        ring_is_bad(core, job, core->planning->device, core->planning->device_count) ||
+        !is_out_of_reach(core, job, start)) {
+        return start;
+    }
+    struct cut cut;
+    int64_t older = version_within_reach(core, job, start, &cut);
+    if (older == 0) {
+        return start;
+    }
+    const struct weighing weighing = {.newer = start,
+                                      .older = older,
+                                      .waited_ms = core->now_ms - job->link_since_ms,
+                                      .again_ms = redo_ms(job, start - older)};
+    /* One more try that is in vain takes so long. */
+    int64_t try_ms = job->job.deadlines.link_ms + links_pause_ms(core, job);
+    bool waits = weighing.waited_ms + try_ms < weighing.again_ms;
+    incident_weighed(core, job, &weighing, waits);
+    if (waits) {
+        return start;
+    }
+    job->cut = cut;
+    return older;
 }

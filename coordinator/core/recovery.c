@@ -74,7 +74,7 @@ size_t recovery_list(const struct core *core, const struct job_slot *job, const 
 
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent)
 {
-    int64_t version = held_newest(core, job, count, absent, NULL);
+    int64_t version = held_newest(core, job, count, absent, NEVER, NULL);
     return version > 0 ? version : recovery_center(job);
 }
 
@@ -83,7 +83,7 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job, cons
 {
     static const struct cut none;
     *out = none;
-    int64_t version = held_newest(core, job, recovery_list(core, job, absent), absent, out);
+    int64_t version = held_newest(core, job, recovery_list(core, job, absent), absent, NEVER, out);
     return version > 0 ? version : recovery_center(job);
 }
 

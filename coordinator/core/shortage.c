@@ -136,12 +136,16 @@ static int shortage_without(const struct core *core, const struct placement_requ
 int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
              struct err *err)
 {
-    char why[MESSAGE_SIZE], free[64];
+    char why[MESSAGE_SIZE], free[64], cuts[64] = "";
     size_t missing = wanted - there;
     if (request->without.count > 0) {
         return shortage_without(core, request, wanted, there, err);
     }
     text_set(free, sizeof(free), "%zu of %zu are there and free", there, wanted);
     describe(core, request, free, why, sizeof(why));
-    return err_set(err, ERR_STATE, "waits for %zu more device%s: %.210s", missing, missing == 1 ? "" : "s", why);
+    if ((int64_t)wanted > request->spec->devices_min) {
+        text_set(cuts, sizeof(cuts), ", because 'cuts' makes %zu stages", wanted);
+    }
+    return err_set(err, ERR_STATE, "waits for %zu more device%s%s: %.180s", missing, missing == 1 ? "" : "s", cuts,
+                   why);
 }

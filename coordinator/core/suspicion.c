@@ -87,6 +87,19 @@ static bool concerns(const struct device_slot *device, const struct device_slot 
     return false;
 }
 
+/* Whether there are devices enough beside it and those that are avoided already: of a pair one end is left out. */
+static bool can_do_without(const struct core *core, const struct job_slot *job, const struct device_slot *device)
+{
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .avoid = AVOID_ALL,
+                                              .without = {.device = &device->device.id, .count = 1}};
+    uint64_t bytes;
+    return placement_there(core, &request, &bytes) >= (size_t)job->job.spec.devices_min;
+}
+
 /* The later stage of the two goes; of a device of the plan and a source outside of it, the device. Who goes is avoided
  * unless the next plan is the one that ran. */
 static void blame_link(struct core *core, struct device_slot *device, const struct trouble *trouble)
@@ -104,7 +117,7 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
     if (stays && one) {
         leaves = links_ran(job, device) ? suspect : device;
     }
-    if (!stays || one) {
+    if ((!stays || one) && can_do_without(core, job, leaves)) {
         avoid(core, job, leaves, AVOID_LINK);
     }
     generation_fail(

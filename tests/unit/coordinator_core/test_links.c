@@ -124,22 +124,24 @@ static void units_that_cannot_move_stay(void **state)
     story_finish(world, id);
 }
 
-/* Devices a and b have stopped at a version that is newer than the center's, to go on with other borders, when nothing
- * passes between them any more. Returns the version. */
-static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_min)
+/* Devices a and b, whose units take so long, have stopped at a version that is newer than the center's, to go on with
+ * other borders, when nothing passes between them any more. Returns the version. */
+static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_min, int64_t neighbor_every,
+                        double unit_seconds)
 {
     struct job_spec spec = world_spec("j", 400);
     spec.devices_min = devices_min;
     spec.cut[0] = 4; /* not where the planner would cut */
     spec.cut_count = 1;
-    spec.neighbor_every = 0;
+    spec.neighbor_every = neighbor_every;
     spec.center_every = 10;
     spec.expected_step_seconds = 0;
-    (void)world_agent(world, "a", 10);
-    (void)world_agent(world, "b", 10);
+    struct agent *a = world_agent(world, "a", 10), *b = world_agent(world, "b", 10);
     story_submit(world, id, &spec);
     world_train(world, 20);
     world->reports = true;
+    story_measure(world, a, unit_seconds);
+    story_measure(world, b, unit_seconds);
     const struct replan_request other = {.cut = {2}, .cut_count = 1, .has_cuts = true};
     world_replan(world, id, &other);
     story_next(world, id);
@@ -149,23 +151,67 @@ static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_m
     return version;
 }
 
-/* A link that stays cut for ever: one of the two goes on alone, but not before trying has taken as long as it costs. */
-static void an_older_version_of_the_center_is_the_last_resort(void **state)
+/* Time passes until some generation starts from another version. Returns how long it took. */
+static int64_t until_given_up(struct world *world, const char *id, int64_t version)
+{
+    int64_t since_ms = world->now_ms;
+    while (core_job_plan(world->core, id)->resume_version == version) {
+        story_work(world, 100);
+        assert_true(world->now_ms - since_ms < 120000);
+    }
+    return world->now_ms - since_ms;
+}
+
+/* One of the two goes on alone, from the center. */
+static void assert_alone(struct world *world, const char *id, int64_t start, int64_t version)
+{
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->resume_version, start);
+    assert_int_equal(plan->stage_count, 1);
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_int_equal(incident->resume_version, start);
+    assert_int_equal(incident->steps_redone, version - start);
+    assert_non_null(strstr(incident->message, " s and was given up for step "));
+}
+
+static void steps_that_are_done_again_sooner_are_not_waited_for(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    int64_t version = part_two(world, id, 1), center = world_job(world, id)->version;
-    assert_kept(world, id, version, 5000); /* a lease */
-    for (int i = 0; i < 900 && core_job_plan(world->core, id)->resume_version == version; i++) {
-        story_work(world, 100);
-    }
-    const struct plan *plan = core_job_plan(world->core, id);
-    assert_int_equal(plan->resume_version, center);
-    assert_int_equal(plan->stage_count, 1);
-    const struct incident *incident = core_job_incident(world->core, id);
-    assert_int_equal(incident->resume_version, center);
-    assert_int_equal(incident->steps_redone, version - center);
-    assert_non_null(strstr(incident->message, " s and was given up for step "));
+    int64_t version = part_two(world, id, 1, 0, 0.0001), center = world_job(world, id)->version;
+    assert_true(until_given_up(world, id, version) < 4000); /* till the link is blamed */
+    assert_alone(world, id, center, version);
+    story_finish(world, id);
+}
+
+static void a_copy_at_a_neighbour_is_nearer_than_the_center(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t version = part_two(world, id, 1, 3, 0.0001), committed = world_job(world, id)->neighbor_version;
+    assert_true(committed > world_job(world, id)->version && committed < version);
+    (void)until_given_up(world, id, version);
+    assert_alone(world, id, committed, version);
+    story_finish(world, id);
+}
+
+/* Trying takes as long as the steps would, and no longer; the incident says what was chosen, and why. */
+static void steps_that_take_longer_are_waited_for(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE], expected[MESSAGE_SIZE];
+    int64_t version = part_two(world, id, 1, 0, 0.05), center = world_job(world, id)->version;
+    double again_seconds = (double)(version - center) * core_job_plan(world->core, id)->predicted_step_seconds;
+    assert_true(again_seconds > 10);
+    assert_kept(world, id, version, 7000);
+    (void)snprintf(expected, sizeof(expected),
+                   "devices 'a' and 'b' are alive and do not reach each other; waits for step %d: the steps since step"
+                   " %d would take %.1f s again",
+                   (int)version, (int)center, again_seconds);
+    assert_string_equal(core_job_incident(world->core, id)->message, expected);
+    assert_in_range(until_given_up(world, id, version), 0, (uint64_t)(1000 * again_seconds));
+    assert_alone(world, id, center, version);
+    assert_null(strstr(core_job_incident(world->core, id)->message, "waits for step"));
     story_finish(world, id);
 }
 
@@ -173,7 +219,7 @@ static void what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either(void 
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    int64_t version = part_two(world, id, 2);
+    int64_t version = part_two(world, id, 2, 0, 0.0001);
     assert_kept(world, id, version, 60000);
     world->agent[0].apart = NULL;
     assert_kept(world, id, version, 10000);
@@ -188,7 +234,9 @@ int main(void)
         STORY(a_committed_version_outlives_links_that_are_cut),
         STORY(waiting_for_a_link_says_so),
         STORY(units_that_cannot_move_stay),
-        STORY(an_older_version_of_the_center_is_the_last_resort),
+        STORY(steps_that_are_done_again_sooner_are_not_waited_for),
+        STORY(a_copy_at_a_neighbour_is_nearer_than_the_center),
+        STORY(steps_that_take_longer_are_waited_for),
         STORY(what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

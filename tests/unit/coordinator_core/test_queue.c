@@ -100,6 +100,22 @@ static void a_job_says_why_it_waits(void **state)
     assert_string_equal(world_job(world, id)->message, "waits for 4 more devices: no device is online");
 }
 
+static void a_job_that_waits_for_its_cuts_names_them(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 5);
+    for (int64_t cut = 1; cut < 4; cut++) {
+        spec.cut[spec.cut_count++] = cut;
+    }
+    story_submit(world, id, &spec);
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device, because 'cuts' makes 4 stages: 3 of 4 are there and free");
+    (void)world_agent(world, "d", 10);
+    assert_int_equal(world_plan(world, id, 1)->stage_count, 4);
+}
+
 /* With every device at work nobody is looked at for long, but what is said stays true. */
 static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
 {
@@ -323,6 +339,7 @@ int main(void)
         STORY(equal_jobs_share_their_blobs),
         STORY(jobs_queue_by_priority_then_age),
         STORY(a_job_says_why_it_waits),
+        STORY(a_job_that_waits_for_its_cuts_names_them),
         STORY(a_job_that_waits_for_the_busy_hears_of_their_end),
         STORY(a_job_that_waits_for_busy_devices_keeps_the_free_ones),
         STORY(a_job_that_waits_for_devices_nobody_has_is_overtaken),
