@@ -16,7 +16,10 @@ int local_job_read(const char *path, struct job_spec *spec, struct err *err)
     }
     *spec = job_spec_default;
     rc = wire_read(&job_spec_record, text.data, text.size, spec, &faults, err);
-    rc = rc ? rc : job_spec_check(spec, &faults, err);
+    if (rc == 0) {
+        job_spec_complete(spec);
+        rc = job_spec_check(spec, &faults, err);
+    }
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 

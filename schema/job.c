@@ -63,7 +63,7 @@ static const struct record optimizer_record = RECORD(struct optimizer, "optimize
 
 static const struct field learning_rate_fields[] = {
     MEMBER_ENUM(struct learning_rate, type, "type", 0, learning_rate_type_names),
-    MEMBER_DOUBLE(struct learning_rate, value, "value", 0, 0, 1000),
+    MEMBER_DOUBLE(struct learning_rate, value, "value", FIELD_NULLABLE, 1e-30, 1000),
     MEMBER_INT(struct learning_rate, warmup_steps, "warmup_steps", 0, 0, STEPS_MAX),
     MEMBER_INT(struct learning_rate, step_size, "step_size", FIELD_NULLABLE, 1, STEPS_MAX),
     MEMBER_DOUBLE(struct learning_rate, gamma, "gamma", 0, 0, 1000),
@@ -146,7 +146,7 @@ const struct job_spec job_spec_default = {
     .micro_batches = 4,
     .epochs = 1,
     .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
-    .learning_rate = {.type = LEARNING_RATE_CONSTANT, .value = 0.05, .gamma = 0.1},
+    .learning_rate = {.type = LEARNING_RATE_CONSTANT, .gamma = 0.1}, /* value: job_spec_complete */
     .devices_min = 1,
     .devices_max = 8,
     .neighbor_every = 50,
@@ -156,6 +156,14 @@ const struct job_spec job_spec_default = {
     .autonomy_seconds = 3600,
     .evaluate_every_epochs = 1,
 };
+
+void job_spec_complete(struct job_spec *spec)
+{
+    static const double usual[] = {[OPTIMIZER_SGD] = 0.01, [OPTIMIZER_ADAM] = 0.001, [OPTIMIZER_ADAMW] = 0.001};
+    if (spec->learning_rate.value <= 0) {
+        spec->learning_rate.value = usual[spec->optimizer.type];
+    }
+}
 
 /* ---- where it stands ---- */
 

@@ -135,7 +135,7 @@ static void check_optimizer(struct check *check, const struct optimizer *optimiz
 static void check_learning_rate(struct check *check, const struct learning_rate *rate)
 {
     const struct learning_rate *unset = &job_spec_default.learning_rate;
-    if (rate->value <= 0) {
+    if (rate->value < 0) {
         fault(check, "/learning_rate/value", "must be above 0");
     }
     if (rate->type == LEARNING_RATE_STEP) {

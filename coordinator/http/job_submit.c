@@ -222,6 +222,7 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
 static int resolve(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
                    struct err *err)
 {
+    job_spec_complete(&submission->spec);
     int code = job_spec_check(&submission->spec, faults, err);
     int data_code = resolve_data(coordinator, submission, faults, err);
     if (data_code) {

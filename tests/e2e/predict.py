@@ -224,7 +224,8 @@ def train_named(directory, data, *words, **fields):
     train.write_bytes(data)
     job.write_text(json.dumps({
         "model": {"description": {"name": "named", "units": [{"name": "a", "ops": linear}]}},
-        "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 20, **fields}))
+        "dataset": {"train": "digits"}, "batch": 16, "micro_batches": 2, "epochs": 1, "steps": 20,
+        "learning_rate": {"value": 0.05}, **fields}))
     done = subprocess.run([str(BIN / "paceline-agent"), "train", str(job), "--output", str(model), "--dataset",
                            f"digits={train}", *map(str, words)], check=False, capture_output=True, text=True, timeout=60)
     return model, done

@@ -31,6 +31,33 @@ static void the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs(void **s
     assert_int_equal(job_total_steps(&spec, 31), 0);
 }
 
+static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *recipe;
+        double rate;
+    } cases[] = {
+        {"\"steps\":1", 0.01},
+        {"\"optimizer\":{\"type\":\"sgd\"}", 0.01},
+        {"\"optimizer\":{\"type\":\"adam\"}", 0.001},
+        {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":null,\"type\":\"cosine\"}", 0.001},
+        {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":0.05}", 0.05},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        struct err err = {0};
+        struct job_spec spec = job_spec_default;
+        const int size = snprintf(text, sizeof(text),
+                                  "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
+        assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
+        job_spec_complete(&spec);
+        assert_true(spec.learning_rate.value == cases[i].rate);
+        job_spec_complete(&spec);
+        assert_true(spec.learning_rate.value == cases[i].rate);
+    }
+}
+
 static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
 {
     (void)state;
@@ -246,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_ends_in_three_states),
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
+        cmocka_unit_test(the_learning_rate_follows_the_optimizer_unless_it_is_stated),
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(an_augment_fits_the_samples),
