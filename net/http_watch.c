@@ -143,14 +143,29 @@ static int unread(const struct http_exchange *exchange)
     return count > 0 ? 1 : count < 0 && (errno == EAGAIN || errno == EINTR) ? -1 : 0;
 }
 
+static bool is_suspended(struct http_exchange *exchange)
+{
+    http_server_lock(exchange->server);
+    const bool suspended = exchange->suspended;
+    http_server_unlock(exchange->server);
+    return suspended;
+}
+
+/* Resumed, libmicrohttpd reads before it hands on what it has or asks for the reply, and drops the connection when it
+ * finds the end. Those with a time-out of their own it asks first. */
+static void ask_before_reading(struct http_exchange *exchange)
+{
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, HALF_CLOSED_SECONDS);
+}
+
 /* Whether nobody is left to serve: the client is gone, or it has closed the side on which the rest of its request was
  * to come. One that closes that side after its request can still read the answer, but for those that wait without end
  * (long polls, event streams) it counts as gone. */
 static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
-    case PHASE_IDLE:
-    case PHASE_BODY: return unread(exchange) == 0;
+    case PHASE_IDLE: return unread(exchange) == 0;
+    case PHASE_BODY: return !is_suspended(exchange) && unread(exchange) == 0;
     case PHASE_REPLY: return exchange->peer_reset || exchange->on_hangup;
     case PHASE_QUEUED: return exchange->peer_reset || exchange->endless;
     }
@@ -167,13 +182,6 @@ void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void 
     }
 }
 
-/* Resumed, libmicrohttpd reads before it asks for the reply, and drops the connection when it finds the end. Those with
- * a time-out of their own it asks first. */
-static void let_reply_come_first(struct http_exchange *exchange)
-{
-    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, HALF_CLOSED_SECONDS);
-}
-
 static void run_ends(struct http_server *server)
 {
     struct http_exchange *ending = server->first_ending;
@@ -188,8 +196,9 @@ static void run_ends(struct http_server *server)
         if (!is_over(exchange)) {
             if (exchange->phase == PHASE_IDLE || exchange->phase == PHASE_BODY) {
                 http_watch_ending(exchange); /* some of it is not read yet */
-            } else if (exchange->phase == PHASE_REPLY) {
-                let_reply_come_first(exchange);
+            }
+            if (is_suspended(exchange)) {
+                ask_before_reading(exchange);
             }
             continue;
         }
@@ -240,6 +249,9 @@ static void take_event(struct http_server *server, struct http_exchange *exchang
         exchange->peer_closed = true;
         exchange->peer_reset |= (events & (EPOLLHUP | EPOLLERR)) != 0;
         http_watch_ending(exchange);
+        if (exchange->phase == PHASE_BODY || exchange->phase == PHASE_REPLY) {
+            ask_before_reading(exchange); /* it may be resumed in this very run */
+        }
     }
     if (exchange->scans && !exchange->gone) {
         scan_head(exchange);
@@ -271,9 +283,6 @@ void http_watch_look(struct http_server *server)
 static bool goes_on(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
-    http_server_lock(server);
-    const bool suspended = exchange->suspended;
-    http_server_unlock(server);
     uint64_t moved;
     uint64_t least = STREAMED_BYTES_MIN;
     if (exchange->phase == PHASE_BODY) {
@@ -285,7 +294,7 @@ static bool goes_on(struct http_exchange *exchange)
         return false;
     }
     const bool behind = exchange->phase == PHASE_BODY && unread(exchange) > 0; /* it is the server that is slow */
-    const bool enough = suspended || behind || moved - exchange->moved_bytes >= least;
+    const bool enough = is_suspended(exchange) || behind || moved - exchange->moved_bytes >= least;
     http_watch_stage(exchange, places_stage(server->places, place_of(exchange)));
     exchange->moved_bytes = moved;
     return enough;

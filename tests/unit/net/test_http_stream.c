@@ -430,6 +430,23 @@ static void a_paused_upload_whose_client_vanished_is_aborted_when_it_goes_on(voi
     assert_int_equal(gate_count(&f->desk.aborted), 1);
 }
 
+static void a_paused_upload_whose_client_only_stops_sending_is_finished(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    int fd = raw_connect(&f->serve);
+    raw_send(fd, "PUT /sink/stuck HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+    struct http_exchange *exchange = gate_wait(&f->desk.paused, 1);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    assert_int_equal(call(f, "GET", "/stream/known-empty", NULL, 0, &err), 200);
+    http_exchange_continue(exchange);
+    char answer[512];
+    raw_read_all(fd, answer, sizeof answer);
+    assert_holds(answer, "HTTP/1.1 201 ");
+    assert_int_equal(gate_count(&f->desk.aborted), 0);
+    close(fd);
+}
+
 static void closing_aborts_open_uploads_once(void **state)
 {
     struct fixture *f = *state;
@@ -533,6 +550,7 @@ int main(void)
         TEST(a_reply_from_another_thread_ends_a_paused_upload),
         TEST(an_upload_whose_client_vanishes_is_aborted_once),
         TEST(a_paused_upload_whose_client_vanished_is_aborted_when_it_goes_on),
+        TEST(a_paused_upload_whose_client_only_stops_sending_is_finished),
         TEST(closing_aborts_open_uploads_once),
         TEST(a_source_is_sent_whole),
         TEST(a_source_that_pauses_goes_on_when_it_is_woken),
