@@ -16,6 +16,7 @@ STEPS = 250
 BEFORE = 20  # steps without the joiners
 SLOWDOWN = 15  # of the healthy ones: the job lasts until the joiners are there
 LITTLE_BYTES = 20 << 20
+HEALTHY = ("agent0", "agent1")
 
 
 def trial_job(**fields):
@@ -34,7 +35,7 @@ def wait_for_log(agent, part, meanwhile=lambda: None, seconds=60):
         if time.monotonic() > deadline:
             raise Failure(f"{agent.name} does not say {part!r} within {seconds} s: {agent.log_text()}")
         meanwhile()
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 class Joiner:
@@ -108,14 +109,15 @@ class LittleMemory(Joiner):
 
 
 def run_trial(*kinds):
-    with fashion_fleet(2, "--slowdown", SLOWDOWN) as fleet, contextlib.ExitStack() as undo:
-        job = fleet.submit(trial_job(**on_devices(2, 2 + len(kinds))))
+    with fashion_fleet(len(HEALTHY), "--slowdown", SLOWDOWN) as fleet, contextlib.ExitStack() as undo:
+        job = fleet.submit(trial_job(**on_devices(len(HEALTHY), len(HEALTHY) + len(kinds))))
         fleet.wait_for_step(job, BEFORE)
         joiners = [kind(fleet, undo) for kind in kinds]
-        devices = [device["id"] for device in fleet.wait_for_agents()]
+        devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
         for joiner in joiners:
-            # Whether it is worth a new plan depends on how fast the machine is. Refused while one is made.
-            joiner.check(lambda: fleet.request("POST", f"/v1/jobs/{job['id']}/replan", {"devices": devices}))
+            # Whether it is worth a new plan depends on how fast the machine is. As the last stage it needs its disk, for the labels.
+            wish = {"devices": [devices[name] for name in (*HEALTHY, joiner.agent.name)]}
+            joiner.check(functools.partial(fleet.request, "POST", f"/v1/jobs/{job['id']}/replan", wish))
         fleet.wait(job, "succeeded")
         sha256 = fleet.checkpoint_sha256(job)
         must(sha256 == reference(), f"{sha256}, not {reference()}")
@@ -132,7 +134,8 @@ def run_trial(*kinds):
 
 
 def test_joiners_with_faults_cost_a_generation_each_at_most():
-    run_trial(LittleMemory, FullDisk)
+    # A sanitizer needs addresses without a limit; there the library that hangs is not built either.
+    run_trial(*((LittleMemory, FullDisk) if HANG.exists() else (FullDisk,)))
 
 
 if __name__ == "__main__":
