@@ -71,7 +71,8 @@ class Crowd:
 def coordinator(crowded=True):
     """A fleet without agents, its crowd, and what the coordinator used when nobody had come yet."""
     with Fleet() as fleet:
-        fleet.start_coordinator("--connections", CONNECTIONS, "--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", FAR_LEASE_MS)
+        fleet.start_coordinator("--connections", CONNECTIONS, "--connections-per-address", CONNECTIONS,
+                                "--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", FAR_LEASE_MS)
         fleet.upload("fashion-train", "fashion-mini", "train")
         if not crowded:
             yield fleet, None, None
