@@ -295,14 +295,18 @@ static void take_enrolled(struct session *session, const struct session_event *e
 {
     session->enroll = (struct call){.due_ms = NEVER};
     session->enrolled = true;
+    const bool same = strcmp(session->device.text, event->enrolled.device.text) == 0;
     session->device = event->enrolled.device;
-    session->revision = 0;
+    session->revision = same ? session->revision : 0;
     session->holdings_unsaid = true;
     session_set_interval(session, event->enrolled.interval_ms);
     heard(session, &session->enroll, event->now_ms, actions);
-    /* Calls that are still under way speak for an enrolment that is over: the new ones replace them. */
+    /* A heartbeat that is still under way tells less than the next one, which replaces it. A poll goes on: to the
+     * coordinator, one that breaks is a sign that its device is gone. */
     session->beat = (struct call){.due_ms = event->now_ms};
-    session->poll = (struct call){.due_ms = event->now_ms};
+    if (!same || !session->poll.under_way) {
+        session->poll = (struct call){.due_ms = event->now_ms};
+    }
 }
 
 static void take_beaten(struct session *session, const struct session_event *event, struct session_actions *actions)

@@ -275,7 +275,7 @@ static void a_device_that_is_not_known_enrols_again_and_trains_on(void **state)
     bench_expect(bench, SESSION_DO_ENROLL);
     bench_expect_not(bench, SESSION_DO_DISCARD);
     bench_enrol(bench);
-    bench_expect(bench, SESSION_DO_POLL);
+    bench_expect_not(bench, SESSION_DO_POLL); /* the one under way is as good, and its end would look like a death */
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
     assert_true(bench->heartbeat.all_holdings);
