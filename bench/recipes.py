@@ -17,7 +17,8 @@ RECIPES = {
     "sgd 0.01": ("sgd", 0.01),
     "adam 0.001": ("adam", 0.001),
 }
-# model: (side of the images, batch, steps). Small images, so that a run takes minutes: of the large models a few steps show that the loss falls.
+# model: (side of the images, batch, steps). Small images, so that a run takes minutes: of the large models a few
+# steps show that the loss falls.
 MODELS = {
     "mlp": (28, 32, 93), "lenet5": (28, 32, 93), "dscnn-kws": (28, 32, 93), "resnet8": (28, 32, 93), "gpt-mini": (None, 8, 60),
     "alexnet-cifar": (28, 32, 60), "mobilenetv2-224": (28, 32, 93), "resnet18": (28, 16, 20), "vgg11-bn": (32, 16, 10),
@@ -108,7 +109,8 @@ def main():
             rows.append(losses(model, directory))
             say(f"{model}: {', '.join(f'{recipe} {shown(rows[-1][recipe])}' for recipe in RECIPES)}")
     table(["model", "images", "batch", "steps", "first loss", *RECIPES],
-          [[row["model"], row["side"] or "text", row["batch"], row["steps"], shown(row["first"]), *(shown(row[recipe]) for recipe in RECIPES)] for row in rows])
+          [[row["model"], row["side"] or "text", row["batch"], row["steps"],
+            *(shown(row[column]) for column in ("first", *RECIPES))] for row in rows])
     finish("recipes", [*accuracies, *rows])
 
 

@@ -232,7 +232,8 @@ def train_named(directory, data, *words, **fields):
 
 
 def told(sample):
-    return [sample["label"], sample["label_name"], *((item["class"], item["name"], round(item["probability"], 3)) for item in sample["top"])]
+    top = [(item["class"], item["name"], round(item["probability"], 3)) for item in sample["top"]]
+    return [sample["label"], sample["label_name"], *top]
 
 
 def test_classes_are_found_by_their_names_in_other_archives():
@@ -279,15 +280,16 @@ def test_training_keeps_the_numbers_of_classes():
         other, start = pathlib.Path(directory) / "other.tar", pathlib.Path(directory) / "start.safetensors"
         other.write_bytes(part_of_tar(test, ["digit-0", "digit-4"]))
         _, done = train_named(directory, train, "--dataset", f"test={other}", dataset={"train": "digits", "test": "test"})
-        must("data set 'test': its classes are not those of 'digits' (missing: 'digit-1', 'digit-2' and 6 more)" in done.stderr, done.stderr)
+        must("data set 'test': its classes are not those of 'digits' (missing: 'digit-1', 'digit-2' and 6 more)" in done.stderr,
+             done.stderr)
         model, done = train_named(directory, train)
         model.rename(start)
         words, init = ["--checkpoint", start], {"checkpoint": "ckpt_01JD6Z5N6P7Q8R9S0T1V2W3X4Y"}
         letters = {f"digit-{digit}": f"letter-{digit}" for digit in range(10)}
         named_otherwise = part_of_tar(train, letters, letters.items())
         _, done = train_named(directory, named_otherwise, *words, init=init)
-        must("the job's classes are not the checkpoint's (missing: 'digit-0', 'digit-1' and 8 more; unknown: 'letter-0', 'letter-1' and 8 more); name 'a' in "
-             "init.except" in done.stderr, done.stderr)
+        must("the job's classes are not the checkpoint's (missing: 'digit-0', 'digit-1' and 8 more; unknown: 'letter-0', "
+             "'letter-1' and 8 more); name 'a' in init.except" in done.stderr, done.stderr)
         model, done = train_named(directory, named_otherwise, *words, init={**init, "except": ["a"]})
         must(done.returncode == 0, done.stderr)
         must(description_in(model)["class_names"][4] == "letter-4", "names of the checkpoint")
@@ -310,7 +312,8 @@ def test_sounds_are_read_as_those_of_the_training():
         for name, period in (("low", 80), ("high", 8)):
             (sounds / name).mkdir(parents=True)
             for index in range(8):
-                (sounds / name / f"{index}.wav").write_bytes(wav([9000 if (at + index) % period < period // 2 else -9000 for at in range(2000)]))
+                square = [9000 if (at + index) % period < period // 2 else -9000 for at in range(2000)]
+                (sounds / name / f"{index}.wav").write_bytes(wav(square))
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
             tar.add(sounds, ".")

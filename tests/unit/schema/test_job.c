@@ -48,8 +48,8 @@ static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **s
         char text[512];
         struct err err = {0};
         struct job_spec spec = job_spec_default;
-        const int size = snprintf(text, sizeof(text),
-                                  "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
+        const int size = snprintf(
+            text, sizeof(text), "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
         assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
         job_spec_complete(&spec);
         assert_true(spec.learning_rate.value == cases[i].rate);
