@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/damage.h"
 #include "libtrain/model/state.h"
 #include "libtrain/model/trained.h"
 #include "schema/wire.h"
@@ -47,13 +48,21 @@ static void export_free(struct export *export)
     free(export);
 }
 
+static bool goes_on(void *arg)
+{
+    const struct export *export = arg;
+    return !work_stopping(export->coordinator->work);
+}
+
 /* Copy the part of a unit's blob that is exported. */
 static int copy_unit(struct export *export, size_t unit, struct err *err)
 {
     struct state_layout *layout = NULL;
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
+    /* Part of it is copied, all of it is compared: damage must not become part of the trained model. */
     int code = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
+    code = code ? code : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export, err);
     if (!code) {
         code = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader, &size, err);
     }
@@ -113,6 +122,9 @@ static void export_report(struct work_job *job)
     if (export->code) {
         snprintf(event.exported.message, sizeof event.exported.message, "%.200s", export->err.text);
         log_error("export_failed", "job=%s error=%s", export->result.job.text, log_quote(export->err.text).text);
+        for (size_t unit = 0; export->model && unit < export->model->unit_count; unit++) {
+            damage_report(export->coordinator, export->unit[unit].sha256);
+        }
     }
     turn_event(export->coordinator->turn, &event, NULL, NULL);
     export_free(export);

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "base/stop_signals.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/damage.h"
 #include "coordinator/disk.h"
 #include "coordinator/http/agent.h"
 #include "coordinator/http/routes.h"
@@ -104,6 +105,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     if (!code) {
         parked_on_hangup(coordinator->parked, agent_hangup);
     }
+    code = code ? code : damage_search(coordinator, err);
     code = code ? code : routes_open(coordinator, &coordinator->server, err);
     return code;
 }
@@ -182,7 +184,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
-/* While the disk is full nothing is decided: the core learns of the time that passed when the commit is made up for. */
+/* While the disk is full time stands still: the core learns of the time that passed when the commit is made up for. */
 static int pass_held(struct coordinator *coordinator, struct timers *timers, struct err *err)
 {
     int64_t now_ms = clock_now_ms();
@@ -197,11 +199,11 @@ static int pass_held(struct coordinator *coordinator, struct timers *timers, str
 static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers, struct err *err)
 {
     http_server_run(coordinator->server);
-    if (turn_held(coordinator->turn)) {
-        return pass_held(coordinator, timers, err);
-    }
     if (work_ended) {
         work_collect(coordinator->work);
+    }
+    if (turn_held(coordinator->turn)) {
+        return pass_held(coordinator, timers, err);
     }
     int64_t now_ms = clock_now_ms();
     if (now_ms >= core_deadline_ms(coordinator->core)) {
@@ -250,11 +252,9 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
     struct pollfd polled[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = http_server_fd(coordinator->server), .events = POLLIN},
-        {.events = POLLIN},
+        {.fd = work_fd(coordinator->work), .events = POLLIN},
     };
     for (;;) {
-        /* What workers report waits with the commit. */
-        polled[2].fd = turn_held(coordinator->turn) ? -1 : work_fd(coordinator->work);
         int ready = poll(polled, 3, timeout_ms(coordinator, &timers));
         if (ready < 0 && errno != EINTR) {
             return err_set(err, ERR_IO, "poll: %s", strerror(errno));

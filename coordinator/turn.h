@@ -35,7 +35,7 @@ struct turn_extra {
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra);
 /* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program; a restart is the
  * normal start. 0 with turn_held: the disk is full, with the reserve used up; nothing is lost and nobody has learnt
- * anything. The loop then tries again from time to time and feeds no events until it succeeds. */
+ * anything. The loop then tries again from time to time; until it succeeds, requests are refused and no ticks fed. */
 NODISCARD int turn_commit(struct turn *turn, struct err *err);
 bool turn_held(const struct turn *turn);
 /* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget (while held it may).

@@ -26,6 +26,7 @@ static const struct field checkpoint_fields[] = {
     MEMBER_FORM(struct checkpoint, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct checkpoint, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_TIME(struct checkpoint, created_ms, "created_at", FIELD_NULLABLE),
+    MEMBER_BOOL(struct checkpoint, damaged, "damaged", FIELD_SKIP_EMPTY),
 };
 const struct record checkpoint_record = RECORD(struct checkpoint, "checkpoint", checkpoint_fields);
 

@@ -33,6 +33,7 @@ struct checkpoint {
     char sha256[SHA256_SIZE];
     int64_t bytes;
     int64_t created_ms;
+    bool damaged; /* its content was found to have another hash; not in rows */
 };
 
 /* One unit's state of a version in the center; what `paused` and `succeeded` rest on. */

@@ -299,6 +299,45 @@ void handle_blob_stored(struct core *core, const struct event *event)
     }
 }
 
+/* ---- damage ---- */
+
+/* A unit of the whole version is damaged: the version counts as not held, and the job goes on from what its devices
+ * have. */
+static void lose_version(struct core *core, struct job_slot *job)
+{
+    struct center_version *whole = center_whole(job);
+    const int64_t version = whole->version;
+    act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, version + 1);
+    drop_version(core, job, whole, "");
+    job->job.version = 0;
+    job_changed(core, job);
+    if (!plan_active(job)) {
+        job_set_state(core, job, job->job.state, job->job.state_reason,
+                      "step %" PRId64
+                      " in the center is damaged; the next start is from what the devices hold, or step 0",
+                      version);
+    } else if (job_phase(job) == PHASE_PREPARE && job->plan.resume_version == version) {
+        generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
+                        "step %" PRId64 " in the center is damaged", version);
+    }
+}
+
+void handle_blob_damaged(struct core *core, const struct event *event)
+{
+    const struct event_blob_damaged *damaged = &event->blob_damaged;
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = job_slot_at(core, i);
+        /* A job that only waits for the export rests on the version: there is nothing else to take. */
+        const bool exports =
+            job->job.state == JOB_CANCELLING || (plan_active(job) && job_phase(job) == PHASE_FINISHED &&
+                                                 center_whole(job)->version == job->plan.last_version);
+        if (!exports && version_refers(center_whole(job), job->unit_count, damaged->sha256)) {
+            lose_version(core, job);
+        }
+    }
+    act_publish(core, "blob_damaged", "", "%.250s", damaged->message);
+}
+
 /* ---- the exported model ---- */
 
 void center_export(struct core *core, struct job_slot *job)

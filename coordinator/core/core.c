@@ -312,6 +312,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_PLAN_QUESTION] = handle_plan_question,
         [EVENT_CONTACT] = handle_contact,
         [EVENT_POLL_BROKEN] = handle_poll_broken,
+        [EVENT_BLOB_DAMAGED] = handle_blob_damaged,
         [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));

@@ -431,6 +431,7 @@ void failures_retry(struct core *core, struct job_slot *job);
 void generation_tick(struct core *core, struct job_slot *job);
 
 /* ---- center.c ---- */
+void handle_blob_damaged(struct core *core, const struct event *event);
 void handle_blob_stored(struct core *core, const struct event *event);
 void handle_exported(struct core *core, const struct event *event);
 struct center_version *center_whole(struct job_slot *job);

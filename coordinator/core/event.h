@@ -34,6 +34,7 @@ enum event_type {
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device has made another call than these: it lives */
     EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: a hint that it may be gone */
+    EVENT_BLOB_DAMAGED,      /* the content of a blob in the center is not what its hash says */
     EVENT_DISK,              /* the store's disk is nearly full, or no longer */
 };
 
@@ -149,6 +150,11 @@ struct event_poll_broken {
     struct device_id device;
 };
 
+struct event_blob_damaged {
+    char sha256[SHA256_SIZE];
+    char message[MESSAGE_SIZE]; /* what has that content, for people */
+};
+
 struct event_disk {
     bool nearly_full; /* rounds to the center pause */
 };
@@ -174,6 +180,7 @@ struct event {
         struct event_plan_question plan_question;
         struct event_contact contact;
         struct event_poll_broken poll_broken;
+        struct event_blob_damaged blob_damaged;
         struct event_disk disk;
     };
 };

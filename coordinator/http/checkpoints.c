@@ -65,7 +65,9 @@ static bool find_checkpoint(struct coordinator *coordinator, struct http_exchang
 void serve_checkpoint(void *context, struct http_exchange *exchange)
 {
     struct checkpoint checkpoint;
+    const struct coordinator *coordinator = context;
     if (find_checkpoint(context, exchange, &checkpoint)) {
+        checkpoint.damaged = blob_is_damaged(coordinator->blobs, checkpoint.sha256);
         answer_kind(exchange, OBJECT_CHECKPOINT, &checkpoint);
     }
 }

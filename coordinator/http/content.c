@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "coordinator/damage.h"
 #include "coordinator/http/answer.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -64,6 +65,7 @@ static void piece_done(struct work_job *job)
     content->state = content->code ? PIECE_FAILED : PIECE_FULL;
     if (content->code) {
         log_error("download_failed", "sha256=%s error=%s", content->sha256, log_quote(content->err.text).text);
+        damage_report(content->coordinator, content->sha256);
     }
     http_exchange_ready(content->exchange);
 }

@@ -195,7 +195,8 @@ static bool read_start(struct http_exchange *exchange, int64_t *out)
 static int begin_page(struct metric_page *page, struct err *err)
 {
     buf_init(&page->body, 4u << 20);
-    int code = state_flush(page->coordinator->state, err); /* what was reported so far is seen */
+    /* What was reported so far is seen, unless the disk is full. */
+    int code = turn_held(page->coordinator->turn) ? 0 : state_flush(page->coordinator->state, err);
     code = code ? code : buf_printf(&page->body, err, "{\"items\":[");
     code = code ? code : read_portion(page, err);
     if (!code) {

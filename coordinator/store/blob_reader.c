@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/store/blob_store.h"
 #include "coordinator/store/sql.h"
+#include "net/hash.h"
 
 #define LIST_ROWS 256
 
@@ -28,6 +29,8 @@ struct blob_reader {
     int64_t id;
     uint64_t size;
     char sha256[BLOB_SHA256_SIZE];
+    struct sha256 *hash; /* of the first `hashed` bytes; NULL once it was compared */
+    uint64_t hashed;
 };
 
 static void close_connection(struct blob_connection **place)
@@ -167,6 +170,7 @@ int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_r
         return err_set(err, ERR_MEMORY, "blob reader: out of memory");
     }
     int rc = find(store, sha256, &reader->id, &reader->size, err);
+    rc = rc ? rc : sha256_new(&reader->hash, err);
     if (rc) {
         free(reader);
         return rc;
@@ -198,8 +202,97 @@ void blob_reader_close(struct blob_reader **place)
         }
     }
     (void)pthread_mutex_unlock(&pool->lock);
+    sha256_free(&reader->hash);
     free(reader);
     *place = NULL;
+}
+
+/* ---- damage ---- */
+
+static size_t damaged_index(const struct blob_pool *pool, const char *sha256)
+{
+    size_t index = 0;
+    while (index < pool->damaged_count && strcmp(pool->damaged[index].sha256, sha256) != 0) {
+        index++;
+    }
+    return index;
+}
+
+bool blob_is_damaged(struct blob_store *store, const char *sha256)
+{
+    struct blob_pool *pool = &store->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    bool damaged = damaged_index(pool, sha256) < pool->damaged_count;
+    (void)pthread_mutex_unlock(&pool->lock);
+    return damaged;
+}
+
+bool blob_tell_damage(struct blob_store *store, const char *sha256)
+{
+    struct blob_pool *pool = &store->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    const size_t index = damaged_index(pool, sha256);
+    const bool news = index < pool->damaged_count && !pool->damaged[index].told;
+    if (news) {
+        pool->damaged[index].told = true;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return news;
+}
+
+bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA256_SIZE])
+{
+    struct blob_pool *pool = &store->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    const bool there = index < pool->damaged_count;
+    if (there) {
+        memcpy(out, pool->damaged[index].sha256, BLOB_SHA256_SIZE);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return there;
+}
+
+static void note_damage(struct blob_store *store, const char *sha256)
+{
+    struct blob_pool *pool = &store->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    if (damaged_index(pool, sha256) == pool->damaged_count && pool->damaged_count < BLOB_DAMAGED_MAX) {
+        pool->damaged[pool->damaged_count].told = false;
+        memcpy(pool->damaged[pool->damaged_count++].sha256, sha256, BLOB_SHA256_SIZE);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+void blob_mend(struct blob_store *store, const char *sha256)
+{
+    struct blob_pool *pool = &store->pool;
+    (void)pthread_mutex_lock(&pool->lock);
+    const size_t index = damaged_index(pool, sha256);
+    if (index < pool->damaged_count) {
+        pool->damaged[index] = pool->damaged[--pool->damaged_count];
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+/* What was read in order from the beginning is compared at its end. */
+static int follow(struct blob_reader *reader, uint64_t offset, const void *data, size_t size, struct err *err)
+{
+    if (!reader->hash || offset != reader->hashed) {
+        return 0;
+    }
+    sha256_update(reader->hash, data, size);
+    reader->hashed += size;
+    if (reader->hashed < reader->size) {
+        return 0;
+    }
+    char found[BLOB_SHA256_SIZE];
+    sha256_finish_text(reader->hash, found);
+    sha256_free(&reader->hash);
+    if (hash_text_equal(found, reader->sha256)) {
+        return 0;
+    }
+    note_damage(reader->store, reader->sha256);
+    return err_set(err, ERR_FORMAT, "blob '%s' is damaged: its content has sha256 %s", reader->sha256, found);
 }
 
 /* The row is not there: because the blob was deleted, or because the file is damaged? */
@@ -257,6 +350,10 @@ int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t siz
             rc = read_chunk(connection, reader, at, (char *)out + total, count, err);
             give_back(reader->store, connection);
         }
+        if (rc == ERR_FORMAT) {
+            note_damage(reader->store, reader->sha256);
+        }
+        rc = rc ? rc : follow(reader, at, (const char *)out + total, count, err);
         if (rc) {
             return rc;
         }
@@ -264,6 +361,23 @@ int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t siz
     }
     *out_size = total;
     return 0;
+}
+
+int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg), void *arg, struct err *err)
+{
+    struct blob_reader *reader = NULL;
+    uint64_t size = 0;
+    size_t got = 1;
+    char *piece = malloc(BLOB_CHUNK_BYTES);
+    int rc =
+        piece ? blob_reader_open(store, sha256, &reader, &size, err) : err_set(err, ERR_MEMORY, "blob: out of memory");
+    for (uint64_t at = 0; rc == 0 && got > 0; at += got) {
+        rc = go_on(arg) ? blob_read(reader, at, piece, BLOB_CHUNK_BYTES, &got, err)
+                        : err_set(err, ERR_CANCELLED, "the program ends");
+    }
+    blob_reader_close(&reader);
+    free(piece);
+    return rc;
 }
 
 struct listed {

@@ -36,15 +36,23 @@ void *blob_writer_run(void *arg);
 
 /* ---- blob_reader.c: a few connections, each lent to one thread for one chunk ---- */
 #define BLOB_READERS 4
+#define BLOB_DAMAGED_MAX 256 /* that are remembered */
 struct blob_pool {
     pthread_mutex_t lock;
     pthread_cond_t returned;
     struct blob_connection *connection[BLOB_READERS]; /* opened at first use */
     bool lent[BLOB_READERS];
     size_t open_readers;
+    struct {
+        char sha256[BLOB_SHA256_SIZE];
+        bool told;
+    } damaged[BLOB_DAMAGED_MAX];
+    size_t damaged_count;
 };
 NODISCARD int blob_pool_init(struct blob_pool *pool, struct err *err);
 void blob_pool_done(struct blob_pool *pool);
+/* The right content has taken the blob's place. */
+void blob_mend(struct blob_store *store, const char *sha256);
 
 struct blob_store {
     char directory[PATH_MAX];

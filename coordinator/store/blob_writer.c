@@ -72,28 +72,6 @@ static int find(struct blob_writer *writer, const char *sha256, bool *found, int
     return rc;
 }
 
-/* All rows are there: from this transaction on the blob exists. The same content may exist already; then this copy's
- * rows are space to reclaim. */
-static int publish(struct blob_writer *writer, const struct blob_upload *upload, struct tally *tally, struct err *err)
-{
-    bool exists = false;
-    int64_t size;
-    int rc = find(writer, upload->sha256, &exists, &size, err);
-    if (rc || exists) {
-        writer->has_garbage = writer->has_garbage || exists;
-        return rc;
-    }
-    sqlite3_stmt *statement = writer->statement[WRITER_PUBLISH];
-    if (sqlite3_bind_int64(statement, 1, upload->id) != SQLITE_OK ||
-        sqlite3_bind_text(statement, 2, upload->sha256, -1, SQLITE_STATIC) != SQLITE_OK ||
-        sqlite3_bind_int64(statement, 3, (int64_t)upload->size) != SQLITE_OK) {
-        return bind_failed(writer, err);
-    }
-    tally->blobs++;
-    tally->bytes += (int64_t)upload->size;
-    return sql_run(writer->db, statement, err);
-}
-
 static int withdraw(struct blob_writer *writer, const char *sha256, struct tally *tally, struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_WITHDRAW];
@@ -112,6 +90,32 @@ static int withdraw(struct blob_writer *writer, const char *sha256, struct tally
     return rc;
 }
 
+/* All rows are there: from this transaction on the blob exists. The same content may exist already; then this copy's
+ * rows are space to reclaim. */
+static int publish(struct blob_writer *writer, const struct blob_upload *upload, struct tally *tally, struct err *err)
+{
+    bool exists = false;
+    int64_t size;
+    int rc = find(writer, upload->sha256, &exists, &size, err);
+    if (rc == 0 && exists && blob_is_damaged(writer->store, upload->sha256)) {
+        exists = false;
+        rc = withdraw(writer, upload->sha256, tally, err);
+    }
+    if (rc || exists) {
+        writer->has_garbage = writer->has_garbage || exists;
+        return rc;
+    }
+    sqlite3_stmt *statement = writer->statement[WRITER_PUBLISH];
+    if (sqlite3_bind_int64(statement, 1, upload->id) != SQLITE_OK ||
+        sqlite3_bind_text(statement, 2, upload->sha256, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_int64(statement, 3, (int64_t)upload->size) != SQLITE_OK) {
+        return bind_failed(writer, err);
+    }
+    tally->blobs++;
+    tally->bytes += (int64_t)upload->size;
+    return sql_run(writer->db, statement, err);
+}
+
 static bool is_publishable(const struct blob_upload *upload)
 {
     return upload->finished && !upload->failure.code &&
@@ -122,6 +126,7 @@ static int confirm(struct blob_writer *writer, struct blob_upload *question, str
 {
     int64_t size;
     int rc = find(writer, question->expected, &question->found, &size, err);
+    question->found = question->found && !blob_is_damaged(writer->store, question->expected);
     question->size = (uint64_t)size;
     return rc;
 }
@@ -239,6 +244,9 @@ static void report(struct blob_writer *writer, struct blob_item *items)
                 err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s", upload->sha256, upload->expected);
         }
         writer->has_garbage = writer->has_garbage || !upload->finished || (code && !upload->confirms);
+        if (upload->finished && code == 0 && !upload->confirms) {
+            blob_mend(writer->store, upload->sha256);
+        }
         if (upload->finished) {
             upload->done(upload->done_arg, code, upload->sha256, upload->size, &err);
         }

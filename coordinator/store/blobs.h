@@ -70,15 +70,27 @@ NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct er
 NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
                                struct err *err);
 void blob_reader_close(struct blob_reader **reader);
-/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT when a row is missing. */
+/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: damage. A row is missing, or, where all of the
+ * blob was read in order, its content has another hash: that is told instead of the last bytes, so that nobody takes
+ * it for whole, and the blob is known as damaged from then on. */
 NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size, size_t *out_size,
                         struct err *err);
+/* Read all of it: ERR_FORMAT when it is damaged; ERR_CANCELLED when go_on says so; ERR_NOT_FOUND; ERR_IO. */
+NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg), void *arg,
+                         struct err *err);
+/* Whether damage was found since the store was opened. Such a blob is still read, but an upload of the right content
+ * takes its place, and blob_confirm does not find it. Any thread. */
+bool blob_is_damaged(struct blob_store *store, const char *sha256);
+/* The same, true only once for each blob: whoever gets it reports it. */
+bool blob_tell_damage(struct blob_store *store, const char *sha256);
+/* The damaged blob at `index`; false: there are no more. */
+bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA256_SIZE]);
 /* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next chunk). */
 void blob_delete(struct blob_store *store, const char *sha256);
 /* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For tests and tools;
  * not from a callback, and not while others keep writing. */
 void blob_drain(struct blob_store *store);
-/* At start, before listening: visit every blob; false: delete it (nothing refers to it). */
+/* Visit every blob; false: delete it. Only before listening can be said that nothing refers to it. */
 NODISCARD int blob_sweep(struct blob_store *store, bool (*keep)(void *arg, const char *sha256, uint64_t size),
                          void *arg, struct err *err);
 

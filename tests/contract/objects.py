@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import http.client
 import json
 import math
 import shutil
@@ -11,7 +12,7 @@ import threading
 
 from api import BINARY, JSON, Api, example
 from fake_agent import FakeAgent, read_safetensors
-from paceline import data_files, must, tar_of
+from paceline import Failure, data_files, must, tar_of
 
 TINY = {"name": "tiny", "units": [
     {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 4}]},
@@ -215,6 +216,29 @@ def test_checkpoints_are_uploaded_once_and_listed():
         api.restart_coordinator()
         must(api.pages("/v1/checkpoints", 2)[0] == stored, "after a restart")
         must(api.request("POST", "/v1/checkpoints", files[0], BINARY, expect=200).json == stored[0], "known after a restart")
+
+
+def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload():
+    content = safetensors({"stem.0.weight": [1000, 700]})
+    with Api(data=False) as api:
+        stored = api.request("POST", "/v1/checkpoints", content, BINARY, expect=201).json
+        path = f"/v1/checkpoints/{stored['id']}"
+        api.coordinator.stop()
+        database = api.path / "coordinator" / "checkpoints.db"
+        database.write_bytes(database.read_bytes().replace(b"stem.0.weight", b"stem.0.weighs"))
+        api.restart_coordinator()
+        for _ in range(2):
+            try:
+                answer = api.request("GET", f"{path}/content")
+                raise Failure(f"{answer.status} with {len(answer.body)} bytes")
+            except (http.client.HTTPException, ConnectionError):
+                pass
+        must(api.get(path)["damaged"] is True, "nobody is told")
+        log = api.coordinator.log_text()
+        must(log.count("level=error event=blob_damaged") == 1 and f"checkpoint {stored['id']}" in log, log)
+        api.request("POST", "/v1/checkpoints", content, BINARY, expect=200)
+        must(api.request("GET", f"{path}/content", expect=200).body == content, "the content is not back")
+        must(api.get(path) == stored, "it is damaged still")
 
 
 def test_bad_checkpoints_are_refused():

@@ -228,7 +228,7 @@ void world_send(struct world *world, struct event *event)
     event->now_ms = world->now_ms;
     event->wall_ms = world->wall_ms;
     event->request = event->type == EVENT_TICK || event->type == EVENT_RESTORED || event->type == EVENT_EXPORTED ||
-                             event->type == EVENT_TUNED
+                             event->type == EVENT_TUNED || event->type == EVENT_BLOB_DAMAGED
                          ? 0
                          : 7;
     world->status = 0;
