@@ -117,6 +117,29 @@ def test_malformed_targets_and_parameters_are_named():
         api.problem("POST", "/v1/jobs", {}, {"Idempotency-Key": "k" * 128}, code="invalid_parameter", words=("Idempotency-Key",))
 
 
+# ---- the contract itself ----
+
+def test_every_operation_says_who_may_call_it_and_how_it_refuses():
+    must(CONTRACT["security"] == [], "this version has no tokens")
+    for (method, path), operation in operations().items():
+        for status in ("4XX", "default"):
+            must(operation["responses"][status] == {"$ref": "#/components/responses/problem"}, f"{method} {path}: {status}")
+
+
+def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
+    published = set()
+    for file in (ROOT / "coordinator/core").glob("*.c"):
+        text = file.read_text(encoding="utf-8")
+        calls = re.findall(r"act_publish\(core, ([^;]*)", text) + re.findall(r"set_state\(core, device, [A-Z_]+, ([^;]*)", text)
+        for call in calls:
+            published.update(re.findall('"([a-z]+_[a-z_]+)"', call.split(".text")[0].split(", id")[0]))
+        if file.name == "states.c":
+            published.update(re.findall('= "(job_[a-z_]+)"', text))
+    published.discard("job_planning")  # a job is planned within a step: nobody sees it
+    stated = set(CONTRACT["components"]["schemas"]["event"]["properties"]["type"]["enum"])
+    must(len(stated) > 20 and stated == published, f"on one side only: {sorted(stated ^ published)}")
+
+
 # ---- /metrics ----
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
