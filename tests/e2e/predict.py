@@ -163,12 +163,11 @@ def test_pictures_need_no_class():
             path.write_bytes(png(pixels[64 * index:64 * index + 64], 8, 8))
         flat = pathlib.Path(directory) / "flat.tar"
         flat.write_bytes(tar_of(*pictures))
-        expected, _, _ = predict_json(model, IMAGES, "--limit", 3)
-        for data in ([flat], pictures, pictures[:1]):
+        for data, count in (([flat], 3), (pictures, 3), (pictures[:1], 1)):
             samples, total, confusion = predict_json(model, *data)
-            count = 1 if data == pictures[:1] else 3
+            expected, _, _ = predict_json(model, IMAGES, "--limit", count)  # a product's last bits depend on its rows
             must(total == {"samples": count} and not confusion and len(samples) == count, f"{total}")
-            must([sample["top"] for sample in samples] == [sample["top"] for sample in expected[:len(samples)]], f"{samples}")
+            must([sample["top"] for sample in samples] == [sample["top"] for sample in expected], f"{samples}")
         must([sample["file"] for sample in predict_json(model, flat)[0]] == ["0.png", "1.png", "2.png"], "names in a tar")
         must([sample["file"] for sample in predict_json(model, *pictures)[0]] == [*map(str, pictures)], "names of files")
         text = predict(model, *pictures)
