@@ -203,10 +203,10 @@ static void avoid_devices(struct core *core, struct job_slot *job, const struct 
 static bool count_failure(struct core *core, struct job_slot *job, const struct failure *failure)
 {
     bool advanced = job->reached_step > job->furthest_step;
-    links_count(core, job, failure->cause == FAILURE_LINK);
     if (advanced) {
         failures_progress(job, job->reached_step);
     }
+    links_count(core, job, failure->cause == FAILURE_LINK); /* this one begins the next row */
     avoid_devices(core, job, failure, advanced);
     bool fault = count_fault(job, failure);
     job->failures = job->reached_step > job->plan.resume_version ? 0 : job->failures;

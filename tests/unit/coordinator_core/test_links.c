@@ -105,6 +105,23 @@ static void waiting_for_a_link_says_so(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
+/* The failure that ends a generation with progress is the first of a row. */
+static void the_second_failure_in_a_row_of_a_job_that_ran_is_put_off(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    begin(world, id, 3, 0, 0);
+    assert_true(world_job(world, id)->progress.step > 10);
+    world->agent[0].apart = &world->agent[1];
+    for (int i = 0; i < 300 && world_job(world, id)->state != JOB_WAITING_FOR_DEVICES; i++) {
+        story_work(world, 100);
+    }
+    assert_string_equal(world_job(world, id)->state_reason, "link");
+    assert_int_equal(world_job(world, id)->generation, 2);
+    world->agent[0].apart = NULL;
+    story_finish(world, id);
+}
+
 /* a cannot fetch from c what the new borders give it; the old ones need no such link. */
 static void units_that_cannot_move_stay(void **state)
 {
@@ -233,6 +250,7 @@ int main(void)
         STORY(what_is_held_outlives_links_that_are_cut),
         STORY(a_committed_version_outlives_links_that_are_cut),
         STORY(waiting_for_a_link_says_so),
+        STORY(the_second_failure_in_a_row_of_a_job_that_ran_is_put_off),
         STORY(units_that_cannot_move_stay),
         STORY(steps_that_are_done_again_sooner_are_not_waited_for),
         STORY(a_copy_at_a_neighbour_is_nearer_than_the_center),
