@@ -63,6 +63,9 @@ static void fail_late(struct core *core, struct job_slot *job)
     const char *phase = phase_names[job_phase(job)];
     int64_t seconds = (core->now_ms - job->decided_ms) / 1000;
     size_t count = 0;
+    if (job->failure.cause != FAILURE_NONE) {
+        return; /* another failure was noted in this turn: it is not theirs */
+    }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct device_slot *device = is_late(job, s) ? stage_device(core, job, s) : NULL;
         if (device) {
@@ -151,8 +154,9 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     return false;
 }
 
-/* What the job itself is charged with: a job that stalls is given more and more time first. Devices that are lost or
- * start anew are no fault of it, nor is a link that stays cut. Whether this failure was one more. */
+/* What the job itself is charged with: a job that stalls is given more and more time first, and is then charged
+ * whoever was at work. Devices that are lost or start anew are no fault of it, nor is a link that stays cut. Whether
+ * this failure was one more. */
 static bool count_fault(struct job_slot *job, const struct failure *failure)
 {
     switch (failure->cause) {
@@ -169,7 +173,7 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     case FAILURE_ERROR:
     case FAILURE_DEADLINE: break;
     }
-    if (failure->device_count == 0) {
+    if (failure->device_count == 0 || failure->cause == FAILURE_STALLED) {
         job->faults++;
         return true;
     }

@@ -424,6 +424,50 @@ static void an_address_that_changes_reaches_the_neighbours(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
+/* The lease of c and the deadline of b end in the same turn. */
+static void who_is_late_when_another_one_is_lost_is_not_named(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    world->agent[1].stuck = true;
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    int64_t prepare_ms = world_job(world, id)->deadlines.prepare_ms;
+    world_settle(world);
+    world_live(world, 54000);
+    world_pass(world, prepare_ms - 54000 - world->config.lease_ms);
+    agent_beat(world, &world->agent[2]);
+    agent_kill(&world->agent[2]);
+    world_live(world, 5500);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_LOST);
+    const struct incident *incident = core_job_incident(world->core, id);
+    assert_int_equal(incident->device_count, 1);
+    assert_string_equal(incident->device[0].name, "c");
+}
+
+static void a_job_whose_only_device_stalls_waits_in_the_end(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100);
+    spec.expected_step_seconds = 0;
+    story_submit(world, id, &spec);
+    world_train(world, 12);
+    for (int i = 0; i < 6000 && world_job(world, id)->state != JOB_WAITING_FOR_DEVICES; i++) {
+        a->busy_ms = 1000000; /* at one task for ever */
+        world_live(world, 500);
+        agent_follow(world, a);
+    }
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "no_progress");
+    a->busy_ms = 0;
+    world_live(world, 6000);
+    story_finish(world, id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +493,8 @@ int main(void)
         STORY(devices_that_stopped_without_their_coordinator_go_on),
         STORY(every_report_may_come_twice),
         STORY(an_address_that_changes_reaches_the_neighbours),
+        STORY(who_is_late_when_another_one_is_lost_is_not_named),
+        STORY(a_job_whose_only_device_stalls_waits_in_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
