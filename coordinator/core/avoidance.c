@@ -42,7 +42,9 @@ static bool is_forgiven(const struct core *core, const struct job_slot *job, con
 void avoid(struct core *core, struct job_slot *job, const struct device_slot *device, enum avoidance why)
 {
     struct avoided *entry = take(job, device);
-    const bool joined = job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
+    /* Which devices had joined is not known after a restart of the coordinator. */
+    const bool known = job->previous.stage_count > 0;
+    const bool joined = known && job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
     if (is_forgiven(core, job, entry)) {
         entry->count = 0;
     }

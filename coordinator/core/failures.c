@@ -336,8 +336,7 @@ void generation_tick(struct core *core, struct job_slot *job)
     stall_tick(core, job);
     rounds_tick(core, job);
     if (job->join_ms <= core->now_ms) {
-        job->join_ms = NEVER;
-        core->joinable = true;
+        join_watch(core, job);
         job_mark(core, job);
     }
     if (job->deadline_ms <= core->now_ms) {

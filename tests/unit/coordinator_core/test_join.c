@@ -53,6 +53,46 @@ static void a_joiner_that_fails_costs_one_generation(void **state)
     assert_int_equal(world_job(world, id)->generation, 3);
 }
 
+static void a_joiner_that_failed_joins_when_its_exclusion_is_over(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 100000, 0.1);
+    struct agent *b = world_agent(world, "b", 10);
+    story_next(world, id);
+    agent_follow(world, b);
+    agent_fail(b, "disk");
+    agent_beat(world, b);
+    b->error[0] = '\0';
+    story_work(world, 950000); /* 192 leases are 960 s */
+    assert_int_equal(world_job(world, id)->generation, 3);
+    story_work(world, 20000);
+    assert_int_equal(world_job(world, id)->generation, 4);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
+}
+
+/* Which devices had joined is not known after a restart: a failure weighs as much as any other. */
+static void after_a_restart_nobody_counts_as_a_joiner(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 100000, 0.1);
+    struct agent *a = &world->agent[0], *b = world_agent(world, "b", 10);
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_JOINED);
+    world_restart(world);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    agent_fail(a, "disk");
+    agent_beat(world, a);
+    a->error[0] = '\0';
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 1);
+    world_live(world, 35000); /* six leases, and not 192 */
+    agent_restart(world, b);
+    assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
+}
+
 static void a_device_that_comes_too_late_is_a_spare(void **state)
 {
     struct world *world = *state;
@@ -130,9 +170,14 @@ static void a_job_with_all_the_devices_it_may_have_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(a_device_joins_when_it_is_worth_it),      STORY(a_joiner_that_fails_costs_one_generation),
-        STORY(a_device_that_comes_too_late_is_a_spare), STORY(a_move_pays_for_itself_before_the_next),
-        STORY(a_plan_that_is_fast_is_left_alone),       STORY(a_job_with_all_the_devices_it_may_have_stays),
+        STORY(a_device_joins_when_it_is_worth_it),
+        STORY(a_joiner_that_fails_costs_one_generation),
+        STORY(a_joiner_that_failed_joins_when_its_exclusion_is_over),
+        STORY(after_a_restart_nobody_counts_as_a_joiner),
+        STORY(a_device_that_comes_too_late_is_a_spare),
+        STORY(a_move_pays_for_itself_before_the_next),
+        STORY(a_plan_that_is_fast_is_left_alone),
+        STORY(a_job_with_all_the_devices_it_may_have_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
