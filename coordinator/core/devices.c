@@ -191,6 +191,7 @@ void devices_late(struct core *core, int64_t late_ms)
         int64_t seen_ms = device->seen_ms + late_ms;
         device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
         device->lost_ms += late_ms;
+        device->claim_ms += late_ms;
         device->beat_ms += late_ms;
         suspicion_late(core, device);
         device_time(core, device);

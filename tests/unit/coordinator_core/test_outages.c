@@ -200,6 +200,21 @@ static void a_shared_device_whose_agent_ends_is_free_after_its_lease(void **stat
     assert_int_equal(enroll_as(world, a, "fourth"), PROBLEM_NONE);
 }
 
+/* The turn is late, and nobody could be heard meanwhile. */
+static void a_late_turn_does_not_refuse_an_agent_for_good(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = share(world);
+    world_pass(world, 1000);
+    assert_int_equal(enroll_as(world, a, "third"), PROBLEM_TOO_MANY);
+    world->now_ms = core_deadline_ms(world->core) + 10000;
+    struct event event = {.type = EVENT_TICK};
+    world_send(world, &event);
+    assert_int_equal(enroll_as(world, a, "third"), PROBLEM_TOO_MANY); /* never: identity_in_use */
+    world_pass(world, 5000);
+    assert_int_equal(enroll_as(world, a, "third"), PROBLEM_NONE);
+}
+
 static void of_many_agents_one_stays(void **state)
 {
     struct world *world = *state;
@@ -233,6 +248,7 @@ int main(void)
         STORY(of_two_agents_the_first_stays_and_the_second_is_refused),
         STORY(an_agent_that_is_started_again_need_not_wait),
         STORY(a_shared_device_whose_agent_ends_is_free_after_its_lease),
+        STORY(a_late_turn_does_not_refuse_an_agent_for_good),
         STORY(of_many_agents_one_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
