@@ -18,6 +18,7 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
         center_keep_job(core, job);
     }
     job->job.has_wish = false;
+    job->job.export_version = 0; /* its answer finds no job */
     job_touch(core, job);
     job_set_state(core, job, state, reason, "%s", message);
     job->job.ended_ms = core->wall_ms;

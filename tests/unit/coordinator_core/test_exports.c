@@ -52,6 +52,20 @@ static void an_export_is_a_checkpoint_of_a_job_that_goes_on(void **state)
     assert_int_equal(world->rows.checkpoint_count, 2);
 }
 
+static void a_job_that_has_ended_exports_nothing_more(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t version = start(world, id);
+    world_verb(world, id, JOB_EXPORT);
+    assert_int_equal(world_job(world, id)->export_version, version);
+    world_verb(world, id, JOB_CANCEL);
+    assert_state(world, id, JOB_CANCELLED);
+    assert_int_equal(world_job(world, id)->export_version, 0);
+    world_exported(world, false);
+    assert_int_equal(world->rows.checkpoint_count, 0);
+}
+
 static void without_a_version_in_the_center_there_is_nothing_to_export_or_keep(void **state)
 {
     struct world *world = *state;
@@ -251,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(an_export_is_a_checkpoint_of_a_job_that_goes_on),
+        STORY(a_job_that_has_ended_exports_nothing_more),
         STORY(without_a_version_in_the_center_there_is_nothing_to_export_or_keep),
         STORY(an_export_that_was_overtaken_takes_the_newer_version),
         STORY(an_export_that_fails_is_told_and_costs_nothing),
