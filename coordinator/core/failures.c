@@ -231,8 +231,8 @@ static void gather(struct core *core, struct job_slot *job)
     generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
 }
 
-/* The present plan ends and the next one is put off. What is held stays held. early: it is tried as soon as the job can
- * do without the devices that failed. */
+/* The present plan ends and the next one is put off. What is held stays held. With code device_failed the next one is
+ * tried as soon as the job can do without the devices that failed. */
 static void put_off(struct core *core, struct job_slot *job, int reason, const char *code, int64_t pause_ms,
                     const char *text)
 {
