@@ -264,7 +264,7 @@ void incident_restore(struct core *core, const struct incident *row);
 /* ---- join.c ---- */
 /* Whether jobs that run are better off with a device that is free. */
 void join_run(struct core *core);
-/* The plan begins to run: when to look for more devices. */
+/* Look for more devices now, and plan the next look: when a move has paid for itself, or an exclusion ends. */
 void join_watch(struct core *core, struct job_slot *job);
 
 /* ---- deadlines.c ---- */
