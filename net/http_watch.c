@@ -9,8 +9,9 @@
 #include "base/assert.h"
 #include "net/http_exchange.h"
 
-/* Events taken from the epoll set at a time. */
-#define EVENTS_A_TIME 64
+/* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that they could fill alone
+ * would come again without end. */
+#define EVENTS_A_TIME (HTTP_LINGER_MAX + 64)
 /* What a body must bring, and a client must take of a reply, in each PROGRESS_MS: a collected body holds memory
  * meanwhile, the others hold no more than their place. */
 #define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
@@ -265,7 +266,9 @@ static void take_event(struct http_server *server, struct http_exchange *exchang
 void http_watch_look(struct http_server *server)
 {
     struct epoll_event events[EVENTS_A_TIME];
+    size_t looked = 0;
     int count;
+    /* Clients can send faster than this loop: the next run takes the rest. */
     do {
         count = epoll_wait(server->epoll_fd, events, EVENTS_A_TIME, 0);
         for (int index = 0; index < count; index++) {
@@ -274,7 +277,8 @@ void http_watch_look(struct http_server *server)
                 take_event(server, exchange, events[index].events);
             }
         }
-    } while (count == EVENTS_A_TIME);
+        looked += EVENTS_A_TIME;
+    } while (count == EVENTS_A_TIME && looked < server->exchange_count);
 }
 
 /* ---- deadlines ---- */

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -347,6 +348,36 @@ static void a_refused_upload_of_50_mb_gets_its_answer(void **state)
     free(body);
 }
 
+static void refused_uploads_that_all_go_on_at_once_hold_up_nobody(void **state)
+{
+    (void)state;
+    enum { UPLOADS = 80 };
+    struct desk desk = {0};
+    struct serve serve = {0};
+    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &desk);
+    struct err err = {0};
+    int fds[UPLOADS];
+    assert_ok(http_server_open(&config, &serve.server, &err), &err);
+    for (int i = 0; i < UPLOADS; i++) {
+        fds[i] = raw_connect(&serve);
+        raw_send(fds[i], "PUT /sink/refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+        for (struct pollfd answer = {.fd = fds[i], .events = POLLIN}; poll(&answer, 1, 0) == 0;) {
+            http_server_run(serve.server);
+        }
+    }
+    /* Bytes of all of them wait when the next run begins; one that does not end ends the test. */
+    for (int i = 0; i < UPLOADS; i++) {
+        (void)send(fds[i], "more", 4, MSG_NOSIGNAL);
+    }
+    (void)alarm(20);
+    http_server_run(serve.server);
+    (void)alarm(0);
+    for (int i = 0; i < UPLOADS; i++) {
+        close(fds[i]);
+    }
+    http_server_close(&serve.server);
+}
+
 static void a_client_that_asks_first_is_refused_before_it_sends(void **state)
 {
     struct fixture *f = *state;
@@ -545,6 +576,7 @@ int main(void)
         TEST(a_sink_gets_all_bytes_in_order),
         TEST(a_paused_sink_goes_on_when_it_is_woken),
         TEST(a_refused_upload_of_50_mb_gets_its_answer),
+        cmocka_unit_test(refused_uploads_that_all_go_on_at_once_hold_up_nobody),
         TEST(a_client_that_asks_first_is_refused_before_it_sends),
         TEST(a_reply_in_the_middle_of_an_upload_ends_the_sink),
         TEST(a_reply_from_another_thread_ends_a_paused_upload),
