@@ -1,6 +1,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/parse.h"
 #include "net/http_exchange.h"
 #include "net/http_head.h"
 
@@ -39,6 +40,10 @@ static enum MHD_Result look(void *arg, enum MHD_ValueKind kind, const char *name
         framing->hosts++;
     } else if (is_named(name, name_size, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
         framing->lengths++;
+        int64_t length;
+        if (parse_i64(value, 0, INT64_MAX, &length, NULL)) {
+            framing->fault = "the Content-Length is not a number, or is too large";
+        }
     } else if (is_named(name, name_size, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         framing->encodings++;
         framing->not_chunked = !is_named(value, value_size, "chunked");

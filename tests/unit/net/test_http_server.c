@@ -297,6 +297,29 @@ static void rubbish_is_answered_with_400_or_a_closed_connection(void **state)
     assert_int_equal(call(f, "GET", "/empty", NULL, 0), 204);
 }
 
+/* A length above INT64_MAX must not count as no body, which has no deadline. */
+static void a_length_beyond_all_counting_is_refused_on_any_request(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const lengths[] = {"9223372036854775808", "9999999999999999999", "18446744073709551614"};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char request[256], answer[4096];
+        (void)snprintf(request, sizeof(request), "GET /empty HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n",
+                       lengths[i]);
+        raw_ask(&f->serve, request, answer, sizeof(answer));
+        assert_holds(answer, "HTTP/1.1 400 ");
+        assert_holds(answer, "too large");
+
+        int fd = raw_connect(&f->serve);
+        raw_send(fd, "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw_read_until(fd, "HTTP/1.1 204 ", answer, sizeof(answer));
+        raw_send(fd, request);
+        raw_read_all(fd, answer, sizeof(answer));
+        assert_holds(answer, "HTTP/1.1 400 ");
+        close(fd);
+    }
+}
+
 static void bodies_are_collected_up_to_their_bound(void **state)
 {
     struct fixture *f = *state;
@@ -441,6 +464,7 @@ int main(void)
         TEST(broken_urls_are_bad_requests_that_say_why),
         TEST(a_request_beyond_all_bounds_is_refused_and_the_server_lives),
         TEST(rubbish_is_answered_with_400_or_a_closed_connection),
+        TEST(a_length_beyond_all_counting_is_refused_on_any_request),
         TEST(bodies_are_collected_up_to_their_bound),
         TEST(chunked_bodies_are_bounded_while_they_are_read),
         TEST(a_refused_body_is_not_taken_for_the_next_request),
