@@ -156,12 +156,13 @@ static void link_place(struct places *places, size_t index, int64_t now_ms)
 
 /* ---- bounds ---- */
 
-/* The stranger that gives way: the first in the stage, of this origin (PLACE_NONE: of any), there since `since_ms` or
- * longer. */
+/* The stranger that gives way: the first in the stage without a request in the share of strangers, of this origin
+ * (PLACE_NONE: of any), there since `since_ms` or longer. */
 static size_t first_stranger(const struct places *places, enum place_stage stage, size_t origin, int64_t since_ms)
 {
     size_t index = places->queue[stage][false].first;
-    while (index != PLACE_NONE && origin != PLACE_NONE && places->place[index].origin != origin) {
+    while (index != PLACE_NONE &&
+           (places->place[index].served || (origin != PLACE_NONE && places->place[index].origin != origin))) {
         index = places->place[index].next;
     }
     return index != PLACE_NONE && places->place[index].since_ms <= since_ms ? index : PLACE_NONE;
@@ -177,6 +178,7 @@ static size_t gives_way(const struct places *places, size_t origin, int64_t now_
         {STAGE_QUIET, now_ms},
         {STAGE_HEAD, now_ms},
         {STAGE_GUEST, now_ms},
+        {STAGE_REPLY, now_ms}, /* refused, or in the reserved share: it does not read what it asked for */
     };
     size_t victim = PLACE_NONE;
     for (size_t i = 0; victim == PLACE_NONE && i < sizeof order / sizeof order[0]; i++) {

@@ -39,8 +39,8 @@ NODISCARD int places_new(const struct places_limits *limits, size_t capacity, st
 void places_free(struct places **places);
 
 /* A stranger connects, in STAGE_HEAD. address: equal for those that share a bound. Returns the connection to break off
- * for it, as if by places_break_off: another that holds its place without a request (a header that is late first, then
- * the one that has been quiet for longest), the new one itself, or PLACE_NONE. */
+ * for it, as if by places_break_off: another that holds its place without a request in the share of strangers (a header
+ * that is late first, then the one that has been quiet for longest), the new one itself, or PLACE_NONE. */
 size_t places_enter(struct places *places, size_t place, uint64_t address, int64_t now_ms);
 /* The connection's place is free again. */
 void places_leave(struct places *places, size_t place);

@@ -154,6 +154,28 @@ static void a_guest_in_the_reserved_share_gives_way(void **state)
     places_free(&places);
 }
 
+static void an_answer_that_nobody_reads_gives_way_in_the_reserved_share(void **state)
+{
+    (void)state;
+    struct places *places = eight();
+    for (size_t i = 0; i < 8; i++) {
+        enter(places, i, i, 0);
+        assert_true(places_admit(places, i, i >= 4));
+        places_enter_stage(places, i, STAGE_REPLY, (int64_t)i);
+    }
+    assert_int_equal(places_enter(places, 8, 8, 10), 4);
+    /* A request in the share of strangers keeps its place until its reply is sent. */
+    for (size_t i = 5; i < 8; i++) {
+        places_know(places, i, 10);
+    }
+    assert_int_equal(places_enter(places, 9, 9, 10), 8);
+    assert_int_equal(places_enter(places, 10, 10, 10), 9);
+    assert_true(places_admit(places, 10, true));
+    places_enter_stage(places, 10, STAGE_WAIT, 10);
+    assert_int_equal(places_enter(places, 11, 11, 10), 11);
+    places_free(&places);
+}
+
 static void strangers_of_one_address_share_a_bound(void **state)
 {
     (void)state;
@@ -207,6 +229,7 @@ int main(void)
         cmocka_unit_test(requests_and_known_clients_keep_their_places),
         cmocka_unit_test(strangers_leave_the_reserved_share_free),
         cmocka_unit_test(a_guest_in_the_reserved_share_gives_way),
+        cmocka_unit_test(an_answer_that_nobody_reads_gives_way_in_the_reserved_share),
         cmocka_unit_test(strangers_of_one_address_share_a_bound),
         cmocka_unit_test(places_are_used_again_without_end),
     };
