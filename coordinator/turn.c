@@ -22,8 +22,8 @@
 
 /* A reply that waits for the commit. */
 struct outgoing {
-    struct http_exchange *exchange;
-    enum problem_code problem; /* PROBLEM_NONE: body is the object */
+    struct http_exchange *exchange; /* NULL: the client is gone */
+    enum problem_code problem;      /* PROBLEM_NONE: body is the object */
     int status;
     int64_t revision;
     char text[MESSAGE_SIZE];
@@ -146,12 +146,19 @@ static void remember_reply(struct turn *turn, const struct turn_extra *extra, co
     fail(turn, code, &err);
 }
 
+static void client_gone(void *arg)
+{
+    struct outgoing *out = arg;
+    out->exchange = NULL;
+}
+
 static void reply(struct turn *turn, const struct action *action, struct http_exchange *exchange,
                   const struct turn_extra *extra)
 {
     ASSERT(exchange && turn->outbox_count < OUTBOX_MAX);
     struct outgoing *out = &turn->outbox[turn->outbox_count++];
     out->exchange = exchange;
+    http_on_end(exchange, client_gone, out); /* a full disk may hold the answer for long */
     out->problem = PROBLEM_NONE;
     out->status = action->status;
     out->revision = 0;
@@ -231,16 +238,26 @@ static bool names_description(const struct action *action)
            (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL || action->kind == OBJECT_DATASET);
 }
 
+static void send_reply(struct outgoing *out)
+{
+    struct http_exchange *exchange = out->exchange;
+    out->exchange = NULL;
+    if (!exchange) {
+        return;
+    }
+    http_on_end(exchange, NULL, NULL);
+    if (out->problem != PROBLEM_NONE) {
+        answer_core_problem(exchange, out->problem, out->text);
+    } else {
+        answer_object(exchange, out->status, out->revision, &out->body);
+    }
+}
+
 static void send_outbox(struct turn *turn)
 {
     for (size_t index = 0; index < turn->outbox_count; index++) {
         struct outgoing *out = &turn->outbox[index];
-        if (out->problem != PROBLEM_NONE) {
-            answer_core_problem(out->exchange, out->problem, out->text);
-        } else {
-            answer_object(out->exchange, out->status, out->revision, &out->body);
-        }
-        out->exchange = NULL;
+        send_reply(out);
         if (out->body.capacity > OUTBOX_BODY_KEPT_BYTES) {
             buf_done(&out->body);
         }

@@ -250,6 +250,40 @@ static void an_answer_waits_for_the_commit_only_while_something_is_to_be_stored(
     life_end(life);
 }
 
+/* The client is gone for good before its answer may leave; its exchange soon serves another. */
+static void an_answer_that_waits_for_the_commit_is_dropped_with_its_client(void **state)
+{
+    struct life *life = life_begin(*state);
+    struct err err = {0};
+    const struct linger reset = {.l_onoff = 1};
+    int fd = post_model(life);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    close(fd);
+    desk_run(life->desk);
+    assert_int_equal(life->coordinator.requests_open, 0);
+
+    fd = post_heartbeat(life);
+    assert_true(desk_is_silent(life->desk, fd));
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    assert_holds(desk_read(life->desk, fd, NULL), "\"reenroll\":true");
+    close(fd);
+    life_end(life);
+}
+
+/* A stop while the disk is full: the last commit finds room when the server is closed already. */
+static void an_answer_that_waits_for_the_commit_is_dropped_with_the_server(void **state)
+{
+    struct life *life = life_begin(*state);
+    struct err err = {0};
+    int fd = post_model(life);
+    assert_true(state_in_transaction(life->coordinator.state));
+    http_server_close(&life->coordinator.server);
+    life->desk->server = NULL;
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    close(fd);
+    life_end(life);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +292,8 @@ int main(void)
         test_with_directory(a_key_is_refused_rather_than_another_forgotten_before_its_day_is_over),
         test_with_directory(answers_are_forgotten_when_their_day_is_over),
         test_with_directory(an_answer_waits_for_the_commit_only_while_something_is_to_be_stored),
+        test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_its_client),
+        test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_the_server),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
