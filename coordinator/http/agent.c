@@ -207,6 +207,15 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     }
     struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
     turn_event(coordinator->turn, &event, NULL, NULL);
+    /* The call can bring a lost device back, and a plan with it: both are stored before the answer. */
+    if (!turn_settle(coordinator->turn)) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+        return NULL;
+    }
+    if (turn_held(coordinator->turn)) {
+        answer_held(exchange);
+        return NULL;
+    }
     return core_device(coordinator->core, event.contact.device.text);
 }
 

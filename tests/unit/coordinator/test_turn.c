@@ -14,6 +14,7 @@
 #include "coordinator/http/agent.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/objects.h"
 #include "coordinator/restore.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator/desk.h"
@@ -134,6 +135,14 @@ static void crash(const char *directory, bool commits)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 }
+
+static const char enrolment[] =
+    "{\"name\":\"kitchen\",\"public_key\":\"2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683\","
+    "\"protocol\":1,\"boot\":\"5f0c1b7e9a2d4c38\",\"address\":\"http://10.0.0.5:7411\",\"numeric_class\":\"any\","
+    "\"inventory\":{\"hostname\":\"kitchen-pi\",\"os\":\"Debian\",\"architecture\":\"aarch64\",\"cpu\":\"A76\","
+    "\"agent_version\":\"0.1.0\",\"cores\":4,\"memory_bytes\":8286789632},"
+    "\"probe\":{\"gemm_gflops\":48.5,\"memory_bytes_per_second\":9100000000.0,"
+    "\"disk_write_bytes_per_second\":42000000.0,\"free_memory_bytes\":6442450944,\"threads\":4},\"labels\":{}}";
 
 static size_t count_models(const struct core *core)
 {
@@ -284,6 +293,51 @@ static void an_answer_that_waits_for_the_commit_is_dropped_with_the_server(void 
     life_end(life);
 }
 
+/* Enrol a device and let the next life find it lost. */
+static struct life *begin_with_lost_device(const char *directory, struct device *out)
+{
+    struct life *life = life_begin(directory);
+    struct err err = {0};
+    struct device device;
+    int fd = desk_send_body(life->desk,
+                            "POST /v1/agent/enroll HTTP/1.1\r\nContent-Type: application/json\r\n"
+                            "Connection: close",
+                            enrolment);
+    desk_run(life->desk);
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    assert_int_equal(core_device_count(life->coordinator.core), 1);
+    device = *core_device_at(life->coordinator.core, 0);
+    device.state = DEVICE_LOST;
+    BUF_AUTO struct buf document;
+    buf_init(&document, JSON_BODY_MAX);
+    assert_ok(object_write_row(OBJECT_DEVICE, &device, &document, &err), &err);
+    const struct state_row row = {device.id.text, "", device.revision, 1, document.data, document.size};
+    assert_ok(state_begin(life->coordinator.state, &err), &err);
+    assert_ok(state_put(life->coordinator.state, STATE_DEVICES, &row, &err), &err);
+    assert_ok(state_commit(life->coordinator.state, &err), &err);
+    close(fd);
+    life_end(life);
+    *out = device;
+    life = life_begin(directory);
+    assert_int_equal(core_device(life->coordinator.core, device.id.text)->state, DEVICE_LOST);
+    return life;
+}
+
+static void an_agent_learns_nothing_that_its_own_call_has_changed_before_the_commit(void **state)
+{
+    struct device device;
+    struct life *life = begin_with_lost_device(*state, &device);
+    char request[256];
+    snprintf(request, sizeof request, "GET /v1/agent/assignment?device=%s&boot=%s HTTP/1.1\r\nConnection: close",
+             device.id.text, device.boot);
+    int fd = desk_send(life->desk, request);
+    assert_holds(desk_read(life->desk, fd, NULL), "HTTP/1.1 200");
+    assert_int_equal(core_device(life->coordinator.core, device.id.text)->state, DEVICE_ONLINE);
+    assert_false(state_in_transaction(life->coordinator.state));
+    close(fd);
+    life_end(life);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +348,7 @@ int main(void)
         test_with_directory(an_answer_waits_for_the_commit_only_while_something_is_to_be_stored),
         test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_its_client),
         test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_the_server),
+        test_with_directory(an_agent_learns_nothing_that_its_own_call_has_changed_before_the_commit),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
