@@ -78,6 +78,7 @@ struct http_exchange {
     int status;
     bool suspended;
     bool wake_pending; /* a wake-up came while not suspended */
+    uint64_t woken_in; /* the run in which, or after which, it was last resumed */
     void (*on_end)(void *arg);
     void *on_end_arg;
 };
@@ -112,9 +113,10 @@ struct http_server {
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;
     pthread_mutex_t mutex;
-    bool closing; /* guarded by mutex, like what follows */
-    bool woken;   /* wake_fd was written to */
-    int wake_fd;  /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of a resumption */
+    bool closing;  /* guarded by mutex, like what follows */
+    bool woken;    /* wake_fd was written to */
+    uint64_t runs; /* begun */
+    int wake_fd;   /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of a resumption */
 };
 
 static inline void http_server_lock(struct http_server *server)

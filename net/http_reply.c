@@ -18,6 +18,7 @@ static void wake(struct http_exchange *exchange)
     }
     if (exchange->suspended) {
         exchange->suspended = false;
+        exchange->woken_in = exchange->server->runs;
         MHD_resume_connection(exchange->connection);
         if (!exchange->server->woken) {
             exchange->server->woken = true;

@@ -257,6 +257,7 @@ void http_server_run(struct http_server *server)
 {
     server->now_ms = clock_now_ms();
     http_server_lock(server);
+    server->runs++;
     if (server->woken) {
         eventfd_t count;
         ASSERT(eventfd_read(server->wake_fd, &count) == 0);

@@ -152,6 +152,16 @@ static bool is_suspended(struct http_exchange *exchange)
     return suspended;
 }
 
+/* Whether libmicrohttpd has handed on what it had read: not while the connection is suspended, nor before a whole run
+ * after another thread has resumed it. */
+static bool is_handed_on(struct http_exchange *exchange)
+{
+    http_server_lock(exchange->server);
+    const bool handed_on = !exchange->suspended && exchange->woken_in < exchange->server->runs;
+    http_server_unlock(exchange->server);
+    return handed_on;
+}
+
 /* Resumed, libmicrohttpd reads before it hands on what it has or asks for the reply, and drops the connection when it
  * finds the end. Those with a time-out of their own it asks first. */
 static void ask_before_reading(struct http_exchange *exchange)
@@ -166,7 +176,7 @@ static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
     case PHASE_IDLE: return unread(exchange) == 0;
-    case PHASE_BODY: return !is_suspended(exchange) && unread(exchange) == 0;
+    case PHASE_BODY: return is_handed_on(exchange) && unread(exchange) == 0;
     case PHASE_REPLY: return exchange->peer_reset || exchange->on_hangup;
     case PHASE_QUEUED: return exchange->peer_reset || exchange->endless;
     }
