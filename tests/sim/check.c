@@ -261,6 +261,18 @@ static void check_job_change(struct world *world, const struct job *job)
     check->known[at].generation = job->generation;
 }
 
+/* How many plans in a row a job may need for one reason: those of a loop, and those that new faults explain. A process
+ * that starts anew explains one; rows of an earlier time, which know no boot of now, one for each device and their own.
+ */
+static int repeats_max(const struct world *world, int reason)
+{
+    int starts = world->check->backups * (int)(world->agent_count + 1);
+    for (size_t i = 0; i < world->agent_count; i++) {
+        starts += (int)world->agent[i]->boots;
+    }
+    return REPEATS_MAX + (reason == PLAN_RESTARTED || reason == PLAN_DEVICE_LOST ? starts : 0);
+}
+
 /* No failure repeats for ever: a job gets further, or waits longer and longer. */
 static void check_plan(struct world *world, const struct plan *plan)
 {
@@ -278,7 +290,7 @@ static void check_plan(struct world *world, const struct plan *plan)
     }
     const int count = ++check->known[at].repeat[reason].count;
     check->repeats = count > check->repeats ? count : check->repeats;
-    if (count > REPEATS_MAX) {
+    if (count > repeats_max(world, reason)) {
         check_fail(world, "%s needs plan %d in a row by '%s' without getting beyond step %" PRId64,
                    trace_name(world, plan->job.text), count, plan_reason_names[reason], furthest);
     }
@@ -306,6 +318,7 @@ void check_backup(struct world *world)
 {
     struct check *check = world->check;
     const struct rows *rows = &world->coordinator->rows;
+    check->backups++;
     for (size_t i = 0; i < check->known_count; i++) {
         const struct job *job = rows_job(rows, check->known[i].id.text);
         check->known[i].version = job ? job->version : 0;

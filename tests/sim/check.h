@@ -32,6 +32,7 @@ struct check {
     } known[CHECK_IDS_MAX];
     size_t known_count;
     int repeats;       /* the highest count of them all */
+    int backups;       /* how often rows of an earlier time were put back */
     uint64_t restored; /* commits since rows were last compared with the core */
 };
 
