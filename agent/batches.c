@@ -16,8 +16,10 @@ static const struct conf_option option_table[] = {LOCAL_PLACES_OPTIONS(struct op
 
 static const struct conf_program program = {
     .name = "paceline-agent batches",
-    .summary = "Print which samples of its training data each step of a job is made of: a line of JSON for each step,\n"
-               "{\"step\", \"samples\"}, with the samples counted from 0 in the order of the data set.",
+    .summary =
+        "Print which samples of its training data each step of a job is made of: a line of JSON "
+        "for each step,\n"
+        "{\"step\", \"samples\"}, with the samples counted from 0 in the order of the data set.",
     .usage = "JOB.json",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
@@ -25,7 +27,8 @@ static const struct conf_program program = {
     .positional_max = 1,
 };
 
-static int print_steps(struct train_sampler *sampler, const struct job_spec *spec, int64_t steps, struct err *err)
+static int print_steps(struct train_sampler *sampler, const struct job_spec *spec, int64_t steps,
+                       struct err *err)
 {
     for (int64_t step = 1; step <= steps && !ferror(stdout); step++) {
         const uint32_t *sample = train_sampler_batch(sampler, step);
@@ -41,7 +44,8 @@ static int print_steps(struct train_sampler *sampler, const struct job_spec *spe
     return 0;
 }
 
-static int print_batches(const struct local_places *places, const struct job_spec *spec, struct err *err)
+static int print_batches(const struct local_places *places, const struct job_spec *spec,
+                         struct err *err)
 {
     struct data *data AUTO(data_close) = NULL;
     struct dataset_info info;

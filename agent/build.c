@@ -53,7 +53,8 @@ static int read_model(struct build *build, struct err *err)
     }
     if (run->first < 0 || run->end <= run->first || (size_t)run->end > build->model->unit_count ||
         run->source_count != (size_t)(run->end - run->first)) {
-        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " with %zu sources of a model of %zu units",
+        return err_set(err, ERR_FORMAT,
+                       "units %" PRId64 " to %" PRId64 " with %zu sources of a model of %zu units",
                        run->first, run->end, run->source_count, build->model->unit_count);
     }
     return 0;
@@ -77,15 +78,19 @@ static int check_memory(const struct build *build, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    const bool rounds = (run->has_neighbor && run->job_spec.neighbor_every > 0) || run->job_spec.center_every > 0;
+    const bool rounds =
+        (run->has_neighbor && run->job_spec.neighbor_every > 0) || run->job_spec.center_every > 0;
     /* One snapshot is in the total. */
-    const uint64_t needed = bytes.total + (rounds ? 2 * bytes.snapshot : 0) + (uint64_t)run->replica_bytes;
+    const uint64_t needed =
+        bytes.total + (rounds ? 2 * bytes.snapshot : 0) + (uint64_t)run->replica_bytes;
     uint64_t most = inventory_free_memory();
     if (build->device->memory_bytes > 0 && (most == 0 || most > build->device->memory_bytes)) {
         most = build->device->memory_bytes;
     }
     if (most > 0 && needed > most) {
-        return err_set(err, ERR_MEMORY, "units %" PRId64 " to %" PRId64 " need %" PRIu64 " bytes, %" PRIu64 " are free",
+        return err_set(err, ERR_MEMORY,
+                       "units %" PRId64 " to %" PRId64 " need %" PRIu64 " bytes, %" PRIu64
+                       " are free",
                        run->first, run->end - 1, needed, most);
     }
     return 0;
@@ -93,33 +98,37 @@ static int check_memory(const struct build *build, struct err *err)
 
 /* ---- data ---- */
 
-static int64_t fetch_data(void *arg, const char *sha256, uint64_t offset, void *out, size_t size, struct err *err)
+static int64_t fetch_data(void *arg, const char *sha256, uint64_t offset, void *out, size_t size,
+                          struct err *err)
 {
     const struct build *build = arg;
     char url[AGENT_URL_MAX];
-    (void)snprintf(url, sizeof(url), "%s/v1/agent/datasets/%s/content?device=%s&boot=%s", build->device->coordinator,
-                   sha256, build->device->id.text, build->device->boot);
+    (void)snprintf(url, sizeof(url), "%s/v1/agent/datasets/%s/content?device=%s&boot=%s",
+                   build->device->coordinator, sha256, build->device->id.text, build->device->boot);
     return fetch_get(build->fetch, url, NULL, offset, out, size, err);
 }
 
-static int check_samples(const struct build *build, const struct data *data, int64_t samples, struct err *err)
+static int check_samples(const struct build *build, const struct data *data, int64_t samples,
+                         struct err *err)
 {
     const struct dataset_info *info = data_info(data);
     const struct model *model = build->model;
     if ((int64_t)info->count != samples || info->h != model->input.h || info->w != model->input.w ||
-        info->c != model->input.c || info->dtype != model->input_dtype || info->positions != model->positions) {
+        info->c != model->input.c || info->dtype != model->input_dtype ||
+        info->positions != model->positions) {
         return err_set(err, ERR_FORMAT,
-                       "the data set has %" PRIu64 " samples of %u x %u x %u %s with %u labels each, the job expects"
+                       "the data set has %" PRIu64
+                       " samples of %u x %u x %u %s with %u labels each, the job expects"
                        " %" PRId64 " of %u x %u x %u %s with %u",
-                       info->count, info->h, info->w, info->c, dtype_name(info->dtype), info->positions, samples,
-                       model->input.h, model->input.w, model->input.c, dtype_name(model->input_dtype),
-                       model->positions);
+                       info->count, info->h, info->w, info->c, dtype_name(info->dtype),
+                       info->positions, samples, model->input.h, model->input.w, model->input.c,
+                       dtype_name(model->input_dtype), model->positions);
     }
     return 0;
 }
 
-static int open_set(struct build *build, const char *sha256, const char *in_use, int64_t samples, struct data **out,
-                    struct err *err)
+static int open_set(struct build *build, const char *sha256, const char *in_use, int64_t samples,
+                    struct data **out, struct err *err)
 {
     const struct assignment_run *run = build->run;
     const struct data_request request = {
@@ -144,7 +153,8 @@ static int open_data(struct build *build, struct err *err)
     if (run->stage_index != 0 && run->stage_index + 1 != run->stage_count) {
         return 0;
     }
-    int rc = open_set(build, data->train_sha256, data->test_sha256, data->train_samples, &out->train, err);
+    int rc = open_set(build, data->train_sha256, data->test_sha256, data->train_samples,
+                      &out->train, err);
     if (rc != 0 || data->test_sha256[0] == '\0' || run->job_spec.evaluate_every_epochs == 0) {
         return rc;
     }
@@ -152,7 +162,8 @@ static int open_data(struct build *build, struct err *err)
         out->test = out->train;
         return 0;
     }
-    return open_set(build, data->test_sha256, data->train_sha256, data->test_samples, &out->test, err);
+    return open_set(build, data->test_sha256, data->train_sha256, data->test_samples, &out->test,
+                    err);
 }
 
 /* ---- state ---- */
@@ -168,7 +179,8 @@ static int check_blob(const struct source *source, const void *blob, size_t size
 }
 
 /* A file may have changed since the start. */
-static int load_file(struct build *build, const struct source *source, const struct snapshot *own, struct err *err)
+static int load_file(struct build *build, const struct source *source, const struct snapshot *own,
+                     struct err *err)
 {
     const size_t size = (size_t)own->holding.bytes;
     void *blob = malloc(size);
@@ -193,7 +205,8 @@ static int load_own(struct build *build, const struct source *source, struct err
     const struct snapshot *own =
         snapshot_get(build->device->snapshots, run->job.text, run->resume_version, source->unit);
     if (!own) {
-        return err_set(err, ERR_NOT_FOUND, "this device does not hold version %" PRId64, run->resume_version);
+        return err_set(err, ERR_NOT_FOUND, "this device does not hold version %" PRId64,
+                       run->resume_version);
     }
     int rc = strcmp(own->holding.sha256, source->sha256) == 0
                  ? 0
@@ -202,7 +215,8 @@ static int load_own(struct build *build, const struct source *source, struct err
     if (rc == 0 && !own->data) {
         rc = load_file(build, source, own, err);
     } else if (rc == 0) {
-        rc = stage_load_unit(build->out->stage, (size_t)source->unit, own->data, (size_t)own->holding.bytes, err);
+        rc = stage_load_unit(build->out->stage, (size_t)source->unit, own->data,
+                             (size_t)own->holding.bytes, err);
     }
     snapshot_put_back(own);
     return rc;
@@ -218,8 +232,8 @@ static int load_foreign(struct build *build, const struct source *source, struct
     }
     int64_t got;
     if (source->from == SOURCE_DEVICE) {
-        const struct message_path path =
-            message_snapshot_path(source->url, &run->job, run->generation, run->resume_version, source->unit);
+        const struct message_path path = message_snapshot_path(
+            source->url, &run->job, run->generation, run->resume_version, source->unit);
         const struct fetch_peer peer = {.device = source->device,
                                         .stall_ms = run->peer_ms,
                                         .network_ms = run->peer_ms,
@@ -230,8 +244,9 @@ static int load_foreign(struct build *build, const struct source *source, struct
         build->out->bytes_moved += got > 0 ? got : 0;
     } else {
         char url[AGENT_URL_MAX];
-        (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s", build->device->coordinator,
-                       source->sha256, build->device->id.text, build->device->boot);
+        (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s",
+                       build->device->coordinator, source->sha256, build->device->id.text,
+                       build->device->boot);
         got = fetch_get_whole(build->fetch, url, NULL, blob, size, err);
     }
     int rc = got < 0 ? (int)got : check_blob(source, blob, size, err);
@@ -247,15 +262,16 @@ static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, s
     if (size == 0) {
         return 0;
     }
-    (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s", build->device->coordinator,
-                   build->run->data.checkpoint_sha256, build->device->id.text, build->device->boot);
+    (void)snprintf(url, sizeof(url), "%s/v1/agent/blobs/%s?device=%s&boot=%s",
+                   build->device->coordinator, build->run->data.checkpoint_sha256,
+                   build->device->id.text, build->device->boot);
     const int64_t got = fetch_get(build->fetch, url, NULL, offset, out, size, err);
     if (got < 0) {
         return (int)got;
     }
-    return (size_t)got == size
-               ? 0
-               : err_set(err, ERR_FORMAT, "the checkpoint ends at byte %" PRIu64, offset + (uint64_t)got);
+    return (size_t)got == size ? 0
+                               : err_set(err, ERR_FORMAT, "the checkpoint ends at byte %" PRIu64,
+                                         offset + (uint64_t)got);
 }
 
 /* The unit's tensors alone are fetched. */
@@ -265,7 +281,8 @@ static int load_start(struct build *build, const struct source *source, struct e
     if (!build->checkpoint) {
         rc = checkpoint_file_open(read_checkpoint, build, &build->checkpoint, err);
     }
-    return rc ? rc : stage_start_unit(build->out->stage, (size_t)source->unit, build->checkpoint, err);
+    return rc ? rc
+              : stage_start_unit(build->out->stage, (size_t)source->unit, build->checkpoint, err);
 }
 
 static int load_units(struct build *build, const char **code, struct err *err)
@@ -288,9 +305,10 @@ static int load_units(struct build *build, const char **code, struct err *err)
             rc = load_foreign(build, source, err);
         }
         if (rc != 0) {
-            return rc == ERR_CANCELLED ? rc
-                                       : err_wrap(err, "unit %" PRId64 " from %s %s", source->unit,
-                                                  source_from_names[source->from], source->device.text);
+            return rc == ERR_CANCELLED
+                       ? rc
+                       : err_wrap(err, "unit %" PRId64 " from %s %s", source->unit,
+                                  source_from_names[source->from], source->device.text);
         }
     }
     build->out->fetch_seconds = clock_now_seconds() - began;
@@ -356,8 +374,9 @@ static int build_all(struct build *build, const char **code, struct err *err)
     return rc ? rc : load_units(build, code, err);
 }
 
-int build_stage(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
-                struct troubles *troubles, struct built *out, const char **code, struct err *err)
+int build_stage(const struct device_context *device, const struct assignment_run *run,
+                struct cancel *cancel, struct troubles *troubles, struct built *out,
+                const char **code, struct err *err)
 {
     struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
     *code = "internal";
@@ -369,14 +388,16 @@ int build_stage(const struct device_context *device, const struct assignment_run
     return rc;
 }
 
-int build_kernels(const struct device_context *device, const struct assignment_run *run, struct cancel *cancel,
-                  char kernels[KERNEL_TEXT_SIZE], const char **code, struct err *err)
+int build_kernels(const struct device_context *device, const struct assignment_run *run,
+                  struct cancel *cancel, char kernels[KERNEL_TEXT_SIZE], const char **code,
+                  struct err *err)
 {
     struct build build = {.device = device, .run = run};
     const size_t micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches);
     *code = "format";
     int rc = read_model(&build, err);
-    if (rc == 0 && kernel_text_length(build.model, (size_t)run->first, (size_t)run->end) >= KERNEL_TEXT_SIZE) {
+    if (rc == 0 &&
+        kernel_text_length(build.model, (size_t)run->first, (size_t)run->end) >= KERNEL_TEXT_SIZE) {
         rc = err_set(err, ERR_FORMAT, "too many convolutions to measure");
     }
     if (rc == 0) {
@@ -384,8 +405,8 @@ int build_kernels(const struct device_context *device, const struct assignment_r
         rc = check_memory(&build, err);
     }
     rc = rc ? rc
-            : tune_units(device->tuner, build.model, (size_t)run->first, (size_t)run->end, micro_batch, device->threads,
-                         cancel, err);
+            : tune_units(device->tuner, build.model, (size_t)run->first, (size_t)run->end,
+                         micro_batch, device->threads, cancel, err);
     if (rc == 0) {
         kernel_text_write(build.model, (size_t)run->first, (size_t)run->end, kernels);
     }
@@ -398,16 +419,18 @@ static int ping_one(struct fetch *fetch, const struct assignment_run *run, const
                     struct troubles *troubles, struct err *err)
 {
     const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
-    const struct fetch_peer watched = {
-        .device = peer->device, .stall_ms = run->peer_ms, .network_ms = PATIENCE_MS, .troubles = troubles};
+    const struct fetch_peer watched = {.device = peer->device,
+                                       .stall_ms = run->peer_ms,
+                                       .network_ms = PATIENCE_MS,
+                                       .troubles = troubles};
     fetch_set_peer(fetch, &watched);
     int rc = fetch_ping(fetch, path.text, peer->ticket, err);
     fetch_set_peer(fetch, NULL);
     return rc == 0 || rc == ERR_CANCELLED ? rc : err_wrap(err, "neighbour %s", peer->device.text);
 }
 
-int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles, const char **code,
-               struct err *err)
+int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles,
+               const char **code, struct err *err)
 {
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";

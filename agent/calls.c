@@ -87,9 +87,10 @@ static void tell(const struct calls *calls, struct session_event *event)
     calls->config.told(calls->config.arg, event, NULL);
 }
 
-/* It is logged once when a kind of call begins to fail and once when it works again, not at each try. */
-static void tell_failure(struct calls *calls, enum call_kind kind, enum session_failure failure, int64_t retry_after_ms,
-                         const char *why)
+/* It is logged once when a kind of call begins to fail and once when it works again, not at each
+ * try. */
+static void tell_failure(struct calls *calls, enum call_kind kind, enum session_failure failure,
+                         int64_t retry_after_ms, const char *why)
 {
     struct session_event event = {.type = kinds[kind].failed};
     event.failed.failure = failure;
@@ -97,7 +98,8 @@ static void tell_failure(struct calls *calls, enum call_kind kind, enum session_
     (void)snprintf(event.failed.text, sizeof(event.failed.text), "%s", why);
     if (!calls->failing[kind]) {
         calls->failing[kind] = true;
-        log_warn("coordinator_call_failed", "call=%s error=%s", kinds[kind].name, log_quote(why).text);
+        log_warn("coordinator_call_failed", "call=%s error=%s", kinds[kind].name,
+                 log_quote(why).text);
     }
     tell(calls, &event);
 }
@@ -114,16 +116,19 @@ static void log_working(struct calls *calls, enum call_kind kind)
 static void tell_refusal(const struct call *call, const struct http_result *result)
 {
     char message[MESSAGE_SIZE];
-    const enum problem_code code = problem_read(call->reply.data ? call->reply.data : "", call->reply.size, message);
+    const enum problem_code code =
+        problem_read(call->reply.data ? call->reply.data : "", call->reply.size, message);
     char why[MESSAGE_SIZE];
     (void)snprintf(why, sizeof(why), "the coordinator answers %d: %.200s", result->status, message);
-    tell_failure(call->calls, call->kind, session_failure_of(result->status, code), result->retry_after_ms, why);
+    tell_failure(call->calls, call->kind, session_failure_of(result->status, code),
+                 result->retry_after_ms, why);
 }
 
 static int read_enrolled(const struct call *call, struct err *err)
 {
     struct session_event event = {.type = SESSION_ENROLLED};
-    int rc = wire_read(&enroll_reply_record, call->reply.data, call->reply.size, &event.enrolled, NULL, err);
+    int rc = wire_read(&enroll_reply_record, call->reply.data, call->reply.size, &event.enrolled,
+                       NULL, err);
     if (rc == 0) {
         tell(call->calls, &event);
     }
@@ -133,7 +138,8 @@ static int read_enrolled(const struct call *call, struct err *err)
 static int read_beaten(const struct call *call, struct err *err)
 {
     struct heartbeat_reply reply = {0};
-    int rc = wire_read(&heartbeat_reply_record, call->reply.data, call->reply.size, &reply, NULL, err);
+    int rc =
+        wire_read(&heartbeat_reply_record, call->reply.data, call->reply.size, &reply, NULL, err);
     if (rc == 0) {
         struct session_event event = {.type = SESSION_BEATEN, .reply = &reply};
         tell(call->calls, &event);
@@ -148,7 +154,8 @@ static int read_assigned(const struct call *call, struct err *err)
         return err_set(err, ERR_MEMORY, "assignment");
     }
     assignment->run.job_spec = job_spec_default;
-    int rc = wire_read(&assignment_record, call->reply.data, call->reply.size, assignment, NULL, err);
+    int rc =
+        wire_read(&assignment_record, call->reply.data, call->reply.size, assignment, NULL, err);
     rc = rc ? rc : assignment_check(assignment, err);
     if (rc == 0) {
         struct session_event event = {.type = SESSION_ASSIGNED, .assignment = assignment};
@@ -172,7 +179,8 @@ static int read_answer(const struct call *call, int status, struct err *err)
     return 0;
 }
 
-static void take_end(const struct call *call, int code, const struct http_result *result, const struct err *why)
+static void take_end(const struct call *call, int code, const struct http_result *result,
+                     const struct err *why)
 {
     struct calls *calls = call->calls;
     struct err err = {0};
@@ -208,7 +216,8 @@ static void call_done(void *arg, int code, const struct http_result *result, con
 
 /* ---- making one ---- */
 
-/* A new call of a kind, in place of the one under way. NULL when out of memory: that has been told. */
+/* A new call of a kind, in place of the one under way. NULL when out of memory: that has been told.
+ */
 static struct call *new_call(struct calls *calls, enum call_kind kind, const char *path)
 {
     if (calls->present[kind]) {
@@ -243,8 +252,9 @@ static void start_call(struct call *call, const struct http_call *http)
     }
 }
 
-static void post(struct calls *calls, enum call_kind kind, const char *path, const struct record *record,
-                 const void *value, const struct session_action *action)
+static void post(struct calls *calls, enum call_kind kind, const char *path,
+                 const struct record *record, const void *value,
+                 const struct session_action *action)
 {
     struct call *call = new_call(calls, kind, path);
     if (!call) {
@@ -268,22 +278,24 @@ static void post(struct calls *calls, enum call_kind kind, const char *path, con
     start_call(call, &http);
 }
 
-void calls_enroll(struct calls *calls, const struct session_action *action, const struct enroll_request *request)
+void calls_enroll(struct calls *calls, const struct session_action *action,
+                  const struct enroll_request *request)
 {
     post(calls, CALL_ENROLL, "enroll", &enroll_request_record, request, action);
 }
 
-void calls_beat(struct calls *calls, const struct session_action *action, const struct heartbeat *heartbeat)
+void calls_beat(struct calls *calls, const struct session_action *action,
+                const struct heartbeat *heartbeat)
 {
     post(calls, CALL_BEAT, "heartbeat", &heartbeat_record, heartbeat, action);
 }
 
-void calls_poll(struct calls *calls, const struct session_action *action, const struct device_id *device,
-                const char *boot)
+void calls_poll(struct calls *calls, const struct session_action *action,
+                const struct device_id *device, const char *boot)
 {
     char path[CALL_URL_MAX / 2];
-    (void)snprintf(path, sizeof(path), "assignment?device=%s&boot=%s&after=%" PRId64 "&wait=%d", device->text, boot,
-                   action->after, SESSION_WAIT_SECONDS);
+    (void)snprintf(path, sizeof(path), "assignment?device=%s&boot=%s&after=%" PRId64 "&wait=%d",
+                   device->text, boot, action->after, SESSION_WAIT_SECONDS);
     struct call *call = new_call(calls, CALL_POLL, path);
     if (call) {
         const struct http_call http = {.method = "GET",

@@ -1,6 +1,6 @@
-/* calls.h: the calls to the coordinator: enrolment, heartbeat, assignment; at most one of each kind counts at a time.
- * What comes of a call is told as an event of the session (core/session), also when it could not even be begun.
- * For control.c; one thread, inside the loop. */
+/* calls.h: the calls to the coordinator: enrolment, heartbeat, assignment; at most one of each kind
+ * counts at a time. What comes of a call is told as an event of the session (core/session), also
+ * when it could not even be begun. For control.c; one thread, inside the loop. */
 #ifndef AGENT_CALLS_H
 #define AGENT_CALLS_H
 
@@ -10,13 +10,16 @@
 #include "schema/device.h"
 #include "schema/heartbeat.h"
 
-/* event: ENROLLED, BEATEN, ASSIGNED, POLL_ENDED or *_FAILED, without its time; what it points to is borrowed for the
- * call. assignment: that of ASSIGNED, which may be taken out (*assignment = NULL); NULL with any other event. */
-typedef void (*calls_told_fn)(void *arg, struct session_event *event, struct assignment **assignment);
+/* event: ENROLLED, BEATEN, ASSIGNED, POLL_ENDED or *_FAILED, without its time; what it points to is
+ * borrowed for the call. assignment: that of ASSIGNED, which may be taken out (*assignment = NULL);
+ * NULL with any other event. */
+typedef void (*calls_told_fn)(void *arg, struct session_event *event,
+                              struct assignment **assignment);
 
 struct calls_config {
-    struct http_multi *multi; /* borrowed; freed before calls_free, so that no call is under way then */
-    const char *coordinator;  /* borrowed: its URL */
+    struct http_multi
+        *multi; /* borrowed; freed before calls_free, so that no call is under way then */
+    const char *coordinator; /* borrowed: its URL */
     calls_told_fn told;
     void *arg;
 };
@@ -25,12 +28,14 @@ struct calls;
 NODISCARD int calls_new(const struct calls_config *config, struct calls **out, struct err *err);
 void calls_free(struct calls **calls);
 
-/* Each replaces the call of its kind that is under way, whose answer is ignored. action: the session's, with the call's
- * timeouts. */
-void calls_enroll(struct calls *calls, const struct session_action *action, const struct enroll_request *request);
-void calls_beat(struct calls *calls, const struct session_action *action, const struct heartbeat *heartbeat);
-void calls_poll(struct calls *calls, const struct session_action *action, const struct device_id *device,
-                const char *boot);
+/* Each replaces the call of its kind that is under way, whose answer is ignored. action: the
+ * session's, with the call's timeouts. */
+void calls_enroll(struct calls *calls, const struct session_action *action,
+                  const struct enroll_request *request);
+void calls_beat(struct calls *calls, const struct session_action *action,
+                const struct heartbeat *heartbeat);
+void calls_poll(struct calls *calls, const struct session_action *action,
+                const struct device_id *device, const char *boot);
 
 /* Free an assignment as `told` gives it. */
 void assignment_free(struct assignment **assignment);

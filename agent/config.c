@@ -9,8 +9,9 @@
 #include "base/file.h"
 #include "schema/id.h"
 
-#define TEXT(member)                                                                                                   \
-    .type = CONF_TEXT, .offset = offsetof(struct config, member), .size = sizeof(((struct config *)0)->member)
+#define TEXT(member)                                                                               \
+    .type = CONF_TEXT, .offset = offsetof(struct config, member),                                  \
+    .size = sizeof(((struct config *)0)->member)
 
 static const struct conf_option option_table[] = {
     {.name = "coordinator",
@@ -20,7 +21,8 @@ static const struct conf_option option_table[] = {
     {.name = "listen",
      TEXT(listen_text),
      .value_name = "HOST:PORT",
-     .help = "Where other agents reach this one; port 0 takes any free one. Default: 127.0.0.1:7411."},
+     .help =
+         "Where other agents reach this one; port 0 takes any free one. Default: 127.0.0.1:7411."},
     {.name = "advertise",
      TEXT(advertise),
      .value_name = "URL",
@@ -32,9 +34,13 @@ static const struct conf_option option_table[] = {
     {.name = "replica-dir",
      TEXT(replica_directory),
      .value_name = "DIR",
-     .help = "Keep snapshots, own ones and copies for others, as files that survive a restart or a power cut. "
+     .help = "Keep snapshots, own ones and copies for others, as files that survive a restart or a "
+             "power cut. "
              "Default: in memory."},
-    {.name = "name", TEXT(name), .value_name = "NAME", .help = "What people call this device. Default: its host name."},
+    {.name = "name",
+     TEXT(name),
+     .value_name = "NAME",
+     .help = "What people call this device. Default: its host name."},
     {.name = "label",
      .type = CONF_LIST,
      .offset = offsetof(struct config, label_list),
@@ -62,7 +68,8 @@ static const struct conf_option option_table[] = {
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
-     .help = "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+     .help =
+         "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
     {.name = "log-level",
      TEXT(log_level_text),
      .value_name = "LEVEL",
@@ -71,12 +78,14 @@ static const struct conf_option option_table[] = {
 
 static const struct conf_program program = {
     .name = "paceline-agent",
-    .summary =
-        "Train the stages that the coordinator assigns to this device; with the word train, train a job in this\n"
-        "process alone, with batches, print which samples its steps are made of, with predict, show what a trained\n"
-        "model makes of samples (see paceline-agent train --help and so on).",
+    .summary = "Train the stages that the coordinator assigns to this device; with the word train, "
+               "train a job in this\n"
+               "process alone, with batches, print which samples its steps are made of, with "
+               "predict, show what a trained\n"
+               "model makes of samples (see paceline-agent train --help and so on).",
     .usage = "",
-    .other_usage = "train [OPTION...] JOB.json | batches [OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
+    .other_usage = "train [OPTION...] JOB.json | batches [OPTION...] JOB.json | predict "
+                   "[OPTION...] MODEL DATA",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
 };
@@ -93,14 +102,16 @@ static int read_labels(struct config *config, struct err *err)
         struct label *label = &config->label[config->label_count++];
         const size_t length = equals ? (size_t)(equals - text) : 0;
         if (!equals || length >= NAME_SIZE || strlen(equals + 1) >= NAME_SIZE) {
-            return err_set(err, ERR_INVALID, "--label '%s': expected KEY=VALUE, each up to %d characters", text,
+            return err_set(err, ERR_INVALID,
+                           "--label '%s': expected KEY=VALUE, each up to %d characters", text,
                            NAME_SIZE - 1);
         }
         memcpy(label->key, text, length);
         label->key[length] = '\0';
         memcpy(label->value, equals + 1, strlen(equals + 1) + 1);
         if (!name_valid(label->key) || !name_valid(label->value)) {
-            return err_set(err, ERR_INVALID, "--label '%s': key and value are made of a-z 0-9 . _ -", text);
+            return err_set(err, ERR_INVALID,
+                           "--label '%s': key and value are made of a-z 0-9 . _ -", text);
         }
     }
     return 0;
@@ -114,7 +125,8 @@ static void default_name(char out[NAME_SIZE])
     if (gethostname(host, sizeof(host) - 1) == 0) {
         for (const char *at = host; *at && length < NAME_SIZE - 1; at++) {
             const char c = (char)tolower((unsigned char)*at);
-            if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (length > 0 && strchr("._-", c))) {
+            if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                (length > 0 && strchr("._-", c))) {
                 out[length++] = c;
             }
         }
@@ -126,15 +138,16 @@ static void default_name(char out[NAME_SIZE])
 }
 
 /* Paths are put behind it: a slash at its end is taken away. */
-static int check_url(const char *option, const struct text_form *form, const char *example, char *url, struct err *err)
+static int check_url(const char *option, const struct text_form *form, const char *example,
+                     char *url, struct err *err)
 {
     const size_t length = strlen(url);
     if (length > 0 && url[length - 1] == '/') {
         url[length - 1] = '\0';
     }
-    return form->valid(url)
-               ? 0
-               : err_set(err, ERR_INVALID, "--%s '%s': expected an address such as %s", option, url, example);
+    return form->valid(url) ? 0
+                            : err_set(err, ERR_INVALID, "--%s '%s': expected an address such as %s",
+                                      option, url, example);
 }
 
 static int check(struct config *config, struct err *err)
@@ -148,13 +161,15 @@ static int check(struct config *config, struct err *err)
     rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
     rc = rc ? rc : read_labels(config, err);
     if (rc == 0 && config->state_directory[0] == '\0') {
-        rc = file_default_state_directory("agent", config->state_directory, sizeof(config->state_directory), err);
+        rc = file_default_state_directory("agent", config->state_directory,
+                                          sizeof(config->state_directory), err);
     }
     if (config->name[0] == '\0') {
         default_name(config->name);
     }
     if (rc == 0 && !name_valid(config->name)) {
-        rc = err_set(err, ERR_INVALID, "--name '%s': expected %s", config->name, name_form.expected);
+        rc =
+            err_set(err, ERR_INVALID, "--name '%s': expected %s", config->name, name_form.expected);
     }
     if (config->threads == 0) {
         config->threads = inventory_cores();

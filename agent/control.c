@@ -18,8 +18,9 @@ struct control {
     struct calls *calls;
     struct heartbeat *heartbeat; /* too large for a stack */
     struct report_batch *batch;
-    struct generation *generation; /* the present one, or one that has been given up and still ends */
-    bool discarded;                /* it was given up */
+    struct generation
+        *generation; /* the present one, or one that has been given up and still ends */
+    bool discarded;  /* it was given up */
     struct assignment *assignment; /* while its event is handled */
     uint64_t snapshot_revision;
     uint64_t metrics_lost;
@@ -33,7 +34,8 @@ static void beat(struct control *control, const struct session_action *action)
 {
     struct heartbeat *heartbeat = control->heartbeat;
     session_heartbeat(control->session, heartbeat);
-    (void)snprintf(heartbeat->address, sizeof(heartbeat->address), "%s", control->config.enroll.address);
+    (void)snprintf(heartbeat->address, sizeof(heartbeat->address), "%s",
+                   control->config.enroll.address);
     heartbeat->resident_bytes = inventory_resident();
     heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
     heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
@@ -41,7 +43,8 @@ static void beat(struct control *control, const struct session_action *action)
         generation_measure(control->generation, heartbeat);
     }
     if (heartbeat->all_holdings) {
-        heartbeat->holding_count = snapshot_list(control->config.device->snapshots, heartbeat->holding);
+        heartbeat->holding_count =
+            snapshot_list(control->config.device->snapshots, heartbeat->holding);
     }
     calls_beat(control->calls, action, heartbeat);
 }
@@ -50,16 +53,21 @@ static void prepare(struct control *control, int64_t serial)
 {
     const struct assignment_run *run = &control->assignment->run;
     log_info("generation_prepares",
-             "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%" PRId64 "-%" PRId64 " version=%" PRId64,
-             run->job.text, run->generation, run->stage_index, run->first, run->end - 1, run->resume_version);
-    snapshot_cut(control->config.device->snapshots, &run->job, run->generation, run->resume_version);
+             "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%" PRId64 "-%" PRId64
+             " version=%" PRId64,
+             run->job.text, run->generation, run->stage_index, run->first, run->end - 1,
+             run->resume_version);
+    snapshot_cut(control->config.device->snapshots, &run->job, run->generation,
+                 run->resume_version);
     const struct generation_config config = {
         .device = control->config.device, .reports = control->config.reports, .serial = serial};
     struct err err = {0};
-    int rc = generation_start(&config, &control->assignment, &control->generation, &control->generation, &err);
+    int rc = generation_start(&config, &control->assignment, &control->generation,
+                              &control->generation, &err);
     control->discarded = false;
     if (rc != 0) {
-        reports_error(control->config.reports, serial, rc == ERR_MEMORY ? "memory" : "internal", &err);
+        reports_error(control->config.reports, serial, rc == ERR_MEMORY ? "memory" : "internal",
+                      &err);
     }
 }
 
@@ -107,7 +115,9 @@ static void do_action(struct control *control, const struct session_action *acti
         break;
     case SESSION_DO_PREPARE: prepare(control, action->serial); break;
     case SESSION_DO_DISCARD: discard(control); break;
-    case SESSION_DO_EXIT: (void)snprintf(control->exit_reason, sizeof(control->exit_reason), "%s", action->text); break;
+    case SESSION_DO_EXIT:
+        (void)snprintf(control->exit_reason, sizeof(control->exit_reason), "%s", action->text);
+        break;
     case SESSION_DO_RUN:
     case SESSION_DO_STOP:
     case SESSION_DO_HOLD:
@@ -132,7 +142,8 @@ static void log_phase(struct control *control)
     }
     const uint64_t lost = session_metrics_lost(control->session);
     if (lost != control->metrics_lost) {
-        log_warn("metrics_lost", "count=%" PRIu64 " reason=%s", lost - control->metrics_lost, "coordinator_away");
+        log_warn("metrics_lost", "count=%" PRIu64 " reason=%s", lost - control->metrics_lost,
+                 "coordinator_away");
         control->metrics_lost = lost;
     }
 }
@@ -212,8 +223,8 @@ void control_start(struct control *control)
 
 void control_turn(struct control *control)
 {
-    /* A stop is told behind the snapshots of its version. They are looked at between taking it and acting on it, so
-     * that no heartbeat says `stopped` before one lists them. */
+    /* A stop is told behind the snapshots of its version. They are looked at between taking it and
+     * acting on it, so that no heartbeat says `stopped` before one lists them. */
     if (control->generation && !control->discarded) {
         generation_check_disk(control->generation);
     }

@@ -1,5 +1,6 @@
-/* control.h: the edge of the control side: carries out what the session (core/session) wants: calls to the coordinator,
- * generations, snapshots; and tells it what came of it. One thread, inside the loop. */
+/* control.h: the edge of the control side: carries out what the session (core/session) wants: calls
+ * to the coordinator, generations, snapshots; and tells it what came of it. One thread, inside the
+ * loop. */
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H
 
@@ -13,11 +14,13 @@ struct control;
 struct control_config {
     struct device_context *device; /* borrowed; its id is set at enrolment */
     struct reports *reports;       /* borrowed */
-    struct http_multi *multi;      /* borrowed; freed before control_free, so that no call is under way then */
-    struct enroll_request enroll;  /* what this device says of itself */
+    struct http_multi
+        *multi; /* borrowed; freed before control_free, so that no call is under way then */
+    struct enroll_request enroll; /* what this device says of itself */
 };
 
-NODISCARD int control_new(const struct control_config *config, struct control **out, struct err *err);
+NODISCARD int control_new(const struct control_config *config, struct control **out,
+                          struct err *err);
 /* The generation that may still be at work must be over (control_leave). */
 void control_free(struct control **control);
 

@@ -47,7 +47,8 @@ struct generation {
 
 static void tell(const struct generation *generation, enum session_event_type type, int64_t version)
 {
-    const struct session_event event = {.type = type, .serial = generation->config.serial, .version = version};
+    const struct session_event event = {
+        .type = type, .serial = generation->config.serial, .version = version};
     reports_event(generation->config.reports, &event);
 }
 
@@ -65,7 +66,8 @@ static const char *code_of(const struct err *why, const char *code)
 static void tell_error(struct generation *generation, const char *code, const struct err *why)
 {
     if (!atomic_exchange(&generation->failed, true)) {
-        reports_error(generation->config.reports, generation->config.serial, code_of(why, code), why);
+        reports_error(generation->config.reports, generation->config.serial, code_of(why, code),
+                      why);
     }
 }
 
@@ -100,8 +102,8 @@ static void collection_failed(void *arg, const struct err *why)
     cancel_set(&generation->cancel);
 }
 
-static int carry(void *arg, const struct replication_send *send, const struct snapshot *snapshot, int64_t *retry_ms,
-                 struct err *err)
+static int carry(void *arg, const struct replication_send *send, const struct snapshot *snapshot,
+                 int64_t *retry_ms, struct err *err)
 {
     const struct generation *generation = arg;
     return carrier_send(generation->carrier, send, snapshot, retry_ms, err);
@@ -115,8 +117,8 @@ static void sender_failed(void *arg, const struct err *why)
 
 /* ---- the thread ---- */
 
-static int start_sender(struct generation *generation, enum stage_direction direction, const struct peer *peer,
-                        struct err *err)
+static int start_sender(struct generation *generation, enum stage_direction direction,
+                        const struct peer *peer, struct err *err)
 {
     const struct sender_config config = {
         .stage = generation->built.stage,
@@ -176,7 +178,8 @@ static int start_replication(struct generation *generation, struct err *err)
     return rc;
 }
 
-/* The stage exists: what was told meanwhile holds for it, and it can be seen by the other threads. */
+/* The stage exists: what was told meanwhile holds for it, and it can be seen by the other threads.
+ */
 static void publish(struct generation *generation, struct built *built)
 {
     (void)pthread_mutex_lock(&generation->lock);
@@ -201,7 +204,8 @@ static int prepare(struct generation *generation, const char **code, struct err 
 {
     const struct assignment_run *run = generation->run;
     struct built built = {0};
-    int rc = build_stage(&generation->device, run, &generation->cancel, generation->troubles, &built, code, err);
+    int rc = build_stage(&generation->device, run, &generation->cancel, generation->troubles,
+                         &built, code, err);
     publish(generation, &built);
     if (rc != 0) {
         return rc;
@@ -230,8 +234,10 @@ static void take_snapshot(void *arg, int64_t version, const struct round_mark *m
 
 static int train(struct generation *generation, const char **code, struct err *err)
 {
-    const struct stage_listener listener = {
-        .metric = take_metric, .snapshot = take_snapshot, .round_opened = round_opened, .arg = generation};
+    const struct stage_listener listener = {.metric = take_metric,
+                                            .snapshot = take_snapshot,
+                                            .round_opened = round_opened,
+                                            .arg = generation};
     int64_t version = 0;
     *code = "internal";
     thread_set_name("compute");
@@ -253,7 +259,8 @@ static void release(struct generation *generation)
         access_clear_stage(generation->device.access, stage);
         stage_cancel(stage);
     }
-    /* The control thread looks at stage and senders under the lock: it must find them whole, or gone. */
+    /* The control thread looks at stage and senders under the lock: it must find them whole, or
+     * gone. */
     (void)pthread_mutex_lock(&generation->lock);
     struct sender *sender[2] = {generation->sender[0], generation->sender[1]};
     struct built built = generation->built;
@@ -281,7 +288,8 @@ static void release(struct generation *generation)
 static int measure_kernels(struct generation *generation, const char **code, struct err *err)
 {
     char kernels[KERNEL_TEXT_SIZE];
-    int rc = build_kernels(&generation->device, generation->run, &generation->cancel, kernels, code, err);
+    int rc = build_kernels(&generation->device, generation->run, &generation->cancel, kernels, code,
+                           err);
     if (rc == 0) {
         (void)pthread_mutex_lock(&generation->lock);
         memcpy(generation->kernels, kernels, sizeof(kernels));
@@ -310,7 +318,8 @@ static void *work(void *arg)
     if (rc != 0 && rc != ERR_CANCELLED) {
         tell_error(generation, code, &err);
     }
-    /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where they are wanted. */
+    /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where
+     * they are wanted. */
     while (rc == 0 && !cancel_wait(&generation->cancel, FOREVER_NS)) {
     }
     release(generation);

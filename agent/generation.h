@@ -1,6 +1,7 @@
-/* generation.h: what this device does for one generation of a job, as one thread with its senders and the one that
- * replicates: build the stage, compute, keep snapshots, put them into the center when asked. The control thread starts
- * it, tells it and takes its reports; nothing here makes the control thread wait, but generation_free. */
+/* generation.h: what this device does for one generation of a job, as one thread with its senders
+ * and the one that replicates: build the stage, compute, keep snapshots, put them into the center
+ * when asked. The control thread starts it, tells it and takes its reports; nothing here makes the
+ * control thread wait, but generation_free. */
 #ifndef AGENT_GENERATION_H
 #define AGENT_GENERATION_H
 
@@ -16,10 +17,11 @@ struct generation_config {
     int64_t serial;                      /* of all its reports */
 };
 
-/* Start. assignment is taken, also on failure. previous (may be NULL) is cancelled, and waited for by the new thread
- * before it takes any memory; it is taken, also on failure. */
-NODISCARD int generation_start(const struct generation_config *config, struct assignment **assignment,
-                               struct generation **previous, struct generation **out, struct err *err);
+/* Start. assignment is taken, also on failure. previous (may be NULL) is cancelled, and waited for
+ * by the new thread before it takes any memory; it is taken, also on failure. */
+NODISCARD int generation_start(const struct generation_config *config,
+                               struct assignment **assignment, struct generation **previous,
+                               struct generation **out, struct err *err);
 /* Give up whatever it does. Its memory goes when its thread has noticed. */
 void generation_cancel(struct generation *generation);
 /* Whether the thread has ended. */
@@ -41,8 +43,8 @@ void generation_take_rounds(struct generation *generation, const struct round ro
 /* A drop was carried out. */
 void generation_drop(struct generation *generation, const struct drop *drop);
 
-/* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, kernels, open rounds and
- * peers in trouble. */
+/* Fill in step, unit_seconds, update_seconds, busy_ms, links, bytes_moved, fetch_seconds, kernels,
+ * open rounds and peers in trouble. */
 void generation_measure(struct generation *generation, struct heartbeat *out);
 
 #endif

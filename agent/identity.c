@@ -16,7 +16,9 @@
 static int join(char out[PATH_MAX], const char *directory, const char *name, struct err *err)
 {
     const int length = snprintf(out, PATH_MAX, "%s/%s", directory, name);
-    return length > 0 && length < PATH_MAX ? 0 : err_set(err, ERR_LIMIT, "the path '%s' is too long", directory);
+    return length > 0 && length < PATH_MAX
+               ? 0
+               : err_set(err, ERR_LIMIT, "the path '%s' is too long", directory);
 }
 
 static int take_lock(const char *directory, int *out, struct err *err)
@@ -34,7 +36,8 @@ static int take_lock(const char *directory, int *out, struct err *err)
         const int failed = errno;
         file_close(&fd);
         return failed == EWOULDBLOCK
-                   ? err_set(err, ERR_STATE, "another agent uses '%s': give each its own --state-dir", directory)
+                   ? err_set(err, ERR_STATE,
+                             "another agent uses '%s': give each its own --state-dir", directory)
                    : err_set(err, err_from_errno(failed), "lock '%s': %s", path, strerror(failed));
     }
     *out = fd;
@@ -76,9 +79,10 @@ static int read_key(const char *directory, uint8_t seed[HASH_SIZE], struct err *
     } else {
         rc = ERR_FORMAT;
     }
-    return rc == 0
-               ? 0
-               : err_set(err, ERR_FORMAT, "'%s' is not an identity: restore it, or remove it to be a new device", path);
+    return rc == 0 ? 0
+                   : err_set(err, ERR_FORMAT,
+                             "'%s' is not an identity: restore it, or remove it to be a new device",
+                             path);
 }
 
 int identity_open(const char *state_directory, struct identity *out, struct err *err)

@@ -30,7 +30,8 @@ static int open_temporary(int *out, struct err *err)
 {
     const char *directory = getenv("TMPDIR");
     char path[4096];
-    const int length = snprintf(path, sizeof(path), "%s/paceline-data-XXXXXX", directory ? directory : "/tmp");
+    const int length =
+        snprintf(path, sizeof(path), "%s/paceline-data-XXXXXX", directory ? directory : "/tmp");
     if (length < 0 || (size_t)length >= sizeof(path)) {
         return err_set(err, ERR_LIMIT, "TMPDIR is too long");
     }
@@ -84,8 +85,8 @@ static int open_pair(struct open_files *files, const char *paths, struct err *er
     return rc;
 }
 
-int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
-                    struct dataset_info *info, struct err *err)
+int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
+                    struct data **out, struct dataset_info *info, struct err *err)
 {
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
                                           .entries = DATASET_ENTRIES_MAX,
@@ -102,13 +103,17 @@ int local_data_open(const char *const *paths, size_t count, const struct local_f
     }
     rc = rc ? rc : open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
-    rc = rc ? rc : dataset_convert(files.fd, files.count, form->reading, &limits, write_piece, &temporary, info, err);
+    rc = rc ? rc
+            : dataset_convert(files.fd, files.count, form->reading, &limits, write_piece,
+                              &temporary, info, err);
     return rc ? rc : data_open_file(result, out, err);
 }
 
-int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err)
+int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size,
+                        struct err *err)
 {
-    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX, .entries = DATASET_ENTRIES_MAX};
+    const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
+                                          .entries = DATASET_ENTRIES_MAX};
     struct open_files file AUTO(open_files_close) = {0};
     int rc = open_file(&file, path, err);
     return rc ? rc : dataset_text_end(file.fd[0], &limits, out, capacity, size, err);

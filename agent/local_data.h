@@ -1,5 +1,6 @@
-/* local_data.h: a data set that lies on this machine in any form that an upload may have, converted to the one form in
- * a file without a name and mapped. For the commands that work without a coordinator. */
+/* local_data.h: a data set that lies on this machine in any form that an upload may have, converted
+ * to the one form in a file without a name and mapped. For the commands that work without a
+ * coordinator. */
 #ifndef AGENT_LOCAL_DATA_H
 #define AGENT_LOCAL_DATA_H
 
@@ -17,11 +18,13 @@ struct local_form {
     struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
 };
 
-/* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH" for images and
- * labels. Nothing is left behind on the disk, however this ends. */
-NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form, struct data **out,
-                              struct dataset_info *info, struct err *err);
-/* The last `capacity` bytes of a plain text, or all of them where it has fewer (dataset_text_end). */
-NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size, struct err *err);
+/* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH"
+ * for images and labels. Nothing is left behind on the disk, however this ends. */
+NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
+                              struct data **out, struct dataset_info *info, struct err *err);
+/* The last `capacity` bytes of a plain text, or all of them where it has fewer (dataset_text_end).
+ */
+NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size,
+                                  struct err *err);
 
 #endif

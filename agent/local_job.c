@@ -23,8 +23,8 @@ int local_job_read(const char *path, struct job_spec *spec, struct err *err)
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 
-int local_job_dataset(const struct local_places *places, const char *name, struct data **out, struct dataset_info *info,
-                      struct name_list *names, struct err *err)
+int local_job_dataset(const struct local_places *places, const char *name, struct data **out,
+                      struct dataset_info *info, struct name_list *names, struct err *err)
 {
     struct dataset_names found = {.classes_only = true};
     struct reading reading = reading_default;
@@ -44,6 +44,7 @@ int local_job_dataset(const struct local_places *places, const char *name, struc
             return rc == 0 ? 0 : err_wrap(err, "data set '%s'", name);
         }
     }
-    return err_set(err, ERR_INVALID, "the job uses the data set '%s': say where it lies by --dataset %s=PATH", name,
+    return err_set(err, ERR_INVALID,
+                   "the job uses the data set '%s': say where it lies by --dataset %s=PATH", name,
                    name);
 }

@@ -1,5 +1,5 @@
-/* local_job.h: a job from a file and its data sets from this machine, for the commands that work without a
- * coordinator. */
+/* local_job.h: a job from a file and its data sets from this machine, for the commands that work
+ * without a coordinator. */
 #ifndef AGENT_LOCAL_JOB_H
 #define AGENT_LOCAL_JOB_H
 
@@ -17,28 +17,32 @@ struct local_places {
     struct conf_list dataset; /* conf_list_done */
     char reading[LOCAL_READING_MAX];
 };
-/* The rows of these two options in a command's table; `places` is a member of the struct `owner`. */
+/* The rows of these two options in a command's table; `places` is a member of the struct `owner`.
+ */
 /* clang-format off */
-#define LOCAL_PLACES_OPTIONS(owner, places)                                                                            \
-    {.name = "dataset",                                                                                                \
-     .type = CONF_LIST,                                                                                                \
-     .offset = offsetof(owner, places.dataset),                                                                        \
-     .value_name = "NAME=PATH[,PATH]",                                                                                 \
-     .help = "Where a data set of the job lies: one file of any known format, or images and labels. Repeatable."},     \
-    {.name = "as",                                                                                                     \
-     .type = CONF_TEXT,                                                                                                \
-     .offset = offsetof(owner, places.reading),                                                                        \
-     .size = LOCAL_READING_MAX,                                                                                        \
-     .value_name = "NAME=VALUE[,...]",                                                                                 \
-     .help = "How the data sets are read, by the parameters that an upload takes: text=64. Default: recognised by "    \
-             "content."}
+#define LOCAL_PLACES_OPTIONS(owner, places)                                                        \
+    {.name = "dataset",                                                                            \
+     .type = CONF_LIST,                                                                            \
+     .offset = offsetof(owner, places.dataset),                                                    \
+     .value_name = "NAME=PATH[,PATH]",                                                             \
+     .help = "A data set of the job: one file of any known format, or images and labels. "         \
+             "Repeatable."},                                                                       \
+    {.name = "as",                                                                                 \
+     .type = CONF_TEXT,                                                                            \
+     .offset = offsetof(owner, places.reading),                                                    \
+     .size = LOCAL_READING_MAX,                                                                    \
+     .value_name = "NAME=VALUE[,...]",                                                             \
+     .help = "How the data sets are read, by the parameters that an upload takes: text=64. "       \
+             "Default: recognised by content."}
 /* clang-format on */
 
-/* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec), also on failure. */
+/* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec),
+ * also on failure. */
 NODISCARD int local_job_read(const char *path, struct job_spec *spec, struct err *err);
-/* The data set that the job calls `name`, and the names of its classes: name_list_done(names), also on failure. NULL:
- * not asked for. */
-NODISCARD int local_job_dataset(const struct local_places *places, const char *name, struct data **out,
-                                struct dataset_info *info, struct name_list *names, struct err *err);
+/* The data set that the job calls `name`, and the names of its classes: name_list_done(names), also
+ * on failure. NULL: not asked for. */
+NODISCARD int local_job_dataset(const struct local_places *places, const char *name,
+                                struct data **out, struct dataset_info *info,
+                                struct name_list *names, struct err *err);
 
 #endif

@@ -38,15 +38,17 @@ static int find_address(struct loop *loop, const struct config *config, struct e
         return 0;
     }
     if (strncmp(listens->text, "0.0.0.0:", 8) == 0 || strncmp(listens->text, "[::]:", 5) == 0) {
-        return err_set(err, ERR_INVALID, "--listen %s does not say where others reach this device: add --advertise URL",
-                       listens->text);
+        return err_set(
+            err, ERR_INVALID,
+            "--listen %s does not say where others reach this device: add --advertise URL",
+            listens->text);
     }
     (void)snprintf(loop->address, sizeof(loop->address), "http://%s", listens->text);
     return 0;
 }
 
-static void fill_enroll(struct enroll_request *out, const struct loop *loop, const struct config *config,
-                        const struct identity *identity)
+static void fill_enroll(struct enroll_request *out, const struct loop *loop,
+                        const struct config *config, const struct identity *identity)
 {
     memset(out, 0, sizeof(*out));
     (void)snprintf(out->name, sizeof(out->name), "%s", config->name);
@@ -62,8 +64,8 @@ static void fill_enroll(struct enroll_request *out, const struct loop *loop, con
     out->label_count = config->label_count;
 }
 
-static int open_control(struct loop *loop, const struct config *config, const struct identity *identity,
-                        struct err *err)
+static int open_control(struct loop *loop, const struct config *config,
+                        const struct identity *identity, struct err *err)
 {
     struct control_config *control = calloc(1, sizeof(*control));
     if (!control) {
@@ -92,7 +94,8 @@ static void free_loop(struct loop *loop)
     free(loop);
 }
 
-static int open_all(struct loop *loop, const struct config *config, const struct identity *identity, struct err *err)
+static int open_all(struct loop *loop, const struct config *config, const struct identity *identity,
+                    struct err *err)
 {
     int rc = access_new(&loop->device.access, err);
     const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
@@ -105,7 +108,9 @@ static int open_all(struct loop *loop, const struct config *config, const struct
         snapshot_watch_disk(loop->device.snapshots, loop->device.disk);
     }
     rc = rc ? rc : http_multi_new(&loop->multi, err);
-    rc = rc ? rc : peer_server_open(&config->listen, loop->device.access, loop->device.snapshots, &loop->peers, err);
+    rc = rc ? rc
+            : peer_server_open(&config->listen, loop->device.access, loop->device.snapshots,
+                               &loop->peers, err);
     rc = rc ? rc : find_address(loop, config, err);
     if (rc != 0) {
         return rc;
@@ -114,8 +119,8 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     return open_control(loop, config, identity, err);
 }
 
-int loop_open(const struct config *config, const struct identity *identity, const struct device_probe *probe,
-              struct loop **out, struct err *err)
+int loop_open(const struct config *config, const struct identity *identity,
+              const struct device_probe *probe, struct loop **out, struct err *err)
 {
     struct loop *loop = calloc(1, sizeof(*loop));
     if (!loop) {
@@ -138,7 +143,8 @@ int loop_open(const struct config *config, const struct identity *identity, cons
         free_loop(loop);
         return rc;
     }
-    log_info("listening", "address=%s name=%s threads=%zu", loop->address, config->name, loop->device.threads);
+    log_info("listening", "address=%s name=%s threads=%zu", loop->address, config->name,
+             loop->device.threads);
     *out = loop;
     return 0;
 }
@@ -159,7 +165,8 @@ int loop_run(struct loop *loop, int leave_fd, struct err *err)
         if (reason) {
             return err_set(err, ERR_STATE, "%s", reason);
         }
-        struct pollfd fd[] = {{.fd = leave_fd, .events = POLLIN}, {.fd = reports_fd(loop->reports), .events = POLLIN}};
+        struct pollfd fd[] = {{.fd = leave_fd, .events = POLLIN},
+                              {.fd = reports_fd(loop->reports), .events = POLLIN}};
         const int rc = http_multi_poll(loop->multi, fd, 2, turn_timeout_ms(loop), err);
         if (rc != 0) {
             return rc;
@@ -181,7 +188,8 @@ bool loop_close(struct loop **loop)
     const int64_t deadline_ms = clock_now_ms() + LEAVE_MS;
     while (!control_leave(closing->control)) {
         struct err err = {0};
-        if (clock_now_ms() >= deadline_ms || http_multi_poll(closing->multi, NULL, 0, ENDING_TURN_MS, &err) != 0) {
+        if (clock_now_ms() >= deadline_ms ||
+            http_multi_poll(closing->multi, NULL, 0, ENDING_TURN_MS, &err) != 0) {
             return false;
         }
     }

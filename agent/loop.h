@@ -1,5 +1,5 @@
-/* loop.h: an agent as a whole: peer server, control side and what they share, and the loop that drives the control
- * side. One thread (the owner's) calls everything here. */
+/* loop.h: an agent as a whole: peer server, control side and what they share, and the loop that
+ * drives the control side. One thread (the owner's) calls everything here. */
 #ifndef AGENT_LOOP_H
 #define AGENT_LOOP_H
 
@@ -12,12 +12,14 @@
 struct loop;
 
 /* Listen and get ready to enrol. config and identity are borrowed. */
-NODISCARD int loop_open(const struct config *config, const struct identity *identity, const struct device_probe *probe,
-                        struct loop **out, struct err *err);
-/* Run until leave_fd is readable (a signalfd), then leave: 0. ERR_STATE when the session has to exit: err says why. */
+NODISCARD int loop_open(const struct config *config, const struct identity *identity,
+                        const struct device_probe *probe, struct loop **out, struct err *err);
+/* Run until leave_fd is readable (a signalfd), then leave: 0. ERR_STATE when the session has to
+ * exit: err says why. */
 NODISCARD int loop_run(struct loop *loop, int leave_fd, struct err *err);
-/* What computes is given up; waits at most a second or two for it: true when nothing is left behind. When false, a long
- * step of the arithmetic is still under way: the process should end without more ado, and *loop stays as it is. */
+/* What computes is given up; waits at most a second or two for it: true when nothing is left
+ * behind. When false, a long step of the arithmetic is still under way: the process should end
+ * without more ado, and *loop stays as it is. */
 bool loop_close(struct loop **loop);
 
 #endif

@@ -1,5 +1,6 @@
-/* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent train` trains a job in
- * this process alone, `paceline-agent predict` shows what a trained model makes of samples. */
+/* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent
+ * train` trains a job in this process alone, `paceline-agent predict` shows what a trained model
+ * makes of samples. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +18,12 @@
 #include "base/parse.h"
 #include "base/stop_signals.h"
 
-static int run(const struct config *config, const struct identity *identity, int leave_fd, struct err *err)
+static int run(const struct config *config, const struct identity *identity, int leave_fd,
+               struct err *err)
 {
-    const struct probe_request request = {
-        .threads = (size_t)config->threads, .slowdown = config->slowdown, .directory = config->state_directory};
+    const struct probe_request request = {.threads = (size_t)config->threads,
+                                          .slowdown = config->slowdown,
+                                          .directory = config->state_directory};
     struct device_probe probe;
     int rc = probe_run(&request, leave_fd, &probe, err);
     if (rc == ERR_CANCELLED) {
@@ -81,7 +84,8 @@ static const struct {
     {"train", "paceline-agent train", train_command},
     {"batches", "paceline-agent batches", batches_command},
     {"predict", "paceline-agent predict", predict_command},
-    {PROBE_WORD, "paceline-agent probe", probe_command}, /* the agent's own: last, and never suggested */
+    {PROBE_WORD, "paceline-agent probe",
+     probe_command}, /* the agent's own: last, and never suggested */
 };
 
 /* A first word that is no command. */
@@ -93,7 +97,8 @@ static int refuse_word(const char *word, struct err *err)
         names[count] = commands[count].word;
     }
     const char *nearest = parse_nearest(word, names, count);
-    return nearest ? err_set(err, ERR_INVALID, "unknown word '%.40s'; did you mean '%s'?", word, nearest)
+    return nearest ? err_set(err, ERR_INVALID, "unknown word '%.40s'; did you mean '%s'?", word,
+                             nearest)
                    : err_set(err, ERR_INVALID, "unknown word '%.40s' (see --help)", word);
 }
 
@@ -104,7 +109,8 @@ int main(int argc, char **argv)
     bool misused = false;
     int rc = 0;
     size_t i = 0;
-    while (argc > 1 && i < sizeof(commands) / sizeof(commands[0]) && strcmp(argv[1], commands[i].word) != 0) {
+    while (argc > 1 && i < sizeof(commands) / sizeof(commands[0]) &&
+           strcmp(argv[1], commands[i].word) != 0) {
         i++;
     }
     if (argc > 1 && i < sizeof(commands) / sizeof(commands[0])) {

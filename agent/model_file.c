@@ -32,7 +32,8 @@ static int read_header(struct model_file *file, struct err *err)
         return rc;
     }
     char *bytes = malloc((size_t)size);
-    rc = bytes ? file_read_at(file->fd, bytes, (size_t)size, 0, err) : err_set(err, ERR_MEMORY, "its header");
+    rc = bytes ? file_read_at(file->fd, bytes, (size_t)size, 0, err)
+               : err_set(err, ERR_MEMORY, "its header");
     rc = rc ? rc : trained_read(bytes, (size_t)size, &file->trained, err);
     free(bytes);
     if (rc != 0) {
@@ -40,8 +41,8 @@ static int read_header(struct model_file *file, struct err *err)
     }
     const struct safetensors_header *header = &file->trained->header;
     if (header->data_offset + header->data_bytes != (uint64_t)status.st_size) {
-        return err_set(err, ERR_FORMAT, "it has %lld bytes, its header says %" PRIu64, (long long)status.st_size,
-                       header->data_offset + header->data_bytes);
+        return err_set(err, ERR_FORMAT, "it has %lld bytes, its header says %" PRIu64,
+                       (long long)status.st_size, header->data_offset + header->data_bytes);
     }
     return 0;
 }
@@ -57,11 +58,14 @@ int model_file_open(const char *path, bool described, struct model_file *out, st
         return err_wrap(err, rc == ERR_FORMAT ? "'%s' is no model" : "model '%s'", path);
     }
     if (described && out->trained->model) {
-        return err_set(err, ERR_INVALID, "model '%s' holds its description, so --model would only contradict it", path);
+        return err_set(err, ERR_INVALID,
+                       "model '%s' holds its description, so --model would only contradict it",
+                       path);
     }
     if (!described && !out->trained->model) {
         return err_set(err, ERR_INVALID,
-                       "model '%s' does not hold its description: name it by --model, a model of the zoo or a file",
+                       "model '%s' does not hold its description: name it by --model, a model of "
+                       "the zoo or a file",
                        path);
     }
     if (described && out->trained->header.tensor_count == 0) {
@@ -71,12 +75,15 @@ int model_file_open(const char *path, bool described, struct model_file *out, st
     return 0;
 }
 
-int model_file_describe(struct model_file *file, const char *name, const struct dataset_info *info, struct err *err)
+int model_file_describe(struct model_file *file, const char *name, const struct dataset_info *info,
+                        struct err *err)
 {
     const char *text = model_zoo_text(name);
     const struct safetensors_header *header = &file->trained->header;
-    const struct safetensors_tensor *last = header->tensor_count ? &header->tensor[header->tensor_count - 1] : NULL;
-    const bool few = last && last->rank > 0 && last->dim[0] >= 1 && last->dim[0] <= MODEL_ELEMENTS_MAX;
+    const struct safetensors_tensor *last =
+        header->tensor_count ? &header->tensor[header->tensor_count - 1] : NULL;
+    const bool few =
+        last && last->rank > 0 && last->dim[0] >= 1 && last->dim[0] <= MODEL_ELEMENTS_MAX;
     const struct model_fit fit = {.input = {.h = info->h, .w = info->w, .c = info->c},
                                   .dtype = info->dtype,
                                   .classes = few ? (uint32_t)last->dim[0] : 1,
@@ -94,7 +101,8 @@ int model_file_describe(struct model_file *file, const char *name, const struct 
 }
 
 /* A unit's state from the file's tensors, wherever they lie in it. */
-static int load_unit(const struct model_file *file, struct train_stage *stage, size_t unit, struct err *err)
+static int load_unit(const struct model_file *file, struct train_stage *stage, size_t unit,
+                     struct err *err)
 {
     static const struct optimizer none = {.type = OPTIMIZER_SGD};
     const struct safetensors_header *from = &file->trained->header;
@@ -110,8 +118,8 @@ static int load_unit(const struct model_file *file, struct train_stage *stage, s
     for (size_t i = 0; rc == 0 && i < layout->header.tensor_count; i++) {
         const struct safetensors_tensor *to = &layout->header.tensor[i];
         const struct safetensors_tensor *tensor = safetensors_find(from, to->name);
-        rc = file_read_at(file->fd, blob + layout->header.data_offset + to->begin, (size_t)(to->end - to->begin),
-                          from->data_offset + tensor->begin, err);
+        rc = file_read_at(file->fd, blob + layout->header.data_offset + to->begin,
+                          (size_t)(to->end - to->begin), from->data_offset + tensor->begin, err);
     }
     rc = rc ? rc : train_unit_load(stage, unit, blob, (size_t)layout->blob_bytes, err);
     free(blob);

@@ -33,30 +33,36 @@ static const struct conf_option option_table[] = {
      .min = 0,
      .max = REPORT_TOP_MAX,
      .value_name = "K",
-     .help = "Print the K most probable classes of each sample; 0: no samples, only what they come to. Default: 3."},
+     .help = "Print the K most probable classes of each sample; 0: no samples, only what they come "
+             "to. Default: 3."},
     {.name = "limit",
      OPTION(CONF_INT, limit),
      .min = 1,
      .max = DATASET_SAMPLES_MAX,
      .value_name = "N",
      .help = "Only the first N samples. Default: all."},
-    {.name = "json", OPTION(CONF_FLAG, json), .help = "Print a JSON object a line, for programs. Default: text."},
+    {.name = "json",
+     OPTION(CONF_FLAG, json),
+     .help = "Print a JSON object a line, for programs. Default: text."},
     {.name = "as",
      OPTION(CONF_TEXT, as),
      .size = sizeof(((struct options *)0)->as),
      .value_name = "NAME=VALUE[,...]",
-     .help = "How DATA is read, by the parameters that an upload takes: text=64. Default: recognised by content."},
+     .help = "How DATA is read, by the parameters that an upload takes: text=64. Default: "
+             "recognised by content."},
     {.name = "generate",
      OPTION(CONF_INT, generate),
      .min = 1,
      .max = GENERATE_MAX,
      .value_name = "N",
-     .help = "With plain text: instead, go on behind its end by N bytes, each the most probable. Default: not."},
+     .help = "With plain text: instead, go on behind its end by N bytes, each the most probable. "
+             "Default: not."},
     {.name = "model",
      OPTION(CONF_TEXT, model),
      .size = sizeof(((struct options *)0)->model),
      .value_name = "NAME|FILE",
-     .help = "The description of a model whose file does not hold it: a name of the zoo, or a file of JSON."},
+     .help = "The description of a model whose file does not hold it: a name of the zoo, or a file "
+             "of JSON."},
     {.name = "micro-batch",
      OPTION(CONF_INT, micro_batch),
      .min = 1,
@@ -73,9 +79,12 @@ static const struct conf_option option_table[] = {
 
 static const struct conf_program program = {
     .name = "paceline-agent predict",
-    .summary = "Print what a trained model makes of samples, and how often it is right where they have labels.\n"
-               "MODEL is the file of a trained model. DATA is one file of any format that a data set may have, or\n"
-               "IMAGES,LABELS; images alone will do, and pictures (JPEG, PNG) as a tar or one by one.",
+    .summary =
+        "Print what a trained model makes of samples, and how often it is right where they have "
+        "labels.\n"
+        "MODEL is the file of a trained model. DATA is one file of any format that a data set may "
+        "have, or\n"
+        "IMAGES,LABELS; images alone will do, and pictures (JPEG, PNG) as a tar or one by one.",
     .usage = "MODEL DATA[,LABELS]",
     .other_usage = "MODEL PICTURE...",
     .options = option_table,
@@ -93,16 +102,18 @@ struct prediction {
     struct data *data;
     struct dataset_info info;
     struct dataset_names names;
-    int32_t *class_of;     /* [info.classes] the model's number of each of the data's classes; NULL: the same */
+    int32_t *class_of; /* [info.classes] the model's number of each of the data's classes; NULL: the
+                          same */
     unsigned char *prompt; /* with --generate, in place of data */
     size_t prompt_size;
     struct train_pool *pool;
     struct train_stage *stage;
     struct report *report;
-    size_t micro_batch, sample_bytes, row_count; /* rows of scores, each with a label, of a sample */
-    unsigned char *input;                        /* [micro_batch] samples */
-    int32_t *labels;                             /* [micro_batch][row_count] */
-    float *scores;                               /* [micro_batch][row_count][classes] */
+    size_t micro_batch, sample_bytes,
+        row_count;        /* rows of scores, each with a label, of a sample */
+    unsigned char *input; /* [micro_batch] samples */
+    int32_t *labels;      /* [micro_batch][row_count] */
+    float *scores;        /* [micro_batch][row_count][classes] */
 };
 
 /* ---- the model ---- */
@@ -132,16 +143,21 @@ static int follow_reading(struct prediction *prediction, const struct model *mod
     }
     int rc = reading_parse_written(model->input_reading, &trained, err);
     rc = rc ? rc : reading_follow(&prediction->reading, &trained, err);
-    return rc == 0 ? 0 : err_wrap(err, "--as: the model '%s' was trained on other samples", model->name);
+    return rc == 0
+               ? 0
+               : err_wrap(err, "--as: the model '%s' was trained on other samples", model->name);
 }
 
 /* Data that nothing is said of and that are not recognised are what the model was trained on. */
-static int open_as_trained(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
+static int open_as_trained(struct prediction *prediction, const char *const *paths, size_t count,
+                           struct err *err)
 {
     const struct model *model = prediction->file.model;
-    const struct local_form form = {.reading = &prediction->reading, .unlabelled = true, .names = &prediction->names};
+    const struct local_form form = {
+        .reading = &prediction->reading, .unlabelled = true, .names = &prediction->names};
     int rc = local_data_open(paths, count, &form, &prediction->data, &prediction->info, err);
-    if (rc != ERR_FORMAT || !model || !model->input_reading[0] || prediction->reading.kind != READING_RECOGNISED) {
+    if (rc != ERR_FORMAT || !model || !model->input_reading[0] ||
+        prediction->reading.kind != READING_RECOGNISED) {
         return rc;
     }
     dataset_names_done(&prediction->names);
@@ -150,7 +166,8 @@ static int open_as_trained(struct prediction *prediction, const char *const *pat
     return rc == 0 ? 0 : err_wrap(err, "read as --as %s", model->input_reading);
 }
 
-static int open_data(struct prediction *prediction, const char *const *paths, size_t count, struct err *err)
+static int open_data(struct prediction *prediction, const char *const *paths, size_t count,
+                     struct err *err)
 {
     const struct model *model = prediction->file.model;
     int rc = model ? follow_reading(prediction, model, err) : 0;
@@ -161,8 +178,10 @@ static int open_data(struct prediction *prediction, const char *const *paths, si
         reading_fill_images(&prediction->reading, model->input.h, model->input.w, model->input.c);
     }
     rc = open_as_trained(prediction, paths, count, err);
-    if (rc != 0 && model && model->positions > 1 && prediction->reading.kind == READING_RECOGNISED) {
-        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0], model->positions);
+    if (rc != 0 && model && model->positions > 1 &&
+        prediction->reading.kind == READING_RECOGNISED) {
+        return err_wrap(err, "data '%s' (plain text needs --as text=%u)", paths[0],
+                        model->positions);
     }
     return rc == 0      ? 0
            : count == 1 ? err_wrap(err, "data '%s'", paths[0])
@@ -177,8 +196,13 @@ static int open_prompt(struct prediction *prediction, const char *path, struct e
     if (!prediction->prompt) {
         return err_set(err, ERR_MEMORY, "no memory for a prompt of %u bytes", length);
     }
-    prediction->info = (struct dataset_info){
-        .count = 1, .h = length, .w = 1, .c = 1, .dtype = DTYPE_U8, .classes = UINT8_MAX + 1, .positions = length};
+    prediction->info = (struct dataset_info){.count = 1,
+                                             .h = length,
+                                             .w = 1,
+                                             .c = 1,
+                                             .dtype = DTYPE_U8,
+                                             .classes = UINT8_MAX + 1,
+                                             .positions = length};
     int rc = local_data_text_end(path, prediction->prompt, length, &prediction->prompt_size, err);
     return rc == 0 ? 0 : err_wrap(err, "data '%s'", path);
 }
@@ -199,7 +223,8 @@ static void find_remedy(const struct prediction *prediction, char *out, size_t s
     if (kind == READING_TEXT && bytes && model->positions > 1) {
         (void)snprintf(out, size, "; it needs --as text=%u", model->positions);
     } else if (kind == READING_IMAGES && bytes && (input->c == 1 || input->c == 3)) {
-        (void)snprintf(out, size, "; it needs --as size=%ux%u,channels=%u", input->h, input->w, input->c);
+        (void)snprintf(out, size, "; it needs --as size=%ux%u,channels=%u", input->h, input->w,
+                       input->c);
     }
 }
 
@@ -217,27 +242,32 @@ static int check_data(const struct prediction *prediction, struct err *err)
     if (!shape_equal(shape, model->input) || info->dtype != model->input_dtype) {
         char remedy[96];
         find_remedy(prediction, remedy, sizeof(remedy));
-        return err_set(err, ERR_INVALID,
-                       "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s%s", shape.h,
-                       shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h, model->input.w,
-                       model->input.c, dtype_word(model->input_dtype), remedy);
+        return err_set(
+            err, ERR_INVALID,
+            "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s%s",
+            shape.h, shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h,
+            model->input.w, model->input.c, dtype_word(model->input_dtype), remedy);
     }
     if (info->classes > 0 && info->positions != model->positions) {
-        return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u", info->positions,
-                       model->name, model->positions);
+        return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u",
+                       info->positions, model->name, model->positions);
     }
-    if (info->reading[0] && model->input_reading[0] && strcmp(info->reading, model->input_reading) != 0) {
-        return err_set(err, ERR_INVALID, "the data's samples were made by %s, the model '%s' was trained on %s",
+    if (info->reading[0] && model->input_reading[0] &&
+        strcmp(info->reading, model->input_reading) != 0) {
+        return err_set(err, ERR_INVALID,
+                       "the data's samples were made by %s, the model '%s' was trained on %s",
                        info->reading, model->name, model->input_reading);
     }
     if (!has_names(prediction) && info->classes > model->classes) {
-        return err_set(err, ERR_INVALID, "the data has labels up to %u, the model '%s' knows those up to %u",
+        return err_set(err, ERR_INVALID,
+                       "the data has labels up to %u, the model '%s' knows those up to %u",
                        info->classes - 1, model->name, model->classes - 1);
     }
     return 0;
 }
 
-/* Labels are numbers of the names that the data happen to have; the model has numbers of its own for these names. */
+/* Labels are numbers of the names that the data happen to have; the model has numbers of its own
+ * for these names. */
 static int match_classes(struct prediction *prediction, struct err *err)
 {
     const struct name_list *names = &prediction->names.class;
@@ -253,7 +283,8 @@ static int match_classes(struct prediction *prediction, struct err *err)
     char unknown[CLASS_NAMES_LISTED_MAX], known[CLASS_NAMES_LISTED_MAX];
     if (rc == 0 && class_names_absent(names, &model->class_names, unknown) > 0) {
         class_names_list(&model->class_names, known);
-        return err_set(err, ERR_INVALID, "the data has classes that the model '%s' does not know: %s; it knows %s",
+        return err_set(err, ERR_INVALID,
+                       "the data has classes that the model '%s' does not know: %s; it knows %s",
                        model->name, unknown, known);
     }
     return rc;
@@ -266,9 +297,11 @@ static void warn_of_numbers(const struct prediction *prediction)
     const struct model *model = prediction->file.model;
     if (names->count > 0 && model->class_names.count == 0 && names->count != model->classes) {
         (void)fprintf(stderr,
-                      "the model does not name its %" PRIu32 " classes: those of the data are taken for 0 ('%s') to "
+                      "the model does not name its %" PRIu32
+                      " classes: those of the data are taken for 0 ('%s') to "
                       "%zu ('%s')\n",
-                      model->classes, names->item[0], names->count - 1, names->item[names->count - 1]);
+                      model->classes, names->item[0], names->count - 1,
+                      names->item[names->count - 1]);
     }
 }
 
@@ -279,7 +312,8 @@ static int make_buffers(struct prediction *prediction, struct err *err)
     const struct model *model = prediction->file.model;
     const int64_t wanted = prediction->options.micro_batch;
     const bool named = model->class_names.count > 0;
-    prediction->micro_batch = (size_t)(wanted > 0 ? wanted : prediction->file.trained->evaluation.micro_batch);
+    prediction->micro_batch =
+        (size_t)(wanted > 0 ? wanted : prediction->file.trained->evaluation.micro_batch);
     prediction->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
     prediction->row_count = model->positions;
     const size_t rows = prediction->micro_batch * prediction->row_count;
@@ -287,7 +321,8 @@ static int make_buffers(struct prediction *prediction, struct err *err)
     prediction->labels = calloc(rows, sizeof(prediction->labels[0]));
     prediction->scores = calloc(rows, model->classes * sizeof(prediction->scores[0]));
     if (!prediction->input || !prediction->labels || !prediction->scores) {
-        return err_set(err, ERR_MEMORY, "no memory for %zu samples at a time", prediction->micro_batch);
+        return err_set(err, ERR_MEMORY, "no memory for %zu samples at a time",
+                       prediction->micro_batch);
     }
     const struct report_config report = {.out = stdout,
                                          .json = prediction->options.json,
@@ -295,21 +330,23 @@ static int make_buffers(struct prediction *prediction, struct err *err)
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
                                          .names = &prediction->names,
-                                         .class_names = named ? &model->class_names : &prediction->names.class,
+                                         .class_names =
+                                             named ? &model->class_names : &prediction->names.class,
                                          .named = named,
                                          .labelled = prediction->info.classes > 0};
     return report_new(&report, &prediction->report, err);
 }
 
 /* Show each sample by its last row: of a sequence, what follows it. */
-static int show(struct prediction *prediction, uint64_t first, size_t count, const int32_t *labels, struct err *err)
+static int show(struct prediction *prediction, uint64_t first, size_t count, const int32_t *labels,
+                struct err *err)
 {
     const size_t classes = prediction->file.model->classes;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         const size_t row = (i + 1) * prediction->row_count - 1;
-        rc = report_sample(prediction->report, first + i, prediction->scores + row * classes, labels ? labels[row] : -1,
-                           err);
+        rc = report_sample(prediction->report, first + i, prediction->scores + row * classes,
+                           labels ? labels[row] : -1, err);
     }
     return rc;
 }
@@ -334,15 +371,17 @@ static int predict(struct prediction *prediction, struct err *err)
     uint64_t correct = 0;
     for (uint64_t first = 0; first < samples; first += prediction->micro_batch) {
         const uint64_t left = samples - first;
-        const size_t count = left < prediction->micro_batch ? (size_t)left : prediction->micro_batch;
+        const size_t count =
+            left < prediction->micro_batch ? (size_t)left : prediction->micro_batch;
         memcpy(prediction->input, data_inputs(prediction->data) + first * prediction->sample_bytes,
                count * prediction->sample_bytes);
         if (labels) {
-            memcpy(labels, data_labels(prediction->data) + first * label_bytes, count * label_bytes);
+            memcpy(labels, data_labels(prediction->data) + first * label_bytes,
+                   count * label_bytes);
             translate(prediction, labels, count * prediction->row_count);
         }
-        int rc = train_evaluate(prediction->stage, count, prediction->input, prediction->scores, labels, &loss,
-                                &correct, err);
+        int rc = train_evaluate(prediction->stage, count, prediction->input, prediction->scores,
+                                labels, &loss, &correct, err);
         if (rc != 0) {
             return err_wrap(err, "micro-batch of sample %" PRIu64 " and on", first);
         }
@@ -350,23 +389,27 @@ static int predict(struct prediction *prediction, struct err *err)
             return rc;
         }
         if (labels) {
-            report_count(prediction->report, count * prediction->row_count, prediction->scores, labels);
+            report_count(prediction->report, count * prediction->row_count, prediction->scores,
+                         labels);
         }
     }
-    report_end(prediction->report, samples, samples * prediction->row_count, correct, loss / (double)samples);
+    report_end(prediction->report, samples, samples * prediction->row_count, correct,
+               loss / (double)samples);
     return 0;
 }
 
-/* The most probable byte behind the first `size` of a text, 1 or more, by as many of the last as the model sees. */
-static int tell_next(struct prediction *prediction, const unsigned char *text, size_t size, unsigned char *out,
-                     struct err *err)
+/* The most probable byte behind the first `size` of a text, 1 or more, by as many of the last as
+ * the model sees. */
+static int tell_next(struct prediction *prediction, const unsigned char *text, size_t size,
+                     unsigned char *out, struct err *err)
 {
     const size_t length = prediction->row_count;
     const size_t classes = prediction->file.model->classes;
     const size_t seen = size < length ? size : length;
     memset(prediction->input, 0, length); /* what a causal model does not look at */
     memcpy(prediction->input, text + size - seen, seen);
-    int rc = train_evaluate(prediction->stage, 1, prediction->input, prediction->scores, NULL, NULL, NULL, err);
+    int rc = train_evaluate(prediction->stage, 1, prediction->input, prediction->scores, NULL, NULL,
+                            NULL, err);
     const float *scores = prediction->scores + (seen - 1) * classes;
     rc = rc ? rc : report_check(scores, classes, 0, err);
     *out = (unsigned char)report_best(scores, classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1);
@@ -377,13 +420,14 @@ static int check_prompt(const struct prediction *prediction, struct err *err)
 {
     const struct model *model = prediction->file.model;
     if (prediction->prompt_size == 0) {
-        return err_set(err, ERR_INVALID, "the prompt is empty; --generate needs a byte to go on behind");
+        return err_set(err, ERR_INVALID,
+                       "the prompt is empty; --generate needs a byte to go on behind");
     }
     if (prediction->prompt_size < model->positions && !model_is_causal(model)) {
-        return err_set(
-            err, ERR_INVALID,
-            "the prompt has %zu bytes; the model '%s' needs %u at least: its positions see those behind them",
-            prediction->prompt_size, model->name, model->positions);
+        return err_set(err, ERR_INVALID,
+                       "the prompt has %zu bytes; the model '%s' needs %u at least: its positions "
+                       "see those behind them",
+                       prediction->prompt_size, model->name, model->positions);
     }
     return 0;
 }
@@ -416,10 +460,13 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
     const char *described = prediction->options.model;
     int rc = model_file_open(words->item[0], described[0] != '\0', &prediction->file, err);
     if (rc == 0) {
-        rc = prediction->options.generate > 0 ? open_prompt(prediction, words->item[1], err)
-                                              : open_data(prediction, words->item + 1, words->count - 1, err);
+        rc = prediction->options.generate > 0
+                 ? open_prompt(prediction, words->item[1], err)
+                 : open_data(prediction, words->item + 1, words->count - 1, err);
     }
-    rc = rc || prediction->file.model ? rc : model_file_describe(&prediction->file, described, &prediction->info, err);
+    rc = rc || prediction->file.model
+             ? rc
+             : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
     rc = rc ? rc : match_classes(prediction, err);
     if (rc == 0) {
@@ -429,7 +476,8 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
     rc = rc ? rc : train_pool_new((size_t)prediction->options.threads, &prediction->pool, err);
     rc = rc ? rc : make_stage(prediction, err);
     if (rc == 0) {
-        rc = prediction->options.generate > 0 ? generate(prediction, err) : predict(prediction, err);
+        rc =
+            prediction->options.generate > 0 ? generate(prediction, err) : predict(prediction, err);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         rc = rc ? rc : err_set(err, ERR_IO, "write the result: %s", strerror(errno));
@@ -454,23 +502,27 @@ static void release(struct prediction *prediction)
 
 int predict_command(int argc, char **argv, bool *misused, struct err *err)
 {
-    struct prediction prediction = {
-        .options = {.top = TOP_DEFAULT, .threads = 1}, .reading = reading_default, .file = {.fd = -1}};
+    struct prediction prediction = {.options = {.top = TOP_DEFAULT, .threads = 1},
+                                    .reading = reading_default,
+                                    .file = {.fd = -1}};
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
     if (rc == ERR_LIMIT && positional.count == CONF_LIST_MAX) {
-        rc = err_set(err, ERR_LIMIT, "more than %d pictures; put them into a tar", LOCAL_DATA_FILES_MAX);
+        rc = err_set(err, ERR_LIMIT, "more than %d pictures; put them into a tar",
+                     LOCAL_DATA_FILES_MAX);
     }
     if (rc == 0 && prediction.options.as[0] != '\0' &&
         (rc = reading_parse(prediction.options.as, &prediction.reading, err)) != 0) {
         rc = err_wrap(err, "--as");
     }
-    if (rc == 0 && !done && prediction.options.generate > 0 && prediction.reading.kind != READING_TEXT) {
+    if (rc == 0 && !done && prediction.options.generate > 0 &&
+        prediction.reading.kind != READING_TEXT) {
         rc = err_set(err, ERR_INVALID, "--generate needs plain text: --as text=T");
     }
     if (rc == 0 && !done && prediction.options.generate > 0 && positional.count > 2) {
-        rc = err_set(err, ERR_INVALID, "--generate goes on behind one file; %zu are given", positional.count - 1);
+        rc = err_set(err, ERR_INVALID, "--generate goes on behind one file; %zu are given",
+                     positional.count - 1);
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {

@@ -1,5 +1,5 @@
-/* predict.h: `paceline-agent predict`: what a trained model makes of samples, in this process, with the arithmetic by
- * which a job evaluates. For main.c. */
+/* predict.h: `paceline-agent predict`: what a trained model makes of samples, in this process, with
+ * the arithmetic by which a job evaluates. For main.c. */
 #ifndef AGENT_PREDICT_H
 #define AGENT_PREDICT_H
 
@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* argv[0] is the program, what follows are the arguments behind the word `predict`. Prints to stdout. *misused: it
- * failed because the arguments are wrong. */
+/* argv[0] is the program, what follows are the arguments behind the word `predict`. Prints to
+ * stdout. *misused: it failed because the arguments are wrong. */
 NODISCARD int predict_command(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

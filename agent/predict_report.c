@@ -13,7 +13,8 @@
 
 struct report {
     struct report_config config;
-    uint64_t *confusion; /* [classes][classes] by label, then by what it was taken for; NULL: not counted */
+    uint64_t *confusion; /* [classes][classes] by label, then by what it was taken for; NULL: not
+                            counted */
 };
 
 int report_new(const struct report_config *config, struct report **out, struct err *err)
@@ -26,7 +27,8 @@ int report_new(const struct report_config *config, struct report **out, struct e
     if (config->labelled && config->classes <= CONFUSION_CLASSES_MAX) {
         report->confusion = calloc(config->classes * config->classes, sizeof(report->confusion[0]));
         if (!report->confusion) {
-            return err_set(err, ERR_MEMORY, "no memory for a table of %zu classes", config->classes);
+            return err_set(err, ERR_MEMORY, "no memory for a table of %zu classes",
+                           config->classes);
         }
     }
     *out = report;
@@ -146,7 +148,8 @@ static void begin_sample(const struct report *report, uint64_t index, int32_t la
     const char *file = names ? name_in(&names->sample, index) : NULL;
     const char *name = label >= 0 ? label_name(report, (size_t)label) : NULL;
     if (!report->config.json) {
-        (void)fprintf(out, "sample %" PRIu64 "%s%s%s:", index, file ? " (" : "", file ? file : "", file ? ")" : "");
+        (void)fprintf(out, "sample %" PRIu64 "%s%s%s:", index, file ? " (" : "", file ? file : "",
+                      file ? ")" : "");
         return;
     }
     (void)fprintf(out, "{\"sample\":%" PRIu64, index);
@@ -191,7 +194,8 @@ static double sum_up(const float *scores, size_t classes)
 static int check_sum(double sum, uint64_t index, struct err *err)
 {
     return isfinite(sum) ? 0
-                         : err_set(err, ERR_DIVERGED, "sample %" PRIu64 ": the model's scores are not finite", index);
+                         : err_set(err, ERR_DIVERGED,
+                                   "sample %" PRIu64 ": the model's scores are not finite", index);
 }
 
 int report_check(const float *scores, size_t classes, uint64_t index, struct err *err)
@@ -199,7 +203,8 @@ int report_check(const float *scores, size_t classes, uint64_t index, struct err
     return check_sum(sum_up(scores, classes), index, err);
 }
 
-int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err)
+int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label,
+                  struct err *err)
 {
     const size_t classes = report->config.classes;
     size_t top[REPORT_TOP_MAX];
@@ -222,13 +227,15 @@ void report_count(struct report *report, size_t rows, const float *scores, const
 {
     const size_t classes = report->config.classes;
     for (size_t n = 0; report->confusion && n < rows; n++) {
-        report->confusion[(size_t)labels[n] * classes + report_best(scores + n * classes, classes)]++;
+        report
+            ->confusion[(size_t)labels[n] * classes + report_best(scores + n * classes, classes)]++;
     }
 }
 
 /* ---- the end ---- */
 
-/* Classes that are a label or were taken for one, rising. Returns how many there are; the first `capacity` are told. */
+/* Classes that are a label or were taken for one, rising. Returns how many there are; the first
+ * `capacity` are told. */
 static size_t find_classes(const struct report *report, size_t *out, size_t capacity)
 {
     const size_t classes = report->config.classes;
@@ -255,7 +262,8 @@ static void print_table(const struct report *report, const size_t *class, size_t
     for (size_t i = 0; i < count; i++) {
         (void)fprintf(out, "\n%7zu", class[i]);
         for (size_t k = 0; k < count; k++) {
-            (void)fprintf(out, " %7" PRIu64, report->confusion[class[i] * report -> config.classes + class[k]]);
+            (void)fprintf(out, " %7" PRIu64,
+                          report->confusion[class[i] * report -> config.classes + class[k]]);
         }
     }
     (void)fprintf(out, "\n");
@@ -308,13 +316,16 @@ static void write_rows(const struct report *report)
     }
 }
 
-void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct, double loss)
+void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct,
+                double loss)
 {
     FILE *out = report->config.out;
     const double accuracy = (double)correct / (double)labels;
     size_t class[TABLE_CLASSES_MAX];
     if (!report->config.labelled) {
-        (void)fprintf(out, report->config.json ? "{\"samples\":%" PRIu64 "}\n" : "samples %" PRIu64 "\n", samples);
+        (void)fprintf(out,
+                      report->config.json ? "{\"samples\":%" PRIu64 "}\n" : "samples %" PRIu64 "\n",
+                      samples);
         return;
     }
     if (report->config.json) {
@@ -330,8 +341,9 @@ void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64
         }
         return;
     }
-    (void)fprintf(out, "samples %" PRIu64 "\naccuracy %.4f (%" PRIu64 " of %" PRIu64 ")\nloss %.6f\n", samples,
-                  accuracy, correct, labels, loss);
+    (void)fprintf(out,
+                  "samples %" PRIu64 "\naccuracy %.4f (%" PRIu64 " of %" PRIu64 ")\nloss %.6f\n",
+                  samples, accuracy, correct, labels, loss);
     const size_t count = report->confusion ? find_classes(report, class, TABLE_CLASSES_MAX) : 0;
     if (count > TABLE_CLASSES_MAX) {
         print_mistakes(report);

@@ -1,5 +1,6 @@
-/* predict_report.h: what `paceline-agent predict` prints: the most probable classes of each sample, then accuracy, loss
- * and which class was taken for which; for people or, one JSON object a line, for programs. For predict.c; one thread.
+/* predict_report.h: what `paceline-agent predict` prints: the most probable classes of each sample,
+ * then accuracy, loss and which class was taken for which; for people or, one JSON object a line,
+ * for programs. For predict.c; one thread.
  */
 #ifndef AGENT_PREDICT_REPORT_H
 #define AGENT_PREDICT_REPORT_H
@@ -17,13 +18,13 @@
 struct report_config {
     FILE *out; /* borrowed */
     bool json;
-    bool bytes;                          /* classes are bytes of text: shown as characters */
-    size_t classes;                      /* scores of a row */
-    size_t top;                          /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
+    bool bytes;     /* classes are bytes of text: shown as characters */
+    size_t classes; /* scores of a row */
+    size_t top;     /* classes shown of a sample, up to REPORT_TOP_MAX; 0: samples are not shown */
     const struct dataset_names *names;   /* of the samples; borrowed; NULL: none */
     const struct name_list *class_names; /* borrowed; NULL: none */
-    bool named;                          /* they are the model's; else the data's, and the model's only if there are as
-                                            many */
+    bool named; /* they are the model's; else the data's, and the model's only if there are as
+                   many */
     bool labelled;
 };
 
@@ -36,13 +37,16 @@ void report_free(struct report **report);
 size_t report_best(const float *scores, size_t classes);
 /* ERR_DIVERGED when the scores [classes] of sample `index` are not finite. */
 NODISCARD int report_check(const float *scores, size_t classes, uint64_t index, struct err *err);
-/* Show sample `index` by its scores [classes]; label: -1 where it is not known. ERR_DIVERGED when they are not finite.
+/* Show sample `index` by its scores [classes]; label: -1 where it is not known. ERR_DIVERGED when
+ * they are not finite.
  */
-NODISCARD int report_sample(struct report *report, uint64_t index, const float *scores, int32_t label, struct err *err);
+NODISCARD int report_sample(struct report *report, uint64_t index, const float *scores,
+                            int32_t label, struct err *err);
 /* Count `rows` labels and what their scores [rows][classes] say. */
 void report_count(struct report *report, size_t rows, const float *scores, const int32_t *labels);
 /* The end: what all samples came to; without labels only their number. */
-void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct, double loss);
+void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct,
+                double loss);
 /* A text that the model made. */
 void report_bytes(struct report *report, const unsigned char *bytes, size_t count);
 

@@ -73,7 +73,8 @@ void reports_event(struct reports *reports, const struct session_event *event)
 {
     (void)pthread_mutex_lock(&reports->lock);
     struct report_batch *batch = &reports->batch;
-    /* A generation tells a handful, and one follows the other through a turn of the control thread. */
+    /* A generation tells a handful, and one follows the other through a turn of the control thread.
+     */
     ASSERT(batch->event_count < REPORTS_EVENTS_MAX);
     batch->event[batch->event_count++] = *event;
     wake(reports);
@@ -84,12 +85,14 @@ void reports_note(struct reports *reports, enum session_event_type type)
 {
     (void)pthread_mutex_lock(&reports->lock);
     reports->batch.round_opened = reports->batch.round_opened || type == SESSION_ROUND_OPENED;
-    reports->batch.trouble_changed = reports->batch.trouble_changed || type == SESSION_TROUBLE_CHANGED;
+    reports->batch.trouble_changed =
+        reports->batch.trouble_changed || type == SESSION_TROUBLE_CHANGED;
     wake(reports);
     (void)pthread_mutex_unlock(&reports->lock);
 }
 
-/* Texts read outside-in: one that is too long loses its middle, because the reason stands at its end. */
+/* Texts read outside-in: one that is too long loses its middle, because the reason stands at its
+ * end. */
 static void shorten(const char *text, char out[MESSAGE_SIZE])
 {
     const size_t length = strlen(text);

@@ -1,5 +1,5 @@
-/* reports.h: what a generation's threads have to tell the control thread: a bounded queue with a descriptor to wait
- * for. Telling never waits and never allocates. Any thread tells, one takes. */
+/* reports.h: what a generation's threads have to tell the control thread: a bounded queue with a
+ * descriptor to wait for. Telling never waits and never allocates. Any thread tells, one takes. */
 #ifndef AGENT_REPORTS_H
 #define AGENT_REPORTS_H
 
@@ -34,8 +34,10 @@ void reports_metric(struct reports *reports, int64_t serial, const struct metric
 void reports_event(struct reports *reports, const struct session_event *event);
 /* SESSION_ROUND_OPENED, SESSION_TROUBLE_CHANGED: however often, told once a batch. */
 void reports_note(struct reports *reports, enum session_event_type type);
-/* That the generation has failed. The whole text goes to the log; the coordinator gets as much of it as it shows. */
-void reports_error(struct reports *reports, int64_t serial, const char *code, const struct err *why);
+/* That the generation has failed. The whole text goes to the log; the coordinator gets as much of
+ * it as it shows. */
+void reports_error(struct reports *reports, int64_t serial, const char *code,
+                   const struct err *why);
 /* Readable when there is something to take. */
 int reports_fd(const struct reports *reports);
 /* Move everything into *out. */

@@ -100,30 +100,33 @@ struct training {
 /* ---- input ---- */
 
 /* That the test set fits the training set. */
-static int compare_data(const struct training *training, const struct dataset_info *test, const struct name_list *names,
-                        struct err *err)
+static int compare_data(const struct training *training, const struct dataset_info *test,
+                        const struct name_list *names, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
     const struct dataset_info *train = &training->train_info;
-    if (test->h != train->h || test->w != train->w || test->c != train->c || test->dtype != train->dtype ||
-        test->positions != train->positions) {
-        return err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'", spec->dataset_test,
-                       spec->dataset_train);
+    if (test->h != train->h || test->w != train->w || test->c != train->c ||
+        test->dtype != train->dtype || test->positions != train->positions) {
+        return err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'",
+                       spec->dataset_test, spec->dataset_train);
     }
     if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        return err_set(err, ERR_INVALID, "the samples of data set '%s' were made by %s, those of '%s' by %s",
+        return err_set(err, ERR_INVALID,
+                       "the samples of data set '%s' were made by %s, those of '%s' by %s",
                        spec->dataset_test, test->reading, spec->dataset_train, train->reading);
     }
     if (!class_names_agree(names, &training->class_names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(names, &training->class_names, difference);
-        return err_set(err, ERR_INVALID,
-                       "data set '%s': its classes are not those of '%s' (%s): the same number means another",
-                       spec->dataset_test, spec->dataset_train, difference);
+        return err_set(
+            err, ERR_INVALID,
+            "data set '%s': its classes are not those of '%s' (%s): the same number means another",
+            spec->dataset_test, spec->dataset_train, difference);
     }
     if (test->classes > train->classes) {
-        return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u", spec->dataset_test,
-                       test->classes - 1, spec->dataset_train, train->classes - 1);
+        return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u",
+                       spec->dataset_test, test->classes - 1, spec->dataset_train,
+                       train->classes - 1);
     }
     return 0;
 }
@@ -132,8 +135,8 @@ static int open_data(struct training *training, struct err *err)
 {
     const struct job_spec *spec = &training->spec;
     const struct options *options = &training->options;
-    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train, &training->train_info,
-                               &training->class_names, err);
+    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train,
+                               &training->train_info, &training->class_names, err);
     if (rc != 0 || spec->dataset_test[0] == '\0') {
         return rc;
     }
@@ -143,11 +146,13 @@ static int open_data(struct training *training, struct err *err)
     }
     struct dataset_info info;
     struct name_list names AUTO(name_list_done) = {0};
-    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, &names, err);
+    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, &names,
+                           err);
     return rc ? rc : compare_data(training, &info, &names, err);
 }
 
-static int fit_model(struct training *training, const json_t *description, const struct model_fit *fit, struct err *err)
+static int fit_model(struct training *training, const json_t *description,
+                     const struct model_fit *fit, struct err *err)
 {
     int rc = job_augment_check(&training->spec, fit->input, NULL, err);
     rc = rc ? rc : model_parse(description, fit, &training->model, NULL, err);
@@ -170,8 +175,9 @@ static int open_checkpoint(struct training *training, struct err *err)
     const char *id = training->spec.init_checkpoint.text;
     struct stat status;
     if (path[0] == '\0' && id[0] != '\0') {
-        return err_set(err, ERR_INVALID,
-                       "the job starts from the checkpoint '%s': say where it lies by --checkpoint FILE", id);
+        return err_set(
+            err, ERR_INVALID,
+            "the job starts from the checkpoint '%s': say where it lies by --checkpoint FILE", id);
     }
     if (path[0] == '\0') {
         return 0;
@@ -190,8 +196,8 @@ static int open_checkpoint(struct training *training, struct err *err)
     int rc = checkpoint_file_open(read_checkpoint, training, &training->checkpoint, err);
     rc = rc ? rc : checkpoint_check_samples(training->checkpoint, training->model, taken, err);
     if (rc == 0 && checkpoint_file_bytes(training->checkpoint) != (uint64_t)status.st_size) {
-        rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header", (int64_t)status.st_size,
-                     checkpoint_file_bytes(training->checkpoint));
+        rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header",
+                     (int64_t)status.st_size, checkpoint_file_bytes(training->checkpoint));
     }
     return rc == 0 ? 0 : err_wrap(err, "--checkpoint '%s'", path);
 }
@@ -209,7 +215,8 @@ static int parse_model(struct training *training, struct err *err)
     }
     const char *text = model_zoo_text(wanted->name);
     if (!text) {
-        return err_set(err, ERR_NOT_FOUND, "model '%s' is not in the zoo: give its description in the job",
+        return err_set(err, ERR_NOT_FOUND,
+                       "model '%s' is not in the zoo: give its description in the job",
                        wanted->name);
     }
     json_auto_t *description = NULL;
@@ -228,7 +235,8 @@ static int resolve_model(struct training *training, struct err *err)
     }
     rc = kernel_table_apply(training->model, spec->kernels, NULL, err);
     rc = rc ? rc
-            : job_units_check(spec->init_except, spec->init_except_count, training->model, "/init/except", NULL, err);
+            : job_units_check(spec->init_except, spec->init_except_count, training->model,
+                              "/init/except", NULL, err);
     rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
         training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];
@@ -247,7 +255,8 @@ static int tune(const struct training *training, struct err *err)
     const double began = clock_now_seconds();
     if (train_backend() == CONV2D_BACKEND_OWN) {
         return kernel_table_needs_onednn(model)
-                   ? err_set(err, ERR_INVALID, "the job's kernels are oneDNN's, which this build is without")
+                   ? err_set(err, ERR_INVALID,
+                             "the job's kernels are oneDNN's, which this build is without")
                    : 0;
     }
     if (!job_tunes(spec, model) || !kernel_text_wanted(model)) {
@@ -255,7 +264,8 @@ static int tune(const struct training *training, struct err *err)
     }
     int rc = train_tuner_new(&tuner, err);
     rc = rc ? rc
-            : tune_units(tuner, model, 0, model->unit_count, (size_t)(spec->batch / spec->micro_batches),
+            : tune_units(tuner, model, 0, model->unit_count,
+                         (size_t)(spec->batch / spec->micro_batches),
                          (size_t)training->options.threads, NULL, err);
     train_tuner_free(&tuner);
     (void)fprintf(stderr, "kernels measured in %.1f s\n", clock_now_seconds() - began);
@@ -264,8 +274,8 @@ static int tune(const struct training *training, struct err *err)
 
 /* ---- output ---- */
 
-/* That the model cannot be written there is told before the training, not after it. What is no file stays what it is:
- * the model is put in place by a rename, which would replace a device as well. */
+/* That the model cannot be written there is told before the training, not after it. What is no file
+ * stays what it is: the model is put in place by a rename, which would replace a device as well. */
 static int check_output(const char *path, struct err *err)
 {
     struct stat status;
@@ -279,7 +289,8 @@ static int check_output(const char *path, struct err *err)
         slash[1] = '\0';
     }
     if (access(slash ? directory : ".", W_OK | X_OK) != 0) {
-        return err_set(err, err_from_errno(errno), "--output '%s': its directory: %s", path, strerror(errno));
+        return err_set(err, err_from_errno(errno), "--output '%s': its directory: %s", path,
+                       strerror(errno));
     }
     return 0;
 }
@@ -287,13 +298,15 @@ static int check_output(const char *path, struct err *err)
 static void print_progress(struct training *training)
 {
     const double now = clock_now_seconds();
-    if (now - training->printed_seconds < PROGRESS_SECONDS && training->steps_done < training->total_steps) {
+    if (now - training->printed_seconds < PROGRESS_SECONDS &&
+        training->steps_done < training->total_steps) {
         return;
     }
     training->printed_seconds = now;
     const double samples = (double)training->steps_done * (double)training->spec.batch;
-    (void)fprintf(stderr, "step %" PRId64 "/%" PRId64 " loss %.4f %.0f samples/s\n", training->steps_done,
-                  training->total_steps, training->loss, samples / (now - training->began_seconds));
+    (void)fprintf(stderr, "step %" PRId64 "/%" PRId64 " loss %.4f %.0f samples/s\n",
+                  training->steps_done, training->total_steps, training->loss,
+                  samples / (now - training->began_seconds));
 }
 
 /* The listener of the stage: here the compute thread is the only one. */
@@ -303,8 +316,8 @@ static void take_metric(void *arg, const struct metric *metric)
     if (training->metrics) {
         char number[JSON_NUMBER_SIZE];
         json_number(metric->value, number);
-        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}\n", metric->step,
-                      metric_name_names[metric->name], number);
+        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}\n",
+                      metric->step, metric_name_names[metric->name], number);
     }
     if (metric->name == METRIC_LOSS) {
         training->loss = metric->value;
@@ -319,8 +332,8 @@ static void take_metric(void *arg, const struct metric *metric)
     }
 }
 
-/* The file takes shape on the disk, a tensor at a time: a copy of the whole model would be the most memory that a
- * training ever takes. */
+/* The file takes shape on the disk, a tensor at a time: a copy of the whole model would be the most
+ * memory that a training ever takes. */
 struct export
 {
     struct file_draft draft;
@@ -334,12 +347,14 @@ static int export_piece(void *arg, const void *data, size_t size, struct err *er
     return file_draft_append(&export->draft, data, size, err);
 }
 
-static int export_model(const struct training *training, char sha256[HASH_TEXT_SIZE], struct err *err)
+static int export_model(const struct training *training, char sha256[HASH_TEXT_SIZE],
+                        struct err *err)
 {
     BUF_AUTO struct buf header;
     buf_init(&header, SIZE_MAX / 2);
     struct export export = {.draft.fd = -1};
-    const struct evaluation evaluation = {.micro_batch = training->spec.batch / training->spec.micro_batches};
+    const struct evaluation evaluation = {.micro_batch =
+                                              training->spec.batch / training->spec.micro_batches};
     int rc = trained_header(training->model, &evaluation, &header, err);
     rc = rc ? rc : sha256_new(&export.hash, err);
     rc = rc ? rc : file_draft_open(&export.draft, training->options.output, 0644, err);
@@ -385,7 +400,8 @@ static int make_stage(struct training *training, struct err *err)
     /* The stage owns its model; ours goes on to be needed for the export. */
     json_auto_t *description = model_describe(training->model);
     struct model *model = NULL;
-    int rc = description ? model_parse(description, NULL, &model, NULL, err) : err_set(err, ERR_MEMORY, "model");
+    int rc = description ? model_parse(description, NULL, &model, NULL, err)
+                         : err_set(err, ERR_MEMORY, "model");
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
         rc = job_from_checkpoint(&training->spec, training->model->unit[unit].name)
@@ -402,7 +418,9 @@ static int open_metrics(struct training *training, struct err *err)
         return 0;
     }
     training->metrics = fopen(path, "we");
-    return training->metrics ? 0 : err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    return training->metrics
+               ? 0
+               : err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
 }
 
 static int close_metrics(struct training *training, struct err *err)
@@ -414,7 +432,8 @@ static int close_metrics(struct training *training, struct err *err)
     }
     const bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed) {
-        return err_set(err, ERR_IO, "write '%s' failed; the model is written", training->options.metrics);
+        return err_set(err, ERR_IO, "write '%s' failed; the model is written",
+                       training->options.metrics);
     }
     return 0;
 }
@@ -444,8 +463,10 @@ static int run(struct training *training, struct err *err)
     if (training->has_accuracy) {
         (void)printf("accuracy %.4f\n", training->accuracy);
     }
-    (void)printf("seconds_per_step %.6f\nsha256 %s\n",
-                 training->steps_done > 0 ? training->step_seconds_sum / (double)training->steps_done : 0, sha256);
+    (void)printf(
+        "seconds_per_step %.6f\nsha256 %s\n",
+        training->steps_done > 0 ? training->step_seconds_sum / (double)training->steps_done : 0,
+        sha256);
     if (fflush(stdout) != 0) {
         return err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
     }

@@ -1,5 +1,5 @@
-/* train.h: `paceline-agent train`: a whole job in one process, without coordinator and peers, through the same stage
- * code as a job over many devices: the reference for the law. For main.c. */
+/* train.h: `paceline-agent train`: a whole job in one process, without coordinator and peers,
+ * through the same stage code as a job over many devices: the reference for the law. For main.c. */
 #ifndef AGENT_TRAIN_H
 #define AGENT_TRAIN_H
 
@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* argv[0] is the program, what follows are the arguments behind the word `train`. Prints progress to stderr and the
- * result to stdout. *misused: it failed because the arguments are wrong. */
+/* argv[0] is the program, what follows are the arguments behind the word `train`. Prints progress
+ * to stderr and the result to stdout. *misused: it failed because the arguments are wrong. */
 NODISCARD int train_command(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

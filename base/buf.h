@@ -1,5 +1,5 @@
-/* buf.h: a growing byte buffer for text and small bodies. Not for tensors (those are planned arenas). One owner, one
- * thread. */
+/* buf.h: a growing byte buffer for text and small bodies. Not for tensors (those are planned
+ * arenas). One owner, one thread. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -21,9 +21,10 @@ void buf_done(struct buf *buf);
 void buf_clear(struct buf *buf);
 /* Append. ERR_LIMIT over the limit, ERR_MEMORY; the content is unchanged then. */
 NODISCARD int buf_append(struct buf *buf, const void *data, size_t size, struct err *err);
-NODISCARD int buf_printf(struct buf *buf, struct err *err, const char *format, ...) PRINTF_LIKE(3, 4);
-/* Make room for at least `size` more bytes and return where they go; add to buf->size what was written. NULL: err says
- * why. */
+NODISCARD int buf_printf(struct buf *buf, struct err *err, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+/* Make room for at least `size` more bytes and return where they go; add to buf->size what was
+ * written. NULL: err says why. */
 char *buf_reserve(struct buf *buf, size_t size, struct err *err);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "base/assert.h"
 
-/* 0001-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what RFC 3339 can write with a year of four digits. */
+/* 0001-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what RFC 3339 can write with a year of
+ * four digits. */
 #define WALL_MS_MIN (-INT64_C(62135596800000))
 #define WALL_MS_MAX INT64_C(253402300799999)
 
@@ -58,8 +59,8 @@ void clock_format_rfc3339(int64_t wall_ms, char out[CLOCK_RFC3339_SIZE])
     /* The remainders tell the compiler what the range above ensures: the text fits. */
     (void)snprintf(out, CLOCK_RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
                    (unsigned)(date.tm_year + 1900) % 10000, (unsigned)(date.tm_mon + 1) % 100,
-                   (unsigned)date.tm_mday % 100, (unsigned)date.tm_hour % 100, (unsigned)date.tm_min % 100,
-                   (unsigned)date.tm_sec % 100, (unsigned)ms % 1000);
+                   (unsigned)date.tm_mday % 100, (unsigned)date.tm_hour % 100,
+                   (unsigned)date.tm_min % 100, (unsigned)date.tm_sec % 100, (unsigned)ms % 1000);
 }
 
 /* Take exactly `count` digits and the byte `after` behind them ('\0': none is asked for). */
@@ -107,8 +108,8 @@ static bool take_zone(const char **text, int *offset_minutes)
     }
     int hours;
     int minutes;
-    if ((sign != '+' && sign != '-') || !take_number(text, 2, ':', &hours) || !take_number(text, 2, '\0', &minutes) ||
-        hours > 23 || minutes > 59) {
+    if ((sign != '+' && sign != '-') || !take_number(text, 2, ':', &hours) ||
+        !take_number(text, 2, '\0', &minutes) || hours > 23 || minutes > 59) {
         return false;
     }
     *offset_minutes = (hours * 60 + minutes) * (sign == '-' ? -1 : 1);
@@ -122,11 +123,13 @@ int clock_parse_rfc3339(const char *text, int64_t *wall_ms, struct err *err)
     int ms;
     int offset_minutes;
     bool good = take_number(&at, 4, '-', &date.tm_year) && take_number(&at, 2, '-', &date.tm_mon) &&
-                take_number(&at, 2, 'T', &date.tm_mday) && take_number(&at, 2, ':', &date.tm_hour) &&
-                take_number(&at, 2, ':', &date.tm_min) && take_number(&at, 2, '\0', &date.tm_sec) &&
-                take_fraction(&at, &ms) && *at != '\0' && take_zone(&at, &offset_minutes) && *at == '\0';
+                take_number(&at, 2, 'T', &date.tm_mday) &&
+                take_number(&at, 2, ':', &date.tm_hour) && take_number(&at, 2, ':', &date.tm_min) &&
+                take_number(&at, 2, '\0', &date.tm_sec) && take_fraction(&at, &ms) && *at != '\0' &&
+                take_zone(&at, &offset_minutes) && *at == '\0';
     if (!good || date.tm_year < 1 || date.tm_hour > 23 || date.tm_min > 59 || date.tm_sec > 59) {
-        return err_set(err, ERR_INVALID, "'%s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z", text);
+        return err_set(err, ERR_INVALID,
+                       "'%s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z", text);
     }
     date.tm_year -= 1900;
     date.tm_mon -= 1;

@@ -1,5 +1,6 @@
 /* clock.h: the two clocks. For edges: cores, plan and libtrain read no clock. Any thread.
- * Monotonic time (CLOCK_BOOTTIME, it counts suspend too) decides; wall time is for display and for ids. */
+ * Monotonic time (CLOCK_BOOTTIME, it counts suspend too) decides; wall time is for display and for
+ * ids. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -17,7 +18,8 @@ double clock_thread_seconds(void);
 int64_t clock_wall_ms(void);
 
 #define CLOCK_RFC3339_SIZE 32
-/* "2026-01-31T12:00:00.123Z"; the empty text for 0. Times outside the years 1 to 9999 show the nearest moment inside.
+/* "2026-01-31T12:00:00.123Z"; the empty text for 0. Times outside the years 1 to 9999 show the
+ * nearest moment inside.
  */
 void clock_format_rfc3339(int64_t wall_ms, char out[CLOCK_RFC3339_SIZE]);
 NODISCARD int clock_parse_rfc3339(const char *text, int64_t *wall_ms, struct err *err);

@@ -14,20 +14,25 @@
 #define FILE_MAX_BYTES 65536
 #define HELP_COLUMN 30
 
-static const struct conf_option config_option = {.name = "config",
-                                                 .type = CONF_TEXT,
-                                                 .value_name = "FILE",
-                                                 .help = "Read 'name = value' lines from it first. Default: none."};
-static const struct conf_option help_option = {.name = "help", .type = CONF_FLAG, .help = "Print this help; also -h."};
-static const struct conf_option version_option = {.name = "version", .type = CONF_FLAG, .help = "Print the version."};
+static const struct conf_option config_option = {
+    .name = "config",
+    .type = CONF_TEXT,
+    .value_name = "FILE",
+    .help = "Read 'name = value' lines from it first. Default: none."};
+static const struct conf_option help_option = {
+    .name = "help", .type = CONF_FLAG, .help = "Print this help; also -h."};
+static const struct conf_option version_option = {
+    .name = "version", .type = CONF_FLAG, .help = "Print the version."};
 
-static const struct conf_option *const own_options[] = {&config_option, &help_option, &version_option};
+static const struct conf_option *const own_options[] = {&config_option, &help_option,
+                                                        &version_option};
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
 
 struct parser {
     const struct conf_program *program;
     char *out;
-    bool list_begun[OPTIONS_MAX]; /* by the source being read: its first item replaces what was there before */
+    bool list_begun[OPTIONS_MAX]; /* by the source being read: its first item replaces what was
+                                     there before */
 };
 
 void conf_list_done(struct conf_list *list)
@@ -41,11 +46,12 @@ void conf_list_done(struct conf_list *list)
 /* Options by number: first the program's, then our own. */
 static const struct conf_option *option_at(const struct conf_program *program, size_t index)
 {
-    return index < program->option_count ? &program->options[index] : own_options[index - program->option_count];
+    return index < program->option_count ? &program->options[index]
+                                         : own_options[index - program->option_count];
 }
 
-static int find_option(const struct conf_program *program, const char *name, const struct conf_option **out,
-                       struct err *err)
+static int find_option(const struct conf_program *program, const char *name,
+                       const struct conf_option **out, struct err *err)
 {
     const char *names[OPTIONS_MAX + OWN_COUNT];
     size_t count = program->option_count + OWN_COUNT;
@@ -88,8 +94,8 @@ static int set_text(const struct conf_option *option, const char *value, char *t
 }
 
 /* Store one value; `copy` when it does not live as long as the program (it comes from a file). */
-static int set_value(struct parser *parser, const struct conf_option *option, const char *value, bool copy,
-                     struct err *err)
+static int set_value(struct parser *parser, const struct conf_option *option, const char *value,
+                     bool copy, struct err *err)
 {
     void *to = parser->out + option->offset;
     switch (option->type) {
@@ -186,8 +192,8 @@ static int read_config(struct parser *parser, const char *path, struct err *err)
 
 static void print_option(const struct conf_option *option)
 {
-    int width =
-        printf("  --%s%s%s", option->name, option->value_name ? " " : "", option->value_name ? option->value_name : "");
+    int width = printf("  --%s%s%s", option->name, option->value_name ? " " : "",
+                       option->value_name ? option->value_name : "");
     const char *line = option->help;
     while (line) {
         const char *feed = strchr(line, '\n');
@@ -204,7 +210,8 @@ static void print_option(const struct conf_option *option)
 
 static void print_help(const struct conf_program *program)
 {
-    printf("Usage: %s [OPTION...]%s%s\n", program->name, program->usage[0] ? " " : "", program->usage);
+    printf("Usage: %s [OPTION...]%s%s\n", program->name, program->usage[0] ? " " : "",
+           program->usage);
     if (program->other_usage) {
         printf("       %s %s\n", program->name, program->other_usage);
     }
@@ -221,8 +228,8 @@ struct word {
 };
 
 /* Read the word at argv[*index] and move *index behind it. */
-static int next_word(const struct conf_program *program, int argc, char **argv, int *index, bool only_positional,
-                     struct word *out, struct err *err)
+static int next_word(const struct conf_program *program, int argc, char **argv, int *index,
+                     bool only_positional, struct word *out, struct err *err)
 {
     const char *text = argv[(*index)++];
     if (!only_positional && strcmp(text, "-h") == 0) {
@@ -231,14 +238,16 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
     }
     if (only_positional || strncmp(text, "--", 2) != 0) {
         if (!only_positional && text[0] == '-' && text[1] != '\0') {
-            return err_set(err, ERR_INVALID, "unknown option '%s'; options are written --name", text);
+            return err_set(err, ERR_INVALID, "unknown option '%s'; options are written --name",
+                           text);
         }
         *out = (struct word){.value = text};
         return 0;
     }
     const char *equals = strchr(text, '=');
     char name[64];
-    int size = snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - text) - 2 : (int)sizeof(name), text + 2);
+    int size = snprintf(name, sizeof(name), "%.*s",
+                        equals ? (int)(equals - text) - 2 : (int)sizeof(name), text + 2);
     if (size < 0 || (size_t)size >= sizeof(name)) {
         return err_set(err, ERR_INVALID, "unknown option '%s' (see --help)", text);
     }
@@ -252,7 +261,8 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
         word.value = "true";
     } else if (!word.value) {
         if (*index >= argc || strncmp(argv[*index], "--", 2) == 0) {
-            return err_set(err, ERR_INVALID, "option '--%s' needs a value (%s)", name, word.option->value_name);
+            return err_set(err, ERR_INVALID, "option '--%s' needs a value (%s)", name,
+                           word.option->value_name);
         }
         word.value = argv[(*index)++];
     }
@@ -260,10 +270,11 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
     return 0;
 }
 
-/* Walk the command line once. The first pass looks for our own options only, the second for the program's, so that a
- * file that is named late is still read first. */
-static int read_arguments(struct parser *parser, int argc, char **argv, bool own_pass, struct conf_list *positional,
-                          const struct conf_option **request, const char **config, struct err *err)
+/* Walk the command line once. The first pass looks for our own options only, the second for the
+ * program's, so that a file that is named late is still read first. */
+static int read_arguments(struct parser *parser, int argc, char **argv, bool own_pass,
+                          struct conf_list *positional, const struct conf_option **request,
+                          const char **config, struct err *err)
 {
     bool only_positional = false;
     int index = 1;
@@ -297,8 +308,8 @@ static int read_arguments(struct parser *parser, int argc, char **argv, bool own
     return 0;
 }
 
-int conf_parse(const struct conf_program *program, int argc, char **argv, void *out, struct conf_list *positional,
-               bool *done, struct err *err)
+int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
+               struct conf_list *positional, bool *done, struct err *err)
 {
     ASSERT(program->option_count <= OPTIONS_MAX);
     struct parser parser = {.program = program, .out = out};
@@ -330,11 +341,13 @@ int conf_parse(const struct conf_program *program, int argc, char **argv, void *
     if (rc) {
         return rc;
     }
-    if (positional->count < program->positional_min || positional->count > program->positional_max) {
+    if (positional->count < program->positional_min ||
+        positional->count > program->positional_max) {
         const char *other = program->other_usage;
-        return err_set(err, ERR_INVALID, "%zu argument%s given; usage: %s [OPTION...]%s%s%s%s%s%s", positional->count,
-                       positional->count == 1 ? "" : "s", program->name, program->usage[0] ? " " : "", program->usage,
-                       other ? " or " : "", other ? program->name : "", other ? " " : "", other ? other : "");
+        return err_set(err, ERR_INVALID, "%zu argument%s given; usage: %s [OPTION...]%s%s%s%s%s%s",
+                       positional->count, positional->count == 1 ? "" : "s", program->name,
+                       program->usage[0] ? " " : "", program->usage, other ? " or " : "",
+                       other ? program->name : "", other ? " " : "", other ? other : "");
     }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* conf.h: a program's options as one table: command line, optional "key = value" file and --help come from it. Programs
- * only. */
+/* conf.h: a program's options as one table: command line, optional "key = value" file and --help
+ * come from it. Programs only. */
 #ifndef BASE_CONF_H
 #define BASE_CONF_H
 
@@ -47,11 +47,12 @@ struct conf_program {
     size_t positional_min, positional_max;
 };
 
-/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help (-h) and --version
- * set *done after printing to stdout. Positional words go to positional; "--" ends the options. The command line goes
- * over the file, and the file over the defaults: the first item of a list replaces what the earlier source put there.
- * A value may follow "=" or be the next word; a flag may be "--flag=false". Errors name the option and the nearest
- * known one. The lists in `out` that the file may set need conf_list_done. */
+/* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help
+ * (-h) and --version set *done after printing to stdout. Positional words go to positional; "--"
+ * ends the options. The command line goes over the file, and the file over the defaults: the first
+ * item of a list replaces what the earlier source put there. A value may follow "=" or be the next
+ * word; a flag may be "--flag=false". Errors name the option and the nearest known one. The lists
+ * in `out` that the file may set need conf_list_done. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
                          struct conf_list *positional, bool *done, struct err *err);
 

@@ -24,12 +24,14 @@ static uint64_t to_bits(double value)
     return bits;
 }
 
-/* x = k ln 2 + r, |r| <= ln 2 / 2; e^r by its Taylor polynomial of degree 13 (remainder below 4e-18). */
+/* x = k ln 2 + r, |r| <= ln 2 / 2; e^r by its Taylor polynomial of degree 13 (remainder below
+ * 4e-18). */
 double elementary_exp(double x)
 {
-    static const double factor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-                                    1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
-                                    1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5};
+    static const double factor[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
+                                    1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
+                                    1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,
+                                    1.0 / 24.0,         1.0 / 6.0,         0.5};
     if (x != x) {
         return x;
     }
@@ -46,13 +48,16 @@ double elementary_exp(double x)
         sum = sum * r + factor[i];
     }
     double value = 1.0 + (r + r * r * sum);
-    /* 2^k in two factors: k may be 1023 and the value just below 2, or k -1021 and the value below 1. */
+    /* 2^k in two factors: k may be 1023 and the value just below 2, or k -1021 and the value
+     * below 1. */
     int64_t half = (int64_t)k / 2;
     int64_t rest = (int64_t)k - half;
-    return value * from_bits((uint64_t)(1023 + half) << 52) * from_bits((uint64_t)(1023 + rest) << 52);
+    return value * from_bits((uint64_t)(1023 + half) << 52) *
+           from_bits((uint64_t)(1023 + rest) << 52);
 }
 
-/* x = m 2^k with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), by its series up to s^21. */
+/* x = m 2^k with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), by its
+ * series up to s^21. */
 double elementary_log(double x)
 {
     if (x != x || x < 0.0) {
@@ -93,8 +98,9 @@ static double polynomial(const double *factor, size_t count, double x)
     return sum;
 }
 
-/* Every reduction, to the nearest whole turn, half and quarter, is exact. What is left is at most an eighth of a turn,
- * where the Taylor polynomials of degree 17 and 16 have remainders below 3e-18. */
+/* Every reduction, to the nearest whole turn, half and quarter, is exact. What is left is at most
+ * an eighth of a turn, where the Taylor polynomials of degree 17 and 16 have remainders below
+ * 3e-18. */
 double elementary_cos_turns(double turns)
 {
     static const double sine[] = {1.0,

@@ -9,7 +9,8 @@
 #include "base/utf8.h"
 
 /* The text is built beside err and moved in at the end: the arguments may point into err->text. */
-static void PRINTF_LIKE(3, 0) set_text(struct err *err, const char *tail, const char *format, va_list arguments)
+static void PRINTF_LIKE(3, 0)
+    set_text(struct err *err, const char *tail, const char *format, va_list arguments)
 {
     char text[ERR_TEXT_MAX];
     int length = vsnprintf(text, sizeof(text), format, arguments);

@@ -1,11 +1,13 @@
-/* err.h: how every function of the project that can fail says so. Any room, any thread (the caller owns the struct).
- * A function returns 0 or a negative ERR_ code and describes the failure in one line that reads outside-in:
- * "job 7: load checkpoint: open 'x': No such file". Callers branch on the code, never on the text. */
+/* err.h: how every function of the project that can fail says so. Any room, any thread (the caller
+ * owns the struct). A function returns 0 or a negative ERR_ code and describes the failure in one
+ * line that reads outside-in: "job 7: load checkpoint: open 'x': No such file". Callers branch on
+ * the code, never on the text. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
 #define NODISCARD __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define PRINTF_LIKE(format_index, first_index)                                                     \
+    __attribute__((format(printf, format_index, first_index)))
 /* A local that owns its value: AUTO(fn) runs fn(&local) when the scope ends. */
 #define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
 
@@ -35,20 +37,22 @@ struct err {
     char text[ERR_TEXT_MAX];
 };
 
-/* Describe a failure and return its code, in one move: `return err_set(err, ERR_IO, "open '%s': %s", ...)`.
- * err may be NULL: then only the code travels. A text that does not fit is cut with "...". */
+/* Describe a failure and return its code, in one move: `return err_set(err, ERR_IO, "open '%s':
+ * %s", ...)`. err may be NULL: then only the code travels. A text that does not fit is cut with
+ * "...". */
 NODISCARD int err_set(struct err *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Put what only the caller knows in front: "format: earlier text". Returns err's code. err is not NULL. */
+/* Put what only the caller knows in front: "format: earlier text". Returns err's code. err is not
+ * NULL. */
 NODISCARD int err_wrap(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #ifdef __clang_analyzer__
-/* Tell the analyser (and nobody else) what the contract says, that a failure is never 0: it could not know otherwise
- * that outputs are set wherever a call returned 0. */
-#define ERR_NEGATIVE(call)                                                                                             \
-    __extension__({                                                                                                    \
-        int negative = (call);                                                                                         \
-        negative < 0 ? negative : (__builtin_unreachable(), 0);                                                        \
+/* Tell the analyser (and nobody else) what the contract says, that a failure is never 0: it could
+ * not know otherwise that outputs are set wherever a call returned 0. */
+#define ERR_NEGATIVE(call)                                                                         \
+    __extension__({                                                                                \
+        int negative = (call);                                                                     \
+        negative < 0 ? negative : (__builtin_unreachable(), 0);                                    \
     })
 #define err_set(...) ERR_NEGATIVE((err_set)(__VA_ARGS__))
 #define err_wrap(...) ERR_NEGATIVE((err_wrap)(__VA_ARGS__))

@@ -38,9 +38,11 @@ int file_read(const char *path, struct buf *out, struct err *err)
         /* One byte more than the limit allows would show a file that is too large. */
         size_t room = out->limit - out->size;
         char extra;
-        char *to = room > 0 ? buf_reserve(out, room < READ_CHUNK ? room : READ_CHUNK, NULL) : &extra;
+        char *to =
+            room > 0 ? buf_reserve(out, room < READ_CHUNK ? room : READ_CHUNK, NULL) : &extra;
         if (!to) {
-            return err_set(err, ERR_MEMORY, "read '%s': no memory for %zu bytes and more", path, out->size);
+            return err_set(err, ERR_MEMORY, "read '%s': no memory for %zu bytes and more", path,
+                           out->size);
         }
         ssize_t got = read(fd, to, room == 0 ? 1 : room < READ_CHUNK ? room : READ_CHUNK);
         if (got < 0 && errno == EINTR) {
@@ -158,7 +160,8 @@ void file_draft_drop(struct file_draft *draft)
     }
 }
 
-int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode, struct err *err)
+int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode,
+                      struct err *err)
 {
     struct file_draft draft;
     int rc = file_draft_open(&draft, path, mode, err);
@@ -180,7 +183,9 @@ static int make_one(const char *path, unsigned mode, struct err *err)
     if (stat(path, &status)) {
         return fail("look at", path, err);
     }
-    return S_ISDIR(status.st_mode) ? 0 : err_set(err, ERR_EXISTS, "'%s' is there and is not a directory", path);
+    return S_ISDIR(status.st_mode)
+               ? 0
+               : err_set(err, ERR_EXISTS, "'%s' is there and is not a directory", path);
 }
 
 int file_make_directory(const char *path, unsigned mode, struct err *err)
@@ -208,7 +213,8 @@ int file_make_directory(const char *path, unsigned mode, struct err *err)
 static int fail_at(const char *what, uint64_t offset, struct err *err)
 {
     int reason = errno;
-    return err_set(err, err_from_errno(reason), "%s at byte %" PRIu64 ": %s", what, offset, strerror(reason));
+    return err_set(err, err_from_errno(reason), "%s at byte %" PRIu64 ": %s", what, offset,
+                   strerror(reason));
 }
 
 int file_write_at(int fd, const void *data, size_t size, uint64_t offset, struct err *err)
@@ -241,7 +247,8 @@ int file_read_at(int fd, void *data, size_t size, uint64_t offset, struct err *e
             return fail_at("read", offset, err);
         }
         if (got == 0) {
-            return err_set(err, ERR_FORMAT, "ends at byte %" PRIu64 ", %zu bytes early", offset, size);
+            return err_set(err, ERR_FORMAT, "ends at byte %" PRIu64 ", %zu bytes early", offset,
+                           size);
         }
         to += got;
         size -= (size_t)got;
@@ -267,13 +274,15 @@ int file_default_state_directory(const char *name, char *out, size_t out_size, s
     /* A relative XDG path is to be ignored (XDG base directory specification). */
     bool xdg = state && state[0] == '/';
     if (!xdg && (!home || home[0] != '/')) {
-        return err_set(err, ERR_NOT_FOUND, "no state directory: neither XDG_STATE_HOME nor HOME is set");
+        return err_set(err, ERR_NOT_FOUND,
+                       "no state directory: neither XDG_STATE_HOME nor HOME is set");
     }
     char path[PATH_MAX];
     int length = xdg ? snprintf(path, sizeof(path), "%s/paceline/%s", state, name)
                      : snprintf(path, sizeof(path), "%s/.local/state/paceline/%s", home, name);
     if (length < 0 || (size_t)length >= sizeof(path) || (size_t)length >= out_size) {
-        return err_set(err, ERR_LIMIT, "the state directory's path is longer than %zu bytes", out_size - 1);
+        return err_set(err, ERR_LIMIT, "the state directory's path is longer than %zu bytes",
+                       out_size - 1);
     }
     memcpy(out, path, (size_t)length + 1);
     return 0;

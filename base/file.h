@@ -1,4 +1,5 @@
-/* file.h: whole files and directories, for edges. Any thread. Errors name the path and the system's reason. */
+/* file.h: whole files and directories, for edges. Any thread. Errors name the path and the system's
+ * reason. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -13,28 +14,33 @@ void file_close(int *fd);
 
 /* Read a whole file of at most out->limit bytes. */
 NODISCARD int file_read(const char *path, struct buf *out, struct err *err);
-/* Replace a file so that a power cut leaves the old or the new content: temporary name, fsync, rename, fsync of the
- * directory. */
-NODISCARD int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode, struct err *err);
-/* The same, piece by piece: open, append, and keep or drop. `path` is borrowed until then. A draft that was kept or
- * dropped, or whose open failed, may be dropped again. */
+/* Replace a file so that a power cut leaves the old or the new content: temporary name, fsync,
+ * rename, fsync of the directory. */
+NODISCARD int file_write_atomic(const char *path, const void *data, size_t size, unsigned mode,
+                                struct err *err);
+/* The same, piece by piece: open, append, and keep or drop. `path` is borrowed until then. A draft
+ * that was kept or dropped, or whose open failed, may be dropped again. */
 struct file_draft {
     int fd;
     const char *path;
     char temporary[4096];
 };
-NODISCARD int file_draft_open(struct file_draft *draft, const char *path, unsigned mode, struct err *err);
-NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size_t size, struct err *err);
+NODISCARD int file_draft_open(struct file_draft *draft, const char *path, unsigned mode,
+                              struct err *err);
+NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size_t size,
+                                struct err *err);
 NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
 void file_draft_drop(struct file_draft *draft);
 /* mkdir -p; what exists is fine. */
 NODISCARD int file_make_directory(const char *path, unsigned mode, struct err *err);
 /* Write or read all bytes at an offset; ERR_FORMAT when the file ends early. */
-NODISCARD int file_write_at(int fd, const void *data, size_t size, uint64_t offset, struct err *err);
+NODISCARD int file_write_at(int fd, const void *data, size_t size, uint64_t offset,
+                            struct err *err);
 NODISCARD int file_read_at(int fd, void *data, size_t size, uint64_t offset, struct err *err);
 /* Bytes that an unprivileged process may still write on the file system of path. */
 NODISCARD int file_free_bytes(const char *path, uint64_t *out, struct err *err);
 /* "$XDG_STATE_HOME/paceline/NAME", else "$HOME/.local/state/paceline/NAME". */
-NODISCARD int file_default_state_directory(const char *name, char *out, size_t out_size, struct err *err);
+NODISCARD int file_default_state_directory(const char *name, char *out, size_t out_size,
+                                           struct err *err);
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson's parser and everything that walks its values recurse once a level: the depth is bounded before it starts. */
+/* jansson's parser and everything that walks its values recurse once a level: the depth is bounded
+ * before it starts. */
 static bool too_deep(const char *text, size_t size)
 {
     size_t depth = 0;
@@ -47,7 +48,8 @@ int json_parse(const char *text, size_t size, json_t **out, struct err *err)
         return err_set(err, ERR_MEMORY, "no memory for JSON of %zu bytes", size);
     }
     if (!value) {
-        return err_set(err, ERR_FORMAT, "JSON line %d column %d: %s", error.line, error.column, error.text);
+        return err_set(err, ERR_FORMAT, "JSON line %d column %d: %s", error.line, error.column,
+                       error.text);
     }
     *out = value;
     return 0;
@@ -61,8 +63,9 @@ void json_number(double value, char out[JSON_NUMBER_SIZE])
         memcpy(out, "null", sizeof("null"));
         return;
     }
-    /* A decimal of up to DBL_DIG digits survives the way to a normal double and back: where a shorter
-     * one reads back the same, DBL_DIG digits print it, as %g leaves zeros at the end out. */
+    /* A decimal of up to DBL_DIG digits survives the way to a normal double and back: where a
+     * shorter one reads back the same, DBL_DIG digits print it, as %g leaves zeros at the end out.
+     */
     int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
     do {
         (void)snprintf(out, JSON_NUMBER_SIZE, "%.*g", digits, value);
@@ -106,14 +109,17 @@ static size_t shorten_number(char *text, size_t length)
     return shorter;
 }
 
-/* jansson has one precision for all numbers: shorten each in the text that it wrote. Returns the new size. */
+/* jansson has one precision for all numbers: shorten each in the text that it wrote. Returns the
+ * new size. */
 static size_t shorten_reals(char *text, size_t size)
 {
     size_t kept = 0;
     for (size_t i = 0; i < size;) {
         char *piece = text + i;
-        size_t length = *piece == '"' ? string_size(piece, size - i) : strspn(piece, "0123456789+-.e");
-        size_t left = length > 0 && *piece != '"' && *piece != 'e' ? shorten_number(piece, length) : length;
+        size_t length =
+            *piece == '"' ? string_size(piece, size - i) : strspn(piece, "0123456789+-.e");
+        size_t left =
+            length > 0 && *piece != '"' && *piece != 'e' ? shorten_number(piece, length) : length;
         i += length > 0 ? length : 1;
         left = length > 0 ? left : 1;
         memmove(text + kept, piece, left);
@@ -141,7 +147,8 @@ static int write_with(const json_t *value, size_t flags, struct buf *out, struct
 {
     struct sink sink = {.buf = out, .err = err};
     size_t size_before = out->size;
-    int failed = json_dump_callback(value, write_piece, &sink, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    int failed = json_dump_callback(value, write_piece, &sink,
+                                    flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!failed) {
         out->size = size_before + shorten_reals(out->data + size_before, out->size - size_before);
     } else {

@@ -1,6 +1,6 @@
-/* json.h: the one door to jansson. For schema's wire form, libtrain/model, the HTTP edges and the cli; never for cores
- * or tensors. Ownership as jansson has it: a json_t * that is returned is owned by the caller unless the comment says
- * borrowed. */
+/* json.h: the one door to jansson. For schema's wire form, libtrain/model, the HTTP edges and the
+ * cli; never for cores or tensors. Ownership as jansson has it: a json_t * that is returned is
+ * owned by the caller unless the comment says borrowed. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -13,15 +13,15 @@
 #define JSON_DEPTH_MAX 32
 #define JSON_NUMBER_SIZE 32
 
-/* Parse one JSON text: UTF-8, no duplicate keys, nothing behind it, at most JSON_DEPTH_MAX levels. ERR_FORMAT names
- * line and column. */
+/* Parse one JSON text: UTF-8, no duplicate keys, nothing behind it, at most JSON_DEPTH_MAX levels.
+ * ERR_FORMAT names line and column. */
 NODISCARD int json_parse(const char *text, size_t size, json_t **out, struct err *err);
 /* Append compact JSON, keys in the order in which they were set, reals in their shortest form. */
 NODISCARD int json_write(const json_t *value, struct buf *out, struct err *err);
 /* The same for people: ASCII, one member a line, indented. */
 NODISCARD int json_write_lines(const json_t *value, struct buf *out, struct err *err);
-/* The fewest digits that read back as the same number; "null" for infinities and NaN, which JSON cannot
- * tell. */
+/* The fewest digits that read back as the same number; "null" for infinities and NaN, which JSON
+ * cannot tell. */
 void json_number(double value, char out[JSON_NUMBER_SIZE]);
 
 #endif

@@ -31,7 +31,8 @@ int log_level_parse(const char *text, enum log_level *out, struct err *err)
             return 0;
         }
     }
-    return err_set(err, ERR_INVALID, "'%s' is not a log level; expected error, warn, info or debug", text);
+    return err_set(err, ERR_INVALID, "'%s' is not a log level; expected error, warn, info or debug",
+                   text);
 }
 
 void log_event(enum log_level level, const char *event, const char *format, ...)
@@ -45,7 +46,8 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     /* One byte is kept for the line feed. */
     char line[LINE_MAX_BYTES];
     size_t capacity = sizeof(line) - 1;
-    int head = snprintf(line, capacity, "time=%s level=%s event=%s", time, level_names[level], event);
+    int head =
+        snprintf(line, capacity, "time=%s level=%s event=%s", time, level_names[level], event);
     size_t size = head < 0 ? 0 : (size_t)head;
     if (size + 1 < capacity && format[0] != '\0') {
         line[size++] = ' ';

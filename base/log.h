@@ -1,6 +1,7 @@
-/* log.h: one event, one logfmt line on stderr, name first: `time=... level=info event=device_lost device=dev_1
- * silent_ms=5012`. For edges only (loops, HTTP, runtime, programs); pure rooms never log. Any thread; a line is written
- * in one call. error: someone must act; warn: survived, and how; info: a state changed; debug: for developers. */
+/* log.h: one event, one logfmt line on stderr, name first: `time=... level=info event=device_lost
+ * device=dev_1 silent_ms=5012`. For edges only (loops, HTTP, runtime, programs); pure rooms never
+ * log. Any thread; a line is written in one call. error: someone must act; warn: survived, and how;
+ * info: a state changed; debug: for developers. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -13,7 +14,8 @@ void log_set_level(enum log_level level);
 /* Parse "error", "warn", "info" or "debug". */
 NODISCARD int log_level_parse(const char *text, enum log_level *out, struct err *err);
 
-/* format yields "key=value key=value"; a value that may hold spaces or quotes goes through log_quote. */
+/* format yields "key=value key=value"; a value that may hold spaces or quotes goes through
+ * log_quote. */
 void log_event(enum log_level level, const char *event, const char *format, ...) PRINTF_LIKE(3, 4);
 
 #define log_error(...) log_event(LOG_LEVEL_ERROR, __VA_ARGS__)
@@ -25,7 +27,8 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 struct log_quoted {
     char text[LOG_QUOTE_MAX];
 };
-/* `error=%s`, log_quote(err.text).text: quoted and escaped where logfmt needs it, cut where too long. */
+/* `error=%s`, log_quote(err.text).text: quoted and escaped where logfmt needs it, cut where too
+ * long. */
 struct log_quoted log_quote(const char *text);
 
 #endif

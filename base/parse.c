@@ -22,7 +22,8 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *out, struct e
         return err_set(err, ERR_INVALID, "'%s' is not a whole number", text);
     }
     if (errno == ERANGE || value < min || value > max) {
-        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %" PRId64 " to %" PRId64, text, min, max);
+        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %" PRId64 " to %" PRId64,
+                       text, min, max);
     }
     *out = value;
     return 0;
@@ -38,7 +39,8 @@ int parse_double(const char *text, double min, double max, double *out, struct e
         return err_set(err, ERR_INVALID, "'%s' is not a number", text);
     }
     if (!isfinite(value) || value < min || value > max) {
-        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %.17g to %.17g", text, min, max);
+        return err_set(err, ERR_INVALID, "'%s' is out of range; expected %.17g to %.17g", text, min,
+                       max);
     }
     *out = value;
     return 0;
@@ -57,7 +59,8 @@ int parse_size(const char *text, uint64_t *out_bytes, struct err *err)
         end += suffix != NULL;
     }
     if (!end || *end != '\0') {
-        return err_set(err, ERR_INVALID, "'%s' is not a size; expected bytes such as 512, 64K, 8M, 2G or 1T", text);
+        return err_set(err, ERR_INVALID,
+                       "'%s' is not a size; expected bytes such as 512, 64K, 8M, 2G or 1T", text);
     }
     if (errno == ERANGE || value > UINT64_MAX >> shift) {
         return err_set(err, ERR_INVALID, "'%s' is more bytes than 64 bits can count", text);
@@ -84,8 +87,10 @@ static unsigned hex_value(char c)
 
 int parse_hex(const char *text, uint8_t *out, size_t size, struct err *err)
 {
-    if (strlen(text) / 2 != size || strlen(text) % 2 != 0 || strspn(text, "0123456789abcdef") != size * 2) {
-        return err_set(err, ERR_INVALID, "'%s' is not %zu bytes in lower-case hexadecimal", text, size);
+    if (strlen(text) / 2 != size || strlen(text) % 2 != 0 ||
+        strspn(text, "0123456789abcdef") != size * 2) {
+        return err_set(err, ERR_INVALID, "'%s' is not %zu bytes in lower-case hexadecimal", text,
+                       size);
     }
     for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(hex_value(text[2 * i]) << 4 | hex_value(text[2 * i + 1]));
@@ -106,8 +111,8 @@ void parse_to_hex(const uint8_t *data, size_t size, char *out)
 #define NEAREST_TEXT_MAX 64
 #define NEAREST_PREFIX_MIN 3 /* letters that a word has to begin with another one */
 
-/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes in which two neighbours may change places as one
- * mistake (optimal string alignment), from three rows of the table. */
+/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes in which two neighbours may
+ * change places as one mistake (optimal string alignment), from three rows of the table. */
 static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][NEAREST_TEXT_MAX + 1];
@@ -172,7 +177,8 @@ const char *parse_nearest(const char *text, const char *const *candidates, size_
             least = distance;
             nearest = candidates[i];
         }
-        if (!related && (begins(text, size, candidates[i], candidate_size) || has_initials(text, candidates[i]))) {
+        if (!related && (begins(text, size, candidates[i], candidate_size) ||
+                         has_initials(text, candidates[i]))) {
             related = candidates[i];
         }
     }

@@ -1,5 +1,5 @@
-/* parse.h: strict readers for text from outside (options, URLs, headers). Any room, any thread. The whole text must be
- * used up; errors quote it and say what was expected. */
+/* parse.h: strict readers for text from outside (options, URLs, headers). Any room, any thread. The
+ * whole text must be used up; errors quote it and say what was expected. */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
 
@@ -17,9 +17,10 @@ NODISCARD int parse_bool(const char *text, bool *out, struct err *err);
 /* Lower-case hexadecimal, exactly size * 2 digits. */
 NODISCARD int parse_hex(const char *text, uint8_t *out, size_t size, struct err *err);
 void parse_to_hex(const uint8_t *data, size_t size, char *out /* size * 2 + 1 */);
-/* The candidate with the smallest edit distance to text if that is at most a third of its length, two letters that have
- * changed places counted as one; else the first that begins with text, that text begins with (3 letters at least), or
- * whose words' initials it is ("lr"); else NULL: "did you mean". */
+/* The candidate with the smallest edit distance to text if that is at most a third of its length,
+ * two letters that have changed places counted as one; else the first that begins with text, that
+ * text begins with (3 letters at least), or whose words' initials it is ("lr"); else NULL: "did you
+ * mean". */
 const char *parse_nearest(const char *text, const char *const *candidates, size_t count);
 
 #endif

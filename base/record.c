@@ -14,7 +14,8 @@
 #define FIELDS_MAX 96  /* of one record */
 #define QUOTE_BYTES 48 /* of a text from outside that a message shows */
 
-/* Where the reader is: a chain of names and indices on the stack, turned into text only when there is a fault. */
+/* Where the reader is: a chain of names and indices on the stack, turned into text only when there
+ * is a fault. */
 struct place {
     const struct place *parent; /* NULL at the top */
     const char *name;           /* NULL: an element of a list */
@@ -47,11 +48,13 @@ static void keep_fault(struct record_faults *faults, const struct record_fault *
     faults->fault[faults->count++] = *fault;
 }
 
-static void PRINTF_LIKE(3, 0)
-    set_fault(struct record_fault *fault, const char *pointer, const char *format, va_list arguments)
+static void PRINTF_LIKE(3, 0) set_fault(struct record_fault *fault, const char *pointer,
+                                        const char *format, va_list arguments)
 {
-    cut(fault->pointer, sizeof(fault->pointer), snprintf(fault->pointer, sizeof(fault->pointer), "%s", pointer));
-    cut(fault->message, sizeof(fault->message), vsnprintf(fault->message, sizeof(fault->message), format, arguments));
+    cut(fault->pointer, sizeof(fault->pointer),
+        snprintf(fault->pointer, sizeof(fault->pointer), "%s", pointer));
+    cut(fault->message, sizeof(fault->message),
+        vsnprintf(fault->message, sizeof(fault->message), format, arguments));
 }
 
 void record_fault(struct record_faults *faults, const char *pointer, const char *format, ...)
@@ -104,13 +107,15 @@ static void put_place(struct pointer_text *out, const struct place *place)
     put_escaped(out, place->name ? place->name : number);
 }
 
-/* Whether another fault would change nothing: a body of many thousands must not cost time for each. */
+/* Whether another fault would change nothing: a body of many thousands must not cost time for each.
+ */
 static bool is_full(const struct reader *reader)
 {
     return reader->failed && (!reader->faults || reader->faults->more);
 }
 
-static void PRINTF_LIKE(3, 4) add_fault(struct reader *reader, const struct place *place, const char *format, ...)
+static void PRINTF_LIKE(3, 4)
+    add_fault(struct reader *reader, const struct place *place, const char *format, ...)
 {
     if (is_full(reader)) {
         return;
@@ -150,7 +155,8 @@ static const char *type_name(const json_t *value)
     return "an unknown type";
 }
 
-static bool expect(struct reader *reader, const struct place *place, const json_t *value, bool good, const char *wanted)
+static bool expect(struct reader *reader, const struct place *place, const json_t *value, bool good,
+                   const char *wanted)
 {
     if (!good) {
         add_fault(reader, place, "expected %s, got %s", wanted, type_name(value));
@@ -163,7 +169,8 @@ static bool bounded(const struct field *field)
     return field->min < 0 || field->min > 0 || field->max < 0 || field->max > 0;
 }
 
-/* Bounds are doubles and an int64_t may not fit one: compare as integers, so that 2^53 + 1 is above 2^53. */
+/* Bounds are doubles and an int64_t may not fit one: compare as integers, so that 2^53 + 1 is above
+ * 2^53. */
 static bool int_below(int64_t value, double min)
 {
     return min >= 0x1p63 || (min > -0x1p63 && value < (int64_t)ceil(min));
@@ -174,15 +181,17 @@ static bool int_above(int64_t value, double max)
     return max < -0x1p63 || (max < 0x1p63 && value > (int64_t)floor(max));
 }
 
-static void out_of_range(struct reader *reader, const struct place *place, const struct field *field, bool below)
+static void out_of_range(struct reader *reader, const struct place *place,
+                         const struct field *field, bool below)
 {
     double bound = below ? field->min : field->max;
     bool whole = fabs(bound) < 0x1p63 && floor(bound) >= bound;
-    add_fault(reader, place, whole ? "must be at %s %.0f" : "must be at %s %.15g", below ? "least" : "most", bound);
+    add_fault(reader, place, whole ? "must be at %s %.0f" : "must be at %s %.15g",
+              below ? "least" : "most", bound);
 }
 
-static void read_int(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
-                     int64_t *out)
+static void read_int(struct reader *reader, const struct place *place, const struct field *field,
+                     const json_t *value, int64_t *out)
 {
     if (json_is_real(value)) {
         add_fault(reader, place, "expected an integer, got a number with a fraction or exponent");
@@ -219,11 +228,12 @@ static void read_double(struct reader *reader, const struct place *place, const 
     *out = number;
 }
 
-static void take_text(struct reader *reader, const struct place *place, const struct field *field, const char *text,
-                      size_t size, char *out)
+static void take_text(struct reader *reader, const struct place *place, const struct field *field,
+                      const char *text, size_t size, char *out)
 {
     if (size >= field->size) {
-        add_fault(reader, place, "is %zu bytes long; at most %zu are allowed", size, field->size - 1);
+        add_fault(reader, place, "is %zu bytes long; at most %zu are allowed", size,
+                  field->size - 1);
     } else if (memchr(text, '\0', size)) {
         add_fault(reader, place, "holds a NUL character");
     } else if (field->form && !field->form->valid(text)) {
@@ -233,8 +243,8 @@ static void take_text(struct reader *reader, const struct place *place, const st
     }
 }
 
-static void read_text(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
-                      char *out)
+static void read_text(struct reader *reader, const struct place *place, const struct field *field,
+                      const json_t *value, char *out)
 {
     if (expect(reader, place, value, json_is_string(value), "a string")) {
         take_text(reader, place, field, json_string_value(value), json_string_length(value), out);
@@ -250,8 +260,8 @@ static size_t count_names(const char *const *names)
     return count;
 }
 
-static void read_enum(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
-                      int *out)
+static void read_enum(struct reader *reader, const struct place *place, const struct field *field,
+                      const json_t *value, int *out)
 {
     if (!expect(reader, place, value, json_is_string(value), "a string")) {
         return;
@@ -265,35 +275,40 @@ static void read_enum(struct reader *reader, const struct place *place, const st
         }
     }
     if (count == 1) {
-        add_fault(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES, text, field->names[0]);
+        add_fault(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES, text,
+                  field->names[0]);
         return;
     }
     char list[RECORD_MESSAGE_MAX] = "";
     size_t size = 0;
     for (size_t i = 0; i < count && size < sizeof(list); i++) {
-        int added = snprintf(list + size, sizeof(list) - size, "%s%s", i == 0 ? "" : ", ", field->names[i]);
+        int added =
+            snprintf(list + size, sizeof(list) - size, "%s%s", i == 0 ? "" : ", ", field->names[i]);
         size += added < 0 ? 0 : (size_t)added;
     }
     add_fault(reader, place, "unknown value '%.*s'; expected one of %s", QUOTE_BYTES, text, list);
 }
 
-static void read_time(struct reader *reader, const struct place *place, const json_t *value, int64_t *out)
+static void read_time(struct reader *reader, const struct place *place, const json_t *value,
+                      int64_t *out)
 {
     if (!expect(reader, place, value, json_is_string(value), "a string")) {
         return;
     }
     if (clock_parse_rfc3339(json_string_value(value), out, NULL)) {
-        add_fault(reader, place, "'%.*s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z", QUOTE_BYTES,
-                  json_string_value(value));
+        add_fault(reader, place,
+                  "'%.*s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z",
+                  QUOTE_BYTES, json_string_value(value));
     }
 }
 
-static void read_record(struct reader *reader, const struct place *place, const struct record *record,
-                        const json_t *value, char *out);
-static void read_value(struct reader *reader, const struct place *place, const struct field *field, json_t *value,
-                       char *base);
+static void read_record(struct reader *reader, const struct place *place,
+                        const struct record *record, const json_t *value, char *out);
+static void read_value(struct reader *reader, const struct place *place, const struct field *field,
+                       json_t *value, char *base);
 
-static bool expect_count(struct reader *reader, const struct place *place, const struct field *field, size_t count)
+static bool expect_count(struct reader *reader, const struct place *place,
+                         const struct field *field, size_t count)
 {
     size_t most = field->max > 0 ? (size_t)field->max : field->size;
     ASSERT(most <= field->size);
@@ -303,14 +318,15 @@ static bool expect_count(struct reader *reader, const struct place *place, const
         return false;
     }
     if ((double)count < field->min) {
-        add_fault(reader, place, "has %zu element%s; at least %.0f are needed", count, plural, field->min);
+        add_fault(reader, place, "has %zu element%s; at least %.0f are needed", count, plural,
+                  field->min);
         return false;
     }
     return true;
 }
 
-static void read_map(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
-                     char *base)
+static void read_map(struct reader *reader, const struct place *place, const struct field *field,
+                     const json_t *value, char *base)
 {
     if (!expect(reader, place, value, json_is_object(value), "an object") ||
         !expect_count(reader, place, field, json_object_size(value))) {
@@ -318,31 +334,36 @@ static void read_map(struct reader *reader, const struct place *place, const str
     }
     const struct field *name_field = &field->record->fields[0];
     const struct field *value_field = &field->record->fields[1];
-    ASSERT(field->record->field_count == 2 && name_field->type == FIELD_TEXT && value_field->type == FIELD_TEXT);
+    ASSERT(field->record->field_count == 2 && name_field->type == FIELD_TEXT &&
+           value_field->type == FIELD_TEXT);
     char *element = base + field->offset;
     *record_count(field, base) = json_object_size(value);
     /* jansson iterates through a pointer that is not const, and changes nothing. */
     json_t *object = (json_t *)(uintptr_t)value;
-    for (void *member = json_object_iter(object); member; member = json_object_iter_next(object, member)) {
+    for (void *member = json_object_iter(object); member;
+         member = json_object_iter_next(object, member)) {
         struct place here = {.parent = place, .name = json_object_iter_key(member)};
-        take_text(reader, &here, name_field, here.name, strlen(here.name), element + name_field->offset);
-        read_text(reader, &here, value_field, json_object_iter_value(member), element + value_field->offset);
+        take_text(reader, &here, name_field, here.name, strlen(here.name),
+                  element + name_field->offset);
+        read_text(reader, &here, value_field, json_object_iter_value(member),
+                  element + value_field->offset);
         element += field->element_size;
     }
 }
 
 /* What this version does not offer stands in the table with the one value that means so. */
-static void read_constant(struct reader *reader, const struct place *place, const struct field *field,
-                          const json_t *value)
+static void read_constant(struct reader *reader, const struct place *place,
+                          const struct field *field, const json_t *value)
 {
     json_auto_t *constant = json_loads(field->constant, JSON_DECODE_ANY, NULL);
     if (!constant || !json_equal(constant, value)) {
-        add_fault(reader, place, "not offered by this version; leave it out or use %s", field->constant);
+        add_fault(reader, place, "not offered by this version; leave it out or use %s",
+                  field->constant);
     }
 }
 
-static void read_list(struct reader *reader, const struct place *place, const struct field *field, const json_t *value,
-                      char *base)
+static void read_list(struct reader *reader, const struct place *place, const struct field *field,
+                      const json_t *value, char *base)
 {
     if (!expect(reader, place, value, json_is_array(value), "an array") ||
         !expect_count(reader, place, field, json_array_size(value))) {
@@ -358,7 +379,8 @@ static void read_list(struct reader *reader, const struct place *place, const st
     *stored = count;
     for (size_t i = 0; i < count; i++) {
         struct place here = {.parent = place, .index = i};
-        read_value(reader, &here, &element, json_array_get(value, i), elements + i * field->element_size);
+        read_value(reader, &here, &element, json_array_get(value, i),
+                   elements + i * field->element_size);
     }
 }
 
@@ -369,8 +391,8 @@ static void read_json(json_t *value, json_t **out)
     json_decref(old);
 }
 
-static void read_value(struct reader *reader, const struct place *place, const struct field *field, json_t *value,
-                       char *base)
+static void read_value(struct reader *reader, const struct place *place, const struct field *field,
+                       json_t *value, char *base)
 {
     if (json_is_null(value) && (field->flags & FIELD_NULLABLE)) {
         record_clear_field(field, base);
@@ -408,16 +430,19 @@ static void describe_object(const struct record *record, char out[RECORD_MESSAGE
     size_t shown = 0;
     for (size_t i = 0; i < record->field_count && used + 1 < RECORD_MESSAGE_MAX; i++) {
         const struct field *field = &record->fields[i];
-        if ((field->flags & FIELD_OUTPUT) || field->type == FIELD_CONSTANT || shown > MEMBERS_SHOWN) {
+        if ((field->flags & FIELD_OUTPUT) || field->type == FIELD_CONSTANT ||
+            shown > MEMBERS_SHOWN) {
             continue;
         }
-        used += (size_t)snprintf(out + used, RECORD_MESSAGE_MAX - used, "%s%s", shown ? ", " : " with the members ",
+        used += (size_t)snprintf(out + used, RECORD_MESSAGE_MAX - used, "%s%s",
+                                 shown ? ", " : " with the members ",
                                  shown == MEMBERS_SHOWN ? "..." : field->name);
         shown++;
     }
 }
 
-/* The member of the record that is an object with a member of this name, "init" for "seed"; NULL: none. */
+/* The member of the record that is an object with a member of this name, "init" for "seed"; NULL:
+ * none. */
 static const char *owner_of(const struct record *record, const char *name)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -425,7 +450,8 @@ static const char *owner_of(const struct record *record, const char *name)
         const struct record *inner =
             group->type == FIELD_RECORD && !(group->flags & FIELD_OUTPUT) ? group->record : NULL;
         for (size_t k = 0; inner && k < inner->field_count; k++) {
-            if (!(inner->fields[k].flags & FIELD_OUTPUT) && strcmp(inner->fields[k].name, name) == 0) {
+            if (!(inner->fields[k].flags & FIELD_OUTPUT) &&
+                strcmp(inner->fields[k].name, name) == 0) {
                 return group->name;
             }
         }
@@ -433,10 +459,10 @@ static const char *owner_of(const struct record *record, const char *name)
     return NULL;
 }
 
-/* Faults for the members that the table does not know. They come first: a misspelled name explains why another is
- * missing. */
-static void refuse_unknown(struct reader *reader, const struct place *place, const struct record *record,
-                           const json_t *value)
+/* Faults for the members that the table does not know. They come first: a misspelled name explains
+ * why another is missing. */
+static void refuse_unknown(struct reader *reader, const struct place *place,
+                           const struct record *record, const json_t *value)
 {
     const char *names[FIELDS_MAX];
     size_t known = 0;
@@ -472,8 +498,8 @@ static void refuse_unknown(struct reader *reader, const struct place *place, con
     }
 }
 
-static void read_record(struct reader *reader, const struct place *place, const struct record *record,
-                        const json_t *value, char *out)
+static void read_record(struct reader *reader, const struct place *place,
+                        const struct record *record, const json_t *value, char *out)
 {
     char wanted[RECORD_MESSAGE_MAX] = "an object";
     if (place && !json_is_object(value)) {
@@ -497,8 +523,8 @@ static void read_record(struct reader *reader, const struct place *place, const 
     }
 }
 
-int record_read(const struct record *record, const json_t *value, const char *base_pointer, void *out,
-                struct record_faults *faults, struct err *err)
+int record_read(const struct record *record, const json_t *value, const char *base_pointer,
+                void *out, struct record_faults *faults, struct err *err)
 {
     struct reader reader = {.base_pointer = base_pointer, .faults = faults};
     read_record(&reader, NULL, record, value, out);

@@ -1,10 +1,12 @@
-/* record.h: a C struct described once as a table of fields; reading it from JSON (strictly), writing it as JSON and
- * naming every fault at its JSON pointer all follow from the table. For schema and libtrain/model. Pure; any thread.
- * A struct need not be nested as its JSON is: a group (MEMBER_GROUP) nests members of the same struct.
+/* record.h: a C struct described once as a table of fields; reading it from JSON (strictly),
+ * writing it as JSON and naming every fault at its JSON pointer all follow from the table. For
+ * schema and libtrain/model. Pure; any thread. A struct need not be nested as its JSON is: a group
+ * (MEMBER_GROUP) nests members of the same struct.
  *
- * Reading: the caller fills the struct with the defaults first; a field that is absent keeps its default unless it is
- * FIELD_REQUIRED. Unknown members are faults that name the nearest known one. All faults are collected, not only the
- * first. Null: FIELD_NULLABLE maps null to the zero value (0, 0.0, "", false presence) and back. */
+ * Reading: the caller fills the struct with the defaults first; a field that is absent keeps its
+ * default unless it is FIELD_REQUIRED. Unknown members are faults that name the nearest known one.
+ * All faults are collected, not only the first. Null: FIELD_NULLABLE maps null to the zero value
+ * (0, 0.0, "", false presence) and back. */
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
 
@@ -22,22 +24,27 @@ enum field_type {
     FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
     FIELD_ENUM,   /* int: index into names, which ends with NULL */
     FIELD_TIME,   /* int64_t wall_ms as RFC 3339 text */
-    FIELD_RECORD, /* a struct inside the struct; with FIELD_NULLABLE a bool at presence_offset says whether it is there
+    FIELD_RECORD, /* a struct inside the struct; with FIELD_NULLABLE a bool at presence_offset says
+                   * whether it is there
                    */
-    FIELD_LIST,   /* element[size] inside the struct, their number (size_t) at count_offset; elements are `element` */
-    FIELD_MAP,    /* as a LIST of records with two TEXT fields; in JSON one object of texts: the first field is the
-                     member's name, the second its value */
-    FIELD_JSON,   /* json_t *, owned by the struct (record_done), any value */
-    FIELD_CONSTANT, /* no member of the struct: one value is written and accepted, every other is a fault */
+    FIELD_LIST, /* element[size] inside the struct, their number (size_t) at count_offset; elements
+                   are `element` */
+    FIELD_MAP,  /* as a LIST of records with two TEXT fields; in JSON one object of texts: the first
+                   field is the  member's name, the second its value */
+    FIELD_JSON, /* json_t *, owned by the struct (record_done), any value */
+    FIELD_CONSTANT, /* no member of the struct: one value is written and accepted, every other is a
+                       fault */
 };
 
 enum field_flag {
     FIELD_REQUIRED = 1,
     FIELD_NULLABLE = 2,
     FIELD_OUTPUT = 4,     /* written, and refused when read */
-    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its members have theirs */
+    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its
+                             members have theirs */
     FIELD_INPUT = 16,     /* read, never written */
-    FIELD_PRESENCE = 32,  /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
+    FIELD_PRESENCE =
+        32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
 };
 
 struct record;
@@ -53,9 +60,9 @@ struct field {
     enum field_type type;
     unsigned flags;
     size_t offset;
-    double min,
-        max;     /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many elements (max 0: size) */
-    size_t size; /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
+    double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
+                        elements (max 0: size) */
+    size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
     const char *const *names;     /* ENUM */
     const struct text_form *form; /* TEXT: NULL for any text */
     const char *constant;         /* CONSTANT: the value as JSON text */
@@ -88,110 +95,122 @@ struct record_faults {
     struct record_fault fault[RECORD_FAULTS_MAX];
 };
 
-/* Add a fault found by the caller (a rule between fields) at an RFC 6901 pointer ("" for the whole document). */
-void record_fault(struct record_faults *faults, const char *pointer, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Add a fault found by the caller (a rule between fields) at an RFC 6901 pointer ("" for the whole
+ * document). */
+void record_fault(struct record_faults *faults, const char *pointer, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
-/* Fill *out from `value`. base_pointer ("" at the top) goes in front of every pointer. faults may be NULL: then only
- * the first one is told, by err. Elements of a list are read over what the caller placed in their slots. FIELD_JSON
- * members share their value with the document (a reference is taken): neither may be changed afterwards. Returns 0, or
- * ERR_INVALID when faults were added (err holds the first one as "pointer: message"). On failure *out is half filled:
- * discard it (record_done still works). */
-NODISCARD int record_read(const struct record *record, const json_t *value, const char *base_pointer, void *out,
-                          struct record_faults *faults, struct err *err);
-/* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?', numbers that are not
- * finite null (which reading refuses unless the field is nullable: who computes a number for a table keeps it finite),
- * and a time of 0 that is not nullable the first moment of 1970. */
+/* Fill *out from `value`. base_pointer ("" at the top) goes in front of every pointer. faults may
+ * be NULL: then only the first one is told, by err. Elements of a list are read over what the
+ * caller placed in their slots. FIELD_JSON members share their value with the document (a reference
+ * is taken): neither may be changed afterwards. Returns 0, or ERR_INVALID when faults were added
+ * (err holds the first one as "pointer: message"). On failure *out is half filled: discard it
+ * (record_done still works). */
+NODISCARD int record_read(const struct record *record, const json_t *value,
+                          const char *base_pointer, void *out, struct record_faults *faults,
+                          struct err *err);
+/* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?',
+ * numbers that are not finite null (which reading refuses unless the field is nullable: who
+ * computes a number for a table keeps it finite), and a time of 0 that is not nullable the first
+ * moment of 1970. */
 json_t *record_write(const struct record *record, const void *value);
 /* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);
-/* Give every member of the table its zero value, after record_read too, whether it failed or not. The cost follows the
- * elements that lists have, not their capacity: for structs that are large, mostly empty and used again and again. */
+/* Give every member of the table its zero value, after record_read too, whether it failed or not.
+ * The cost follows the elements that lists have, not their capacity: for structs that are large,
+ * mostly empty and used again and again. */
 void record_clear(const struct record *record, void *value);
 
 /* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). */
-#define MEMBER_BOOL(T, m, n, f)                                                                                        \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_BOOL, .flags = (f), .offset = offsetof(T, m)                                        \
+#define MEMBER_BOOL(T, m, n, f)                                                                    \
+    {                                                                                              \
+        .name = (n), .type = FIELD_BOOL, .flags = (f), .offset = offsetof(T, m)                    \
     }
-#define MEMBER_INT(T, m, n, f, lo, hi)                                                                                 \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_INT, .flags = (f), .offset = offsetof(T, m), .min = (lo), .max = (hi)               \
+#define MEMBER_INT(T, m, n, f, lo, hi)                                                             \
+    {                                                                                              \
+        .name = (n), .type = FIELD_INT, .flags = (f), .offset = offsetof(T, m), .min = (lo),       \
+        .max = (hi)                                                                                \
     }
-#define MEMBER_DOUBLE(T, m, n, f, lo, hi)                                                                              \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_DOUBLE, .flags = (f), .offset = offsetof(T, m), .min = (lo), .max = (hi)            \
+#define MEMBER_DOUBLE(T, m, n, f, lo, hi)                                                          \
+    {                                                                                              \
+        .name = (n), .type = FIELD_DOUBLE, .flags = (f), .offset = offsetof(T, m), .min = (lo),    \
+        .max = (hi)                                                                                \
     }
-#define MEMBER_DOUBLE_OPTIONAL(T, m, n, f, lo, hi, p)                                                                  \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_DOUBLE, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE, .offset = offsetof(T, m),   \
-        .min = (lo), .max = (hi), .presence_offset = offsetof(T, p)                                                    \
+#define MEMBER_DOUBLE_OPTIONAL(T, m, n, f, lo, hi, p)                                              \
+    {                                                                                              \
+        .name = (n), .type = FIELD_DOUBLE, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,         \
+        .offset = offsetof(T, m), .min = (lo), .max = (hi), .presence_offset = offsetof(T, p)      \
     }
-#define MEMBER_FORM(T, m, n, f, what)                                                                                  \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m), .size = sizeof(((T *)0)->m),          \
-        .form = (what)                                                                                                 \
+#define MEMBER_FORM(T, m, n, f, what)                                                              \
+    {                                                                                              \
+        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m),                   \
+        .size = sizeof(((T *)0)->m), .form = (what)                                                \
     }
-#define MEMBER_TEXT(T, m, n, f)                                                                                        \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m), .size = sizeof(((T *)0)->m)           \
+#define MEMBER_TEXT(T, m, n, f)                                                                    \
+    {                                                                                              \
+        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m),                   \
+        .size = sizeof(((T *)0)->m)                                                                \
     }
-#define MEMBER_ENUM(T, m, n, f, table)                                                                                 \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_ENUM, .flags = (f), .offset = offsetof(T, m), .names = (table)                      \
+#define MEMBER_ENUM(T, m, n, f, table)                                                             \
+    {                                                                                              \
+        .name = (n), .type = FIELD_ENUM, .flags = (f), .offset = offsetof(T, m), .names = (table)  \
     }
-#define MEMBER_TIME(T, m, n, f)                                                                                        \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_TIME, .flags = (f), .offset = offsetof(T, m)                                        \
+#define MEMBER_TIME(T, m, n, f)                                                                    \
+    {                                                                                              \
+        .name = (n), .type = FIELD_TIME, .flags = (f), .offset = offsetof(T, m)                    \
     }
-#define MEMBER_RECORD(T, m, n, f, r)                                                                                   \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = offsetof(T, m), .record = (r)                       \
+#define MEMBER_RECORD(T, m, n, f, r)                                                               \
+    {                                                                                              \
+        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = offsetof(T, m), .record = (r)   \
     }
-#define MEMBER_OPTIONAL(T, m, n, f, r, p)                                                                              \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_RECORD, .flags = (f) | FIELD_NULLABLE, .offset = offsetof(T, m), .record = (r),     \
-        .presence_offset = offsetof(T, p)                                                                              \
+#define MEMBER_OPTIONAL(T, m, n, f, r, p)                                                          \
+    {                                                                                              \
+        .name = (n), .type = FIELD_RECORD, .flags = (f) | FIELD_NULLABLE,                          \
+        .offset = offsetof(T, m), .record = (r), .presence_offset = offsetof(T, p)                 \
     }
-#define MEMBER_RECORDS(T, m, n, f, r, c)                                                                               \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .record = (r),                        \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]), .element_size = sizeof(((T *)0)->m[0]),                  \
-        .count_offset = offsetof(T, c)                                                                                 \
+#define MEMBER_RECORDS(T, m, n, f, r, c)                                                           \
+    {                                                                                              \
+        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .record = (r),    \
+        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
     }
-#define MEMBER_LIST(T, m, n, f, e, c)                                                                                  \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .element = (e),                       \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]), .element_size = sizeof(((T *)0)->m[0]),                  \
-        .count_offset = offsetof(T, c)                                                                                 \
+#define MEMBER_LIST(T, m, n, f, e, c)                                                              \
+    {                                                                                              \
+        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .element = (e),   \
+        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
     }
-#define MEMBER_LIST_OPTIONAL(T, m, n, f, e, c, p)                                                                      \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_LIST, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE, .offset = offsetof(T, m),     \
-        .element = (e), .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]), .element_size = sizeof(((T *)0)->m[0]),  \
-        .count_offset = offsetof(T, c), .presence_offset = offsetof(T, p)                                              \
+#define MEMBER_LIST_OPTIONAL(T, m, n, f, e, c, p)                                                  \
+    {                                                                                              \
+        .name = (n), .type = FIELD_LIST, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,           \
+        .offset = offsetof(T, m), .element = (e),                                                  \
+        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
+        .presence_offset = offsetof(T, p)                                                          \
     }
-#define MEMBER_MAP(T, m, n, f, r, c)                                                                                   \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_MAP, .flags = (f), .offset = offsetof(T, m), .record = (r),                         \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]), .element_size = sizeof(((T *)0)->m[0]),                  \
-        .count_offset = offsetof(T, c)                                                                                 \
+#define MEMBER_MAP(T, m, n, f, r, c)                                                               \
+    {                                                                                              \
+        .name = (n), .type = FIELD_MAP, .flags = (f), .offset = offsetof(T, m), .record = (r),     \
+        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
     }
 /* r: a table of members of the same struct. */
-#define MEMBER_GROUP(n, f, r)                                                                                          \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = (r)                                    \
+#define MEMBER_GROUP(n, f, r)                                                                      \
+    {                                                                                              \
+        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = (r)                \
     }
-#define MEMBER_CONSTANT(n, json)                                                                                       \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_CONSTANT, .constant = (json)                                                        \
+#define MEMBER_CONSTANT(n, json)                                                                   \
+    {                                                                                              \
+        .name = (n), .type = FIELD_CONSTANT, .constant = (json)                                    \
     }
-#define MEMBER_JSON(T, m, n, f)                                                                                        \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_JSON, .flags = (f), .offset = offsetof(T, m)                                        \
+#define MEMBER_JSON(T, m, n, f)                                                                    \
+    {                                                                                              \
+        .name = (n), .type = FIELD_JSON, .flags = (f), .offset = offsetof(T, m)                    \
     }
-#define RECORD(T, n, table)                                                                                            \
-    {                                                                                                                  \
-        .name = (n), .size = sizeof(T), .fields = (table), .field_count = sizeof(table) / sizeof((table)[0])           \
+#define RECORD(T, n, table)                                                                        \
+    {                                                                                              \
+        .name = (n), .size = sizeof(T), .fields = (table),                                         \
+        .field_count = sizeof(table) / sizeof((table)[0])                                          \
     }
 
 #endif

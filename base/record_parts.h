@@ -1,4 +1,5 @@
-/* record_parts.h: what record.c (reading) and record_write.c (writing, freeing) share. For these two only. */
+/* record_parts.h: what record.c (reading) and record_write.c (writing, freeing) share. For these
+ * two only. */
 #ifndef BASE_RECORD_PARTS_H
 #define BASE_RECORD_PARTS_H
 
@@ -7,16 +8,19 @@
 /* One element of a list as a field of its own: those of a list of records have no table. */
 static inline struct field record_element(const struct field *list)
 {
-    return list->element ? *list->element : (struct field){.type = FIELD_RECORD, .record = list->record};
+    return list->element ? *list->element
+                         : (struct field){.type = FIELD_RECORD, .record = list->record};
 }
 
 /* Whether a bool beside the value, not the value itself, says that it is there. */
 static inline bool record_has_presence(const struct field *field)
 {
-    return (field->flags & FIELD_NULLABLE) && (field->type == FIELD_RECORD || (field->flags & FIELD_PRESENCE));
+    return (field->flags & FIELD_NULLABLE) &&
+           (field->type == FIELD_RECORD || (field->flags & FIELD_PRESENCE));
 }
 
-/* Where the struct at base keeps the number of a list's elements, and whether a nullable value is there. */
+/* Where the struct at base keeps the number of a list's elements, and whether a nullable value is
+ * there. */
 static inline size_t *record_count(const struct field *list, char *base)
 {
     return (size_t *)(void *)(base + list->count_offset);
@@ -27,7 +31,8 @@ static inline bool *record_presence(const struct field *field, char *base)
     return (bool *)(void *)(base + field->presence_offset);
 }
 
-/* Free what the field of the struct at base owns and give it its zero value (a record keeps its plain members). */
+/* Free what the field of the struct at base owns and give it its zero value (a record keeps its
+ * plain members). */
 void record_clear_field(const struct field *field, char *base);
 
 #endif

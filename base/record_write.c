@@ -160,7 +160,8 @@ static json_t *write_list(const struct field *field, const char *base)
     const struct field element = record_element(field);
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {
-        if (json_array_append_new(list, write_value(&element, base + field->offset + i * field->element_size))) {
+        if (json_array_append_new(
+                list, write_value(&element, base + field->offset + i * field->element_size))) {
             json_decref(list);
             return NULL;
         }
@@ -194,7 +195,8 @@ static json_t *write_value(const struct field *field, const char *base)
     switch (field->type) {
     case FIELD_BOOL: return json_boolean(*(const bool *)at);
     case FIELD_INT: return json_integer(*(const int64_t *)at);
-    case FIELD_DOUBLE: return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
+    case FIELD_DOUBLE:
+        return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
     case FIELD_TEXT: return write_text(field, at);
     case FIELD_ENUM: return write_enum(field, *(const int *)at);
     case FIELD_TIME: return write_time(*(const int64_t *)at);
@@ -215,10 +217,12 @@ json_t *record_write(const struct record *record, const void *value)
     json_t *object = json_object();
     for (size_t i = 0; object && i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
-        if ((field->flags & FIELD_INPUT) || ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
+        if ((field->flags & FIELD_INPUT) ||
+            ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
             continue;
         }
-        /* The setter takes the new value and refuses NULL, which is what a failed allocation looks like. */
+        /* The setter takes the new value and refuses NULL, which is what a failed allocation looks
+         * like. */
         if (json_object_set_new(object, field->name, write_value(field, value))) {
             json_decref(object);
             return NULL;

@@ -28,8 +28,9 @@ struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4])
     return block;
 }
 
-/* Philox under a fixed key is a bijection of counters, so for one seed different (purpose, a, b) yield different
- * (key, high): no two streams of a seed ever use the same key with the same counter. */
+/* Philox under a fixed key is a bijection of counters, so for one seed different (purpose, a, b)
+ * yield different (key, high): no two streams of a seed ever use the same key with the same
+ * counter. */
 struct rng_stream rng_stream(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint32_t b)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -43,8 +44,8 @@ struct rng_stream rng_stream(uint64_t seed, enum rng_purpose purpose, uint64_t a
 
 struct rng_block rng_block(const struct rng_stream *stream, uint64_t block_index)
 {
-    const uint32_t counter[4] = {(uint32_t)block_index, (uint32_t)(block_index >> 32), stream->high[0],
-                                 stream->high[1]};
+    const uint32_t counter[4] = {(uint32_t)block_index, (uint32_t)(block_index >> 32),
+                                 stream->high[0], stream->high[1]};
     return rng_philox(stream->key, counter);
 }
 
@@ -58,7 +59,8 @@ float rng_uniform(const struct rng_stream *stream, uint64_t index)
     return (float)(rng_word(stream, index) >> 8) * 0x1p-24f;
 }
 
-/* The upper half of the product's 128 bits, by the four products of halves: there is no wider type in 32-bit ARM. */
+/* The upper half of the product's 128 bits, by the four products of halves: there is no wider type
+ * in 32-bit ARM. */
 static uint64_t high_product(uint64_t a, uint64_t b)
 {
     const uint64_t low = UINT32_MAX;

@@ -1,6 +1,7 @@
-/* rng.h: counter-based random numbers (Philox 4x32, 10 rounds). A draw is a pure function of a key and a counter, so
- * nothing needs saving and any device draws the same numbers. Any room, any thread. Source: Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", SC'11; known answers of the Random123 library. */
+/* rng.h: counter-based random numbers (Philox 4x32, 10 rounds). A draw is a pure function of a key
+ * and a counter, so nothing needs saving and any device draws the same numbers. Any room, any
+ * thread. Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11; known
+ * answers of the Random123 library. */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 
@@ -13,13 +14,16 @@ struct rng_block {
 /* The raw function: key[2], counter[4] -> four uniform 32-bit words. */
 struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4]);
 
-/* What a stream of numbers is for: part of the counter, so that no two purposes ever share a draw. */
+/* What a stream of numbers is for: part of the counter, so that no two purposes ever share a draw.
+ */
 enum rng_purpose {
-    RNG_INITIALISE = 1, /* a = unit, b = parameter of the unit, index = element in PyTorch's order */
-    RNG_SHUFFLE = 2,    /* a = epoch, b = 0, index = position */
-    RNG_DROPOUT = 3,    /* a = step, b = unit << 16 | op, index = sample position * elements + element */
-    RNG_AUGMENT = 4,    /* a = step, b = 0, index = 4 * sample position + draw: rows, columns, flip */
-    RNG_ID = 5,         /* identifiers made by a core */
+    RNG_INITIALISE =
+        1,           /* a = unit, b = parameter of the unit, index = element in PyTorch's order */
+    RNG_SHUFFLE = 2, /* a = epoch, b = 0, index = position */
+    RNG_DROPOUT =
+        3, /* a = step, b = unit << 16 | op, index = sample position * elements + element */
+    RNG_AUGMENT = 4, /* a = step, b = 0, index = 4 * sample position + draw: rows, columns, flip */
+    RNG_ID = 5,      /* identifiers made by a core */
     RNG_SIMULATION = 6,
     RNG_JITTER = 7, /* of waiting times, so that devices do not call in step */
 };
@@ -37,7 +41,8 @@ uint32_t rng_word(const struct rng_stream *stream, uint64_t index);
 struct rng_block rng_block(const struct rng_stream *stream, uint64_t block_index);
 /* Uniform in [0, 1) with 24 bits: exact in float. */
 float rng_uniform(const struct rng_stream *stream, uint64_t index);
-/* Uniform in [0, bound), bound >= 1, by multiply-shift on 64 bits (two words at 2 * index): bias below 2^-32. */
+/* Uniform in [0, bound), bound >= 1, by multiply-shift on 64 bits (two words at 2 * index): bias
+ * below 2^-32. */
 uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bound);
 
 #endif

@@ -1,4 +1,5 @@
-/* sort.h: sorting in place, where libc's qsort may allocate: for cores and for whoever must not. Pure; any thread. */
+/* sort.h: sorting in place, where libc's qsort may allocate: for cores and for whoever must not.
+ * Pure; any thread. */
 #ifndef BASE_SORT_H
 #define BASE_SORT_H
 
@@ -7,8 +8,8 @@
 /* As qsort: negative, 0 or positive. */
 typedef int (*sort_compare_fn)(const void *a, const void *b);
 
-/* Sort item[count] of `size` bytes each. Not stable. Heapsort: O(count log count) for any order, allocates nothing;
- * what is sorted already costs one pass. */
+/* Sort item[count] of `size` bytes each. Not stable. Heapsort: O(count log count) for any order,
+ * allocates nothing; what is sorted already costs one pass. */
 void sort_in_place(void *items, size_t count, size_t size, sort_compare_fn compare);
 
 #endif

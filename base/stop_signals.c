@@ -12,7 +12,8 @@ int stop_signals_open(int *out, struct err *err)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    /* Linux queues a blocked signal even when its action is to ignore it: a signalfd would deliver it. */
+    /* Linux queues a blocked signal even when its action is to ignore it: a signalfd would deliver
+     * it. */
     if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN) {
         (void)sigaddset(&set, SIGHUP);
     }

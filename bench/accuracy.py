@@ -24,10 +24,18 @@ CIFAR10 = {"resnet8": (50000, 5, 5), "mobilenetv2": (20000, 2, 2)}
 
 
 def job_of(model, epochs, seed):
-    return {"name": "accuracy", "model": {"name": model}, "dataset": {"train": "train", "test": "test"}, "batch": 64,
-            "micro_batches": 2, "epochs": epochs, "init": {"seed": seed}, "evaluate": {"every_epochs": epochs},
-            "optimizer": {"type": "sgd", "momentum": 0.9, "weight_decay": 0.0005},
-            "learning_rate": {"type": "cosine", "value": 0.05, "warmup_steps": 100}}
+    return {
+        "name": "accuracy",
+        "model": {"name": model},
+        "dataset": {"train": "train", "test": "test"},
+        "batch": 64,
+        "micro_batches": 2,
+        "epochs": epochs,
+        "init": {"seed": seed},
+        "evaluate": {"every_epochs": epochs},
+        "optimizer": {"type": "sgd", "momentum": 0.9, "weight_decay": 0.0005},
+        "learning_rate": {"type": "cosine", "value": 0.05, "warmup_steps": 100},
+    }
 
 
 def on_agents(job, upload):
@@ -40,9 +48,12 @@ def on_agents(job, upload):
         submitted = fleet.submit({**job, **on_devices(AGENTS, AGENTS)})
         done = fleet.wait(submitted, "succeeded", SECONDS)
         stages = fleet.get(f"/v1/jobs/{done['id']}/plans/{done['generation']}")["stages"]
-        return {"accuracy": done["progress"]["accuracy"], "seconds": time.monotonic() - began,
-                "sha256": fleet.checkpoint_sha256(submitted),
-                "units_by_stage": [stage["end"] - stage["first"] for stage in stages]}
+        return {
+            "accuracy": done["progress"]["accuracy"],
+            "seconds": time.monotonic() - began,
+            "sha256": fleet.checkpoint_sha256(submitted),
+            "units_by_stage": [stage["end"] - stage["first"] for stage in stages],
+        }
 
 
 # ---- fashion-mini: three agents and one process ----
@@ -50,19 +61,39 @@ def on_agents(job, upload):
 
 def fashion():
     job = json.loads((ROOT / "examples/jobs/fashion.json").read_text())
-    say(f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs (examples/jobs/fashion.json)")
+    say(
+        f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs (examples/jobs/fashion.json)"
+    )
     sha256, output = train(job, FASHION)
-    accuracy = float(next(line.split()[1] for line in output.splitlines() if line.startswith("accuracy ")))
-    rows = [{"where": "paceline-agent train", "accuracy": accuracy, "sha256": sha256, "units_by_stage": None}]
+    accuracy = float(
+        next(line.split()[1] for line in output.splitlines() if line.startswith("accuracy "))
+    )
+    rows = [
+        {
+            "where": "paceline-agent train",
+            "accuracy": accuracy,
+            "sha256": sha256,
+            "units_by_stage": None,
+        }
+    ]
 
     def upload(fleet):
         for name, part in (("fashion-train", "train"), ("fashion-test", "test")):
             fleet.upload(name, "fashion-mini", part)
 
     rows.append({"where": f"{AGENTS} agents", **on_agents(job, upload)})
-    table(["where", "test accuracy", "sha256", "units by stage"],
-          [[row["where"], f"{row['accuracy']:.4f}", row["sha256"], " + ".join(map(str, row["units_by_stage"] or ["all"]))]
-           for row in rows])
+    table(
+        ["where", "test accuracy", "sha256", "units by stage"],
+        [
+            [
+                row["where"],
+                f"{row['accuracy']:.4f}",
+                row["sha256"],
+                " + ".join(map(str, row["units_by_stage"] or ["all"])),
+            ]
+            for row in rows
+        ],
+    )
     same = rows[0]["sha256"] == rows[1]["sha256"]
     say("the models are identical" if same else "THE MODELS DIFFER")
     return rows, same
@@ -74,7 +105,13 @@ def fashion():
 def cifar_on_agents(job, train_file, test_file):
     def upload(fleet):
         for name, path in (("train", train_file), ("test", test_file)):
-            fleet.request("PUT", f"/v1/datasets/{name}", path.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
+            fleet.request(
+                "PUT",
+                f"/v1/datasets/{name}",
+                path.read_bytes(),
+                {"Content-Type": "application/octet-stream"},
+                expect=201,
+            )
 
     return {**on_agents(job, upload), "program": program_sha256()}
 
@@ -84,12 +121,21 @@ def cifar_in_torch(job, train_file, test_file, directory):
     job_file.write_text(json.dumps(job))
     batches.write_text(batches_of(job, {"train": [train_file]}))
     began = time.monotonic()
-    done = subprocess.run([PYTHON, "-B", ROOT / "bench/torch_job.py", job_file, train_file, test_file, batches],
-                          capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        [PYTHON, "-B", ROOT / "bench/torch_job.py", job_file, train_file, test_file, batches],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"torch_job.py: {done.stderr}")
     result = json.loads(done.stdout.splitlines()[-1])
-    return {"accuracy": result["accuracy"], "version": result["version"], "seconds": time.monotonic() - began}
+    return {
+        "accuracy": result["accuracy"],
+        "version": result["version"],
+        "seconds": time.monotonic() - began,
+    }
 
 
 def cifar10(train_file, test_file, models, kept):
@@ -106,15 +152,33 @@ def cifar10(train_file, test_file, models, kept):
             data_sha256 = hashlib.sha256(part.read_bytes()).hexdigest()
             for seed in range(1, seeds + 1):
                 job = job_of(model, epochs, seed)
-                key = hashlib.sha256(json.dumps([job, data_sha256, test_sha256], sort_keys=True).encode()).hexdigest()
+                key = hashlib.sha256(
+                    json.dumps([job, data_sha256, test_sha256], sort_keys=True).encode()
+                ).hexdigest()
                 ours = kept.row(f"agents {key}", lambda: cifar_on_agents(job, part, test_file))
-                theirs = kept.row(f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory))
-                older = ours.get("program") != program  # rows without one are of a build that did not say
-                say(f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s{' by another build' if older else ''}, "
-                    f"PyTorch {theirs['accuracy']:.4f} in {theirs['seconds']:.0f} s")
-                yield {"model": model, "images": images, "epochs": epochs, "seed": seed, "ours": ours["accuracy"],
-                       "torch": theirs["accuracy"], "sha256": ours["sha256"], "units_by_stage": ours["units_by_stage"],
-                       "torch_version": theirs["version"], "program": ours.get("program"), "of_this_build": not older}
+                theirs = kept.row(
+                    f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory)
+                )
+                older = (
+                    ours.get("program") != program
+                )  # rows without one are of a build that did not say
+                say(
+                    f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s{' by another build' if older else ''}, "
+                    f"PyTorch {theirs['accuracy']:.4f} in {theirs['seconds']:.0f} s"
+                )
+                yield {
+                    "model": model,
+                    "images": images,
+                    "epochs": epochs,
+                    "seed": seed,
+                    "ours": ours["accuracy"],
+                    "torch": theirs["accuracy"],
+                    "sha256": ours["sha256"],
+                    "units_by_stage": ours["units_by_stage"],
+                    "torch_version": theirs["version"],
+                    "program": ours.get("program"),
+                    "of_this_build": not older,
+                }
 
 
 def spread_of(values):
@@ -122,20 +186,49 @@ def spread_of(values):
 
 
 def summary(rows, model):
-    ours, theirs = ([row[side] for row in rows if row["model"] == model] for side in ("ours", "torch"))
+    ours, theirs = (
+        [row[side] for row in rows if row["model"] == model] for side in ("ours", "torch")
+    )
     differences = [our - their for our, their in zip(ours, theirs)]
     images, epochs, _ = CIFAR10[model]
     built = sum(row["of_this_build"] for row in rows if row["model"] == model)
-    return [model, str(images), str(epochs), str(len(ours)), str(built), f"{statistics.mean(ours):.4f}", f"{spread_of(ours):.4f}",
-            f"{statistics.mean(theirs):.4f}", f"{spread_of(theirs):.4f}", f"{statistics.mean(differences):+.4f}",
-            f"{spread_of(differences):.4f}"]
+    return [
+        model,
+        str(images),
+        str(epochs),
+        str(len(ours)),
+        str(built),
+        f"{statistics.mean(ours):.4f}",
+        f"{spread_of(ours):.4f}",
+        f"{statistics.mean(theirs):.4f}",
+        f"{spread_of(theirs):.4f}",
+        f"{statistics.mean(differences):+.4f}",
+        f"{spread_of(differences):.4f}",
+    ]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cifar10", nargs=2, type=pathlib.Path, metavar=("TRAIN", "TEST"), help="CIFAR-10's images in its binary format.")
-    parser.add_argument("--models", nargs="+", default=list(CIFAR10), choices=list(CIFAR10), help="with --cifar10. Default: both.")
-    parser.add_argument("--rows", type=pathlib.Path, default=ROWS, help="where finished rows are kept. Default: build/accuracy.jsonl.")
+    parser.add_argument(
+        "--cifar10",
+        nargs=2,
+        type=pathlib.Path,
+        metavar=("TRAIN", "TEST"),
+        help="CIFAR-10's images in its binary format.",
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=list(CIFAR10),
+        choices=list(CIFAR10),
+        help="with --cifar10. Default: both.",
+    )
+    parser.add_argument(
+        "--rows",
+        type=pathlib.Path,
+        default=ROWS,
+        help="where finished rows are kept. Default: build/accuracy.jsonl.",
+    )
     options = parser.parse_args()
     if not options.cifar10:
         rows, same = fashion()
@@ -143,14 +236,32 @@ def main():
         return
     if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
-    say(f"CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, cosine from 0.05; finished rows are kept "
-        f"in {options.rows}")
+    say(
+        f"CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, cosine from 0.05; finished rows are kept "
+        f"in {options.rows}"
+    )
     rows = list(cifar10(*options.cifar10, options.models, Kept(options.rows)))
-    table(["model", "images", "epochs", "seeds", "this build", "accuracy", "spread", "PyTorch", "spread", "difference", "spread"],
-          [summary(rows, model) for model in options.models])
-    say(f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']} from the same initial weights, on the same batches; spread: standard "
+    table(
+        [
+            "model",
+            "images",
+            "epochs",
+            "seeds",
+            "this build",
+            "accuracy",
+            "spread",
+            "PyTorch",
+            "spread",
+            "difference",
+            "spread",
+        ],
+        [summary(rows, model) for model in options.models],
+    )
+    say(
+        f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']} from the same initial weights, on the same batches; spread: standard "
         "deviation over the seeds, of the difference: of each seed's own; this build: how many of our rows are of the program that is here "
-        "now, the others were kept from another")
+        "now, the others were kept from another"
+    )
     finish("accuracy", rows)
 
 

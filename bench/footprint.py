@@ -8,8 +8,14 @@ from paceline import Fleet, fashion_fleet, on_devices
 from report import finish, say, skip, table
 
 AGENTS = 3
-JOB = {"name": "footprint", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train", "test": "fashion-test"}, "batch": 32,
-       "epochs": 2, **on_devices(AGENTS, AGENTS)}
+JOB = {
+    "name": "footprint",
+    "model": {"name": "lenet5"},
+    "dataset": {"train": "fashion-train", "test": "fashion-test"},
+    "batch": 32,
+    "epochs": 2,
+    **on_devices(AGENTS, AGENTS),
+}
 
 
 def idle_memory(idle_seconds):
@@ -19,8 +25,14 @@ def idle_memory(idle_seconds):
     def look(fleet, when):
         time.sleep(idle_seconds)
         for process in (fleet.coordinator, *fleet.agents):
-            rows.append({"measure": "private_dirty_bytes", "program": process.program, "when": when,
-                         "value": process.private_dirty_bytes()})
+            rows.append(
+                {
+                    "measure": "private_dirty_bytes",
+                    "program": process.program,
+                    "when": when,
+                    "value": process.private_dirty_bytes(),
+                }
+            )
 
     with Fleet() as fleet:
         fleet.start_coordinator()
@@ -40,27 +52,64 @@ def allocations():
         start_counted_agents(fleet, AGENTS)
         for agent in measure(fleet):
             for thread in agent.threads():
-                per, value = ("step", agent.per_step) if thread == "compute" else ("message", agent.per_message)
-                rows.append({"measure": "allocations", "stage": agent.stage, "thread": thread, "per": per,
-                             "ours": value(thread, "ours"), "library": value(thread, "library"),
-                             "library_shorter_run": value(thread, "library", 1)})
+                per, value = (
+                    ("step", agent.per_step)
+                    if thread == "compute"
+                    else ("message", agent.per_message)
+                )
+                rows.append(
+                    {
+                        "measure": "allocations",
+                        "stage": agent.stage,
+                        "thread": thread,
+                        "per": per,
+                        "ours": value(thread, "ours"),
+                        "library": value(thread, "library"),
+                        "library_shorter_run": value(thread, "library", 1),
+                    }
+                )
     return rows
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--idle", type=float, default=10, help="seconds before the memory is looked at")
+    arguments.add_argument(
+        "--idle", type=float, default=10, help="seconds before the memory is looked at"
+    )
     options = arguments.parse_args()
     if not LIBRARY.exists():
         skip(f"{LIBRARY} is not built")
     memory = idle_memory(options.idle)
     counts = allocations()
-    table(["program", "when", "Private_Dirty MB"], [[row["program"], row["when"], f"{row['value'] / 1e6:.2f}"] for row in memory])
+    table(
+        ["program", "when", "Private_Dirty MB"],
+        [[row["program"], row["when"], f"{row['value'] / 1e6:.2f}"] for row in memory],
+    )
     say("the goal after the enrolment: agent below 6 MB, coordinator below 10 MB")
-    table(["stage", "thread", "per", "ours", "libraries", f"libraries over {STEPS[1] - STEPS[0]} steps"],
-          [[row["stage"], row["thread"], row["per"], f"{row['ours']:.2f}", f"{row['library']:.2f}",
-            f"{row['library_shorter_run']:.2f}"] for row in counts])
-    say(f"allocations over {STEPS[2] - STEPS[0]} steps beyond the first {STEPS[0]}; the goal: 0 in the compute thread, 0 of ours")
+    table(
+        [
+            "stage",
+            "thread",
+            "per",
+            "ours",
+            "libraries",
+            f"libraries over {STEPS[1] - STEPS[0]} steps",
+        ],
+        [
+            [
+                row["stage"],
+                row["thread"],
+                row["per"],
+                f"{row['ours']:.2f}",
+                f"{row['library']:.2f}",
+                f"{row['library_shorter_run']:.2f}",
+            ]
+            for row in counts
+        ],
+    )
+    say(
+        f"allocations over {STEPS[2] - STEPS[0]} steps beyond the first {STEPS[0]}; the goal: 0 in the compute thread, 0 of ours"
+    )
     finish("footprint", [*memory, *counts])
 
 

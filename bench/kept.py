@@ -17,7 +17,7 @@ class Kept:
         self.path = path
         self.rows = []
         data = path.read_bytes() if path.exists() else b""
-        whole = data[:data.rfind(b"\n") + 1]
+        whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 self.rows.append(json.loads(line))

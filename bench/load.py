@@ -20,7 +20,12 @@ CLIENTS = 20
 STREAMS = 200
 METRICS = 10000
 UPLOAD_BYTES = 256 << 20
-JOB = {"name": "load", "model": {"name": "lenet5"}, "dataset": {"train": "fashion-train"}, "devices": {"min": 2, "max": 2}}
+JOB = {
+    "name": "load",
+    "model": {"name": "lenet5"},
+    "dataset": {"train": "fashion-train"},
+    "devices": {"min": 2, "max": 2},
+}
 
 
 class Usage:
@@ -29,7 +34,9 @@ class Usage:
     def __init__(self, process):
         place = pathlib.Path("/proc") / str(process.process.pid)
         self.at = time.monotonic()
-        self.cpu = sum(int(task.read_text().split()[0]) for task in place.glob("task/*/schedstat")) / 1e9
+        self.cpu = (
+            sum(int(task.read_text().split()[0]) for task in place.glob("task/*/schedstat")) / 1e9
+        )
         self.written = int((place / "io").read_text().split("wchar: ")[1].split()[0])
         self.private = process.private_dirty_bytes()
 
@@ -38,7 +45,9 @@ class Crowd:
     """The client program (load/crowd.c), which is told by lines."""
 
     def __init__(self, address):
-        self.process = subprocess.Popen([CROWD, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [CROWD, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def __enter__(self):
         return self
@@ -56,7 +65,11 @@ class Crowd:
 
     def wait_for(self, counts, seconds):
         """Report until there are so many answers of each kind: {kind: count}. The longest of each, in seconds."""
-        seen, longest, deadline = dict.fromkeys(counts, 0), dict.fromkeys(counts, 0.0), time.monotonic() + seconds
+        seen, longest, deadline = (
+            dict.fromkeys(counts, 0),
+            dict.fromkeys(counts, 0.0),
+            time.monotonic() + seconds,
+        )
         while any(seen[kind] < counts[kind] for kind in counts):
             must(time.monotonic() < deadline, f"answers after {seconds} s: {seen} of {counts}")
             time.sleep(0.1)
@@ -71,8 +84,16 @@ class Crowd:
 def coordinator(crowded=True):
     """A fleet without agents, its crowd, and what the coordinator used when nobody had come yet."""
     with Fleet() as fleet:
-        fleet.start_coordinator("--connections", CONNECTIONS, "--connections-per-address", CONNECTIONS,
-                                "--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", FAR_LEASE_MS)
+        fleet.start_coordinator(
+            "--connections",
+            CONNECTIONS,
+            "--connections-per-address",
+            CONNECTIONS,
+            "--heartbeat-ms",
+            HEARTBEAT_MS,
+            "--lease-ms",
+            FAR_LEASE_MS,
+        )
         fleet.upload("fashion-train", "fashion-mini", "train")
         if not crowded:
             yield fleet, None, None
@@ -101,11 +122,19 @@ def devices(count, seconds):
         beats = said["heartbeat"]
         must(beats["failed"] == 0 and beats["count"] > 0, f"heartbeats failed: {said}")
         spent = after.cpu - before.cpu
-        return {"case": "devices", "devices": count, "heartbeats": beats["count"], "late": said["late"],
-                "cpu_us_per_heartbeat": 1e6 * spent / beats["count"], "cpu_percent": 100 * spent / (after.at - before.at),
-                "private_mb": after.private / 1e6, "private_kb_per_device": (after.private - empty.private) / 1e3 / count,
-                "written_bytes_per_second": (after.written - before.written) / (after.at - before.at),
-                "p50_ms": 1e3 * beats["p50"], "p99_ms": 1e3 * beats["p99"]}
+        return {
+            "case": "devices",
+            "devices": count,
+            "heartbeats": beats["count"],
+            "late": said["late"],
+            "cpu_us_per_heartbeat": 1e6 * spent / beats["count"],
+            "cpu_percent": 100 * spent / (after.at - before.at),
+            "private_mb": after.private / 1e6,
+            "private_kb_per_device": (after.private - empty.private) / 1e3 / count,
+            "written_bytes_per_second": (after.written - before.written) / (after.at - before.at),
+            "p50_ms": 1e3 * beats["p50"],
+            "p99_ms": 1e3 * beats["p99"],
+        }
 
 
 def clients(count, seconds):
@@ -114,21 +143,37 @@ def clients(count, seconds):
         job = fleet.submit(JOB)["id"]
         crowd.tell("devices", 1000, HEARTBEAT_MS)
         device = fleet.get("/v1/devices?limit=1")["items"][0]["id"]
-        rota = [("GET", "/healthz", "-"), ("GET", f"/v1/jobs/{job}", "-"), ("GET", "/v1/jobs?limit=20", "-"),
-                ("GET", f"/v1/devices/{device}", "-"), ("GET", "/v1/devices?limit=20", "-"), ("GET", "/v1/incidents?limit=20", "-"),
-                ("GET", f"/v1/jobs/{job}/metrics?limit=100", "-"), ("GET", "/v1/datasets", "-"),
-                ("POST", f"/v1/devices/{device}/cordon", "-"), ("POST", f"/v1/devices/{device}/uncordon", "-")]
+        rota = [
+            ("GET", "/healthz", "-"),
+            ("GET", f"/v1/jobs/{job}", "-"),
+            ("GET", "/v1/jobs?limit=20", "-"),
+            ("GET", f"/v1/devices/{device}", "-"),
+            ("GET", "/v1/devices?limit=20", "-"),
+            ("GET", "/v1/incidents?limit=20", "-"),
+            ("GET", f"/v1/jobs/{job}/metrics?limit=100", "-"),
+            ("GET", "/v1/datasets", "-"),
+            ("POST", f"/v1/devices/{device}/cordon", "-"),
+            ("POST", f"/v1/devices/{device}/uncordon", "-"),
+        ]
         for index, words in enumerate(rota):
             crowd.tell("clients", count if index == len(rota) - 1 else 0, *words)
         time.sleep(2)
         before, after, said = measured(fleet, crowd, seconds)
         asked = said["client"]
         must(asked["failed"] == 0, f"requests failed: {said}")
-        return {"case": "clients", "devices": 1000, "clients": count, "requests_per_second": asked["count"] / (after.at - before.at),
-                "p50_ms": 1e3 * asked["p50"], "p99_ms": 1e3 * asked["p99"], "max_ms": 1e3 * asked["max"],
-                "heartbeat_p99_ms": 1e3 * said["heartbeat"]["p99"], "private_mb": after.private / 1e6,
-                "cpu_percent": 100 * (after.cpu - before.cpu) / (after.at - before.at),
-                "written_bytes_per_second": (after.written - before.written) / (after.at - before.at)}
+        return {
+            "case": "clients",
+            "devices": 1000,
+            "clients": count,
+            "requests_per_second": asked["count"] / (after.at - before.at),
+            "p50_ms": 1e3 * asked["p50"],
+            "p99_ms": 1e3 * asked["p99"],
+            "max_ms": 1e3 * asked["max"],
+            "heartbeat_p99_ms": 1e3 * said["heartbeat"]["p99"],
+            "private_mb": after.private / 1e6,
+            "cpu_percent": 100 * (after.cpu - before.cpu) / (after.at - before.at),
+            "written_bytes_per_second": (after.written - before.written) / (after.at - before.at),
+        }
 
 
 def woken(case, count, target):
@@ -147,10 +192,17 @@ def woken(case, count, target):
             health.append(time.monotonic() - began)
         longest = crowd.wait_for({"act": 1, "poll": count}, 60)
         after = Usage(fleet.coordinator)
-        return {"case": case, "open": count, "change_ms": 1e3 * longest["act"], "health_max_ms": 1e3 * max(health),
-                "last_ms": 1e3 * longest["poll"], "cpu_us_per_answer": 1e6 * (after.cpu - waiting.cpu) / count,
-                "waiting_mb": waiting.private / 1e6, "answered_mb": after.private / 1e6,
-                "private_kb_each": (after.private - empty.private) / 1e3 / count}
+        return {
+            "case": case,
+            "open": count,
+            "change_ms": 1e3 * longest["act"],
+            "health_max_ms": 1e3 * max(health),
+            "last_ms": 1e3 * longest["poll"],
+            "cpu_us_per_answer": 1e6 * (after.cpu - waiting.cpu) / count,
+            "waiting_mb": waiting.private / 1e6,
+            "answered_mb": after.private / 1e6,
+            "private_kb_each": (after.private - empty.private) / 1e3 / count,
+        }
 
 
 class Healthz(threading.Thread):
@@ -179,9 +231,15 @@ def beside(case, fleet, work, **more):
     health, before = Healthz(fleet.coordinator.address), Usage(fleet.coordinator)
     work()
     after, seconds = Usage(fleet.coordinator), health.stop()
-    return {"case": case, "seconds": after.at - before.at, "cpu_seconds": after.cpu - before.cpu,
-            "health_p50_ms": 1e3 * seconds[len(seconds) // 2], "health_p99_ms": 1e3 * seconds[int(len(seconds) * 0.99)],
-            "health_max_ms": 1e3 * seconds[-1], **more}
+    return {
+        "case": case,
+        "seconds": after.at - before.at,
+        "cpu_seconds": after.cpu - before.cpu,
+        "health_p50_ms": 1e3 * seconds[len(seconds) // 2],
+        "health_p99_ms": 1e3 * seconds[int(len(seconds) * 0.99)],
+        "health_max_ms": 1e3 * seconds[-1],
+        **more,
+    }
 
 
 def metrics():
@@ -190,13 +248,18 @@ def metrics():
         job = fleet.submit(JOB)["id"]
         fleet.coordinator.stop()
         with contextlib.closing(sqlite3.connect(fleet.path / "coordinator" / "state.db")) as db, db:
-            db.executemany("INSERT INTO metrics (job, name, step, value) VALUES (?, 'loss', ?, ?)",
-                           [(job, step, 1 / (step + 1)) for step in range(METRICS)])
+            db.executemany(
+                "INSERT INTO metrics (job, name, step, value) VALUES (?, 'loss', ?, ?)",
+                [(job, step, 1 / (step + 1)) for step in range(METRICS)],
+            )
         fleet.restart_coordinator()
 
         def ask():
             for _ in range(20):
-                must(len(fleet.get(f"/v1/jobs/{job}/metrics?limit={METRICS}")["items"]) == METRICS, "a page is not whole")
+                must(
+                    len(fleet.get(f"/v1/jobs/{job}/metrics?limit={METRICS}")["items"]) == METRICS,
+                    "a page is not whole",
+                )
 
         return beside("metrics", fleet, ask, pages=20)
 
@@ -211,8 +274,20 @@ def upload():
                 file.write(block)
 
         def send():
-            subprocess.run(["curl", "-sS", "-o", "/dev/null", "-H", "Content-Type: application/octet-stream", "-T", str(body),
-                            f"http://{fleet.coordinator.address}/v1/datasets/noise"], check=True)
+            subprocess.run(
+                [
+                    "curl",
+                    "-sS",
+                    "-o",
+                    "/dev/null",
+                    "-H",
+                    "Content-Type: application/octet-stream",
+                    "-T",
+                    str(body),
+                    f"http://{fleet.coordinator.address}/v1/datasets/noise",
+                ],
+                check=True,
+            )
 
         return beside("upload", fleet, send, megabytes=UPLOAD_BYTES / 1e6)
 
@@ -222,12 +297,25 @@ def show(rows):
     for case in dict.fromkeys(row["case"] for row in rows):
         chosen = [row for row in rows if row["case"] == case]
         names = list(chosen[0])
-        table(names, [[f"{row[name]:.2f}" if isinstance(row[name], float) else row[name] for name in names] for row in chosen])
+        table(
+            names,
+            [
+                [
+                    f"{row[name]:.2f}" if isinstance(row[name], float) else row[name]
+                    for name in names
+                ]
+                for row in chosen
+            ],
+        )
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("cases", nargs="*", help="idle devices clients polls streams metrics upload; all without one")
+    arguments.add_argument(
+        "cases",
+        nargs="*",
+        help="idle devices clients polls streams metrics upload; all without one",
+    )
     arguments.add_argument("--devices", type=int, nargs="+", default=[1000, 4000])
     arguments.add_argument("--polls", type=int, default=10000)
     arguments.add_argument("--seconds", type=float, default=10, help="that are measured")
@@ -238,7 +326,13 @@ def main():
         "idle": lambda: [devices(100, options.seconds)],
         "devices": lambda: [devices(count, options.seconds) for count in options.devices],
         "clients": lambda: [clients(CLIENTS, options.seconds)],
-        "polls": lambda: [woken("polls", options.polls, lambda job: f"/v1/jobs/{job['id']}?after={job['revision']}&wait=60")],
+        "polls": lambda: [
+            woken(
+                "polls",
+                options.polls,
+                lambda job: f"/v1/jobs/{job['id']}?after={job['revision']}&wait=60",
+            )
+        ],
         "streams": lambda: [woken("streams", STREAMS, lambda job: "/v1/events")],
         "metrics": lambda: [metrics()],
         "upload": lambda: [upload()],

@@ -18,7 +18,9 @@ PAGE = 10000
 
 
 def job_of(model, steps):
-    return fashion_job(model, batch=BATCH, steps=steps, evaluate={"every_epochs": 0}, **on_devices(1, 1))
+    return fashion_job(
+        model, batch=BATCH, steps=steps, evaluate={"every_epochs": 0}, **on_devices(1, 1)
+    )
 
 
 def steady(seconds):
@@ -40,7 +42,9 @@ def coordinated(fleet, job):
     fleet.wait(submitted, "succeeded", WAIT_SECONDS)
     seconds, since = [], 0
     while True:
-        items = fleet.get(f"/v1/jobs/{submitted['id']}/metrics?name=step_seconds&limit={PAGE}&since={since}")["items"]
+        items = fleet.get(
+            f"/v1/jobs/{submitted['id']}/metrics?name=step_seconds&limit={PAGE}&since={since}"
+        )["items"]
         if not items:
             return seconds
         seconds += [item["value"] for item in items]
@@ -58,29 +62,72 @@ def compare(fleet, model, pairs, run_seconds):
             seconds = steady(coordinated(fleet, job) if side == "coordinated" else alone(job))
             (ours if side == "coordinated" else reference).append(median(seconds))
             if len(seconds) != steps - WARMUP_STEPS:
-                say(f"  {model}: {steps - WARMUP_STEPS - len(seconds)} steps are missing in the metrics ({side})")
-        say(f"  {model} pair {pair + 1}: coordinated {ours[-1] * 1e3:.3f} ms, alone {reference[-1] * 1e3:.3f} ms, "
-            f"ratio {ours[-1] / reference[-1]:.4f}")
+                say(
+                    f"  {model}: {steps - WARMUP_STEPS - len(seconds)} steps are missing in the metrics ({side})"
+                )
+        say(
+            f"  {model} pair {pair + 1}: coordinated {ours[-1] * 1e3:.3f} ms, alone {reference[-1] * 1e3:.3f} ms, "
+            f"ratio {ours[-1] / reference[-1]:.4f}"
+        )
     ratios = [mine / other for mine, other in zip(ours, reference)]
-    return {"model": model, "batch": BATCH, "steps": steps, "pairs": pairs, "coordinated_step_seconds": median(ours),
-            "coordinated_spread": spread(ours), "alone_step_seconds": median(reference), "alone_spread": spread(reference),
-            "ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
+    return {
+        "model": model,
+        "batch": BATCH,
+        "steps": steps,
+        "pairs": pairs,
+        "coordinated_step_seconds": median(ours),
+        "coordinated_spread": spread(ours),
+        "alone_step_seconds": median(reference),
+        "alone_spread": spread(reference),
+        "ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+    }
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--pairs", type=int, default=5)
-    arguments.add_argument("--seconds", type=float, default=RUN_SECONDS, help="of one run, at least")
+    arguments.add_argument(
+        "--seconds", type=float, default=RUN_SECONDS, help="of one run, at least"
+    )
     options = arguments.parse_args()
     with Fleet() as fleet:
         fleet.start_coordinator()
         fleet.upload("fashion-train", "fashion-mini", "train")
         fleet.start_agents(1)
         rows = [compare(fleet, model, options.pairs, options.seconds) for model in MODELS]
-    table(["model", "batch", "steps", "pairs", "coordinated ms/step", "spread", "alone ms/step", "spread", "ratio", "from", "to"],
-          [[row["model"], row["batch"], row["steps"], row["pairs"], f"{row['coordinated_step_seconds'] * 1e3:.3f}",
-            percent(row["coordinated_spread"]), f"{row['alone_step_seconds'] * 1e3:.3f}", percent(row["alone_spread"]),
-            f"{row['ratio']:.4f}", f"{row['ratio_min']:.4f}", f"{row['ratio_max']:.4f}"] for row in rows])
+    table(
+        [
+            "model",
+            "batch",
+            "steps",
+            "pairs",
+            "coordinated ms/step",
+            "spread",
+            "alone ms/step",
+            "spread",
+            "ratio",
+            "from",
+            "to",
+        ],
+        [
+            [
+                row["model"],
+                row["batch"],
+                row["steps"],
+                row["pairs"],
+                f"{row['coordinated_step_seconds'] * 1e3:.3f}",
+                percent(row["coordinated_spread"]),
+                f"{row['alone_step_seconds'] * 1e3:.3f}",
+                percent(row["alone_spread"]),
+                f"{row['ratio']:.4f}",
+                f"{row['ratio_min']:.4f}",
+                f"{row['ratio_max']:.4f}",
+            ]
+            for row in rows
+        ],
+    )
     say("ratio: median over the pairs of the two runs' medians; the goal is at most 1.05")
     finish("overhead", rows)
 

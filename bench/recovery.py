@@ -23,8 +23,15 @@ NEVER = 10**9
 
 
 def job_of(model):
-    return fashion_job(model, batch=BATCH, steps=NEVER, epochs=10**6, evaluate={"every_epochs": 0},
-                       replication={"neighbor_every": 2, "center_every": 5}, **on_devices(1, AGENTS))
+    return fashion_job(
+        model,
+        batch=BATCH,
+        steps=NEVER,
+        epochs=10**6,
+        evaluate={"every_epochs": 0},
+        replication={"neighbor_every": 2, "center_every": 5},
+        **on_devices(1, AGENTS),
+    )
 
 
 def seconds_of(time_text):
@@ -46,10 +53,18 @@ class Blows:
         if len(self.fleet.stages(seen)) < AGENTS:
             self.fleet.verb(self.job, "replan", {})
             seen = self.fleet.wait_until(
-                self.job, lambda job: job["state"] == "running" and len(self.fleet.stages(job)) == AGENTS, "all agents take part")
+                self.job,
+                lambda job: job["state"] == "running" and len(self.fleet.stages(job)) == AGENTS,
+                "all agents take part",
+            )
         step = seen["progress"]["step"] + SETTLE_STEPS
         self.fleet.wait_until(
-            self.job, lambda job: job["progress"]["step"] >= step and job["neighbor_version"] > 0 and job["version"] > 0, "it settles")
+            self.job,
+            lambda job: job["progress"]["step"] >= step
+            and job["neighbor_version"] > 0
+            and job["version"] > 0,
+            "it settles",
+        )
 
     def incident(self):
         """The one that came since the last call, resolved."""
@@ -88,12 +103,25 @@ class Blows:
 def rows_of(model, failed, incidents, totals):
     """One row a phase, and `after_detect` and `total`."""
     phases = {phase: [incident["seconds"][phase] for incident in incidents] for phase in PHASES}
-    phases["after_detect"] = [sum(incident["seconds"][phase] for phase in AFTER_DETECT) for incident in incidents]
+    phases["after_detect"] = [
+        sum(incident["seconds"][phase] for phase in AFTER_DETECT) for incident in incidents
+    ]
     phases["total"] = totals
     redone = [incident["steps_redone"] for incident in incidents]
-    return [{"model": model, "failed": failed, "phase": phase, "median_seconds": median(values), "worst_seconds": max(values),
-             "steps_redone": median(redone), "steps_redone_worst": max(redone), "runs": len(values)}
-            for phase, values in phases.items() if values]
+    return [
+        {
+            "model": model,
+            "failed": failed,
+            "phase": phase,
+            "median_seconds": median(values),
+            "worst_seconds": max(values),
+            "steps_redone": median(redone),
+            "steps_redone_worst": max(redone),
+            "runs": len(values),
+        }
+        for phase, values in phases.items()
+        if values
+    ]
 
 
 def ours(model, repeats):
@@ -103,11 +131,15 @@ def ours(model, repeats):
         done = {failed: ([], []) for failed in (*STAGES, "all")}
         for repeat in range(repeats):
             for failed, (incidents, totals) in done.items():
-                incident, total = blows.kill_all() if failed == "all" else blows.kill_one(STAGES[failed])
+                incident, total = (
+                    blows.kill_all() if failed == "all" else blows.kill_one(STAGES[failed])
+                )
                 incidents.append(incident)
                 totals.append(total)
-            say(f"  {model}, round {repeat + 1} of {repeats}: " +
-                ", ".join(f"{failed} {totals[-1]:.2f} s" for failed, (_, totals) in done.items()))
+            say(
+                f"  {model}, round {repeat + 1} of {repeats}: "
+                + ", ".join(f"{failed} {totals[-1]:.2f} s" for failed, (_, totals) in done.items())
+            )
         fleet.verb(blows.job, "cancel")
         for failed, (incidents, totals) in done.items():
             rows += rows_of(model, failed, incidents, totals)
@@ -118,9 +150,18 @@ def torch_restart(model, repeats):
     """A training script that is killed and started again from what torch.save wrote; [] where there is no PyTorch."""
     totals, redone = [], []
     with tempfile.TemporaryDirectory(prefix="paceline-torch-") as directory:
-        command = ["/usr/bin/python3", "-B", str(ROOT / "bench/torch_restart.py"), str(ROOT / f"libtrain/zoo/{model}.json"),
-                   str(pathlib.Path(directory) / "state.pt"), str(BATCH), *map(str, data_files("fashion-mini", "train"))]
-        if subprocess.run([command[0], "-c", "import torch"], check=False, capture_output=True).returncode:
+        command = [
+            "/usr/bin/python3",
+            "-B",
+            str(ROOT / "bench/torch_restart.py"),
+            str(ROOT / f"libtrain/zoo/{model}.json"),
+            str(pathlib.Path(directory) / "state.pt"),
+            str(BATCH),
+            *map(str, data_files("fashion-mini", "train")),
+        ]
+        if subprocess.run(
+            [command[0], "-c", "import torch"], check=False, capture_output=True
+        ).returncode:
             say("  torch: python3-torch is not installed")
             return []
         for _ in range(repeats):
@@ -128,8 +169,18 @@ def torch_restart(model, repeats):
             began, first = run_torch(command, 1, killed)
             totals.append(began)
             redone.append(reached - first + 1)
-    return [{"model": model, "failed": "torch script", "phase": "total", "median_seconds": median(totals),
-             "worst_seconds": max(totals), "steps_redone": median(redone), "steps_redone_worst": max(redone), "runs": len(totals)}]
+    return [
+        {
+            "model": model,
+            "failed": "torch script",
+            "phase": "total",
+            "median_seconds": median(totals),
+            "worst_seconds": max(totals),
+            "steps_redone": median(redone),
+            "steps_redone_worst": max(redone),
+            "runs": len(totals),
+        }
+    ]
 
 
 def run_torch(command, steps, since=None):
@@ -151,11 +202,26 @@ def main():
     rows = []
     for model in options.models:
         rows += ours(model, options.repeats) + torch_restart(model, options.repeats)
-    table(["model", "killed", "phase", "median s", "worst s", "steps redone", "at worst", "runs"],
-          [[row["model"], row["failed"], row["phase"], f"{row['median_seconds']:.3f}", f"{row['worst_seconds']:.3f}",
-            f"{row['steps_redone']:.0f}", f"{row['steps_redone_worst']:.0f}", row["runs"]] for row in rows])
-    say("killed: one agent of three by its stage; all: every agent, started again at once, from the last version in the center; torch "
-        "script: one process, started again from its last torch.save")
+    table(
+        ["model", "killed", "phase", "median s", "worst s", "steps redone", "at worst", "runs"],
+        [
+            [
+                row["model"],
+                row["failed"],
+                row["phase"],
+                f"{row['median_seconds']:.3f}",
+                f"{row['worst_seconds']:.3f}",
+                f"{row['steps_redone']:.0f}",
+                f"{row['steps_redone_worst']:.0f}",
+                row["runs"],
+            ]
+            for row in rows
+        ],
+    )
+    say(
+        "killed: one agent of three by its stage; all: every agent, started again at once, from the last version in the center; torch "
+        "script: one process, started again from its last torch.save"
+    )
     say("goals: detect below 0.5 s, after_detect below 1 s")
     finish("recovery", rows)
 

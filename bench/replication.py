@@ -16,8 +16,10 @@ from report import finish, median, percent, say, spread, table
 AGENTS = 3
 MODEL = "mobilenetv2"
 BATCH = 32
-PERIOD = 50        # steps from one round to the neighbours to the next, as by default; every second one goes to the center, too
-STEPS = 3 * PERIOD # of a run; the first period has no round behind it: caches, pages, clock frequency
+PERIOD = 50  # steps from one round to the neighbours to the next, as by default; every second one goes to the center, too
+STEPS = (
+    3 * PERIOD
+)  # of a run; the first period has no round behind it: caches, pages, clock frequency
 QUIET = PERIOD // 2  # steps at the end of a period, when nothing is copied any more
 LINK_MBIT = 100
 SHARE = 0.55
@@ -28,18 +30,31 @@ LEASE_MS = 20000
 
 def job_of(replicates, cuts):
     fields = {} if replicates else {"replication": NONE}
-    return fashion_job(MODEL, batch=BATCH, steps=STEPS, evaluate={"every_epochs": 0}, cuts=cuts, **on_devices(AGENTS, AGENTS), **fields)
+    return fashion_job(
+        MODEL,
+        batch=BATCH,
+        steps=STEPS,
+        evaluate={"every_epochs": 0},
+        cuts=cuts,
+        **on_devices(AGENTS, AGENTS),
+        **fields,
+    )
 
 
 def bytes_sent(fleet):
-    return sum(device["replica_bytes_sent"] for device in fleet.get("/v1/devices?limit=500")["items"])
+    return sum(
+        device["replica_bytes_sent"] for device in fleet.get("/v1/devices?limit=500")["items"]
+    )
 
 
 def seconds_by_period(fleet, job):
     """Seconds of the steps behind each round: [period][step of it]."""
     items = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}")["items"]
     seconds = {item["step"]: item["value"] for item in items}
-    return [[seconds[first + step] for step in range(1, PERIOD + 1)] for first in range(PERIOD, STEPS, PERIOD)]
+    return [
+        [seconds[first + step] for step in range(1, PERIOD + 1)]
+        for first in range(PERIOD, STEPS, PERIOD)
+    ]
 
 
 def run(fleet, replicates, cuts):
@@ -55,7 +70,12 @@ def run(fleet, replicates, cuts):
     stages = fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"]
     mean = statistics.fmean(value for period in periods for value in period)
     quiet = statistics.fmean(value for period in periods for value in period[-QUIET:])
-    return mean, mean / quiet, (bytes_sent(fleet) - before) / STEPS, [stage["first"] for stage in stages[1:]]
+    return (
+        mean,
+        mean / quiet,
+        (bytes_sent(fleet) - before) / STEPS,
+        [stage["first"] for stage in stages[1:]],
+    )
 
 
 def compare(fleet, link_mbit, pairs):
@@ -71,12 +91,23 @@ def compare(fleet, link_mbit, pairs):
         run_ratios.append(sides[True][0] / sides[False][0])
         ratios.append(sides[True][1] / sides[False][1])
         sent.append(sides[True][2])
-        say(f"  {link_mbit} Mbit/s, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, without {without[-1] * 1e3:.2f} ms, "
-            f"ratio {ratios[-1]:.4f}, of the runs {run_ratios[-1]:.4f}")
-    return {"link_mbit": link_mbit, "step_ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios),
-            "ratio_spread": spread(ratios), "run_ratio": median(run_ratios), "run_ratio_spread": spread(run_ratios),
-            "bytes_per_step": median(sent), "step_seconds": median(with_replicas), "step_seconds_without": median(without),
-            "pairs": pairs}
+        say(
+            f"  {link_mbit} Mbit/s, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, without {without[-1] * 1e3:.2f} ms, "
+            f"ratio {ratios[-1]:.4f}, of the runs {run_ratios[-1]:.4f}"
+        )
+    return {
+        "link_mbit": link_mbit,
+        "step_ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "ratio_spread": spread(ratios),
+        "run_ratio": median(run_ratios),
+        "run_ratio_spread": spread(run_ratios),
+        "bytes_per_step": median(sent),
+        "step_seconds": median(with_replicas),
+        "step_seconds_without": median(without),
+        "pairs": pairs,
+    }
 
 
 def on_loopback(pairs):
@@ -97,7 +128,9 @@ def on_links(pairs):
 
 def links_in_a_fleet(pairs):
     """The row that this script prints when it runs on the devices, or [] where the machine cannot have them."""
-    devices = "coord\n" + "".join(f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS))
+    devices = "coord\n" + "".join(
+        f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS)
+    )
     with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
         status = run_on(devices, [sys.executable, __file__, "--pairs", pairs, "--rows", file.name])
         if status not in (0, 77):
@@ -116,14 +149,42 @@ def main():
             json.dump(rows, file)
         return
     rows = on_loopback(options.pairs) + links_in_a_fleet(options.pairs)
-    table(["link Mbit/s", "with ms/step", "without ms/step", "ratio", "from", "to", "spread", "of runs", "spread", "replica bytes/step",
-           "pairs"],
-          [[row["link_mbit"], f"{row['step_seconds'] * 1e3:.2f}", f"{row['step_seconds_without'] * 1e3:.2f}", f"{row['step_ratio']:.4f}",
-            f"{row['ratio_min']:.4f}", f"{row['ratio_max']:.4f}", percent(row["ratio_spread"]), f"{row['run_ratio']:.4f}",
-            percent(row["run_ratio_spread"]), f"{row['bytes_per_step']:.0f}", row["pairs"]] for row in rows])
-    say(f"{MODEL}, batch {BATCH}, {STEPS} steps, {AGENTS} agents; link 0 is loopback. ratio: the mean step of whole periods over that of "
+    table(
+        [
+            "link Mbit/s",
+            "with ms/step",
+            "without ms/step",
+            "ratio",
+            "from",
+            "to",
+            "spread",
+            "of runs",
+            "spread",
+            "replica bytes/step",
+            "pairs",
+        ],
+        [
+            [
+                row["link_mbit"],
+                f"{row['step_seconds'] * 1e3:.2f}",
+                f"{row['step_seconds_without'] * 1e3:.2f}",
+                f"{row['step_ratio']:.4f}",
+                f"{row['ratio_min']:.4f}",
+                f"{row['ratio_max']:.4f}",
+                percent(row["ratio_spread"]),
+                f"{row['run_ratio']:.4f}",
+                percent(row["run_ratio_spread"]),
+                f"{row['bytes_per_step']:.0f}",
+                row["pairs"],
+            ]
+            for row in rows
+        ],
+    )
+    say(
+        f"{MODEL}, batch {BATCH}, {STEPS} steps, {AGENTS} agents; link 0 is loopback. ratio: the mean step of whole periods over that of "
         f"their last {QUIET} steps, with replicas over without; of runs: the mean steps of two runs, one after the other. Goals: 1.02 on "
-        "loopback, 1.05 on the links")
+        "loopback, 1.05 on the links"
+    )
     finish("replication", rows)
 
 

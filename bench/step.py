@@ -13,8 +13,14 @@ from paceline import BIN, ROOT, Fleet
 from report import finish, median, percent, say, skip, spread, table
 
 # name: (the least ratio that is good enough, steps of one run at batch 32)
-MODELS = {"mobilenetv2": (1.4, 8), "resnet18": (1.5, 4), "vgg11-bn": (1.5, 6), "alexnet-cifar": (1.5, 10), "lenet5": (1.2, 200),
-          "mlp": (1.2, 200)}
+MODELS = {
+    "mobilenetv2": (1.4, 8),
+    "resnet18": (1.5, 4),
+    "vgg11-bn": (1.5, 6),
+    "alexnet-cifar": (1.5, 10),
+    "lenet5": (1.2, 200),
+    "mlp": (1.2, 200),
+}
 ONEDNN_GOAL = 1.6  # of those whose convolutions are most of a step
 MEMORY_GOALS = {"mobilenetv2": 1.6, "resnet18": 1.6}
 BATCHES = (32, 64)
@@ -32,7 +38,9 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has python3-torch
 def run(command, **more):
     """(what it printed, its peak memory in bytes)"""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(list(map(str, command)), stdout=output, stderr=subprocess.STDOUT, **more)
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=output, stderr=subprocess.STDOUT, **more
+        )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
@@ -56,9 +64,18 @@ def ceilings(data, thread_counts):
     for threads in thread_counts:
         with Fleet() as fleet:
             fleet.start_coordinator()
-            device, = fleet.start_agents(1, "--threads", threads)
-            peaks[threads] = (device["probe"]["gemm_gflops"] * 1e9, device["probe"]["memory_bytes_per_second"])
-            fleet.request("PUT", "/v1/datasets/data", data.read_bytes(), {"Content-Type": "application/octet-stream"}, expect=201)
+            (device,) = fleet.start_agents(1, "--threads", threads)
+            peaks[threads] = (
+                device["probe"]["gemm_gflops"] * 1e9,
+                device["probe"]["memory_bytes_per_second"],
+            )
+            fleet.request(
+                "PUT",
+                "/v1/datasets/data",
+                data.read_bytes(),
+                {"Content-Type": "application/octet-stream"},
+                expect=201,
+            )
             views = {model: fleet.get(f"/v1/models/{model}?dataset=data") for model in MODELS}
     return peaks, views
 
@@ -75,25 +92,71 @@ class Bench:
             for index in range(RECORDS):
                 noise = generator.randbytes(RECORD - 1)
                 file.write(bytes([index % CLASSES]))
-                file.write(bytes((one + 2 * other) // 3 for one, other in zip(patterns[index % CLASSES], noise)))
+                file.write(
+                    bytes(
+                        (one + 2 * other) // 3
+                        for one, other in zip(patterns[index % CLASSES], noise)
+                    )
+                )
 
     def ours(self, model, batch, threads, steps):
         """(median seconds of a step, peak bytes)"""
         job = self.directory / "job.json"
         metrics = self.directory / "metrics"
-        job.write_text(json.dumps({
-            "name": "step", "model": {"name": model}, "dataset": {"train": "data"}, "batch": batch, "micro_batches": 1, "epochs": 10000,
-            "steps": WARMUP + steps, "evaluate": {"every_epochs": 0}, "optimizer": {"type": "sgd", "momentum": 0.9},
-            "learning_rate": {"type": "constant", "value": 0.01}, "recompute": self.recompute}))
-        _, peak = run([BIN / "paceline-agent", "train", job, "--dataset", f"data={self.data}", "--threads", threads, "--metrics", metrics,
-                       "--output", self.directory / "model"])
-        values = [line["value"] for line in map(json.loads, metrics.read_text().splitlines()) if line["name"] == "step_seconds"]
+        job.write_text(
+            json.dumps(
+                {
+                    "name": "step",
+                    "model": {"name": model},
+                    "dataset": {"train": "data"},
+                    "batch": batch,
+                    "micro_batches": 1,
+                    "epochs": 10000,
+                    "steps": WARMUP + steps,
+                    "evaluate": {"every_epochs": 0},
+                    "optimizer": {"type": "sgd", "momentum": 0.9},
+                    "learning_rate": {"type": "constant", "value": 0.01},
+                    "recompute": self.recompute,
+                }
+            )
+        )
+        _, peak = run(
+            [
+                BIN / "paceline-agent",
+                "train",
+                job,
+                "--dataset",
+                f"data={self.data}",
+                "--threads",
+                threads,
+                "--metrics",
+                metrics,
+                "--output",
+                self.directory / "model",
+            ]
+        )
+        values = [
+            line["value"]
+            for line in map(json.loads, metrics.read_text().splitlines())
+            if line["name"] == "step_seconds"
+        ]
         return median(values[WARMUP:]), peak
 
     def torch(self, model, layout, batch, threads, steps):
         """The same of PyTorch, and the version and configuration it names."""
-        text, _ = run([PYTHON, ROOT / "bench/torch_step.py", ROOT / "libtrain/zoo" / f"{model}.json", layout, batch, threads, steps,
-                       WARMUP], env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+        text, _ = run(
+            [
+                PYTHON,
+                ROOT / "bench/torch_step.py",
+                ROOT / "libtrain/zoo" / f"{model}.json",
+                layout,
+                batch,
+                threads,
+                steps,
+                WARMUP,
+            ],
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        )
         result = json.loads(text.splitlines()[-1])
         return result["seconds"], result["peak_bytes"], result
 
@@ -102,7 +165,11 @@ class Bench:
         if steps < curves.WINDOW:
             return None
         result = curves.compare(model, steps, self.data, self.directory)
-        control = f", PyTorch's two layouts {percent(result['control'])}" if result["control"] is not None else ""
+        control = (
+            f", PyTorch's two layouts {percent(result['control'])}"
+            if result["control"] is not None
+            else ""
+        )
         say(f"  {model}: losses of {steps} steps {percent(result['difference'])} apart{control}")
         return result
 
@@ -130,20 +197,38 @@ def compare(bench, model, batch, threads, rounds, ceiling, view):
             sides[layout].append(bench.torch(model, layout, batch, threads, steps)[:2])
     seconds = {side: median([value[0] for value in values]) for side, values in sides.items()}
     peak = {side: max(value[1] for value in values) for side, values in sides.items()}
-    ratios = [min(default[0], last[0]) / ours[0]
-              for ours, default, last in zip(sides["ours"], sides["default"], sides["channels_last"])]
+    ratios = [
+        min(default[0], last[0]) / ours[0]
+        for ours, default, last in zip(sides["ours"], sides["default"], sides["channels_last"])
+    ]
     arithmetic = batch * (view["forward_flops"] + view["backward_flops"]) / ceiling[0]
     traffic = least_bytes(view, batch) / ceiling[1]
     memory_ratio = min(peak["default"], peak["channels_last"]) / peak["ours"]
-    row = {"model": model, "batch": batch, "threads": threads, "recompute": bench.recompute,
-           "ours_ms": seconds["ours"] * 1e3, "torch_ms": seconds["default"] * 1e3,
-           "torch_channels_last_ms": seconds["channels_last"] * 1e3, "ratio": median(ratios), "ratio_min": min(ratios),
-           "ratio_max": max(ratios), "ratio_spread": spread(ratios), "memory_ratio": memory_ratio, "ours_peak_bytes": peak["ours"],
-           "arithmetic_ms": arithmetic * 1e3, "traffic_ms": traffic * 1e3, "roofline": max(arithmetic, traffic) / seconds["ours"],
-           "goal": goal, "met": median(ratios) >= goal,
-           "memory_met": memory_ratio >= MEMORY_GOALS[model] if model in MEMORY_GOALS else None}
-    say(f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, PyTorch {row['torch_ms']:.2f} and "
-        f"{row['torch_channels_last_ms']:.2f} ms, ratio {row['ratio']:.2f}, memory {memory_ratio:.2f}")
+    row = {
+        "model": model,
+        "batch": batch,
+        "threads": threads,
+        "recompute": bench.recompute,
+        "ours_ms": seconds["ours"] * 1e3,
+        "torch_ms": seconds["default"] * 1e3,
+        "torch_channels_last_ms": seconds["channels_last"] * 1e3,
+        "ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "ratio_spread": spread(ratios),
+        "memory_ratio": memory_ratio,
+        "ours_peak_bytes": peak["ours"],
+        "arithmetic_ms": arithmetic * 1e3,
+        "traffic_ms": traffic * 1e3,
+        "roofline": max(arithmetic, traffic) / seconds["ours"],
+        "goal": goal,
+        "met": median(ratios) >= goal,
+        "memory_met": memory_ratio >= MEMORY_GOALS[model] if model in MEMORY_GOALS else None,
+    }
+    say(
+        f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, PyTorch {row['torch_ms']:.2f} and "
+        f"{row['torch_channels_last_ms']:.2f} ms, ratio {row['ratio']:.2f}, memory {memory_ratio:.2f}"
+    )
     return row
 
 
@@ -153,38 +238,102 @@ def main():
     arguments.add_argument("--batches", nargs="+", type=int, default=BATCHES)
     arguments.add_argument("--threads", nargs="+", type=int, default=THREADS)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments.add_argument("--losses", type=int, default=LOSS_STEPS, metavar="STEPS", help="over which losses are compared; 0: not at all")
-    arguments.add_argument("--recompute", default="none", choices=("none", "unit"), help="our side's job field")
-    arguments.add_argument("--onednn", action="store_true", help="measure a build with oneDNN's kernels, which bench/run.sh makes")
+    arguments.add_argument(
+        "--losses",
+        type=int,
+        default=LOSS_STEPS,
+        metavar="STEPS",
+        help="over which losses are compared; 0: not at all",
+    )
+    arguments.add_argument(
+        "--recompute", default="none", choices=("none", "unit"), help="our side's job field"
+    )
+    arguments.add_argument(
+        "--onednn",
+        action="store_true",
+        help="measure a build with oneDNN's kernels, which bench/run.sh makes",
+    )
     options = arguments.parse_args()
     if options.onednn:
-        MODELS.update({name: (max(goal, ONEDNN_GOAL) if goal > 1.2 else goal, steps) for name, (goal, steps) in MODELS.items()})
+        MODELS.update(
+            {
+                name: (max(goal, ONEDNN_GOAL) if goal > 1.2 else goal, steps)
+                for name, (goal, steps) in MODELS.items()
+            }
+        )
     if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
         bench = Bench(directory, options.recompute)
         peaks, views = ceilings(bench.data, options.threads)
-        rows = [compare(bench, model, batch, threads, options.rounds, peaks[threads], views[model])
-                for model in options.models for batch in options.batches for threads in options.threads]
+        rows = [
+            compare(bench, model, batch, threads, options.rounds, peaks[threads], views[model])
+            for model in options.models
+            for batch in options.batches
+            for threads in options.threads
+        ]
         losses = {model: bench.losses(model, options.losses) for model in options.models}
         for row in rows:
             row["loss"] = losses[row["model"]]
         peer = bench.torch("mlp", "default", 32, 1, 1)[2]
-    table(["model", "batch", "threads", "ours ms", "PyTorch ms", "channels-last ms", "ratio", "from", "to", "memory", "loss",
-           "arithmetic ms", "traffic ms", "roofline", "goal", "met"],
-          [[row["model"], row["batch"], row["threads"], f"{row['ours_ms']:.2f}", f"{row['torch_ms']:.2f}",
-            f"{row['torch_channels_last_ms']:.2f}", f"{row['ratio']:.2f}", f"{row['ratio_min']:.2f}", f"{row['ratio_max']:.2f}",
-            f"{row['memory_ratio']:.2f}", percent(row["loss"] and row["loss"]["difference"]), f"{row['arithmetic_ms']:.1f}", f"{row['traffic_ms']:.1f}", percent(row["roofline"]),
-            f"{row['goal']:.1f}", verdict(row)] for row in rows])
+    table(
+        [
+            "model",
+            "batch",
+            "threads",
+            "ours ms",
+            "PyTorch ms",
+            "channels-last ms",
+            "ratio",
+            "from",
+            "to",
+            "memory",
+            "loss",
+            "arithmetic ms",
+            "traffic ms",
+            "roofline",
+            "goal",
+            "met",
+        ],
+        [
+            [
+                row["model"],
+                row["batch"],
+                row["threads"],
+                f"{row['ours_ms']:.2f}",
+                f"{row['torch_ms']:.2f}",
+                f"{row['torch_channels_last_ms']:.2f}",
+                f"{row['ratio']:.2f}",
+                f"{row['ratio_min']:.2f}",
+                f"{row['ratio_max']:.2f}",
+                f"{row['memory_ratio']:.2f}",
+                percent(row["loss"] and row["loss"]["difference"]),
+                f"{row['arithmetic_ms']:.1f}",
+                f"{row['traffic_ms']:.1f}",
+                percent(row["roofline"]),
+                f"{row['goal']:.1f}",
+                verdict(row),
+            ]
+            for row in rows
+        ],
+    )
     for threads, (flops, rate) in peaks.items():
-        say(f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them")
-    say("arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "
-        "memory at least; roofline: the longer of the two over our step")
+        say(
+            f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them"
+        )
+    say(
+        "arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "
+        "memory at least; roofline: the longer of the two over our step"
+    )
     if options.losses:
-        say(f"loss: the largest difference of the losses over {options.losses} steps from PyTorch's, as means of {curves.WINDOW}, batch {curves.BATCH}, "
-            f"from the same weights on the same batches; it may be {percent(curves.LIMIT)}, or {curves.CONTROL_SHARE} times what PyTorch's own two layouts differ by")
-    say(f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
-        f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}")
+        say(
+            f"loss: the largest difference of the losses over {options.losses} steps from PyTorch's, as means of {curves.WINDOW}, batch {curves.BATCH}, "
+            f"from the same weights on the same batches; it may be {percent(curves.LIMIT)}, or {curves.CONTROL_SHARE} times what PyTorch's own two layouts differ by"
+        )
+    say(
+        f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
+        f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}"
+    )
     finish("step", rows, torch=peer["version"], onednn=options.onednn)
 
 

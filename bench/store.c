@@ -1,10 +1,12 @@
-/* Blobs in checkpoints.db against plain files with fsync: MB/s written and read, bytes written per byte
+/* Blobs in checkpoints.db against plain files with fsync: MB/s written and read, bytes written per
+ * byte
  *
- *   store [--rounds N] [DIRECTORY]     DIRECTORY: on the disk to measure; a directory inside is made and removed
+ *   store [--rounds N] [DIRECTORY]     DIRECTORY: on the disk to measure; a directory inside is
+ * made and removed
  *
- * A round writes 20 blobs of 5 MiB and reads them again, by each way in turn; both ways hash what they take. Medians
- * over the rounds; the spread is half of the distance between the quartiles, as a share of the median. Reads come from
- * the page cache of the system on both sides. */
+ * A round writes 20 blobs of 5 MiB and reads them again, by each way in turn; both ways hash what
+ * they take. Medians over the rounds; the spread is half of the distance between the quartiles, as
+ * a share of the median. Reads come from the page cache of the system on both sides. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -30,7 +32,8 @@
 #define ROUNDS_MAX 99
 
 enum way { STORE_EACH, STORE_TOGETHER, FILES, WAYS };
-static const char *const way_names[WAYS] = {"store, one by one", "store, all at once", "files, one by one"};
+static const char *const way_names[WAYS] = {"store, one by one", "store, all at once",
+                                            "files, one by one"};
 
 /* Of one way in one round. */
 struct sample {
@@ -269,7 +272,8 @@ static struct sample measure(struct bench *bench, int round, enum way way)
     } else {
         delete_store(bench);
     }
-    return (struct sample){written - start, read - written, (double)bytes / ((double)BLOBS * BLOB_BYTES)};
+    return (struct sample){written - start, read - written,
+                           (double)bytes / ((double)BLOBS * BLOB_BYTES)};
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -304,24 +308,29 @@ static void report(const struct bench *bench, struct sample (*samples)[WAYS], in
         read[way] = summarize(values[1], (size_t)rounds);
         bytes[way] = summarize(values[2], (size_t)rounds);
     }
-    (void)printf("%d rounds of %d x %u MiB; checkpoints.db takes %.4f bytes for a byte\n\n", rounds, BLOBS,
-                 BLOB_BYTES >> 20, bench->file_bytes_per_byte);
-    (void)printf("%-20s %10s %7s %9s %10s %7s %9s %14s\n", "way", "write MB/s", "spread", "to files", "read MB/s",
-                 "spread", "to files", "bytes per byte");
+    (void)printf("%d rounds of %d x %u MiB; checkpoints.db takes %.4f bytes for a byte\n\n", rounds,
+                 BLOBS, BLOB_BYTES >> 20, bench->file_bytes_per_byte);
+    (void)printf("%-20s %10s %7s %9s %10s %7s %9s %14s\n", "way", "write MB/s", "spread",
+                 "to files", "read MB/s", "spread", "to files", "bytes per byte");
     for (int way = 0; way < WAYS; way++) {
-        (void)printf("%-20s %10.0f %6.0f%% %9.2f %10.0f %6.0f%% %9.2f %14.4f\n", way_names[way], write[way].median,
-                     100 * write[way].spread, write[way].median / write[FILES].median, read[way].median,
-                     100 * read[way].spread, read[way].median / read[FILES].median, bytes[way].median);
+        (void)printf("%-20s %10.0f %6.0f%% %9.2f %10.0f %6.0f%% %9.2f %14.4f\n", way_names[way],
+                     write[way].median, 100 * write[way].spread,
+                     write[way].median / write[FILES].median, read[way].median,
+                     100 * read[way].spread, read[way].median / read[FILES].median,
+                     bytes[way].median);
     }
     (void)printf("\n{\"bench\": \"store\", \"rows\": [");
     for (int way = 0; way < WAYS; way++) {
-        (void)printf("%s{\"way\": \"%s\", \"rounds\": %d, \"write_mb_per_second\": %.1f, \"write_spread\": %.3f, "
-                     "\"write_ratio_to_files\": %.3f, \"read_mb_per_second\": %.1f, \"read_spread\": %.3f, "
-                     "\"read_ratio_to_files\": %.3f, \"bytes_per_byte\": %.4f, \"file_bytes_per_byte\": %.4f}",
-                     way ? ", " : "", way_names[way], rounds, write[way].median, write[way].spread,
-                     write[way].median / write[FILES].median, read[way].median, read[way].spread,
-                     read[way].median / read[FILES].median, bytes[way].median,
-                     way == FILES ? 1.0 : bench->file_bytes_per_byte);
+        (void)printf(
+            "%s{\"way\": \"%s\", \"rounds\": %d, \"write_mb_per_second\": %.1f, \"write_spread\": "
+            "%.3f, "
+            "\"write_ratio_to_files\": %.3f, \"read_mb_per_second\": %.1f, \"read_spread\": %.3f, "
+            "\"read_ratio_to_files\": %.3f, \"bytes_per_byte\": %.4f, \"file_bytes_per_byte\": "
+            "%.4f}",
+            way ? ", " : "", way_names[way], rounds, write[way].median, write[way].spread,
+            write[way].median / write[FILES].median, read[way].median, read[way].spread,
+            read[way].median / read[FILES].median, bytes[way].median,
+            way == FILES ? 1.0 : bench->file_bytes_per_byte);
     }
     (void)printf("]}\n");
 }
@@ -365,7 +374,8 @@ int main(int argc, char **argv)
         }
     }
     struct bench bench = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    (void)snprintf(bench.directory, sizeof(bench.directory), "%.4000s/paceline-bench-XXXXXX", parent);
+    (void)snprintf(bench.directory, sizeof(bench.directory), "%.4000s/paceline-bench-XXXXXX",
+                   parent);
     bench.content = malloc(BLOB_BYTES);
     bench.piece = malloc(PIECE_BYTES);
     if (!bench.content || !bench.piece || !mkdtemp(bench.directory)) {

@@ -45,14 +45,20 @@ def rate_of(rule, step, steps):
         return rule["value"] * step / warmup
     if rule["type"] == "constant":
         return rule["value"]
-    return rule["value"] * 0.5 * (1 + math.cos(math.pi * (step - warmup - 1) / max(1, steps - warmup - 1)))
+    return (
+        rule["value"]
+        * 0.5
+        * (1 + math.cos(math.pi * (step - warmup - 1) / max(1, steps - warmup - 1)))
+    )
 
 
 def accuracy_of(model, samples, labels):
     model.eval()
     with torch.no_grad():
-        right = sum(int((model(floats(part)).flatten(1).argmax(1) == wanted).sum())
-                    for part, wanted in zip(samples.split(EVALUATED), labels.split(EVALUATED)))
+        right = sum(
+            int((model(floats(part)).flatten(1).argmax(1) == wanted).sum())
+            for part, wanted in zip(samples.split(EVALUATED), labels.split(EVALUATED))
+        )
     return right / len(labels)
 
 
@@ -61,13 +67,19 @@ def main():
     samples, labels = read_records(sys.argv[2])
     torch.set_flush_denormal(True)
     description = job["model"].get("description") or zoo(job["model"]["name"])
-    memory_format = torch.channels_last if sys.argv[5:] == ["channels_last"] else torch.contiguous_format
+    memory_format = (
+        torch.channels_last if sys.argv[5:] == ["channels_last"] else torch.contiguous_format
+    )
     model = Model(description, SHAPE, CLASSES)
     initialise(model, job["init"]["seed"])
     model = model.to(memory_format=memory_format)
     model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=job["optimizer"]["momentum"],
-                                weight_decay=job["optimizer"]["weight_decay"])
+    optimizer = torch.optim.SGD(
+        model.parameters(),
+        lr=1.0,
+        momentum=job["optimizer"]["momentum"],
+        weight_decay=job["optimizer"]["weight_decay"],
+    )
     with open(sys.argv[4], encoding="utf-8") as file:
         batches = [json.loads(line)["samples"] for line in file]
     losses = []
@@ -76,11 +88,21 @@ def main():
         optimizer.zero_grad()
         losses.append(0.0)
         for part in torch.tensor(batch).chunk(job["micro_batches"]):
-            loss = model.loss(floats(samples[part]).to(memory_format=memory_format), labels[part]) * (len(part) / len(batch))
+            loss = model.loss(
+                floats(samples[part]).to(memory_format=memory_format), labels[part]
+            ) * (len(part) / len(batch))
             loss.backward()
             losses[-1] += loss.item()
         optimizer.step()
-    print(json.dumps({"accuracy": accuracy_of(model, *read_records(sys.argv[3])), "losses": losses, "version": torch.__version__}))
+    print(
+        json.dumps(
+            {
+                "accuracy": accuracy_of(model, *read_records(sys.argv[3])),
+                "losses": losses,
+                "version": torch.__version__,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ SAVE_EVERY = 5
 description, state, batch, images, labels = sys.argv[1:]
 batch = int(batch)
 torch.set_num_threads(1)
-inputs = torch.frombuffer(bytearray(gzip.open(images).read()[16:]), dtype=torch.uint8).reshape(-1, 1, 28, 28)
+inputs = torch.frombuffer(bytearray(gzip.open(images).read()[16:]), dtype=torch.uint8).reshape(
+    -1, 1, 28, 28
+)
 targets = torch.frombuffer(bytearray(gzip.open(labels).read()[8:]), dtype=torch.uint8).long()
 model = Model(json.loads(pathlib.Path(description).read_text()), (28, 28, 1), 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
@@ -36,6 +38,9 @@ while True:
     functional.cross_entropy(model(inputs[sample].float() / 255), targets[sample]).backward()
     optimizer.step()
     if step % SAVE_EVERY == 0:
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, state + ".new")
+        torch.save(
+            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step},
+            state + ".new",
+        )
         os.replace(state + ".new", state)
     print("step", step, flush=True)

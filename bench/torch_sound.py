@@ -24,7 +24,9 @@ def main():
     (inputs, labels), (test_inputs, test_labels) = data_of(sys.argv[1]), data_of(sys.argv[2])
     job = json.loads(pathlib.Path(sys.argv[3]).read_text())
     torch.set_num_threads(1)  # a second one only waits: a part of a batch is small
-    description = json.loads((ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text())
+    description = json.loads(
+        (ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text()
+    )
     model = Model(description, list(inputs.permute(0, 2, 3, 1).shape[1:]), int(labels.max()) + 1)
     initialise(model)
     batch, parts = job["batch"], job["micro_batches"]
@@ -50,8 +52,10 @@ def main():
         losses.append(loss)
     model.eval()
     with torch.no_grad():
-        right = sum(int((model(some).argmax(1) == truth).sum())
-                    for some, truth in zip(test_inputs.split(100), test_labels.split(100)))
+        right = sum(
+            int((model(some).argmax(1) == truth).sum())
+            for some, truth in zip(test_inputs.split(100), test_labels.split(100))
+        )
     print(json.dumps({"losses": losses, "accuracy": right / len(test_labels)}))
 
 

@@ -25,7 +25,9 @@ generator = torch.Generator().manual_seed(1)
 samples = torch.randint(256, (4 * batch, 3, 32, 32), generator=generator, dtype=torch.uint8)
 labels = torch.randint(10, (4 * batch,), generator=generator)
 memory_format = torch.channels_last if layout == "channels_last" else torch.contiguous_format
-model = Model(json.loads(pathlib.Path(description).read_text()), (32, 32, 3), 10).to(memory_format=memory_format)
+model = Model(json.loads(pathlib.Path(description).read_text()), (32, 32, 3), 10).to(
+    memory_format=memory_format
+)
 model.train()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 seconds = []
@@ -37,5 +39,13 @@ for _ in range(warmup + steps):
     functional.cross_entropy(model(x), labels[chosen]).backward()
     optimizer.step()
     seconds.append(time.perf_counter() - began)
-print(json.dumps({"seconds": statistics.median(seconds[warmup:]), "version": torch.__version__, "config": torch.__config__.show(),
-                  "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+print(
+    json.dumps(
+        {
+            "seconds": statistics.median(seconds[warmup:]),
+            "version": torch.__version__,
+            "config": torch.__config__.show(),
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+    )
+)

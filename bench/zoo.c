@@ -1,9 +1,10 @@
-/* The models of the zoo: parameters, FLOPs and activation bytes, counted from the descriptions alone
+/* The models of the zoo: parameters, FLOPs and activation bytes, counted from the descriptions
+ * alone
  *
  *   zoo
  *
- * Each model for the samples it is usually trained on; all numbers but the parameters are per sample. Nothing is timed:
- * the same on every machine. docs/models.md has this table. */
+ * Each model for the samples it is usually trained on; all numbers but the parameters are per
+ * sample. Nothing is timed: the same on every machine. docs/models.md has this table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,8 @@ static int make_row(const char *name, struct row *row, struct err *err)
         return err_wrap(err, "model '%s'", name);
     }
     *row = (struct row){.name = name, .fit = fit};
-    (void)snprintf(row->input, sizeof(row->input), "%" PRIu32 " x %" PRIu32 " x %" PRIu32, fit->input.h, fit->input.w,
-                   fit->input.c);
+    (void)snprintf(row->input, sizeof(row->input), "%" PRIu32 " x %" PRIu32 " x %" PRIu32,
+                   fit->input.h, fit->input.w, fit->input.c);
     count(model, row);
     return 0;
 }
@@ -80,9 +81,9 @@ static void print_row(const struct row *row)
     double forward = row->forward_flops / 1e6;
     double backward = row->backward_flops / 1e6;
     double activations = (double)row->activation_bytes / 1e3;
-    printf("| `%s` | %s | %" PRIu32 " | %zu | %" PRIu64 " | %.*f | %.*f | %.0f | %.0f %% |\n", row->name, row->input,
-           row->fit->classes, row->units, row->parameters, digits(forward), forward, digits(backward), backward,
-           activations, 100 * row->largest_unit_share);
+    printf("| `%s` | %s | %" PRIu32 " | %zu | %" PRIu64 " | %.*f | %.*f | %.0f | %.0f %% |\n",
+           row->name, row->input, row->fit->classes, row->units, row->parameters, digits(forward),
+           forward, digits(backward), backward, activations, 100 * row->largest_unit_share);
 }
 
 /* The last line: one JSON object. */
@@ -90,12 +91,15 @@ static void print_json(const struct row *row, size_t count)
 {
     printf("{\"bench\": \"zoo\", \"rows\": [");
     for (size_t i = 0; i < count; i++, row++) {
-        printf("%s{\"model\": \"%s\", \"input\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], \"classes\": %" PRIu32
-               ", \"units\": %zu, \"parameters\": %" PRIu64 ", \"forward_flops\": %.0f, \"backward_flops\": %.0f, "
-               "\"activation_bytes\": %" PRIu64 ", \"border_bytes_min\": %" PRIu64 ", \"largest_unit_share\": %.4f}",
-               i ? ", " : "", row->name, row->fit->input.h, row->fit->input.w, row->fit->input.c, row->fit->classes,
-               row->units, row->parameters, row->forward_flops, row->backward_flops, row->activation_bytes,
-               row->border_bytes_min, row->largest_unit_share);
+        printf("%s{\"model\": \"%s\", \"input\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32
+               "], \"classes\": %" PRIu32 ", \"units\": %zu, \"parameters\": %" PRIu64
+               ", \"forward_flops\": %.0f, \"backward_flops\": %.0f, "
+               "\"activation_bytes\": %" PRIu64 ", \"border_bytes_min\": %" PRIu64
+               ", \"largest_unit_share\": %.4f}",
+               i ? ", " : "", row->name, row->fit->input.h, row->fit->input.w, row->fit->input.c,
+               row->fit->classes, row->units, row->parameters, row->forward_flops,
+               row->backward_flops, row->activation_bytes, row->border_bytes_min,
+               row->largest_unit_share);
     }
     printf("]}\n");
 }
@@ -111,7 +115,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: zoo\n");
         return 2;
     }
-    printf("| name | input | classes | units | parameters | forward MFLOP | backward MFLOP | activations kB | largest "
+    printf("| name | input | classes | units | parameters | forward MFLOP | backward MFLOP | "
+           "activations kB | largest "
            "unit |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
     for (; rows < ROWS_MAX && model_zoo_name(rows); rows++) {
         if (make_row(model_zoo_name(rows), &row[rows], &err)) {

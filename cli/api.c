@@ -27,7 +27,9 @@ int api_open(struct api *api, const char *server, struct err *err)
     const char *host = strncmp(server, "http://", 7) == 0 ? server + 7 : NULL;
     size_t host_size = host && size > 7 ? size - 7 : 0;
     if (host_size == 0 || strcspn(host, "/?#@ ") < host_size || size >= sizeof(api->server)) {
-        return err_set(err, ERR_INVALID, "'%s' is not a server; expected a URL such as http://127.0.0.1:7410", server);
+        return err_set(err, ERR_INVALID,
+                       "'%s' is not a server; expected a URL such as http://127.0.0.1:7410",
+                       server);
     }
     memcpy(api->server, server, size);
     api->server[size] = '\0';
@@ -69,7 +71,8 @@ static void read_faults(struct api *api, const json_t *problem)
     }
 }
 
-/* Describe an answer that is no success: a problem of the API, or something that no coordinator says. */
+/* Describe an answer that is no success: a problem of the API, or something that no coordinator
+ * says. */
 static int refused(struct api *api, const struct http_result *result, struct err *err)
 {
     json_auto_t *problem = NULL;
@@ -81,7 +84,8 @@ static int refused(struct api *api, const struct http_result *result, struct err
         code = json_string_value(json_object_get(problem, "code"));
     }
     if (!detail || !code) {
-        return err_set(err, ERR_PROTOCOL, "%s answered %d without saying why; is it a Paceline coordinator?",
+        return err_set(err, ERR_PROTOCOL,
+                       "%s answered %d without saying why; is it a Paceline coordinator?",
                        api->server, result->status);
     }
     read_faults(api, problem);
@@ -89,9 +93,12 @@ static int refused(struct api *api, const struct http_result *result, struct err
     char word[REASON_SIZE];
     show(line, sizeof(line), detail);
     show(word, sizeof(word), code);
-    int kind = result->status == 404 ? ERR_NOT_FOUND : result->status == 503 ? ERR_STATE : ERR_INVALID;
+    int kind = result->status == 404   ? ERR_NOT_FOUND
+               : result->status == 503 ? ERR_STATE
+                                       : ERR_INVALID;
     if (result->retry_after_ms > 0) {
-        return err_set(err, kind, "%s (%s); try again in %" PRId64 " s", line, word, result->retry_after_ms / 1000);
+        return err_set(err, kind, "%s (%s); try again in %" PRId64 " s", line, word,
+                       result->retry_after_ms / 1000);
     }
     return err_set(err, kind, "%s (%s)", line, word);
 }
@@ -110,8 +117,8 @@ static int make_key(char out[64], struct err *err)
     return 0;
 }
 
-int api_call(struct api *api, const char *method, const char *path, const char *body, size_t size, int wait_seconds,
-             struct err *err)
+int api_call(struct api *api, const char *method, const char *path, const char *body, size_t size,
+             int wait_seconds, struct err *err)
 {
     char url[API_SERVER_SIZE + API_PATH_SIZE];
     char key[64];
@@ -139,7 +146,8 @@ int api_call(struct api *api, const char *method, const char *path, const char *
     if (rc == ERR_NETWORK) {
         struct err cause = *err;
         return err_set(err, rc,
-                       "no coordinator answers at %s; check that paceline-coordinator runs there, or name another with "
+                       "no coordinator answers at %s; check that paceline-coordinator runs there, "
+                       "or name another with "
                        "--server or PACELINE_SERVER (%s)",
                        api->server, cause.text);
     }
@@ -153,13 +161,14 @@ int api_call(struct api *api, const char *method, const char *path, const char *
 int api_read(const struct api *api, const struct record *record, void *out, struct err *err)
 {
     struct err cause = {0};
-    int rc = wire_read(record, api->reply.data ? api->reply.data : "", api->reply.size, out, NULL, &cause);
+    int rc = wire_read(record, api->reply.data ? api->reply.data : "", api->reply.size, out, NULL,
+                       &cause);
     if (!rc) {
         return 0;
     }
     if (rc == ERR_MEMORY) {
         return err_set(err, rc, "%s", cause.text);
     }
-    return err_set(err, ERR_PROTOCOL, "%s answered a %s that this version does not understand: %s", api->server,
-                   record->name, cause.text);
+    return err_set(err, ERR_PROTOCOL, "%s answered a %s that this version does not understand: %s",
+                   api->server, record->name, cause.text);
 }

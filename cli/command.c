@@ -30,9 +30,11 @@ static const struct conf_option option_table[] = {
 
 static const struct conf_program program = {
     .name = "paceline",
-    .summary = "Ask a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 wrong usage, 3 the job "
+    .summary = "Ask a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 "
+               "wrong usage, 3 the job "
                "that was\n"
-               "waited for did not succeed. A watch whose coordinator does not answer any more asks again for 5 "
+               "waited for did not succeed. A watch whose coordinator does not answer any more "
+               "asks again for 5 "
                "minutes.",
     .usage = "job submit FILE.json | job get ID | job watch ID",
     .options = option_table,
@@ -56,23 +58,23 @@ static int watch(struct api *api, const char *id, struct ending *ending, struct 
     return rc;
 }
 
-static int run_submit(struct api *api, const struct options *options, const char *word, struct ending *ending,
-                      struct err *err)
+static int run_submit(struct api *api, const struct options *options, const char *word,
+                      struct ending *ending, struct err *err)
 {
     struct job_id id;
     int rc = job_submit(api, word, ending->out, &id, err);
     return rc || !options->wait ? rc : watch(api, id.text, ending, err);
 }
 
-static int run_get(struct api *api, const struct options *options, const char *word, struct ending *ending,
-                   struct err *err)
+static int run_get(struct api *api, const struct options *options, const char *word,
+                   struct ending *ending, struct err *err)
 {
     (void)options;
     return job_get(api, word, ending->out, err);
 }
 
-static int run_watch(struct api *api, const struct options *options, const char *word, struct ending *ending,
-                     struct err *err)
+static int run_watch(struct api *api, const struct options *options, const char *word,
+                     struct ending *ending, struct err *err)
 {
     (void)options;
     return watch(api, word, ending, err);
@@ -81,8 +83,8 @@ static int run_watch(struct api *api, const struct options *options, const char 
 static const struct command {
     const char *thing, *verb, *takes;
     bool takes_wait;
-    int (*run)(struct api *api, const struct options *options, const char *word, struct ending *ending,
-               struct err *err);
+    int (*run)(struct api *api, const struct options *options, const char *word,
+               struct ending *ending, struct err *err);
 } commands[] = {
     {"job", "submit", "FILE.json", true, run_submit},
     {"job", "get", "ID", false, run_get},
@@ -92,14 +94,15 @@ static const struct command {
 
 #define WORDS_BEFORE 2 /* thing and verb, in front of what the command takes */
 
-/* What was asked for is none of the table: "unknown command 'job foo'; there are job submit, job get, job watch". */
+/* What was asked for is none of the table: "unknown command 'job foo'; there are job submit, job
+ * get, job watch". */
 static int refuse(const struct conf_list *words, struct err *err)
 {
     char known[200] = "";
     size_t used = 0;
     for (size_t i = 0; i < COMMANDS; i++) {
-        int added = snprintf(known + used, sizeof(known) - used, "%s%s %s", i == 0 ? "" : ", ", commands[i].thing,
-                             commands[i].verb);
+        int added = snprintf(known + used, sizeof(known) - used, "%s%s %s", i == 0 ? "" : ", ",
+                             commands[i].thing, commands[i].verb);
         ASSERT(added > 0 && (size_t)added < sizeof(known) - used);
         used += (size_t)added;
     }
@@ -110,12 +113,13 @@ static int refuse(const struct conf_list *words, struct err *err)
                    words->count > 1 ? " " : "", words->count > 1 ? words->item[1] : "", known);
 }
 
-static int find(const struct conf_list *words, const struct options *options, const struct command **out,
-                struct err *err)
+static int find(const struct conf_list *words, const struct options *options,
+                const struct command **out, struct err *err)
 {
     const struct command *found = NULL;
     for (size_t i = 0; i < COMMANDS && words->count >= WORDS_BEFORE; i++) {
-        if (strcmp(commands[i].thing, words->item[0]) == 0 && strcmp(commands[i].verb, words->item[1]) == 0) {
+        if (strcmp(commands[i].thing, words->item[0]) == 0 &&
+            strcmp(commands[i].verb, words->item[1]) == 0) {
             found = &commands[i];
         }
     }
@@ -123,11 +127,12 @@ static int find(const struct conf_list *words, const struct options *options, co
         return refuse(words, err);
     }
     if (words->count < WORDS_BEFORE + 1) {
-        return err_set(err, ERR_INVALID, "%s %s needs one argument: %s", found->thing, found->verb, found->takes);
+        return err_set(err, ERR_INVALID, "%s %s needs one argument: %s", found->thing, found->verb,
+                       found->takes);
     }
     if (words->count > WORDS_BEFORE + 1) {
-        return err_set(err, ERR_INVALID, "%s %s takes one argument, %s; '%s' is too many", found->thing, found->verb,
-                       found->takes, words->item[WORDS_BEFORE + 1]);
+        return err_set(err, ERR_INVALID, "%s %s takes one argument, %s; '%s' is too many",
+                       found->thing, found->verb, found->takes, words->item[WORDS_BEFORE + 1]);
     }
     if (options->wait && !found->takes_wait) {
         return err_set(err, ERR_INVALID, "--wait goes with job submit only");
@@ -136,17 +141,19 @@ static int find(const struct conf_list *words, const struct options *options, co
     return 0;
 }
 
-/* One line a fault where the server named fields of what was sent (`word`: the file), else the one line of the error.
+/* One line a fault where the server named fields of what was sent (`word`: the file), else the one
+ * line of the error.
  */
-static void complain(const struct api *api, const char *word, const struct err *err, FILE *complaints)
+static void complain(const struct api *api, const char *word, const struct err *err,
+                     FILE *complaints)
 {
     if (api->faults.count == 0) {
         fprintf(complaints, "paceline: %s\n", err->text);
     }
     for (size_t i = 0; i < api->faults.count; i++) {
         const struct record_fault *fault = &api->faults.fault[i];
-        fprintf(complaints, "paceline: %s: %s%s%s\n", word, fault->pointer, fault->pointer[0] != '\0' ? ": " : "",
-                fault->message);
+        fprintf(complaints, "paceline: %s: %s%s%s\n", word, fault->pointer,
+                fault->pointer[0] != '\0' ? ": " : "", fault->message);
     }
     if (api->faults.more) {
         fprintf(complaints, "paceline: %s: and more\n", word);
@@ -162,8 +169,10 @@ int command_run(int argc, char **argv, const char *server, FILE *out, FILE *comp
     bool done = false;
     int rc = 0;
     if (server && server[0] != '\0' &&
-        snprintf(options.server, sizeof(options.server), "%s", server) >= (int)sizeof(options.server)) {
-        rc = err_set(&err, ERR_LIMIT, "PACELINE_SERVER is longer than %zu bytes", sizeof(options.server) - 1);
+        snprintf(options.server, sizeof(options.server), "%s", server) >=
+            (int)sizeof(options.server)) {
+        rc = err_set(&err, ERR_LIMIT, "PACELINE_SERVER is longer than %zu bytes",
+                     sizeof(options.server) - 1);
     }
     if (!rc) {
         rc = conf_parse(&program, argc, argv, &options, &words, &done, &err);

@@ -1,4 +1,5 @@
-/* command.h: the command line of `paceline`: options, the table of commands, and what is told on failure. */
+/* command.h: the command line of `paceline`: options, the table of commands, and what is told on
+ * failure. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -11,8 +12,9 @@ enum command_status {
     COMMAND_NOT_SUCCEEDED = 3, /* the job that was waited for has failed or was cancelled */
 };
 
-/* Run the program. server: where to ask when --server does not say (PACELINE_SERVER), NULL: the default. Results go to
- * out, errors to complaints, each a line that starts with "paceline: ". Returns the exit status. */
+/* Run the program. server: where to ask when --server does not say (PACELINE_SERVER), NULL: the
+ * default. Results go to out, errors to complaints, each a line that starts with "paceline: ".
+ * Returns the exit status. */
 int command_run(int argc, char **argv, const char *server, FILE *out, FILE *complaints);
 
 #endif

@@ -26,7 +26,8 @@ static int check_id(const char *id, struct err *err)
     if (id_valid(id, "job_")) {
         return 0;
     }
-    return err_set(err, ERR_INVALID, "'%s' is not the id of a job; expected job_ and 26 characters", id);
+    return err_set(err, ERR_INVALID, "'%s' is not the id of a job; expected job_ and 26 characters",
+                   id);
 }
 
 static void path_of(char out[API_PATH_SIZE], const char *id)
@@ -94,18 +95,21 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
 
 /* ---- watch ---- */
 
-/* The name of a device, its id when it cannot be had: a line of progress is not worth failing for. */
+/* The name of a device, its id when it cannot be had: a line of progress is not worth failing for.
+ */
 static void name_of(struct api *api, const char *id, char out[NAME_SIZE])
 {
     char path[API_PATH_SIZE];
     struct device device = {0};
     struct err err = {0};
     (void)snprintf(path, sizeof(path), "/v1/devices/%s", id);
-    bool known = api_call(api, "GET", path, NULL, 0, 0, &err) == 0 && api_read(api, &device_record, &device, &err) == 0;
+    bool known = api_call(api, "GET", path, NULL, 0, 0, &err) == 0 &&
+                 api_read(api, &device_record, &device, &err) == 0;
     (void)snprintf(out, NAME_SIZE, "%s", known && device.name[0] != '\0' ? device.name : id);
 }
 
-static int read_shares(struct api *api, const struct job *job, struct progress_shares *out, struct err *err)
+static int read_shares(struct api *api, const struct job *job, struct progress_shares *out,
+                       struct err *err)
 {
     char path[API_PATH_SIZE];
     struct plan plan = {0};
@@ -144,7 +148,9 @@ static size_t screen_columns(const struct screen *screen)
     if (!screen->terminal) {
         return 0;
     }
-    return ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1u : 79;
+    return ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1
+               ? window.ws_col - 1u
+               : 79;
 }
 
 static void screen_show(struct screen *screen, const char *line)
@@ -186,14 +192,17 @@ static bool too_soon(const struct screen *screen, const struct job *job)
            (int)job->state == screen->state && strcmp(job->message, screen->message) == 0;
 }
 
-/* The job as it is, or once its revision is above `after` (-1: at once), at the latest after wait_seconds. */
-static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds, struct job *out, struct err *err)
+/* The job as it is, or once its revision is above `after` (-1: at once), at the latest after
+ * wait_seconds. */
+static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds,
+                    struct job *out, struct err *err)
 {
     char path[API_PATH_SIZE];
     path_of(path, id);
     if (after >= 0) {
         size_t used = strlen(path);
-        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after, wait_seconds);
+        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after,
+                       wait_seconds);
     }
     int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? wait_seconds : 0, err);
     return rc ? rc : api_read(api, &job_record, out, err);
@@ -243,7 +252,8 @@ static int look(struct watch *watch, int64_t after, struct job *job, struct err 
 {
     struct screen *screen = &watch->screen;
     char line[LINE_MAX_BYTES];
-    int rc = read_job(watch->api, watch->id, after, screen->late ? PROGRESS_MS / 1000 : WAIT_SECONDS, job, err);
+    int rc = read_job(watch->api, watch->id, after,
+                      screen->late ? PROGRESS_MS / 1000 : WAIT_SECONDS, job, err);
     if (rc) {
         return rc;
     }
@@ -274,7 +284,8 @@ static bool try_again(struct watch *watch, int rc)
         watch->away_since = now;
         screen_end(screen);
         (void)fflush(screen->out);
-        fprintf(watch->complaints, "paceline: %s does not answer any more; asking again for %d minutes\n",
+        fprintf(watch->complaints,
+                "paceline: %s does not answer any more; asking again for %d minutes\n",
                 watch->api->server, AWAY_MINUTES);
         (void)fflush(watch->complaints);
     }
@@ -286,11 +297,14 @@ static bool try_again(struct watch *watch, int rc)
     return poll(&reader, 1, AWAY_PAUSE_MS) == 0;
 }
 
-int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded, struct err *err)
+int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded,
+              struct err *err)
 {
     int rc = check_id(id, err);
-    struct watch watch = {
-        .api = api, .id = id, .screen = {.out = out, .terminal = isatty(fileno(out)) == 1}, .complaints = complaints};
+    struct watch watch = {.api = api,
+                          .id = id,
+                          .screen = {.out = out, .terminal = isatty(fileno(out)) == 1},
+                          .complaints = complaints};
     for (int64_t after = -1; !rc;) {
         AUTO(job_release) struct job job = {0};
         rc = look(&watch, after, &job, err);

@@ -1,4 +1,5 @@
-/* job.h: the commands about jobs. They write results to out; errors go to the caller, who tells them once. One thread.
+/* job.h: the commands about jobs. They write results to out; errors go to the caller, who tells
+ * them once. One thread.
  */
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
@@ -10,12 +11,15 @@
 #include "schema/id.h"
 
 /* Submit the job that a file describes ("-": standard input) and write its id, one line. */
-NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct job_id *id, struct err *err);
+NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct job_id *id,
+                         struct err *err);
 /* Write the job as indented JSON. */
 NODISCARD int job_get(struct api *api, const char *id, FILE *out, struct err *err);
-/* Write a line each time the job has changed, until it has ended; on a terminal the line is written over. *succeeded
- * says how it ended. A coordinator that has answered before may be away for some minutes, as when it is started again:
- * that is told to complaints, once each time, and asked again. */
-NODISCARD int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool *succeeded, struct err *err);
+/* Write a line each time the job has changed, until it has ended; on a terminal the line is written
+ * over. *succeeded says how it ended. A coordinator that has answered before may be away for some
+ * minutes, as when it is started again: that is told to complaints, once each time, and asked
+ * again. */
+NODISCARD int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints,
+                        bool *succeeded, struct err *err);
 
 #endif

@@ -24,8 +24,8 @@ PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
     line->used += count > 0 ? (size_t)count : 0;
 }
 
-/* Leave out what was added since the line had `used` bytes, unless it fits. A byte counts as a column: no character has
- * more columns. */
+/* Leave out what was added since the line had `used` bytes, unless it fits. A byte counts as a
+ * column: no character has more columns. */
 static void fit(struct line *line, size_t used)
 {
     if (line->columns > 0 && line->used > line->columns) {
@@ -118,16 +118,18 @@ static void add_message(struct line *line, const struct job *job)
         return;
     }
     add(line, "  (%s)", job->message);
-    if (line->columns > 0 && line->used > line->columns && line->columns + 1 < line->size && used < line->columns) {
+    if (line->columns > 0 && line->used > line->columns && line->columns + 1 < line->size &&
+        used < line->columns) {
         line->size = line->columns + 1;
     }
 }
 
-void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns, char *out, size_t size)
+void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
+                   char *out, size_t size)
 {
     /* What matters most comes first: the rest is left out where it does not fit. */
-    static void (*const pieces[])(struct line *, const struct job *) = {add_step,     add_eta,   add_loss,
-                                                                        add_accuracy, add_speed, add_epoch};
+    static void (*const pieces[])(struct line *, const struct job *) = {
+        add_step, add_eta, add_loss, add_accuracy, add_speed, add_epoch};
     struct line line = {.text = out, .size = size, .columns = columns};
     add(&line, "%s", job_state_names[job->state]);
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
@@ -145,8 +147,8 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
 void progress_news(const struct job *job, char *out, size_t size)
 {
     struct line line = {.text = out, .size = size};
-    add(&line, "%s  step %" PRId64 "/%" PRId64 "  (%s)", job_state_names[job->state], job->progress.step,
-        job->progress.steps, job->message);
+    add(&line, "%s  step %" PRId64 "/%" PRId64 "  (%s)", job_state_names[job->state],
+        job->progress.step, job->progress.steps, job->message);
     end(&line);
 }
 
@@ -154,7 +156,8 @@ void progress_end(const struct job *job, char *out, size_t size)
 {
     struct line line = {.text = out, .size = size};
     add(&line, "%s", job_state_names[job->state]);
-    bool explains = job->state_reason[0] != '\0' && strcmp(job->state_reason, job_state_names[job->state]) != 0;
+    bool explains =
+        job->state_reason[0] != '\0' && strcmp(job->state_reason, job_state_names[job->state]) != 0;
     if (explains) {
         add(&line, " (%s)", job->state_reason);
     }

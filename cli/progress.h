@@ -17,12 +17,14 @@ struct progress_shares {
     } device[STAGES_MAX];
 };
 
-/* "running  step 46/93  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s  epoch 1  units kitchen 2/5, board1
- * 3/5"; what is not known yet is left out, and a loss before the first step is done. columns (0: any number): what does
- * not fit is left out, the last first; a message is cut with "...", and so is a line of more than `size` bytes. */
-void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns, char *out, size_t size);
-/* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on 2 devices; device
- * 'board1' was lost, 49 steps are made again from step 650)" */
+/* "running  step 46/93  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s  epoch 1  units
+ * kitchen 2/5, board1 3/5"; what is not known yet is left out, and a loss before the first step is
+ * done. columns (0: any number): what does not fit is left out, the last first; a message is cut
+ * with "...", and so is a line of more than `size` bytes. */
+void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
+                   char *out, size_t size);
+/* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on
+ * 2 devices; device 'board1' was lost, 49 steps are made again from step 650)" */
 void progress_news(const struct job *job, char *out, size_t size);
 /* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
 void progress_end(const struct job *job, char *out, size_t size);

@@ -61,7 +61,8 @@ struct search {
 static bool names_blob(void *arg, const struct state_row *row)
 {
     struct search *search = arg;
-    search->found = memmem(row->document, row->document_size, search->sha256, strlen(search->sha256)) != NULL;
+    search->found =
+        memmem(row->document, row->document_size, search->sha256, strlen(search->sha256)) != NULL;
     return !search->found;
 }
 
@@ -70,7 +71,8 @@ static bool is_model(struct coordinator *coordinator, const char *sha256)
 {
     struct search search = {.sha256 = sha256};
     struct err err = {0};
-    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, names_blob, &search, &err)) {
+    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, names_blob,
+                   &search, &err)) {
         log_warn("blob_kept", "sha256=%s error=%s", sha256, log_quote(err.text).text);
         return true; /* the sweep of the next start decides */
     }
@@ -80,7 +82,8 @@ static bool is_model(struct coordinator *coordinator, const char *sha256)
 /* The next start sweeps: a coordinator that stops may have closed the store already. */
 static bool is_needed(const struct coordinator *coordinator, const char *sha256)
 {
-    return coordinator->stopping || core_refers(coordinator->core, sha256) || awaited_has(coordinator, sha256);
+    return coordinator->stopping || core_refers(coordinator->core, sha256) ||
+           awaited_has(coordinator, sha256);
 }
 
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited)

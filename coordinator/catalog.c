@@ -8,7 +8,8 @@
 #include "libtrain/model/kernel_table.h"
 #include "libtrain/model/kernel_text.h"
 
-#define CATALOG_KEEP 32 /* entries kept although no job uses them: repeated submissions of one model */
+#define CATALOG_KEEP                                                                               \
+    32 /* entries kept although no job uses them: repeated submissions of one model */
 
 struct catalog {
     struct state_store *state;
@@ -82,8 +83,8 @@ static void keep_entry(struct catalog *catalog, struct catalog_entry *entry)
     catalog->count++;
 }
 
-static int change_model(struct model *model, const struct catalog_change *change, struct record_faults *faults,
-                        struct err *err)
+static int change_model(struct model *model, const struct catalog_change *change,
+                        struct record_faults *faults, struct err *err)
 {
     for (size_t unit = 0; change->frozen && unit < model->unit_count; unit++) {
         model->unit[unit].frozen = model->unit[unit].frozen || change->frozen[unit];
@@ -92,13 +93,14 @@ static int change_model(struct model *model, const struct catalog_change *change
         kernel_text_apply(model, change->measured);
     }
     int code = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
-    code = code || !change->samples ? code : model_take_samples(model, change->samples, faults, err);
+    code =
+        code || !change->samples ? code : model_take_samples(model, change->samples, faults, err);
     return code ? code : kernel_table_apply(model, change->kernels, faults, err);
 }
 
 int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
-                    const struct catalog_change *change, const struct catalog_entry **out, struct record_faults *faults,
-                    struct err *err)
+                    const struct catalog_change *change, const struct catalog_entry **out,
+                    struct record_faults *faults, struct err *err)
 {
     struct catalog_entry *entry = calloc(1, sizeof *entry);
     if (!entry) {
@@ -125,8 +127,9 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
     return 0;
 }
 
-int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry, const struct catalog_change *change,
-                   const struct catalog_entry **out, struct err *err)
+int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry,
+                   const struct catalog_change *change, const struct catalog_entry **out,
+                   struct err *err)
 {
     return catalog_resolve(catalog, entry->description, NULL, change, out, NULL, err);
 }
@@ -148,7 +151,8 @@ static bool parse_row(void *arg, const struct state_row *row)
     return false;
 }
 
-static int read_row(struct catalog *catalog, const char *sha256, struct stored *out, struct err *err)
+static int read_row(struct catalog *catalog, const char *sha256, struct stored *out,
+                    struct err *err)
 {
     int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, out, err);
     if (!code && !out->description) {
@@ -167,10 +171,10 @@ int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, stru
     return code;
 }
 
-/* Add a description under the hash of its row: an earlier version may have written the same description in other
- * words. */
-static int add_stored(struct catalog *catalog, const struct stored *stored, const struct catalog_entry **out,
-                      struct err *err)
+/* Add a description under the hash of its row: an earlier version may have written the same
+ * description in other words. */
+static int add_stored(struct catalog *catalog, const struct stored *stored,
+                      const struct catalog_entry **out, struct err *err)
 {
     struct record_faults faults = {0};
     struct catalog_entry *entry = calloc(1, sizeof *entry);
@@ -190,7 +194,8 @@ static int add_stored(struct catalog *catalog, const struct stored *stored, cons
     return 0;
 }
 
-int catalog_find(struct catalog *catalog, const char *sha256, const struct catalog_entry **out, struct err *err)
+int catalog_find(struct catalog *catalog, const char *sha256, const struct catalog_entry **out,
+                 struct err *err)
 {
     *out = lookup(catalog, sha256);
     if (*out) {
@@ -199,7 +204,8 @@ int catalog_find(struct catalog *catalog, const char *sha256, const struct catal
     struct stored stored = {0};
     int code = read_row(catalog, sha256, &stored, err);
     if (!code && strcmp(stored.sha256, sha256) != 0) {
-        code = err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s", sha256, stored.sha256);
+        code = err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s",
+                       sha256, stored.sha256);
     }
     code = code ? code : add_stored(catalog, &stored, out, err);
     json_decref(stored.description);

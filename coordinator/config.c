@@ -8,25 +8,29 @@
 #include "coordinator/http/origin.h"
 #include "schema/limits.h"
 
-#define TEXT(member, option, value, text)                                                                              \
-    {                                                                                                                  \
-        .name = (option), .type = CONF_TEXT, .offset = offsetof(struct coordinator_config, member),                    \
-        .size = sizeof(((struct coordinator_config *)0)->member), .value_name = (value), .help = (text)                \
+#define TEXT(member, option, value, text)                                                          \
+    {                                                                                              \
+        .name = (option), .type = CONF_TEXT,                                                       \
+        .offset = offsetof(struct coordinator_config, member),                                     \
+        .size = sizeof(((struct coordinator_config *)0)->member), .value_name = (value),           \
+        .help = (text)                                                                             \
     }
-#define NUMBER(member, option, kind, low, high, value, text)                                                           \
-    {                                                                                                                  \
-        .name = (option), .type = (kind), .offset = offsetof(struct coordinator_config, member), .min = (low),         \
-        .max = (high), .value_name = (value), .help = (text)                                                           \
+#define NUMBER(member, option, kind, low, high, value, text)                                       \
+    {                                                                                              \
+        .name = (option), .type = (kind), .offset = offsetof(struct coordinator_config, member),   \
+        .min = (low), .max = (high), .value_name = (value), .help = (text)                         \
     }
 
 static const struct conf_option options[] = {
-    TEXT(listen, "listen", "HOST:PORT", "Where to serve the API; port 0 takes any free one. Default: 127.0.0.1:7410."),
+    TEXT(listen, "listen", "HOST:PORT",
+         "Where to serve the API; port 0 takes any free one. Default: 127.0.0.1:7410."),
     TEXT(state_dir, "state-dir", "DIR",
          "Jobs, data sets and checkpoints. Default: $XDG_STATE_HOME/paceline/coordinator."),
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct coordinator_config, insecure),
-     .help = "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+     .help =
+         "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
     {.name = "allow-host",
      .type = CONF_LIST,
      .offset = offsetof(struct coordinator_config, allow_host),
@@ -35,9 +39,12 @@ static const struct conf_option options[] = {
              "Repeatable. Default: only localhost, 127.x.y.z and [::1]."},
     NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE",
            "Refuse uploads and new rows that leave less free disk. Default: 256M."),
-    NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE", "Largest data set. Default: 8G."),
-    NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS", "How often agents report. Default: 1000."),
-    NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS", "A device silent for so long is lost. Default: 5000."),
+    NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE",
+           "Largest data set. Default: 8G."),
+    NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS",
+           "How often agents report. Default: 1000."),
+    NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS",
+           "A device silent for so long is lost. Default: 5000."),
     NUMBER(connections_max, "connections", CONF_INT, CONNECTIONS_MIN, 65536, "N",
            "Most connections at once. Default: 8192."),
     NUMBER(connections_per_address_max, "connections-per-address", CONF_INT, 16, 65536, "N",
@@ -63,9 +70,11 @@ static int check(struct coordinator_config *config, struct err *err)
     log_set_level(level);
     if (config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
         return err_set(err, ERR_INVALID,
-                       "--lease-ms %lld is less than %d heartbeats of %lld ms: give at least %lld, or a smaller "
+                       "--lease-ms %lld is less than %d heartbeats of %lld ms: give at least %lld, "
+                       "or a smaller "
                        "--heartbeat-ms",
-                       (long long)config->lease_ms, LEASE_HEARTBEATS_MIN, (long long)config->heartbeat_ms,
+                       (long long)config->lease_ms, LEASE_HEARTBEATS_MIN,
+                       (long long)config->heartbeat_ms,
                        (long long)(LEASE_HEARTBEATS_MIN * config->heartbeat_ms));
     }
     if (config->dataset_max_bytes > DATASET_BYTES_MAX) {
@@ -84,7 +93,8 @@ static int check(struct coordinator_config *config, struct err *err)
         return err_wrap(err, "--listen");
     }
     if (!config->state_dir[0]) {
-        code = file_default_state_directory("coordinator", config->state_dir, sizeof config->state_dir, err);
+        code = file_default_state_directory("coordinator", config->state_dir,
+                                            sizeof config->state_dir, err);
     }
     return code ? err_wrap(err, "--state-dir") : 0;
 }

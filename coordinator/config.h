@@ -25,8 +25,10 @@ struct coordinator_config {
     struct address address;              /* parsed from listen */
 };
 
-/* Read options; *done is set when --help or --version was answered. After success, config_done releases them. */
-NODISCARD int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err);
+/* Read options; *done is set when --help or --version was answered. After success, config_done
+ * releases them. */
+NODISCARD int config_read(int argc, char **argv, struct coordinator_config *out, bool *done,
+                          struct err *err);
 void config_done(struct coordinator_config *config);
 
 #endif

@@ -1,5 +1,5 @@
-/* coordinator.h: what the coordinator's edges share: the core and everything around it. Made by the loop, given to
- * every HTTP handler as its context; the loop's thread only. */
+/* coordinator.h: what the coordinator's edges share: the core and everything around it. Made by the
+ * loop, given to every HTTP handler as its context; the loop's thread only. */
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H
 
@@ -49,7 +49,8 @@ struct coordinator {
     struct event_stream *stream;
     struct turn *turn;
     struct awaited *awaited;     /* awaited.c */
-    struct heartbeat *heartbeat; /* http/agent.c: the one that is read; too large for a stack, empty between two */
+    struct heartbeat *heartbeat; /* http/agent.c: the one that is read; too large for a stack, empty
+                                    between two */
     size_t dataset_uploads;      /* http/datasets.c: between the first byte and the answer */
     size_t conversions;          /* the same: that a worker has */
     struct dataset_upload *conversion_first, *conversion_last; /* those that wait for one */
@@ -57,13 +58,14 @@ struct coordinator {
     struct coordinator_statistics statistics;
     struct replays replays;
     struct incident_log incidents;
-    uint8_t ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
-    int64_t started_ms;            /* wall time */
-    size_t connections_max;        /* as configured, or what the descriptors allow */
-    size_t requests_open;          /* begun and not finished */
-    bool first_start;              /* state.db was made by this start */
-    bool disk_low;                 /* as the core was told last */
-    bool stopping;                 /* requests under way are finished, no others are taken */
+    uint8_t
+        ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
+    int64_t started_ms;        /* wall time */
+    size_t connections_max;    /* as configured, or what the descriptors allow */
+    size_t requests_open;      /* begun and not finished */
+    bool first_start;          /* state.db was made by this start */
+    bool disk_low;             /* as the core was told last */
+    bool stopping;             /* requests under way are finished, no others are taken */
 };
 
 #endif

@@ -15,7 +15,8 @@ struct search {
 static void add(struct event_blob_damaged *out, const char *what, const char *name)
 {
     const size_t length = strlen(out->message);
-    snprintf(out->message + length, sizeof out->message - length, "%s%s %.64s", length > 0 ? ", " : "", what, name);
+    snprintf(out->message + length, sizeof out->message - length, "%s%s %.64s",
+             length > 0 ? ", " : "", what, name);
 }
 
 static bool name_checkpoint(void *arg, const struct state_row *row)
@@ -47,8 +48,10 @@ static void name_owners(struct coordinator *coordinator, struct event_blob_damag
             add(out, "data set", dataset->name);
         }
     }
-    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, name_checkpoint, &search, &err) ||
-        state_list(coordinator->state, STATE_CENTER_UNITS, NULL, "", SIZE_MAX, false, name_unit, &search, &err)) {
+    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
+                   name_checkpoint, &search, &err) ||
+        state_list(coordinator->state, STATE_CENTER_UNITS, NULL, "", SIZE_MAX, false, name_unit,
+                   &search, &err)) {
         log_warn("damage_not_named", "sha256=%s error=%s", out->sha256, log_quote(err.text).text);
     }
 }
@@ -64,8 +67,8 @@ void damage_report(struct coordinator *coordinator, const char *sha256)
     name_owners(coordinator, damaged);
     log_error("blob_damaged", "sha256=%s of=%s", sha256, log_quote(damaged->message).text);
     const size_t length = strlen(damaged->message);
-    snprintf(damaged->message + length, sizeof damaged->message - length, "%s damaged in checkpoints.db",
-             length > 0 ? ":" : "a blob is");
+    snprintf(damaged->message + length, sizeof damaged->message - length,
+             "%s damaged in checkpoints.db", length > 0 ? ":" : "a blob is");
     turn_event(coordinator->turn, &event, NULL, NULL);
 }
 

@@ -19,7 +19,8 @@ void disk_look(struct coordinator *coordinator)
     }
     coordinator->disk_low = low;
     if (low) {
-        log_warn("disk_nearly_full", "min_free_bytes=%" PRIu64, coordinator->config->min_free_bytes);
+        log_warn("disk_nearly_full", "min_free_bytes=%" PRIu64,
+                 coordinator->config->min_free_bytes);
     } else {
         log_info("disk_has_room", "min_free_bytes=%" PRIu64, coordinator->config->min_free_bytes);
     }
@@ -30,7 +31,8 @@ void disk_look(struct coordinator *coordinator)
 bool disk_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange)
 {
     struct err err = {0};
-    const int code = state_check_room(coordinator->state, coordinator->config->min_free_bytes, &err);
+    const int code =
+        state_check_room(coordinator->state, coordinator->config->min_free_bytes, &err);
     if (code) {
         answer_err(exchange, &err);
     }

@@ -1,5 +1,5 @@
-/* disk.h: how full the disk of the state directory is, told to the core when that changes: below --min-free rounds to
- * the center pause and users make no rows. The loop's thread only. */
+/* disk.h: how full the disk of the state directory is, told to the core when that changes: below
+ * --min-free rounds to the center pause and users make no rows. The loop's thread only. */
 #ifndef COORDINATOR_DISK_H
 #define COORDINATOR_DISK_H
 
@@ -10,8 +10,8 @@ struct http_exchange;
 
 /* Look now. Called where blobs begin and once a minute; feeds EVENT_DISK at a change. */
 void disk_look(struct coordinator *coordinator);
-/* Whether the disk has room for rows that a request makes; those that running jobs need are never asked about. false
- * when the problem disk_full was answered. */
+/* Whether the disk has room for rows that a request makes; those that running jobs need are never
+ * asked about. false when the problem disk_full was answered. */
 bool disk_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange);
 
 #endif

@@ -16,7 +16,8 @@
 #define EXPORT_PIECE_BYTES (1u << 20)
 #define CENTER_ROWS_MAX ((size_t)UNITS_MAX * 4) /* of a job: the newest versions stand first */
 
-/* One export under way. The worker reads the model, whose catalog entry is pinned: the job may be cancelled meanwhile.
+/* One export under way. The worker reads the model, whose catalog entry is pinned: the job may be
+ * cancelled meanwhile.
  */
 struct export
 {
@@ -27,7 +28,8 @@ struct export
     char model_sha256[SHA256_SIZE]; /* of the pinned entry; "": none */
     struct optimizer optimizer;
     struct evaluation evaluation;
-    struct awaited unit[UNITS_MAX]; /* the blob of each: a newer version may replace it while it is read */
+    struct awaited
+        unit[UNITS_MAX]; /* the blob of each: a newer version may replace it while it is read */
     struct blob_upload *upload;
     struct awaited awaited; /* once the blob is whole */
     char *piece;
@@ -60,19 +62,25 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
     struct state_layout *layout = NULL;
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
-    /* Part of it is copied, all of it is compared: damage must not become part of the trained model. */
+    /* Part of it is copied, all of it is compared: damage must not become part of the trained
+     * model. */
     int code = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
-    code = code ? code : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export, err);
+    code = code ? code
+                : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export,
+                             err);
     if (!code) {
-        code = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader, &size, err);
+        code = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader,
+                                &size, err);
     }
     if (!code && size != layout->blob_bytes) {
-        code = err_set(err, ERR_FORMAT, "its state has %" PRIu64 " bytes, not %" PRIu64, size, layout->blob_bytes);
+        code = err_set(err, ERR_FORMAT, "its state has %" PRIu64 " bytes, not %" PRIu64, size,
+                       layout->blob_bytes);
     }
     uint64_t offset = code ? 0 : layout->header.data_offset;
     uint64_t end = code ? 0 : offset + layout->export_bytes;
     while (!code && offset < end) {
-        size_t wanted = end - offset < EXPORT_PIECE_BYTES ? (size_t)(end - offset) : EXPORT_PIECE_BYTES;
+        size_t wanted =
+            end - offset < EXPORT_PIECE_BYTES ? (size_t)(end - offset) : EXPORT_PIECE_BYTES;
         size_t got = 0;
         code = blob_read(reader, offset, export->piece, wanted, &got, err);
         if (!code && got == 0) {
@@ -99,7 +107,8 @@ static void export_run(struct work_job *job)
     struct err *err = &export->err;
     int code = trained_header(export->model, &export->evaluation, &header, err);
     if (!code) {
-        code = blob_upload_open(export->coordinator->blobs, NULL, BLOB_BYTES_MAX, &export->upload, err);
+        code = blob_upload_open(export->coordinator->blobs, NULL, BLOB_BYTES_MAX, &export->upload,
+                                err);
     }
     if (!code) {
         code = blob_upload_write_all(export->upload, header.data, header.size, err);
@@ -121,7 +130,8 @@ static void export_report(struct work_job *job)
     event.exported.failed = export->code != 0;
     if (export->code) {
         snprintf(event.exported.message, sizeof event.exported.message, "%.200s", export->err.text);
-        log_error("export_failed", "job=%s error=%s", export->result.job.text, log_quote(export->err.text).text);
+        log_error("export_failed", "job=%s error=%s", export->result.job.text,
+                  log_quote(export->err.text).text);
         for (size_t unit = 0; export->model && unit < export->model->unit_count; unit++) {
             damage_report(export->coordinator, export->unit[unit].sha256);
         }
@@ -130,7 +140,8 @@ static void export_report(struct work_job *job)
     export_free(export);
 }
 
-static void on_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+static void on_durable(void *arg, int code, const char *sha256, uint64_t size,
+                       const struct err *err)
 {
     struct export *export = arg;
     export->code = code;
@@ -165,7 +176,8 @@ static bool take_unit(void *arg, const struct state_row *row)
     struct center_unit unit = {0};
     struct record_faults faults = {0};
     struct err err = {0};
-    int code = wire_read(&center_unit_record, row->document, row->document_size, &unit, &faults, &err);
+    int code =
+        wire_read(&center_unit_record, row->document, row->document_size, &unit, &faults, &err);
     if (code) {
         log_error("center_unit_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
     } else if (unit.version == export->result.version && unit.unit >= 0 && unit.unit < UNITS_MAX) {
@@ -188,12 +200,14 @@ static int gather(struct export *export, const struct job *job, struct err *err)
     snprintf(export->model_sha256, sizeof export->model_sha256, "%s", entry->sha256);
     export->model = entry->model;
     export->optimizer = job->spec.optimizer;
-    export->evaluation = (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
-    return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX, true, take_unit,
-                      export, err);
+    export->evaluation =
+        (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
+    return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX,
+                      true, take_unit, export, err);
 }
 
-int export_start(struct coordinator *coordinator, const char *job_id, int64_t version, struct err *err)
+int export_start(struct coordinator *coordinator, const char *job_id, int64_t version,
+                 struct err *err)
 {
     const struct job *job = core_job(coordinator->core, job_id);
     if (!job) {

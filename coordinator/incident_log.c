@@ -14,8 +14,10 @@ const char *const recovery_phase_names[RECOVERY_PHASES] = {
 static double seconds_of(const struct incident *incident, enum recovery_phase phase)
 {
     const double seconds[RECOVERY_PHASES] = {
-        [RECOVERY_DETECT] = incident->detect_seconds, [RECOVERY_DECIDE] = incident->decide_seconds,
-        [RECOVERY_FETCH] = incident->fetch_seconds,   [RECOVERY_REBUILD] = incident->rebuild_seconds,
+        [RECOVERY_DETECT] = incident->detect_seconds,
+        [RECOVERY_DECIDE] = incident->decide_seconds,
+        [RECOVERY_FETCH] = incident->fetch_seconds,
+        [RECOVERY_REBUILD] = incident->rebuild_seconds,
         [RECOVERY_RESUME] = incident->resume_seconds,
     };
     return seconds[phase];
@@ -49,12 +51,14 @@ static void tell(const struct incident *incident)
     }
     log_info(incident->state == INCIDENT_RESOLVED ? "incident_resolved" : "incident_abandoned",
              "id=%s job=%s cause=%s devices=%s failures=%" PRId64 " generation_before=%" PRId64
-             " generation_after=%" PRId64 " step_reached=%" PRId64 " resume_version=%" PRId64 " steps_redone=%" PRId64
-             " bytes_moved=%" PRId64 " detect_seconds=%.6f decide_seconds=%.6f fetch_seconds=%.6f rebuild_seconds=%.6f"
+             " generation_after=%" PRId64 " step_reached=%" PRId64 " resume_version=%" PRId64
+             " steps_redone=%" PRId64 " bytes_moved=%" PRId64
+             " detect_seconds=%.6f decide_seconds=%.6f fetch_seconds=%.6f rebuild_seconds=%.6f"
              " resume_seconds=%.6f message=%s",
-             incident->id.text, incident->job.text, incident_cause_names[incident->cause], devices, incident->failures,
-             incident->generation_before, incident->generation_after, incident->step_reached, incident->resume_version,
-             incident->steps_redone, incident->bytes_moved, incident->detect_seconds, incident->decide_seconds,
+             incident->id.text, incident->job.text, incident_cause_names[incident->cause], devices,
+             incident->failures, incident->generation_before, incident->generation_after,
+             incident->step_reached, incident->resume_version, incident->steps_redone,
+             incident->bytes_moved, incident->detect_seconds, incident->decide_seconds,
              incident->fetch_seconds, incident->rebuild_seconds, incident->resume_seconds,
              log_quote(incident->message).text);
 }

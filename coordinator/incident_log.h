@@ -1,5 +1,6 @@
-/* incident_log.h: what the program itself tells of incidents: counters for /metrics and one log line, with every phase,
- * for each that is over. Told after the commit, like all that leaves a turn. The loop's thread only. */
+/* incident_log.h: what the program itself tells of incidents: counters for /metrics and one log
+ * line, with every phase, for each that is over. Told after the commit, like all that leaves a
+ * turn. The loop's thread only. */
 #ifndef COORDINATOR_INCIDENT_LOG_H
 #define COORDINATOR_INCIDENT_LOG_H
 
@@ -28,7 +29,8 @@ struct incident_log {
 };
 
 /* Note a row of the turn that is under way. ERR_MEMORY. */
-NODISCARD int incident_log_note(struct incident_log *log, const struct incident *incident, struct err *err);
+NODISCARD int incident_log_note(struct incident_log *log, const struct incident *incident,
+                                struct err *err);
 /* The turn is committed: count and log what was noted. */
 void incident_log_write(struct incident_log *log);
 void incident_log_done(struct incident_log *log);

@@ -37,8 +37,9 @@ static int open_stores(struct coordinator *coordinator, struct err *err)
         code = state_open(config->state_dir, &coordinator->state, err);
     }
     if (!code) {
-        struct blob_config blobs = {
-            .directory = config->state_dir, .min_free_bytes = config->min_free_bytes, .queue_bytes = BLOB_QUEUE_BYTES};
+        struct blob_config blobs = {.directory = config->state_dir,
+                                    .min_free_bytes = config->min_free_bytes,
+                                    .queue_bytes = BLOB_QUEUE_BYTES};
         code = blob_open(&blobs, &coordinator->blobs, err);
     }
     return code ? err_wrap(err, "--state-dir '%s'", config->state_dir) : 0;
@@ -97,7 +98,8 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     code = code ? code : core_new(&core, &coordinator->core, err);
     code = code ? code : work_new(WORKER_THREADS, &coordinator->work, err);
     code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code : parked_new(coordinator->connections_max, coordinator, &coordinator->parked, err);
+    code = code ? code
+                : parked_new(coordinator->connections_max, coordinator, &coordinator->parked, err);
     code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
     code = code ? code : turn_new(coordinator, &coordinator->turn, err);
     code = code ? code : agent_reserve(coordinator, err);
@@ -110,8 +112,8 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     return code;
 }
 
-/* Requests end first, then the workers, then the writer of blobs, whose last reports are told to the core and
- * committed; then what they all used. Each part may be missing: opening it failed. */
+/* Requests end first, then the workers, then the writer of blobs, whose last reports are told to
+ * the core and committed; then what they all used. Each part may be missing: opening it failed. */
 static void close_all(struct coordinator *coordinator)
 {
     struct err err = {0};
@@ -156,7 +158,8 @@ static bool model_in_use(const void *arg, const char *sha256)
 struct timers {
     int64_t flush_ms, ping_ms, disk_ms;
     int64_t retry_ms; /* of a held commit */
-    int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else INT64_MAX */
+    int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
+                         INT64_MAX */
 };
 
 static int timeout_ms(const struct coordinator *coordinator, const struct timers *timers)
@@ -170,7 +173,8 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms};
     const bool held = turn_held(coordinator->turn);
     const int64_t *due = held ? held_ms : due_ms;
-    const size_t count = held ? sizeof held_ms / sizeof held_ms[0] : sizeof due_ms / sizeof due_ms[0];
+    const size_t count =
+        held ? sizeof held_ms / sizeof held_ms[0] : sizeof due_ms / sizeof due_ms[0];
     int64_t now_ms = clock_now_ms();
     int64_t next_ms = INT64_MAX;
     for (size_t index = 0; index < count; index++) {
@@ -184,7 +188,8 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
-/* While the disk is full time stands still: the core learns of the time that passed when the commit is made up for. */
+/* While the disk is full time stands still: the core learns of the time that passed when the commit
+ * is made up for. */
 static int pass_held(struct coordinator *coordinator, struct timers *timers, struct err *err)
 {
     int64_t now_ms = clock_now_ms();
@@ -195,8 +200,10 @@ static int pass_held(struct coordinator *coordinator, struct timers *timers, str
     return turn_commit(coordinator->turn, err) ? err_wrap(err, "commit") : 0;
 }
 
-/* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost. */
-static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers, struct err *err)
+/* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost.
+ */
+static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers,
+                struct err *err)
 {
     http_server_run(coordinator->server);
     if (work_ended) {
@@ -233,7 +240,8 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     return 0;
 }
 
-/* Long polls are answered, streams end, uploads and downloads get a little time; new requests are refused. */
+/* Long polls are answered, streams end, uploads and downloads get a little time; new requests are
+ * refused. */
 static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 {
     coordinator->stopping = true;
@@ -245,10 +253,12 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
              coordinator->requests_open);
 }
 
-/* Turn until a signal asks to stop and the requests under way are answered; a second signal does not wait for them. */
+/* Turn until a signal asks to stop and the requests under way are answered; a second signal does
+ * not wait for them. */
 static int turns(struct coordinator *coordinator, int signals, struct err *err)
 {
-    struct timers timers = {.flush_ms = clock_now_ms() + FLUSH_MS, .ping_ms = INT64_MAX, .stop_ms = INT64_MAX};
+    struct timers timers = {
+        .flush_ms = clock_now_ms() + FLUSH_MS, .ping_ms = INT64_MAX, .stop_ms = INT64_MAX};
     struct pollfd polled[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = http_server_fd(coordinator->server), .events = POLLIN},
@@ -260,8 +270,8 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
             return err_set(err, ERR_IO, "poll: %s", strerror(errno));
         }
         struct signalfd_siginfo signal_info;
-        bool signalled =
-            ready > 0 && polled[0].revents && read(signals, &signal_info, sizeof signal_info) == sizeof signal_info;
+        bool signalled = ready > 0 && polled[0].revents &&
+                         read(signals, &signal_info, sizeof signal_info) == sizeof signal_info;
         if (signalled && coordinator->stopping) {
             return 0;
         }
@@ -272,14 +282,16 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
         if (code) {
             return code;
         }
-        if (coordinator->stopping && (coordinator->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
+        if (coordinator->stopping &&
+            (coordinator->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
             return 0;
         }
     }
 }
 
-/* Every connection is a descriptor; the usual bound of 1024 is for interactive programs. Returns for how many
- * connections there are enough: without a descriptor, a client would get no answer at all. */
+/* Every connection is a descriptor; the usual bound of 1024 is for interactive programs. Returns
+ * for how many connections there are enough: without a descriptor, a client would get no answer at
+ * all. */
 static size_t raise_descriptors(const struct coordinator_config *config)
 {
     struct rlimit limit;
@@ -294,9 +306,11 @@ static size_t raise_descriptors(const struct coordinator_config *config)
     if (there >= wanted) {
         return connections;
     }
-    const size_t possible =
-        there > DESCRIPTORS_EXTRA + CONNECTIONS_MIN ? (size_t)there - DESCRIPTORS_EXTRA : CONNECTIONS_MIN;
-    log_warn("few_descriptors", "open_files=%llu connections=%zu", (unsigned long long)there, possible);
+    const size_t possible = there > DESCRIPTORS_EXTRA + CONNECTIONS_MIN
+                                ? (size_t)there - DESCRIPTORS_EXTRA
+                                : CONNECTIONS_MIN;
+    log_warn("few_descriptors", "open_files=%llu connections=%zu", (unsigned long long)there,
+             possible);
     return possible;
 }
 

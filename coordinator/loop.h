@@ -1,5 +1,5 @@
-/* loop.h: the coordinator's program around its core: opens the stores, restores, listens, and turns until SIGTERM or
- * SIGINT. */
+/* loop.h: the coordinator's program around its core: opens the stores, restores, listens, and turns
+ * until SIGTERM or SIGINT. */
 #ifndef COORDINATOR_LOOP_H
 #define COORDINATOR_LOOP_H
 

@@ -4,8 +4,8 @@
 #include "coordinator/config.h"
 #include "coordinator/loop.h"
 
-/* Idle memory stays small: buffers of uploads and downloads go back to the system when they are freed, and the few
- * threads share one heap. */
+/* Idle memory stays small: buffers of uploads and downloads go back to the system when they are
+ * freed, and the few threads share one heap. */
 static void tune_heap(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);

@@ -35,7 +35,8 @@ const struct object_kind_facts *object_facts(enum object_kind kind)
     return &facts[kind];
 }
 
-void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version, int64_t unit)
+void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version,
+                           int64_t unit)
 {
     /* '/' sorts before '0': with unit -1 the id is the smallest of that version. */
     int length = snprintf(out, OBJECT_ROW_ID_SIZE, "%s/%016" PRId64 "/", job, version);
@@ -44,7 +45,8 @@ void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_
     }
 }
 
-static void name(struct object_row *row, const char *id, const char *parent, int64_t revision, int64_t created_ms)
+static void name(struct object_row *row, const char *id, const char *parent, int64_t revision,
+                 int64_t created_ms)
 {
     snprintf(row->id, sizeof row->id, "%s", id);
     snprintf(row->parent, sizeof row->parent, "%s", parent);
@@ -63,13 +65,20 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     const struct center_unit *unit = object;
     const struct incident *incident = object;
     switch (kind) {
-    case OBJECT_DEVICE: name(out, device->id.text, "", device->revision, device->created_ms); return;
+    case OBJECT_DEVICE:
+        name(out, device->id.text, "", device->revision, device->created_ms);
+        return;
     case OBJECT_JOB: name(out, job->id.text, "", job->revision, job->created_ms); return;
-    case OBJECT_PLAN: name(out, plan->id.text, plan->job.text, plan->revision, plan->created_ms); return;
-    case OBJECT_DATASET: name(out, dataset->name, "", dataset->revision, dataset->created_ms); return;
+    case OBJECT_PLAN:
+        name(out, plan->id.text, plan->job.text, plan->revision, plan->created_ms);
+        return;
+    case OBJECT_DATASET:
+        name(out, dataset->name, "", dataset->revision, dataset->created_ms);
+        return;
     case OBJECT_MODEL: name(out, model->name, "", model->revision, model->created_ms); return;
     case OBJECT_CHECKPOINT:
-        name(out, checkpoint->id.text, checkpoint->job.text, checkpoint->revision, checkpoint->created_ms);
+        name(out, checkpoint->id.text, checkpoint->job.text, checkpoint->revision,
+             checkpoint->created_ms);
         return;
     case OBJECT_CENTER_UNIT:
         name(out, "", unit->job.text, 1, 0);

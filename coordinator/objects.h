@@ -1,5 +1,5 @@
-/* objects.h: what the edges must know of each kind of object, as one table: its record, its table in the store, how its
- * row is named. Pure. */
+/* objects.h: what the edges must know of each kind of object, as one table: its record, its table
+ * in the store, how its row is named. Pure. */
 #ifndef COORDINATOR_OBJECTS_H
 #define COORDINATOR_OBJECTS_H
 
@@ -27,12 +27,15 @@ struct object_row {
 };
 /* How the object's row is named. */
 void object_describe(enum object_kind kind, const void *object, struct object_row *out);
-/* The row id of one unit of a version in the center; sorts by job, then version, then unit. unit -1: the first id of
- * that version. */
-void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version, int64_t unit);
+/* The row id of one unit of a version in the center; sorts by job, then version, then unit. unit
+ * -1: the first id of that version. */
+void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version,
+                           int64_t unit);
 /* Append the object as JSON, as the API shows it. */
-NODISCARD int object_write(enum object_kind kind, const void *object, struct buf *out, struct err *err);
+NODISCARD int object_write(enum object_kind kind, const void *object, struct buf *out,
+                           struct err *err);
 /* The same as its row. */
-NODISCARD int object_write_row(enum object_kind kind, const void *object, struct buf *out, struct err *err);
+NODISCARD int object_write_row(enum object_kind kind, const void *object, struct buf *out,
+                               struct err *err);
 
 #endif

@@ -20,7 +20,8 @@ struct table {
     struct err *err;
 };
 
-/* Make room for one more element. Returns the array, moved perhaps; NULL when out of memory: it stays as it was. */
+/* Make room for one more element. Returns the array, moved perhaps; NULL when out of memory: it
+ * stays as it was. */
 static void *grow(void *item, size_t element_size, size_t count, size_t *capacity)
 {
     if (count < *capacity) {
@@ -70,8 +71,8 @@ static bool read_row(void *arg, const struct state_row *row)
 static int read_table(struct coordinator *coordinator, struct table *table, struct err *err)
 {
     table->err = err;
-    int code = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX, false, read_row,
-                          table, err);
+    int code = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX,
+                          false, read_row, table, err);
     return code ? code : table->code;
 }
 
@@ -81,22 +82,25 @@ static bool newest_row(void *arg, const struct state_row *row)
     return false;
 }
 
-/* Of plans and incidents only the newest of each live job goes to the core: of incidents no other can be open. */
-static int read_newest(struct coordinator *coordinator, const struct table *jobs, struct table *out, struct err *err)
+/* Of plans and incidents only the newest of each live job goes to the core: of incidents no other
+ * can be open. */
+static int read_newest(struct coordinator *coordinator, const struct table *jobs, struct table *out,
+                       struct err *err)
 {
     enum state_table rows = object_facts(out->kind)->table;
     out->err = err;
     int code = 0;
     for (size_t index = 0; !code && index < jobs->count; index++) {
         const struct job *job = (const struct job *)jobs->item + index;
-        code = state_list(coordinator->state, rows, job->id.text, "", 1, true, newest_row, out, err);
+        code =
+            state_list(coordinator->state, rows, job->id.text, "", 1, true, newest_row, out, err);
         code = code ? code : out->code;
     }
     return code;
 }
 
-static int attach_models(struct coordinator *coordinator, const struct table *jobs, struct restored_job *out,
-                         struct err *err)
+static int attach_models(struct coordinator *coordinator, const struct table *jobs,
+                         struct restored_job *out, struct err *err)
 {
     for (size_t index = 0; index < jobs->count; index++) {
         const struct job *job = (const struct job *)jobs->item + index;
@@ -125,7 +129,8 @@ static void refer(struct references *references, const char *sha256)
     if (!sha256[0] || references->failed) {
         return;
     }
-    void *grown = grow(references->sha256, sizeof *references->sha256, references->count, &references->capacity);
+    void *grown = grow(references->sha256, sizeof *references->sha256, references->count,
+                       &references->capacity);
     if (!grown) {
         references->failed = true;
         return;
@@ -134,8 +139,8 @@ static void refer(struct references *references, const char *sha256)
     snprintf(references->sha256[references->count++], SHA256_SIZE, "%s", sha256);
 }
 
-static void refer_rows(struct references *references, const struct table *datasets, const struct table *jobs,
-                       const struct table *units)
+static void refer_rows(struct references *references, const struct table *datasets,
+                       const struct table *jobs, const struct table *units)
 {
     for (size_t index = 0; index < datasets->count; index++) {
         refer(references, ((const struct dataset *)datasets->item)[index].sha256);
@@ -152,7 +157,8 @@ static void refer_rows(struct references *references, const struct table *datase
 static void take_upload(struct references *references, const struct checkpoint *checkpoint)
 {
     struct table *uploads = references->uploads;
-    struct checkpoint *grown = grow(uploads->item, uploads->element_size, uploads->count, &uploads->capacity);
+    struct checkpoint *grown =
+        grow(uploads->item, uploads->element_size, uploads->count, &uploads->capacity);
     if (!grown) {
         uploads->code = err_set(uploads->err, ERR_MEMORY, "out of memory");
         return;
@@ -167,8 +173,10 @@ static bool refer_checkpoint(void *arg, const struct state_row *row)
     struct record_faults faults = {0};
     struct err err = {0};
     struct references *references = arg;
-    if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults, &err)) {
-        references->failed = true; /* better keep every blob than lose one that a damaged row names */
+    if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults,
+                  &err)) {
+        references->failed =
+            true; /* better keep every blob than lose one that a damaged row names */
         log_error("checkpoint_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
     } else if (checkpoint.job.text[0] == '\0') {
         take_upload(references, &checkpoint);
@@ -203,17 +211,20 @@ static bool keep_blob(void *arg, const char *sha256, uint64_t size)
     const struct references *references = arg;
     const char(*found)[SHA256_SIZE] = NULL;
     if (references->count > 0) {
-        found = bsearch(sha256, references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+        found = bsearch(sha256, references->sha256, references->count, sizeof *references->sha256,
+                        compare_hashes);
     }
     if (!found) {
-        log_warn("orphan_blob_removed", "sha256=%s size_bytes=%llu", sha256, (unsigned long long)size);
+        log_warn("orphan_blob_removed", "sha256=%s size_bytes=%llu", sha256,
+                 (unsigned long long)size);
         return false;
     }
     references->seen[found - (const char(*)[SHA256_SIZE])references->sha256] = true;
     return true;
 }
 
-/* A new state.db beside an old checkpoints.db: the rows are lost, and a sweep would take every blob with them. */
+/* A new state.db beside an old checkpoints.db: the rows are lost, and a sweep would take every blob
+ * with them. */
 static int check_lost_state(struct coordinator *coordinator, struct err *err)
 {
     struct blob_statistics blobs;
@@ -223,19 +234,21 @@ static int check_lost_state(struct coordinator *coordinator, struct err *err)
     }
     return err_set(err, ERR_STATE,
                    "state.db is new, but checkpoints.db holds %" PRIu64
-                   " blobs: put the old state.db (or its backup) back, or move checkpoints.db away to start anew",
+                   " blobs: put the old state.db (or its backup) back, or move checkpoints.db away "
+                   "to start anew",
                    blobs.blobs);
 }
 
-static int reconcile(struct coordinator *coordinator, struct references *references, struct err *err)
+static int reconcile(struct coordinator *coordinator, struct references *references,
+                     struct err *err)
 {
     int code = check_lost_state(coordinator, err);
     if (code) {
         return code;
     }
     references->uploads->err = err;
-    code =
-        state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false, refer_checkpoint, references, err);
+    code = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
+                      refer_checkpoint, references, err);
     code = code ? code : references->uploads->code;
     if (code || references->failed) {
         return code;
@@ -279,7 +292,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     }
     if (!code) {
         restored = calloc(jobs.count + 1, sizeof *restored);
-        code = restored ? attach_models(coordinator, &jobs, restored, err) : err_set(err, ERR_MEMORY, "out of memory");
+        code = restored ? attach_models(coordinator, &jobs, restored, err)
+                        : err_set(err, ERR_MEMORY, "out of memory");
     }
     refer_rows(&references, &datasets, &jobs, &units);
     if (!code) {
@@ -308,7 +322,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         code = turn_commit(coordinator->turn, err);
     }
     if (!code) {
-        log_info("restored", "devices=%zu unfinished_jobs=%zu datasets=%zu", devices.count, jobs.count, datasets.count);
+        log_info("restored", "devices=%zu unfinished_jobs=%zu datasets=%zu", devices.count,
+                 jobs.count, datasets.count);
     }
     free(restored);
     free(references.sha256);

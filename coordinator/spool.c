@@ -43,13 +43,14 @@ static void spool_run(struct work_job *job)
     uint64_t free_bytes = 0;
     spool->write_code = file_free_bytes(spool->config.directory, &free_bytes, &spool->write_err);
     if (!spool->write_code && free_bytes < spool->config.min_free_bytes + spool->writing_size) {
-        spool->write_code = err_set(&spool->write_err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
-                                    spool->config.directory, (unsigned long long)free_bytes,
-                                    (unsigned long long)spool->config.min_free_bytes);
+        spool->write_code =
+            err_set(&spool->write_err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+                    spool->config.directory, (unsigned long long)free_bytes,
+                    (unsigned long long)spool->config.min_free_bytes);
     }
     if (!spool->write_code) {
-        spool->write_code =
-            file_write_at(spool->fd, spool->writing, spool->writing_size, spool->written, &spool->write_err);
+        spool->write_code = file_write_at(spool->fd, spool->writing, spool->writing_size,
+                                          spool->written, &spool->write_err);
     }
 }
 
@@ -142,8 +143,8 @@ int spool_new(const struct spool_config *config, struct spool **out, struct err 
     spool->fd = open_unnamed(config->directory);
     if (spool->fd < 0 || !spool->filling || !spool->writing) {
         int reason = spool->fd < 0 ? errno : ENOMEM;
-        int code =
-            err_set(err, err_from_errno(reason), "temporary file in '%s': %s", config->directory, strerror(reason));
+        int code = err_set(err, err_from_errno(reason), "temporary file in '%s': %s",
+                           config->directory, strerror(reason));
         spool_release(spool);
         return code;
     }

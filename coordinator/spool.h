@@ -1,5 +1,6 @@
-/* spool.h: an upload on its way into an unnamed temporary file: the loop's thread gives bytes, workers write them, so
- * that a slow disk slows the upload and nothing else. The file has no name: a crash leaves nothing behind. */
+/* spool.h: an upload on its way into an unnamed temporary file: the loop's thread gives bytes,
+ * workers write them, so that a slow disk slows the upload and nothing else. The file has no name:
+ * a crash leaves nothing behind. */
 #ifndef COORDINATOR_SPOOL_H
 #define COORDINATOR_SPOOL_H
 
@@ -21,10 +22,11 @@ struct spool_config {
 };
 
 NODISCARD int spool_new(const struct spool_config *config, struct spool **out, struct err *err);
-/* Take bytes: how many (0: wait for on_room), or a negative ERR_ code (ERR_LIMIT, ERR_FULL, ERR_IO). */
+/* Take bytes: how many (0: wait for on_room), or a negative ERR_ code (ERR_LIMIT, ERR_FULL,
+ * ERR_IO). */
 int64_t spool_write(struct spool *spool, const void *data, size_t size, struct err *err);
-/* No more bytes: settled(arg, code, err) runs on the loop's thread when all lie in the file, perhaps before this
- * returns; it may free the spool. ERR_CANCELLED: the program ends. */
+/* No more bytes: settled(arg, code, err) runs on the loop's thread when all lie in the file,
+ * perhaps before this returns; it may free the spool. ERR_CANCELLED: the program ends. */
 void spool_finish(struct spool *spool, void (*settled)(void *arg, int code, const struct err *err));
 /* The file and its size; valid after settled. Borrowed. */
 int spool_fd(const struct spool *spool);

@@ -19,7 +19,8 @@ static int derive(struct coordinator *coordinator, const char *job_id, const cha
     const struct catalog_entry *entry = NULL;
     int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
     return code ? code
-                : catalog_derive(coordinator->catalog, entry, &(struct catalog_change){.measured = kernels}, out, err);
+                : catalog_derive(coordinator->catalog, entry,
+                                 &(struct catalog_change){.measured = kernels}, out, err);
 }
 
 static void answer(struct coordinator *coordinator, const struct job_id *id)
@@ -32,11 +33,13 @@ static void answer(struct coordinator *coordinator, const struct job_id *id)
         return;
     }
     if (derive(coordinator, id->text, kernels, &entry, &err)) {
-        snprintf(event.tuned.message, sizeof event.tuned.message, "%.*s", MESSAGE_SIZE - 1, err.text);
+        snprintf(event.tuned.message, sizeof event.tuned.message, "%.*s", MESSAGE_SIZE - 1,
+                 err.text);
         turn_event(coordinator->turn, &event, NULL, NULL);
         return;
     }
-    struct turn_extra extra = {.description = entry->text.data, .description_size = entry->text.size};
+    struct turn_extra extra = {.description = entry->text.data,
+                               .description_size = entry->text.size};
     memcpy(extra.description_sha256, entry->sha256, SHA256_SIZE);
     memcpy(event.tuned.sha256, entry->sha256, SHA256_SIZE);
     event.tuned.model = entry->model;

@@ -16,9 +16,10 @@
 #include "coordinator/objects.h"
 #include "coordinator/tuned.h"
 
-#define OUTBOX_MAX 4096             /* replies held back for one commit; a full outbox commits early */
-#define OUTBOX_BODY_KEPT_BYTES 1024 /* heartbeats need no more; a burst of large replies does not stay */
-#define LATE_MAX (2 * ACTIONS_MAX)  /* beyond half of it the turn commits before the next event */
+#define OUTBOX_MAX 4096 /* replies held back for one commit; a full outbox commits early */
+#define OUTBOX_BODY_KEPT_BYTES                                                                     \
+    1024 /* heartbeats need no more; a burst of large replies does not stay */
+#define LATE_MAX (2 * ACTIONS_MAX) /* beyond half of it the turn commits before the next event */
 
 /* A reply that waits for the commit. */
 struct outgoing {
@@ -39,8 +40,10 @@ struct turn {
     size_t late_count;
     size_t late_stored; /* public events among the first so many are rows of the open transaction */
     bool committing;
-    bool held; /* the disk is full: the commit is tried again and again, and nobody learns anything before */
-    int code;  /* the first failure; from then on nothing is stored or answered, turn_commit reports it */
+    bool held; /* the disk is full: the commit is tried again and again, and nobody learns anything
+                  before */
+    int code;  /* the first failure; from then on nothing is stored or answered, turn_commit reports
+                  it */
     struct err err;
 };
 
@@ -102,7 +105,8 @@ static void persist(struct turn *turn, const struct action *action)
     struct err err = {0};
     int code = object_write_row(action->kind, action->object, &document, &err);
     if (!code && begin(turn)) {
-        struct state_row row = {name.id, name.parent, name.revision, name.created_ms, document.data, document.size};
+        struct state_row row = {name.id,         name.parent,   name.revision,
+                                name.created_ms, document.data, document.size};
         code = state_put(turn->coordinator->state, object_facts(action->kind)->table, &row, &err);
     }
     if (!code && action->kind == OBJECT_INCIDENT) {
@@ -129,7 +133,8 @@ static void forget(struct turn *turn, const struct action *action)
 }
 
 /* The answer of a repeated Idempotency-Key, in the transaction of the effect. */
-static void remember_reply(struct turn *turn, const struct turn_extra *extra, const struct outgoing *out)
+static void remember_reply(struct turn *turn, const struct turn_extra *extra,
+                           const struct outgoing *out)
 {
     struct err err = {0};
     BUF_AUTO struct buf document;
@@ -137,7 +142,8 @@ static void remember_reply(struct turn *turn, const struct turn_extra *extra, co
     int64_t wall_ms = clock_wall_ms();
     char id[REPLAY_ROW_ID_SIZE];
     replay_row_id(id, wall_ms, extra->replay_key);
-    int code = replay_write(&document, extra->request_sha256, out->status, out->revision, &out->body, &err);
+    int code = replay_write(&document, extra->request_sha256, out->status, out->revision,
+                            &out->body, &err);
     if (!code && begin(turn)) {
         struct state_row row = {id, "", 1, wall_ms, document.data, document.size};
         code = state_put(turn->coordinator->state, STATE_REPLAYS, &row, &err);
@@ -194,15 +200,15 @@ static void metric(struct turn *turn, const struct action *action)
 {
     struct err err = {0};
     const struct metric *value = &action->metric;
-    int code = state_metric(turn->coordinator->state, action->id, value->step, metric_name_names[value->name],
-                            value->value, &err);
+    int code = state_metric(turn->coordinator->state, action->id, value->step,
+                            metric_name_names[value->name], value->value, &err);
     if (code) {
         log_warn("metric_dropped", "job=%s error=%s", action->id, log_quote(err.text).text);
     }
 }
 
-static void carry_out(struct turn *turn, const struct action *action, struct http_exchange *exchange,
-                      const struct turn_extra *extra)
+static void carry_out(struct turn *turn, const struct action *action,
+                      struct http_exchange *exchange, const struct turn_extra *extra)
 {
     switch (action->type) {
     case ACTION_PERSIST: persist(turn, action); return;
@@ -235,7 +241,8 @@ static void store_description(struct turn *turn, const struct turn_extra *extra)
 static bool names_description(const struct action *action)
 {
     return action->type == ACTION_PERSIST &&
-           (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL || action->kind == OBJECT_DATASET);
+           (action->kind == OBJECT_JOB || action->kind == OBJECT_MODEL ||
+            action->kind == OBJECT_DATASET);
 }
 
 static void send_reply(struct outgoing *out)
@@ -265,7 +272,8 @@ static void send_outbox(struct turn *turn)
     turn->outbox_count = 0;
 }
 
-/* Whether everything that an answer can tell is in the store: public events that wait for the commit are rows too. */
+/* Whether everything that an answer can tell is in the store: public events that wait for the
+ * commit are rows too. */
 static bool is_stored(const struct turn *turn)
 {
     return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->coordinator->state);
@@ -286,7 +294,8 @@ static void make_room(struct turn *turn)
     turn->late_count = turn->code ? 0 : turn->late_count;
 }
 
-void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange, const struct turn_extra *extra)
+void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange,
+                const struct turn_extra *extra)
 {
     struct coordinator *coordinator = turn->coordinator;
     make_room(turn);
@@ -337,15 +346,16 @@ static void store_events(struct turn *turn)
 /* The end of an incident is logged with all its phases. */
 static bool is_logged_elsewhere(const struct action *action)
 {
-    return strcmp(action->event, "incident_resolved") == 0 || strcmp(action->event, "incident_abandoned") == 0;
+    return strcmp(action->event, "incident_resolved") == 0 ||
+           strcmp(action->event, "incident_abandoned") == 0;
 }
 
 /* Something went wrong and is survived; the other events are changes of state. */
 static enum log_level level_of(const char *event)
 {
-    static const char *const warnings[] = {"device_suspect",  "device_disconnected", "device_lost",
-                                           "device_shared",   "job_stalled",         "generation_failed",
-                                           "incident_opened", "job_failed",          "export_failed"};
+    static const char *const warnings[] = {
+        "device_suspect",    "device_disconnected", "device_lost", "device_shared", "job_stalled",
+        "generation_failed", "incident_opened",     "job_failed",  "export_failed"};
     for (size_t index = 0; index < sizeof warnings / sizeof warnings[0]; index++) {
         if (strcmp(event, warnings[index]) == 0) {
             return LOG_LEVEL_WARN;
@@ -354,8 +364,8 @@ static enum log_level level_of(const char *event)
     return LOG_LEVEL_INFO;
 }
 
-/* The next start sweeps blobs that nothing refers to and exports what is whole in the center: a coordinator that stops
- * begins neither. */
+/* The next start sweeps blobs that nothing refers to and exports what is whole in the center: a
+ * coordinator that stops begins neither. */
 static void send_late(struct turn *turn)
 {
     struct coordinator *coordinator = turn->coordinator;
@@ -441,6 +451,7 @@ bool turn_settle(struct turn *turn)
     if (turn->held) {
         return true;
     }
-    bool open = turn->outbox_count > 0 || turn->late_count > 0 || state_in_transaction(turn->coordinator->state);
+    bool open = turn->outbox_count > 0 || turn->late_count > 0 ||
+                state_in_transaction(turn->coordinator->state);
     return !turn->code && (!open || turn_commit(turn, &err) == 0);
 }

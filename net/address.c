@@ -10,12 +10,14 @@
 
 static int invalid(const char *text, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "'%s' is not an address; expected HOST:PORT such as 127.0.0.1:7410 or [::1]:7410",
-                   text);
+    return err_set(
+        err, ERR_INVALID,
+        "'%s' is not an address; expected HOST:PORT such as 127.0.0.1:7410 or [::1]:7410", text);
 }
 
 /* Cut "HOST:PORT" or "[HOST]:PORT" into its two parts. */
-static bool split(const char *text, char *host, size_t host_size, const char **port, bool *bracketed)
+static bool split(const char *text, char *host, size_t host_size, const char **port,
+                  bool *bracketed)
 {
     *bracketed = text[0] == '[';
     const char *start = text + *bracketed;
@@ -39,7 +41,8 @@ int address_parse(const char *text, struct address *out, struct err *err)
     const char *port_text = NULL;
     bool bracketed = false;
     int64_t port = 0;
-    if (!split(text, host, sizeof(host), &port_text, &bracketed) || parse_i64(port_text, 0, UINT16_MAX, &port, NULL)) {
+    if (!split(text, host, sizeof(host), &port_text, &bracketed) ||
+        parse_i64(port_text, 0, UINT16_MAX, &port, NULL)) {
         return invalid(text, err);
     }
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -94,6 +97,8 @@ int address_check(const struct address *address, bool insecure, struct err *err)
     if (insecure || address_is_loopback(address)) {
         return 0;
     }
-    return err_set(err, ERR_INVALID, "refusing to listen on %s without --insecure: tokens and TLS are not offered yet",
-                   address->text);
+    return err_set(
+        err, ERR_INVALID,
+        "refusing to listen on %s without --insecure: tokens and TLS are not offered yet",
+        address->text);
 }

@@ -1,5 +1,5 @@
-/* address.h: "HOST:PORT" texts of --listen and --advertise, and the rule that nothing listens beyond loopback by
- * accident. */
+/* address.h: "HOST:PORT" texts of --listen and --advertise, and the rule that nothing listens
+ * beyond loopback by accident. */
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
 
@@ -22,8 +22,8 @@ NODISCARD int address_parse(const char *text, struct address *out, struct err *e
 void address_set(struct address *out, const struct sockaddr *socket_address);
 /* 127.0.0.0/8 or ::1. */
 bool address_is_loopback(const struct address *address);
-/* ERR_INVALID unless loopback or insecure: "refusing to listen on 10.0.0.5:7410 without --insecure: tokens and TLS are
- * not offered yet". */
+/* ERR_INVALID unless loopback or insecure: "refusing to listen on 10.0.0.5:7410 without --insecure:
+ * tokens and TLS are not offered yet". */
 NODISCARD int address_check(const struct address *address, bool insecure, struct err *err);
 
 #endif

@@ -74,7 +74,8 @@ void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEX
 {
     uint8_t digest[HASH_SIZE];
     unsigned size = 0;
-    ASSERT(HMAC(EVP_sha256(), key, HASH_SIZE, (const unsigned char *)text, strlen(text), digest, &size) != NULL);
+    ASSERT(HMAC(EVP_sha256(), key, HASH_SIZE, (const unsigned char *)text, strlen(text), digest,
+                &size) != NULL);
     ASSERT(size == HASH_SIZE);
     parse_to_hex(digest, sizeof(digest), out);
 }
@@ -122,7 +123,8 @@ int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], stru
 
 int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err)
 {
-    AUTO(key_release) EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, private_key, HASH_SIZE);
+    AUTO(key_release)
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, private_key, HASH_SIZE);
     uint8_t point[HASH_SIZE];
     size_t size = sizeof(point);
     if (!key || EVP_PKEY_get_raw_public_key(key, point, &size) != 1 || size != HASH_SIZE) {

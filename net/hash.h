@@ -1,5 +1,5 @@
-/* hash.h: SHA-256 and HMAC, behind our own names so that OpenSSL is seen by this room only. Any thread; a struct sha256
- * belongs to one. */
+/* hash.h: SHA-256 and HMAC, behind our own names so that OpenSSL is seen by this room only. Any
+ * thread; a struct sha256 belongs to one. */
 #ifndef NET_HASH_H
 #define NET_HASH_H
 
@@ -29,7 +29,9 @@ bool hash_text_equal(const char *a, const char *b);
 NODISCARD int random_bytes(void *out, size_t size, struct err *err);
 
 /* An Ed25519 key pair: `private_key` is the 32-byte seed. */
-NODISCARD int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err);
-NODISCARD int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE], struct err *err);
+NODISCARD int key_make(uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE],
+                       struct err *err);
+NODISCARD int key_public(const uint8_t private_key[HASH_SIZE], uint8_t public_key[HASH_SIZE],
+                         struct err *err);
 
 #endif

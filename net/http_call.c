@@ -8,7 +8,8 @@
 #include "base/clock.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-/* A body up to this size that lies in one piece goes out together with the headers, in one packet. */
+/* A body up to this size that lies in one piece goes out together with the headers, in one packet.
+ */
 #define SMALL_BODY_BYTES ((uint64_t)64 << 10)
 #define HEADER_TEXT_MAX 1024
 
@@ -66,9 +67,9 @@ static size_t on_read(char *out, size_t item, size_t count, void *arg)
         return CURL_READFUNC_ABORT;
     }
     if (got == 0) {
-        transfer->failure.code =
-            err_set(&transfer->failure, ERR_FORMAT, "the body ended after %" PRIu64 " of %" PRIu64 " bytes",
-                    transfer->sent, call->body_size);
+        transfer->failure.code = err_set(&transfer->failure, ERR_FORMAT,
+                                         "the body ended after %" PRIu64 " of %" PRIu64 " bytes",
+                                         transfer->sent, call->body_size);
         return CURL_READFUNC_ABORT;
     }
     transfer->sent += (uint64_t)got;
@@ -106,7 +107,8 @@ static size_t on_write(char *data, size_t item, size_t count, void *arg)
         struct err why = {0};
         rc = buf_append(call->reply, data, size, &why);
         if (rc) {
-            transfer->failure.code = err_set(&transfer->failure, rc, "the answer is too long: %s", why.text);
+            transfer->failure.code =
+                err_set(&transfer->failure, rc, "the answer is too long: %s", why.text);
         }
     }
     return rc ? CURL_WRITEFUNC_ERROR : size;
@@ -114,7 +116,8 @@ static size_t on_write(char *data, size_t item, size_t count, void *arg)
 
 /* ---- the handle ---- */
 
-int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long upload_bytes, struct err *err)
+int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long upload_bytes,
+                       struct err *err)
 {
     *transfer = (struct http_transfer){.easy = curl_easy_init()};
     CURL *easy = transfer->easy;
@@ -122,7 +125,8 @@ int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long u
         return memory_error(err);
     }
     /* Names of protocols are the one setting that an old library could refuse. */
-    if (curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") || curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") ||
+    if (curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") ||
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") ||
         curl_easy_setopt(easy, CURLOPT_USERAGENT, "paceline/" PACELINE_VERSION)) {
         http_transfer_done(transfer);
         return memory_error(err);
@@ -155,7 +159,8 @@ void http_transfer_done(struct http_transfer *transfer)
 /* ---- headers ---- */
 
 /* Write header number `index` of a call; false behind the last one. */
-static bool header_text(const struct http_call *call, size_t index, char out[HEADER_TEXT_MAX], bool *fits)
+static bool header_text(const struct http_call *call, size_t index, char out[HEADER_TEXT_MAX],
+                        bool *fits)
 {
     int size = 0;
     if (index == 0) {
@@ -166,7 +171,8 @@ static bool header_text(const struct http_call *call, size_t index, char out[HEA
                         call->content_type ? call->content_type : "");
     } else if (index - 2 < HTTP_CALL_HEADERS_MAX && call->header[index - 2]) {
         size = snprintf(out, HEADER_TEXT_MAX, "%s", call->header[index - 2]);
-    } else if (call->bearer && (index == 2 || (index - 3 < HTTP_CALL_HEADERS_MAX && call->header[index - 3]))) {
+    } else if (call->bearer &&
+               (index == 2 || (index - 3 < HTTP_CALL_HEADERS_MAX && call->header[index - 3]))) {
         size = snprintf(out, HEADER_TEXT_MAX, "Authorization: Bearer %s", call->bearer);
     } else {
         return false;
@@ -201,7 +207,8 @@ static int set_headers(struct http_transfer *transfer, struct err *err)
             struct curl_slist *longer = fits ? curl_slist_append(transfer->headers, text) : NULL;
             if (!longer) {
                 return fits ? memory_error(err)
-                            : err_set(err, ERR_LIMIT, "a request header is longer than %d bytes", HEADER_TEXT_MAX - 1);
+                            : err_set(err, ERR_LIMIT, "a request header is longer than %d bytes",
+                                      HEADER_TEXT_MAX - 1);
             }
             transfer->headers = longer;
         }
@@ -229,7 +236,8 @@ static const struct http_piece *only_piece(const struct http_call *call)
 
 static bool takes_body(const char *method)
 {
-    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0;
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
 }
 
 /* Choose how the body travels. The first line takes back whatever the last call chose. */
@@ -256,7 +264,8 @@ static int set_body(struct http_transfer *transfer)
     return curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) ? ERR_MEMORY : 0;
 }
 
-int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call, struct err *err)
+int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call,
+                          struct err *err)
 {
     CURL *easy = transfer->easy;
     transfer->call = *call;
@@ -283,7 +292,8 @@ int http_transfer_prepare(struct http_transfer *transfer, const struct http_call
 
 int http_transfer_multi_error(CURLMcode code, struct err *err)
 {
-    return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "libcurl: %s", curl_multi_strerror(code));
+    return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "libcurl: %s",
+                   curl_multi_strerror(code));
 }
 
 bool http_transfer_is_watched(const struct http_transfer *transfer)
@@ -359,14 +369,16 @@ static enum http_breakage breakage_of(const struct http_transfer *transfer, CURL
     return reason == ECONNREFUSED ? HTTP_REFUSED : HTTP_UNREACHED;
 }
 
-int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struct http_result *out, struct err *err)
+int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struct http_result *out,
+                         struct err *err)
 {
     if (transfer->failure.code) {
         return fail(transfer, transfer->failure.code, transfer->failure.text, err);
     }
     if (verdict) {
         transfer->breakage = breakage_of(transfer, verdict);
-        const char *why = transfer->curl_text[0] ? transfer->curl_text : curl_easy_strerror(verdict);
+        const char *why =
+            transfer->curl_text[0] ? transfer->curl_text : curl_easy_strerror(verdict);
         return fail(transfer, code_of(transfer, verdict), why, err);
     }
     struct http_result result = {0};

@@ -1,6 +1,7 @@
-/* http_call.h: one call on one libcurl handle, shared by http_client.c (one at a time) and http_multi.c (several).
- * For these only. A transfer belongs to one thread and is used again and again: libcurl keeps what it can of the
- * handle, we allocate nothing per call once the headers have settled. */
+/* http_call.h: one call on one libcurl handle, shared by http_client.c (one at a time) and
+ * http_multi.c (several). For these only. A transfer belongs to one thread and is used again and
+ * again: libcurl keeps what it can of the handle, we allocate nothing per call once the headers
+ * have settled. */
 #ifndef NET_HTTP_CALL_H
 #define NET_HTTP_CALL_H
 
@@ -25,10 +26,12 @@ struct http_transfer {
 };
 
 /* buffer_bytes: libcurl's receive buffer; upload_bytes: its send buffer. */
-NODISCARD int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long upload_bytes, struct err *err);
+NODISCARD int http_transfer_init(struct http_transfer *transfer, long buffer_bytes,
+                                 long upload_bytes, struct err *err);
 void http_transfer_done(struct http_transfer *transfer);
 /* Copy the call and set the handle up for it. */
-NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call, struct err *err);
+NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call,
+                                    struct err *err);
 /* What libcurl says of a whole multi handle: ERR_MEMORY or ERR_IO. */
 NODISCARD int http_transfer_multi_error(CURLMcode code, struct err *err);
 /* Whether the call has a flag or deadline of ours that must be looked at while it waits. */
@@ -36,7 +39,7 @@ bool http_transfer_is_watched(const struct http_transfer *transfer);
 /* ERR_CANCELLED or ERR_TIMEOUT when the call must end now. */
 NODISCARD int http_transfer_look(struct http_transfer *transfer, struct err *err);
 /* What libcurl's verdict means: 0 and *out, or an error. */
-NODISCARD int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struct http_result *out,
-                                   struct err *err);
+NODISCARD int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict,
+                                   struct http_result *out, struct err *err);
 
 #endif

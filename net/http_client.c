@@ -27,7 +27,8 @@ int http_client_new(struct http_client **out, struct err *err)
         return memory_error(err);
     }
     client->multi = curl_multi_init();
-    int rc = client->multi ? http_transfer_init(&client->transfer, BUFFER_BYTES, UPLOAD_BYTES, err) : memory_error(err);
+    int rc = client->multi ? http_transfer_init(&client->transfer, BUFFER_BYTES, UPLOAD_BYTES, err)
+                           : memory_error(err);
     if (rc) {
         http_client_free(&client);
         return rc;
@@ -50,7 +51,8 @@ void http_client_free(struct http_client **client)
 /* Drive the transfer to libcurl's verdict, or until it must end. */
 static int drive(struct http_client *client, CURLcode *verdict, struct err *err)
 {
-    int poll_ms = http_transfer_is_watched(&client->transfer) ? HTTP_CALL_LOOK_MS : UNWATCHED_POLL_MS;
+    int poll_ms =
+        http_transfer_is_watched(&client->transfer) ? HTTP_CALL_LOOK_MS : UNWATCHED_POLL_MS;
     for (;;) {
         int running = 0;
         CURLMcode code = curl_multi_perform(client->multi, &running);
@@ -74,7 +76,8 @@ static int drive(struct http_client *client, CURLcode *verdict, struct err *err)
     }
 }
 
-int http_client_call(struct http_client *client, const struct http_call *call, struct http_result *out, struct err *err)
+int http_client_call(struct http_client *client, const struct http_call *call,
+                     struct http_result *out, struct err *err)
 {
     int rc = http_transfer_prepare(&client->transfer, call, err);
     if (rc) {

@@ -1,7 +1,8 @@
-/* http_client.h: HTTP calls out. Two ways over one description of a call: http_client makes one call at a time and
- * waits for it (a sender thread, the cli); http_multi keeps several calls going inside its owner's loop (an agent's
- * control side). Keep-alive, no Expect, no signals. libcurl is seen by this room only. A client or multi belongs
- * to one thread. Redirects are not followed, proxies of the environment not used. */
+/* http_client.h: HTTP calls out. Two ways over one description of a call: http_client makes one
+ * call at a time and waits for it (a sender thread, the cli); http_multi keeps several calls going
+ * inside its owner's loop (an agent's control side). Keep-alive, no Expect, no signals. libcurl is
+ * seen by this room only. A client or multi belongs to one thread. Redirects are not followed,
+ * proxies of the environment not used. */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
 
@@ -29,12 +30,13 @@ struct http_call {
     const char *content_type;
     const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL ends */
     struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent one after the other, not copied by us */
-    /* Instead of pieces: a body of body_size bytes read piece by piece (returns bytes, 0 = end, -1 = failure). */
+    /* Instead of pieces: a body of body_size bytes read piece by piece (returns bytes, 0 = end, -1
+     * = failure). */
     ssize_t (*read)(void *arg, void *out, size_t size);
     void *read_arg;
     uint64_t body_size;
-    /* Where the answer's body goes: `reply` (bounded by its limit; more is ERR_LIMIT) or, for 2xx answers only,
-     * `write`, which returns 0 or a negative ERR_ code that ends the call. */
+    /* Where the answer's body goes: `reply` (bounded by its limit; more is ERR_LIMIT) or, for 2xx
+     * answers only, `write`, which returns 0 or a negative ERR_ code that ends the call. */
     struct buf *reply; /* cleared at the start */
     int (*write)(void *arg, const void *data, size_t size);
     void *write_arg;
@@ -55,10 +57,10 @@ struct http_result {
 struct http_client;
 NODISCARD int http_client_new(struct http_client **out, struct err *err);
 void http_client_free(struct http_client **client);
-/* Make the call and wait. ERR_NETWORK (refused, reset, unresolved), ERR_TIMEOUT, ERR_CANCELLED, ERR_LIMIT, or what
- * write returned. err names method and URL. */
-NODISCARD int http_client_call(struct http_client *client, const struct http_call *call, struct http_result *out,
-                               struct err *err);
+/* Make the call and wait. ERR_NETWORK (refused, reset, unresolved), ERR_TIMEOUT, ERR_CANCELLED,
+ * ERR_LIMIT, or what write returned. err names method and URL. */
+NODISCARD int http_client_call(struct http_client *client, const struct http_call *call,
+                               struct http_result *out, struct err *err);
 
 /* Why the last call of the client returned ERR_NETWORK. */
 enum http_breakage {
@@ -74,15 +76,15 @@ typedef void (*http_done_fn)(void *arg, int code /* 0 or ERR_ */, const struct h
                              const struct err *err);
 NODISCARD int http_multi_new(struct http_multi **out, struct err *err);
 void http_multi_free(struct http_multi **multi); /* calls under way are dropped without done */
-/* Start a call; the struct is copied, what it points to is not. Returns a handle for http_multi_cancel, >= 0, or a
- * negative ERR_ code. done runs inside http_multi_poll. */
-NODISCARD int http_multi_start(struct http_multi *multi, const struct http_call *call, http_done_fn done, void *arg,
-                               struct err *err);
+/* Start a call; the struct is copied, what it points to is not. Returns a handle for
+ * http_multi_cancel, >= 0, or a negative ERR_ code. done runs inside http_multi_poll. */
+NODISCARD int http_multi_start(struct http_multi *multi, const struct http_call *call,
+                               http_done_fn done, void *arg, struct err *err);
 /* End a call; done is called with ERR_CANCELLED from the next http_multi_poll. */
 void http_multi_cancel(struct http_multi *multi, int handle);
-/* Wait for its own sockets and for extra[0..extra_count) (revents are filled in), at most timeout_ms, and move all
- * calls on. */
-NODISCARD int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra_count, int timeout_ms,
-                              struct err *err);
+/* Wait for its own sockets and for extra[0..extra_count) (revents are filled in), at most
+ * timeout_ms, and move all calls on. */
+NODISCARD int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra_count,
+                              int timeout_ms, struct err *err);
 
 #endif

@@ -1,9 +1,11 @@
-/* http_exchange.h: what the files of the server share (http_server, http_request, http_reply, http_refuse, http_watch):
- * its pool of exchanges (one a connection, reused by request after request) and the rules of waiting. For them only.
+/* http_exchange.h: what the files of the server share (http_server, http_request, http_reply,
+ * http_refuse, http_watch): its pool of exchanges (one a connection, reused by request after
+ * request) and the rules of waiting. For them only.
  *
- * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it. `mutex` guards the
- * fields that both sides use, so that a wake-up that comes before the suspension is remembered instead of lost. No
- * function of the owner is called, and no response is queued, while it is held. */
+ * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
+ * `mutex` guards the fields that both sides use, so that a wake-up that comes before the suspension
+ * is remembered instead of lost. No function of the owner is called, and no response is queued,
+ * while it is held. */
 #ifndef NET_HTTP_EXCHANGE_H
 #define NET_HTTP_EXCHANGE_H
 
@@ -20,11 +22,12 @@
 #define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_REPLY_HEADER_BYTES 2048
 #define HTTP_LINGER_MAX 64
-/* Connections beyond connections_max that are let in so that their requests get an answer, and those that are closed
- * but not gone yet. */
+/* Connections beyond connections_max that are let in so that their requests get an answer, and
+ * those that are closed but not gone yet. */
 #define HTTP_DOOR_PLACES 32
 #define HTTP_CLOSING_PLACES 32
-/* Collected bodies up to this size are always taken; what is larger is charged to bodies_max_bytes. */
+/* Collected bodies up to this size are always taken; what is larger is charged to bodies_max_bytes.
+ */
 #define HTTP_BODY_FREE_BYTES ((size_t)8 << 10)
 
 enum http_phase {
@@ -74,7 +77,8 @@ struct http_exchange {
     /* Guarded by server->mutex. */
     enum http_reply_state reply;
     struct MHD_Response *response; /* owned while REPLY_READY, but for server->empty */
-    struct buf refusal;            /* the reply as it is sent in the middle of an upload; empty: it waits for its end */
+    struct buf refusal; /* the reply as it is sent in the middle of an upload; empty: it waits for
+                           its end */
     int status;
     bool suspended;
     bool wake_pending; /* a wake-up came while not suspended */
@@ -83,8 +87,9 @@ struct http_exchange {
     void *on_end_arg;
 };
 
-/* A connection whose upload was refused: closed at once, it would be reset, and the reset could overtake the reply. So
- * its socket is kept while the client sends, and what comes in is thrown away. */
+/* A connection whose upload was refused: closed at once, it would be reset, and the reset could
+ * overtake the reply. So its socket is kept while the client sends, and what comes in is thrown
+ * away. */
 struct http_linger {
     int fd; /* -1: free */
     int64_t deadline_ms;
@@ -97,7 +102,7 @@ struct http_server {
     struct http_server_config config;
     struct address address;
     struct MHD_Daemon *daemon;
-    int epoll_fd;          /* holds libmicrohttpd's, wake_fd, every connection's and the lingering sockets */
+    int epoll_fd; /* holds libmicrohttpd's, wake_fd, every connection's and the lingering sockets */
     int64_t now_ms;        /* of this run */
     struct places *places; /* place i is exchanges[i]'s */
     struct MHD_Response *empty;
@@ -116,7 +121,8 @@ struct http_server {
     bool closing;  /* guarded by mutex, like what follows */
     bool woken;    /* wake_fd was written to */
     uint64_t runs; /* begun */
-    int wake_fd;   /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of a resumption */
+    int wake_fd; /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of
+                    a resumption */
 };
 
 static inline void http_server_lock(struct http_server *server)
@@ -129,11 +135,13 @@ static inline void http_server_unlock(struct http_server *server)
     ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
 }
 
-/* http_framing.c: what is wrong with the headers, as one sentence, or NULL: what makes it doubtful where the request
- * ends or whom it is for (RFC 9112, 6.3 and 3.2). libmicrohttpd takes all of it. */
+/* http_framing.c: what is wrong with the headers, as one sentence, or NULL: what makes it doubtful
+ * where the request ends or whom it is for (RFC 9112, 6.3 and 3.2). libmicrohttpd takes all of it.
+ */
 const char *http_framing_fault(struct MHD_Connection *connection, const char *version);
 
-/* http_watch.c: what libmicrohttpd does not look after: vanished and slow clients, and the bounds on connections. */
+/* http_watch.c: what libmicrohttpd does not look after: vanished and slow clients, and the bounds
+ * on connections. */
 /* For libmicrohttpd's report of a new and of a closed connection. */
 void http_watch_begin(struct http_exchange *exchange);
 void http_watch_end(struct http_exchange *exchange);
@@ -150,9 +158,11 @@ void http_break_off(struct http_exchange *exchange);
 
 /* http_refuse.c: replies in the middle of an upload, which libmicrohttpd cannot send. */
 /* Write the reply as it goes over the wire into *out. */
-NODISCARD int http_refuse_write(const struct http_exchange *exchange, int status, const char *content_type,
-                                const void *body, size_t size, struct buf *out);
-/* Send it and keep the socket until the client has read it; libmicrohttpd is to close the connection. */
+NODISCARD int http_refuse_write(const struct http_exchange *exchange, int status,
+                                const char *content_type, const void *body, size_t size,
+                                struct buf *out);
+/* Send it and keep the socket until the client has read it; libmicrohttpd is to close the
+ * connection. */
 enum MHD_Result http_refuse(struct http_exchange *exchange);
 void http_linger_run(struct http_server *server);
 int64_t http_linger_deadline_ms(const struct http_server *server);
@@ -160,8 +170,9 @@ void http_linger_end_all(struct http_server *server);
 
 /* http_request.c: libmicrohttpd's callbacks for a request. */
 void *http_request_target(void *server, const char *target, struct MHD_Connection *connection);
-enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *data_size, void **exchange);
+enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **exchange);
 void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
                             enum MHD_RequestTerminationCode code);
 /* The header will not be understood: answer in libmicrohttpd's place. */
@@ -169,7 +180,8 @@ void http_request_reject(struct http_exchange *exchange, const char *fault);
 
 /* http_reply.c */
 bool http_is_replied(struct http_exchange *exchange);
-/* Suspend the connection unless a wake-up came first: true when it is suspended. On the server's thread. */
+/* Suspend the connection unless a wake-up came first: true when it is suspended. On the server's
+ * thread. */
 bool http_wait(struct http_exchange *exchange);
 /* The same, waiting for the reply. */
 bool http_wait_for_reply(struct http_exchange *exchange);

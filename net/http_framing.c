@@ -27,8 +27,8 @@ static bool is_named(const char *name, size_t size, const char *wanted)
     return size == strlen(wanted) && strncasecmp(name, wanted, size) == 0;
 }
 
-static enum MHD_Result look(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *value,
-                            size_t value_size)
+static enum MHD_Result look(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_size,
+                            const char *value, size_t value_size)
 {
     (void)kind;
     struct framing *framing = arg;
@@ -59,7 +59,8 @@ const char *http_framing_fault(struct MHD_Connection *connection, const char *ve
         return framing.fault;
     }
     if (framing.hosts > 1 || (framing.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)) {
-        return framing.hosts ? "the request has more than one Host header" : "the request has no Host header";
+        return framing.hosts ? "the request has more than one Host header"
+                             : "the request has no Host header";
     }
     if (framing.lengths > 1 || (framing.lengths > 0 && framing.encodings > 0)) {
         return framing.encodings ? "the request has a Content-Length and a Transfer-Encoding"

@@ -46,7 +46,9 @@ static const char *take_method(struct http_head *head, char c)
 {
     const bool begins = head->part == HEAD_START;
     head->part = !begins && c == ' ' ? HEAD_TARGET : HEAD_METHOD;
-    return http_head_is_token(c) || head->part == HEAD_TARGET ? NULL : "the request line does not begin with a method";
+    return http_head_is_token(c) || head->part == HEAD_TARGET
+               ? NULL
+               : "the request line does not begin with a method";
 }
 
 static const char *take_target(struct http_head *head, char c)
@@ -57,14 +59,17 @@ static const char *take_target(struct http_head *head, char c)
         return NULL;
     }
     head->word_size++;
-    return http_head_is_value(c) && c != '\t' && c != ' ' ? NULL : "the URL is empty or has a control character";
+    return http_head_is_value(c) && c != '\t' && c != ' '
+               ? NULL
+               : "the URL is empty or has a control character";
 }
 
 static const char *take_version(struct http_head *head, char c)
 {
     static const char form[] = "HTTP/1.";
     const size_t at = head->word_size++;
-    const bool fits = at < sizeof form - 1 ? c == form[at] : at == sizeof form - 1 && (c == '0' || c == '1');
+    const bool fits =
+        at < sizeof form - 1 ? c == form[at] : at == sizeof form - 1 && (c == '0' || c == '1');
     return fits ? NULL : "the version is not HTTP/1.1 or HTTP/1.0, or the URL has a space";
 }
 
@@ -85,9 +90,12 @@ static const char *take_name(struct http_head *head, char c)
         return NULL;
     }
     head->part = HEAD_NAME;
-    head->is_length &= head->name_size < sizeof length_name - 1 && (c | 0x20) == (length_name[head->name_size] | 0x20);
+    head->is_length &= head->name_size < sizeof length_name - 1 &&
+                       (c | 0x20) == (length_name[head->name_size] | 0x20);
     head->name_size++;
-    return http_head_is_token(c) ? NULL : "the name of a header is empty or has a character that none may have";
+    return http_head_is_token(c)
+               ? NULL
+               : "the name of a header is empty or has a character that none may have";
 }
 
 static const char *take_value(struct http_head *head, char c)

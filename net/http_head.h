@@ -1,14 +1,15 @@
-/* http_head.h: whether the bytes of a request's header are what RFC 9112 allows, looked at piece by piece before
- * libmicrohttpd reads them: it ends a header at an empty name, cuts values at a NUL, joins folded lines, and answers
- * what it does not understand with a page of its own. For net only (and its tests and fuzzers). Pure; any thread. */
+/* http_head.h: whether the bytes of a request's header are what RFC 9112 allows, looked at piece by
+ * piece before libmicrohttpd reads them: it ends a header at an empty name, cuts values at a NUL,
+ * joins folded lines, and answers what it does not understand with a page of its own. For net only
+ * (and its tests and fuzzers). Pure; any thread. */
 #ifndef NET_HTTP_HEAD_H
 #define NET_HTTP_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Request line and headers, and as much as libmicrohttpd needs besides for every header: what fits into the 32 KiB of a
- * connection, with some left for the reply's headers. */
+/* Request line and headers, and as much as libmicrohttpd needs besides for every header: what fits
+ * into the 32 KiB of a connection, with some left for the reply's headers. */
 #define HTTP_HEAD_MAX ((size_t)28 << 10)
 #define HTTP_HEAD_LINE_EXTRA 64
 
@@ -35,7 +36,8 @@ struct http_head {
     const char *fault; /* what is wrong, as one sentence; NULL: nothing so far */
 };
 
-/* Look at the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are ignored. */
+/* Look at the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are
+ * ignored. */
 void http_head_scan(struct http_head *head, const char *data, size_t size);
 
 /* RFC 9110, 5.6.2: what names of headers and methods are made of. */

@@ -8,7 +8,8 @@
 #define BUFFER_BYTES (64L << 10)
 #define UPLOAD_BYTES (64L << 10)
 #define EXTRA_MAX 16
-/* A handle is the slot's number and, above it, how often the slot was used: a stale one never hits a later call. */
+/* A handle is the slot's number and, above it, how often the slot was used: a stale one never hits
+ * a later call. */
 #define SLOT_BITS 8
 #define USES_MASK 0x3fffff
 
@@ -67,17 +68,19 @@ static int handle_of(const struct http_multi *multi, const struct slot *slot)
     return (int)((slot->uses & USES_MASK) << SLOT_BITS | (unsigned)(slot - multi->slot));
 }
 
-int http_multi_start(struct http_multi *multi, const struct http_call *call, http_done_fn done, void *arg,
-                     struct err *err)
+int http_multi_start(struct http_multi *multi, const struct http_call *call, http_done_fn done,
+                     void *arg, struct err *err)
 {
     struct slot *slot = multi->slot;
     while (slot->busy) {
         if (++slot == multi->slot + HTTP_MULTI_CALLS_MAX) {
-            return err_set(err, ERR_LIMIT, "%s %s: more than %d calls at once", call->method, call->url,
-                           HTTP_MULTI_CALLS_MAX);
+            return err_set(err, ERR_LIMIT, "%s %s: more than %d calls at once", call->method,
+                           call->url, HTTP_MULTI_CALLS_MAX);
         }
     }
-    int rc = slot->transfer.easy ? 0 : http_transfer_init(&slot->transfer, BUFFER_BYTES, UPLOAD_BYTES, err);
+    int rc = slot->transfer.easy
+                 ? 0
+                 : http_transfer_init(&slot->transfer, BUFFER_BYTES, UPLOAD_BYTES, err);
     if (!rc) {
         rc = http_transfer_prepare(&slot->transfer, call, err);
     }
@@ -86,8 +89,8 @@ int http_multi_start(struct http_multi *multi, const struct http_call *call, htt
     }
     CURLMcode code = curl_multi_add_handle(multi->multi, slot->transfer.easy);
     if (code) {
-        return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "%s %s: %s", call->method, call->url,
-                       curl_multi_strerror(code));
+        return err_set(err, code == CURLM_OUT_OF_MEMORY ? ERR_MEMORY : ERR_IO, "%s %s: %s",
+                       call->method, call->url, curl_multi_strerror(code));
     }
     slot->busy = true;
     slot->cancelled = false;
@@ -110,8 +113,8 @@ void http_multi_cancel(struct http_multi *multi, int handle)
 }
 
 /* Free the slot, then tell the owner, who may start the next call from within. */
-static void end(struct http_multi *multi, struct slot *slot, int code, const struct http_result *result,
-                const struct err *err)
+static void end(struct http_multi *multi, struct slot *slot, int code,
+                const struct http_result *result, const struct err *err)
 {
     (void)curl_multi_remove_handle(multi->multi, slot->transfer.easy);
     slot->busy = false;
@@ -129,8 +132,9 @@ static size_t end_overdue(struct http_multi *multi)
         }
         const struct http_call *call = &slot->transfer.call;
         struct err err = {0};
-        int rc = slot->cancelled ? err_set(&err, ERR_CANCELLED, "%s %s: cancelled", call->method, call->url)
-                                 : http_transfer_look(&slot->transfer, &err);
+        int rc = slot->cancelled
+                     ? err_set(&err, ERR_CANCELLED, "%s %s: cancelled", call->method, call->url)
+                     : http_transfer_look(&slot->transfer, &err);
         if (rc) {
             end(multi, slot, rc, NULL, &err);
             ended++;
@@ -165,7 +169,8 @@ static int wait_limit(const struct http_multi *multi, int timeout_ms)
 {
     for (size_t i = 0; i < HTTP_MULTI_CALLS_MAX; i++) {
         const struct slot *slot = &multi->slot[i];
-        if (slot->busy && http_transfer_is_watched(&slot->transfer) && timeout_ms > HTTP_CALL_LOOK_MS) {
+        if (slot->busy && http_transfer_is_watched(&slot->transfer) &&
+            timeout_ms > HTTP_CALL_LOOK_MS) {
             return HTTP_CALL_LOOK_MS;
         }
     }
@@ -183,7 +188,8 @@ static int perform(struct http_multi *multi, size_t *ended, struct err *err)
     return 0;
 }
 
-int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra_count, int timeout_ms, struct err *err)
+int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra_count,
+                    int timeout_ms, struct err *err)
 {
     ASSERT(extra_count <= EXTRA_MAX && timeout_ms >= 0);
     struct curl_waitfd wait[EXTRA_MAX];
@@ -194,7 +200,8 @@ int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra
                           (extra[i].events & POLLOUT ? CURL_WAIT_POLLOUT : 0u);
         wait[i] = (struct curl_waitfd){.fd = extra[i].fd, .events = (short)events};
     }
-    /* Calls that were just started send before anything is waited for, and what is over already ends the wait. */
+    /* Calls that were just started send before anything is waited for, and what is over already
+     * ends the wait. */
     size_t ended = end_overdue(multi);
     int rc = perform(multi, &ended, err);
     if (rc) {

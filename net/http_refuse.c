@@ -11,8 +11,8 @@
 #include "net/http_exchange.h"
 
 #define REFUSAL_BYTES_MAX ((size_t)64 << 10)
-/* A client that reads while it sends is done in a moment. One that reads only then is waited for while it sends at
- * least so much, and after its last byte for so long. */
+/* A client that reads while it sends is done in a moment. One that reads only then is waited for
+ * while it sends at least so much, and after its last byte for so long. */
 #define LINGER_MS 5000
 #define LINGER_WINDOW_MS 10000
 #define LINGER_WINDOW_BYTES ((uint64_t)4 << 10)
@@ -28,8 +28,8 @@ static const char *reason_of(int status)
     return reason ? reason : "Refused";
 }
 
-int http_refuse_write(const struct http_exchange *exchange, int status, const char *content_type, const void *body,
-                      size_t size, struct buf *out)
+int http_refuse_write(const struct http_exchange *exchange, int status, const char *content_type,
+                      const void *body, size_t size, struct buf *out)
 {
     char date[64] = "";
     struct tm now;
@@ -38,8 +38,9 @@ int http_refuse_write(const struct http_exchange *exchange, int status, const ch
         (void)strftime(date, sizeof date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &now);
     }
     buf_init(out, REFUSAL_BYTES_MAX);
-    int rc = buf_printf(out, NULL, "HTTP/1.1 %d %s\r\n%sConnection: close\r\nContent-Length: %zu\r\n", status,
-                        reason_of(status), date, size);
+    int rc =
+        buf_printf(out, NULL, "HTTP/1.1 %d %s\r\n%sConnection: close\r\nContent-Length: %zu\r\n",
+                   status, reason_of(status), date, size);
     if (!rc && content_type) {
         rc = buf_printf(out, NULL, "Content-Type: %s\r\n", content_type);
     }
@@ -87,7 +88,8 @@ static struct http_linger *linger_take(struct http_server *server)
 static void linger_add(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
-    /* libmicrohttpd is about to shut down and close its descriptor: a second one keeps the connection. */
+    /* libmicrohttpd is about to shut down and close its descriptor: a second one keeps the
+     * connection. */
     int fd = fcntl(exchange->socket_fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
         return;
@@ -111,8 +113,10 @@ enum MHD_Result http_refuse(struct http_exchange *exchange)
 {
     exchange->phase = PHASE_QUEUED;
     http_watch_stage(exchange, STAGE_REPLY);
-    /* Nothing but earlier replies can fill the socket's buffer: a client that left them unread gets no more. */
-    ssize_t sent = send(exchange->socket_fd, exchange->refusal.data, exchange->refusal.size, MSG_NOSIGNAL);
+    /* Nothing but earlier replies can fill the socket's buffer: a client that left them unread gets
+     * no more. */
+    ssize_t sent =
+        send(exchange->socket_fd, exchange->refusal.data, exchange->refusal.size, MSG_NOSIGNAL);
     if (sent == (ssize_t)exchange->refusal.size) {
         linger_add(exchange);
     }

@@ -36,8 +36,8 @@ static void wake_locked(struct http_exchange *exchange)
     http_server_unlock(exchange->server);
 }
 
-/* Suspend the connection unless what it would wait for is `there`; a wake-up that came before is used up. The lock is
- * held. */
+/* Suspend the connection unless what it would wait for is `there`; a wake-up that came before is
+ * used up. The lock is held. */
 static bool suspend_unless(struct http_exchange *exchange, bool there)
 {
     exchange->wake_pending = false;
@@ -116,30 +116,34 @@ void http_reply_header(struct http_exchange *exchange, const char *name, const c
     exchange->header_count++;
 }
 
-/* Add the headers to a new response. A header that libmicrohttpd does not take (no memory) spoils the reply: an answer
- * without it could be misread. */
-static bool add_headers(struct http_exchange *exchange, struct MHD_Response *response, const char *content_type)
+/* Add the headers to a new response. A header that libmicrohttpd does not take (no memory) spoils
+ * the reply: an answer without it could be misread. */
+static bool add_headers(struct http_exchange *exchange, struct MHD_Response *response,
+                        const char *content_type)
 {
     bool added = true;
     const char *name = exchange->header_text;
     for (size_t i = 0; i < exchange->header_count; i++) {
         const char *value = name + strlen(name) + 1;
         /* libmicrohttpd refuses empty values. */
-        added = added && (value[0] == '\0' || MHD_add_response_header(response, name, value) == MHD_YES);
+        added = added &&
+                (value[0] == '\0' || MHD_add_response_header(response, name, value) == MHD_YES);
         name = value + strlen(value) + 1;
     }
     if (content_type) {
-        added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) == MHD_YES;
+        added = added && MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                                 content_type) == MHD_YES;
     }
     return added;
 }
 
-/* Give the exchange its reply (takes response; NULL: it could not be made) and wake it. Nothing may touch the exchange
- * afterwards: the server's thread may already be done with it. */
+/* Give the exchange its reply (takes response; NULL: it could not be made) and wake it. Nothing may
+ * touch the exchange afterwards: the server's thread may already be done with it. */
 static void set_reply(struct http_exchange *exchange, int status, struct MHD_Response *response,
                       const char *content_type)
 {
-    if (response && response != exchange->server->empty && !add_headers(exchange, response, content_type)) {
+    if (response && response != exchange->server->empty &&
+        !add_headers(exchange, response, content_type)) {
         MHD_destroy_response(response);
         response = NULL;
     }
@@ -162,7 +166,8 @@ static void *body_data(const void *body, size_t size)
     return data.out;
 }
 
-void http_reply(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t size)
+void http_reply(struct http_exchange *exchange, int status, const char *content_type,
+                const void *body, size_t size)
 {
     struct MHD_Response *response;
     if (exchange->has_body && status >= 400 &&
@@ -173,16 +178,17 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
     if (size == 0 && !content_type && exchange->header_count == 0) {
         response = exchange->server->empty;
     } else {
-        response = MHD_create_response_from_buffer(size, body_data(body, size), MHD_RESPMEM_MUST_COPY);
+        response =
+            MHD_create_response_from_buffer(size, body_data(body, size), MHD_RESPMEM_MUST_COPY);
     }
     set_reply(exchange, status, response, content_type);
 }
 
-void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type, const void *body,
-                         size_t size, void (*release)(void *arg), void *arg)
+void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type,
+                         const void *body, size_t size, void (*release)(void *arg), void *arg)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer_with_free_callback_cls(size, body_data(body, size), release, arg);
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        size, body_data(body, size), release, arg);
     if (!response && release) {
         release(arg);
     }
@@ -211,15 +217,15 @@ static void end_source(void *cls)
     exchange->source.done(exchange->source.arg);
 }
 
-void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type, uint64_t size,
-                       const struct http_source *source)
+void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type,
+                       uint64_t size, const struct http_source *source)
 {
     bool unknown = size == HTTP_SIZE_UNKNOWN;
     uint64_t block = unknown ? BLOCK_UNKNOWN_BYTES : size < BLOCK_BYTES ? size + 1 : BLOCK_BYTES;
     exchange->source = *source;
     exchange->endless = unknown;
-    struct MHD_Response *response = MHD_create_response_from_callback(unknown ? MHD_SIZE_UNKNOWN : size, (size_t)block,
-                                                                      read_source, exchange, end_source);
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        unknown ? MHD_SIZE_UNKNOWN : size, (size_t)block, read_source, exchange, end_source);
     if (!response) {
         source->done(source->arg);
     }
@@ -240,7 +246,8 @@ enum MHD_Result http_reply_queue(struct http_exchange *exchange)
         return MHD_NO;
     }
     exchange->on_hangup = NULL;
-    enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
+    enum MHD_Result result =
+        MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
     if (result == MHD_YES) {
         exchange->phase = PHASE_QUEUED;
         http_watch_stage(exchange, STAGE_REPLY);

@@ -32,7 +32,8 @@ const char *http_fault(const struct http_exchange *exchange)
 
 const char *http_param(const struct http_exchange *exchange, const char *name)
 {
-    const char *text = exchange->route ? http_route_param(exchange->route->pattern, &exchange->url, name) : NULL;
+    const char *text =
+        exchange->route ? http_route_param(exchange->route->pattern, &exchange->url, name) : NULL;
     ASSERT(text != NULL);
     return text;
 }
@@ -81,7 +82,8 @@ const char *http_request_id(const struct http_exchange *exchange)
 
 /* ---- headers ---- */
 
-/* A counter, mixed by a bijection so that ids of two runs do not look alike (the finisher of SplitMix64). */
+/* A counter, mixed by a bijection so that ids of two runs do not look alike (the finisher of
+ * SplitMix64). */
 static void make_request_id(struct http_server *server, char out[17])
 {
     uint64_t x = server->request_key + server->request_count++;
@@ -94,7 +96,8 @@ static void make_request_id(struct http_server *server, char out[17])
 void *http_request_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
     struct http_server *server = cls;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct http_exchange *exchange = info ? info->socket_context : NULL;
     if (exchange) {
         ASSERT(exchange->server == server && exchange->phase == PHASE_IDLE);
@@ -148,7 +151,8 @@ static bool screen(struct http_exchange *exchange)
     return !exchange->sink_open;
 }
 
-/* A reply was made before the body was read. A refusal goes out at once; any other reply, after the body. */
+/* A reply was made before the body was read. A refusal goes out at once; any other reply, after the
+ * body. */
 static bool must_refuse(const struct http_exchange *exchange)
 {
     return exchange->refusal.size > 0;
@@ -169,10 +173,12 @@ static void prepare(struct http_exchange *exchange, const char *method)
     make_request_id(exchange->server, exchange->request_id);
 }
 
-static enum MHD_Result begin(struct http_exchange *exchange, const char *method, const char *version)
+static enum MHD_Result begin(struct http_exchange *exchange, const char *method,
+                             const char *version)
 {
     prepare(exchange, method);
-    exchange->has_body = http_content_length(exchange) > 0 || http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    exchange->has_body = http_content_length(exchange) > 0 ||
+                         http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     const char *fault = http_framing_fault(exchange->connection, version);
     if (fault) {
         /* Where this request ends is in doubt: the connection must end with the reply. */
@@ -188,7 +194,9 @@ static enum MHD_Result begin(struct http_exchange *exchange, const char *method,
     }
     buf_clear(&exchange->body);
     exchange->body.limit = replied || exchange->route->sink ? 0 : exchange->route->body_max;
-    http_watch_stage(exchange, !exchange->has_body ? STAGE_WAIT : exchange->reserved ? STAGE_GUEST : STAGE_BODY);
+    http_watch_stage(exchange, !exchange->has_body  ? STAGE_WAIT
+                               : exchange->reserved ? STAGE_GUEST
+                                                    : STAGE_BODY);
     return MHD_YES;
 }
 
@@ -220,7 +228,8 @@ static bool charge_body(struct http_exchange *exchange, size_t more)
     const size_t size = exchange->body.size + more;
     const size_t charge = size > HTTP_BODY_FREE_BYTES ? size - HTTP_BODY_FREE_BYTES : 0;
     const size_t bound = server->config.bodies_max_bytes;
-    if (bound > 0 && charge > exchange->body_charge && server->bodies_bytes - exchange->body_charge + charge > bound) {
+    if (bound > 0 && charge > exchange->body_charge &&
+        server->bodies_bytes - exchange->body_charge + charge > bound) {
         return false;
     }
     server->bodies_bytes += charge - exchange->body_charge;
@@ -288,8 +297,9 @@ static void end_body(struct http_exchange *exchange)
 
 /* ---- libmicrohttpd's side ---- */
 
-enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *data_size, void **cls)
+enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **cls)
 {
     (void)server;
     (void)connection;

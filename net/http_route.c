@@ -31,7 +31,8 @@ static bool is_clean(const char *text)
     return true;
 }
 
-/* Undo percent-encoding in place. False for a broken escape, a control character or what is not UTF-8. */
+/* Undo percent-encoding in place. False for a broken escape, a control character or what is not
+ * UTF-8. */
 static bool decode(char *text, bool plus_is_space)
 {
     char *to = text;
@@ -110,7 +111,8 @@ static const char *parse_query(struct http_url *url, char *query)
                 return "a query parameter has no name";
             }
             if (is_asked(url, name)) {
-                (void)snprintf(url->fault_text, sizeof url->fault_text, "query parameter '%.60s' is given twice", name);
+                (void)snprintf(url->fault_text, sizeof url->fault_text,
+                               "query parameter '%.60s' is given twice", name);
                 utf8_repair_line(url->fault_text);
                 return url->fault_text;
             }
@@ -159,7 +161,8 @@ struct part {
     size_t size;
 };
 
-/* The pattern's next segment; false behind the last one. *rest starts at the pattern's first slash. */
+/* The pattern's next segment; false behind the last one. *rest starts at the pattern's first slash.
+ */
 static bool next_part(const char **rest, struct part *out)
 {
     if (**rest != '/') {
@@ -198,14 +201,15 @@ static bool pattern_matches(const char *pattern, const struct http_url *url)
 static void allow(struct http_match *match, const char *method)
 {
     size_t used = strlen(match->allow);
-    int size = snprintf(match->allow + used, sizeof(match->allow) - used, used ? ", %s" : "%s", method);
+    int size =
+        snprintf(match->allow + used, sizeof(match->allow) - used, used ? ", %s" : "%s", method);
     if (size < 0 || (size_t)size >= sizeof(match->allow) - used) {
         match->allow[used] = '\0';
     }
 }
 
-void http_route_find(const struct http_route *routes, size_t route_count, const struct http_url *url,
-                     const char *method, struct http_match *out)
+void http_route_find(const struct http_route *routes, size_t route_count,
+                     const struct http_url *url, const char *method, struct http_match *out)
 {
     *out = (struct http_match){0};
     const struct http_route *get = NULL;
@@ -278,7 +282,8 @@ int http_parse_range(const char *header, uint64_t size, uint64_t *offset, uint64
         *length = size;
         return 0;
     }
-    if (strncmp(header, unit, sizeof(unit) - 1) != 0 || !parse_span(header + sizeof(unit) - 1, &first, &last)) {
+    if (strncmp(header, unit, sizeof(unit) - 1) != 0 ||
+        !parse_span(header + sizeof(unit) - 1, &first, &last)) {
         return -1;
     }
     if (first == UINT64_MAX) {

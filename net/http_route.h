@@ -1,7 +1,8 @@
-/* http_route.h: a request's URL cut into decoded path segments and query parameters, and the search for its route.
- * For net only (and its tests and fuzzers). Pure; any thread.
+/* http_route.h: a request's URL cut into decoded path segments and query parameters, and the search
+ * for its route. For net only (and its tests and fuzzers). Pure; any thread.
  *
- * Every decoded text is valid UTF-8 without control characters, so that it can be shown, logged and stored as it is. */
+ * Every decoded text is valid UTF-8 without control characters, so that it can be shown, logged and
+ * stored as it is. */
 #ifndef NET_HTTP_ROUTE_H
 #define NET_HTTP_ROUTE_H
 
@@ -31,15 +32,18 @@ struct http_url {
 /* Take a request target apart. A fault leaves path usable and the rest empty. */
 void http_url_parse(struct http_url *url, const char *target);
 
-/* What the table says about a URL and a method. HEAD is served by a GET route that has none of its own. */
+/* What the table says about a URL and a method. HEAD is served by a GET route that has none of its
+ * own. */
 struct http_match {
     const struct http_route *route; /* NULL: none */
-    char allow[HTTP_ALLOW_MAX];     /* methods of the routes whose pattern matches; "": no pattern does */
+    char allow[HTTP_ALLOW_MAX]; /* methods of the routes whose pattern matches; "": no pattern does
+                                 */
 };
-void http_route_find(const struct http_route *routes, size_t route_count, const struct http_url *url,
-                     const char *method, struct http_match *out);
+void http_route_find(const struct http_route *routes, size_t route_count,
+                     const struct http_url *url, const char *method, struct http_match *out);
 
-/* The text that {name} of the pattern stands for, given that the pattern matches. NULL: the pattern has no such part.
+/* The text that {name} of the pattern stands for, given that the pattern matches. NULL: the pattern
+ * has no such part.
  */
 const char *http_route_param(const char *pattern, const struct http_url *url, const char *name);
 

@@ -64,7 +64,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 }
 
 /* libmicrohttpd's own remarks are about clients that went away or sent rubbish. */
-__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *format,
+                                                         va_list arguments)
 {
     (void)cls;
     char line[LOG_QUOTE_MAX / 2];
@@ -75,10 +76,12 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 
 /* ---- the server ---- */
 
-static int listen_on(const struct address *address, int *out, struct address *bound, struct err *err)
+static int listen_on(const struct address *address, int *out, struct address *bound,
+                     struct err *err)
 {
     const struct sockaddr *where = (const struct sockaddr *)&address->storage;
-    int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    int fd =
+        socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     struct sockaddr_storage name;
     socklen_t name_size = sizeof(name);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
@@ -99,21 +102,25 @@ static int start_daemon(struct http_server *server, int listen_fd, struct err *e
     const size_t asked = server->config.connection_bytes;
     const size_t connection_bytes = asked > 0 ? asked : CONNECTION_BYTES;
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, http_request_step, server,
-        MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        http_request_step, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)server->exchange_count, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
         /* Its own checks answer with its own pages: http_framing_fault makes them instead. */
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server,
-        MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        server, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_END);
     if (!server->daemon) {
         close(listen_fd);
-        return err_set(err, ERR_NETWORK, "listen on %s: the HTTP server could not be started", server->address.text);
+        return err_set(err, ERR_NETWORK, "listen on %s: the HTTP server could not be started",
+                       server->address.text);
     }
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct epoll_event event = {.events = EPOLLIN};
     if (!info || epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event)) {
-        return err_set(err, ERR_IO, "listen on %s: watch the HTTP server: %s", server->address.text, strerror(errno));
+        return err_set(err, ERR_IO, "listen on %s: watch the HTTP server: %s", server->address.text,
+                       strerror(errno));
     }
     return 0;
 }
@@ -131,7 +138,8 @@ static int open_places(struct http_server *server, struct err *err)
     const struct places_limits limits = {
         .total = total,
         .strangers = config->strangers_max ? config->strangers_max : config->connections_max,
-        .per_address = config->strangers_per_address_max ? config->strangers_per_address_max : total,
+        .per_address =
+            config->strangers_per_address_max ? config->strangers_per_address_max : total,
         .stage_ms = {[STAGE_QUIET] = config->idle_timeout_ms,
                      [STAGE_HEAD] = or_default(config->header_timeout_ms, HEADER_TIMEOUT_MS),
                      [STAGE_GUEST] = progress_ms,
@@ -142,11 +150,12 @@ static int open_places(struct http_server *server, struct err *err)
     return places_new(&limits, server->exchange_count, &server->places, err);
 }
 
-int http_server_open(const struct http_server_config *config, struct http_server **out, struct err *err)
+int http_server_open(const struct http_server_config *config, struct http_server **out,
+                     struct err *err)
 {
     ASSERT(config->connections_max > 0 && config->connections_max <= INT_MAX);
-    ASSERT(config->fallbacks.not_found && config->fallbacks.method_not_allowed && config->fallbacks.too_large &&
-           config->fallbacks.bad_request && config->fallbacks.busy);
+    ASSERT(config->fallbacks.not_found && config->fallbacks.method_not_allowed &&
+           config->fallbacks.too_large && config->fallbacks.bad_request && config->fallbacks.busy);
     AUTO(http_server_close) struct http_server *server = calloc(1, sizeof(*server));
     if (!server) {
         return err_set(err, ERR_MEMORY, "no memory for the HTTP server");
@@ -267,8 +276,8 @@ void http_server_run(struct http_server *server)
     http_watch_look(server);
     (void)MHD_run(server->daemon);
     if (server->place_freed) {
-        /* At its bound libmicrohttpd stops watching the listening socket, and only looks at the start of a run whether
-         * it may watch again. */
+        /* At its bound libmicrohttpd stops watching the listening socket, and only looks at the
+         * start of a run whether it may watch again. */
         server->place_freed = false;
         (void)MHD_run(server->daemon);
     }

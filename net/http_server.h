@@ -1,11 +1,12 @@
-/* http_server.h: an HTTP/1.1 server driven by its owner's loop. A table of routes; bodies either collected up to a
- * bound or streamed into a sink; replies at once, later (the exchange is parked) or streamed. Used by the coordinator
- * and by an agent's peer side.
+/* http_server.h: an HTTP/1.1 server driven by its owner's loop. A table of routes; bodies either
+ * collected up to a bound or streamed into a sink; replies at once, later (the exchange is parked)
+ * or streamed. Used by the coordinator and by an agent's peer side.
  *
- * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*, http_exchange_continue
- * and http_exchange_ready may be called from any thread; a wake-up that comes before its wait is not lost. Other
- * threads let go of an exchange when its end is told (abort, http_on_end, done), under a lock of the owner's.
- * libmicrohttpd is seen by this room only. Source for its traps: docs/adr. */
+ * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*,
+ * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up that
+ * comes before its wait is not lost. Other threads let go of an exchange when its end is told
+ * (abort, http_on_end, done), under a lock of the owner's. libmicrohttpd is seen by this room only.
+ * Source for its traps: docs/adr. */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
 
@@ -18,23 +19,25 @@
 #include "net/address.h"
 
 struct http_server;
-struct http_exchange; /* one request and its reply; valid until the reply has been sent or the client is gone */
+struct http_exchange; /* one request and its reply; valid until the reply has been sent or the
+                         client is gone */
 
 typedef void (*http_handle_fn)(void *context, struct http_exchange *exchange);
 
 /* A streamed body. All functions run on the server's thread and must not block. */
 struct http_sink {
-    /* Headers are there. Set *state and return true to go on; reply (http_reply...) and return false to refuse: the
-     * connection ends with the reply. */
+    /* Headers are there. Set *state and return true to go on; reply (http_reply...) and return
+     * false to refuse: the connection ends with the reply. */
     bool (*open)(void *context, struct http_exchange *exchange, void **state);
-    /* Take up to `size` bytes and return how many; 0 pauses the connection until http_exchange_continue. A reply made
-     * before finish (from here or from another thread) calls abort. A refusal (status 400 and above) is sent at once,
-     * and what the client still sends is thrown away; any other reply is sent after the rest of the body. */
+    /* Take up to `size` bytes and return how many; 0 pauses the connection until
+     * http_exchange_continue. A reply made before finish (from here or from another thread) calls
+     * abort. A refusal (status 400 and above) is sent at once, and what the client still sends is
+     * thrown away; any other reply is sent after the rest of the body. */
     size_t (*write)(void *state, const void *data, size_t size);
     /* The whole body is there; reply now or later. */
     void (*finish)(void *state);
-    /* The client went away before finish, or the server stops. After open returned true exactly one of finish and abort
-     * is called; state ends there or after the reply of finish. */
+    /* The client went away before finish, or the server stops. After open returned true exactly one
+     * of finish and abort is called; state ends there or after the reply of finish. */
     void (*abort)(void *state);
 };
 
@@ -56,37 +59,45 @@ struct http_server_config {
     const struct http_route *routes;
     size_t route_count;
     struct http_fallbacks fallbacks;
-    /* Called first for every request with its headers there; a reply ends it (foreign Host or Origin). May be NULL. */
+    /* Called first for every request with its headers there; a reply ends it (foreign Host or
+     * Origin). May be NULL. */
     http_handle_fn guard;
-    /* Called after every finished exchange, for logs and metrics: status (0: it ended before its reply was begun),
-     * seconds. May be NULL. */
-    void (*finished)(void *context, const struct http_exchange *exchange, int status, double seconds);
+    /* Called after every finished exchange, for logs and metrics: status (0: it ended before its
+     * reply was begun), seconds. May be NULL. */
+    void (*finished)(void *context, const struct http_exchange *exchange, int status,
+                     double seconds);
     void *context; /* of all handlers */
-    /* Connections at once. Beyond it a connection takes the place of one that has no request under way, or is answered
-     * by `busy`. */
+    /* Connections at once. Beyond it a connection takes the place of one that has no request under
+     * way, or is answered by `busy`. */
     size_t connections_max;
-    /* Of them the requests of clients that http_know_client was not called for; the rest is reserved for those it was
-     * called for and for requests that is_reserved (may be NULL) says yes to. 0: all. */
+    /* Of them the requests of clients that http_know_client was not called for; the rest is
+     * reserved for those it was called for and for requests that is_reserved (may be NULL) says yes
+     * to. 0: all. */
     size_t strangers_max;
     size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
-    size_t bodies_max_bytes;     /* collected bodies under way together; beyond it `busy` answers. 0: no bound */
-    int64_t header_timeout_ms;   /* for a whole header, from its first byte or the connection on. 0: 10 s */
+    size_t bodies_max_bytes; /* collected bodies under way together; beyond it `busy` answers. 0: no
+                                bound */
+    int64_t header_timeout_ms;   /* for a whole header, from its first byte or the connection on. 0:
+                                    10 s */
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
     int64_t idle_timeout_ms;     /* between two requests */
-    /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd zeroes all of it after
-     * every request: more pays only where most requests carry large bodies. */
+    /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd
+     * zeroes all of it after every request: more pays only where most requests carry large bodies.
+     */
     size_t connection_bytes;
 };
 
-NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out, struct err *err);
-/* Parked exchanges are dropped; sinks aborted; sources done. No other thread may use an exchange from here on, but for
- * one that is synchronised with those calls. */
+NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out,
+                               struct err *err);
+/* Parked exchanges are dropped; sinks aborted; sources done. No other thread may use an exchange
+ * from here on, but for one that is synchronised with those calls. */
 void http_server_close(struct http_server **server);
 /* Where it really listens (port 0 was asked). */
 const struct address *http_server_address(const struct http_server *server);
-/* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call http_server_run. The time
- * is 0 while bytes are left that the descriptor will not tell of again: never wait longer than it says. */
+/* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call
+ * http_server_run. The time is 0 while bytes are left that the descriptor will not tell of again:
+ * never wait longer than it says. */
 int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(struct http_server *server);
 void http_server_run(struct http_server *server);
@@ -95,11 +106,13 @@ void http_server_run(struct http_server *server);
 const char *http_method(const struct http_exchange *exchange);
 /* As it was sent, without the query; what cannot be shown is replaced by '?'. */
 const char *http_path(const struct http_exchange *exchange);
-/* Which methods the path has ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow header says it too. */
+/* Which methods the path has ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow
+ * header says it too. */
 const char *http_allowed(const struct http_exchange *exchange);
 /* Why `bad_request` will be, or was, called, as one sentence; NULL elsewhere. */
 const char *http_fault(const struct http_exchange *exchange);
-/* The text that {name} of the pattern matched; percent-decoded. Never NULL for a name of the pattern. */
+/* The text that {name} of the pattern matched; percent-decoded. Never NULL for a name of the
+ * pattern. */
 const char *http_param(const struct http_exchange *exchange, const char *name);
 /* NULL when absent. Header names in any case. */
 const char *http_query(const struct http_exchange *exchange, const char *name);
@@ -109,47 +122,52 @@ void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
-/* The client has proved who it is: from now on its connection counts to the reserved share. On the server's thread. */
+/* The client has proved who it is: from now on its connection counts to the reserved share. On the
+ * server's thread. */
 void http_know_client(struct http_exchange *exchange);
 /* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
 const char *http_request_id(const struct http_exchange *exchange);
 
 /* ---- the reply: exactly one per exchange ---- */
-/* Before the reply. Copied; control characters become '?'. At most 8, together 2 KiB; an empty value sets nothing. */
+/* Before the reply. Copied; control characters become '?'. At most 8, together 2 KiB; an empty
+ * value sets nothing. */
 void http_reply_header(struct http_exchange *exchange, const char *name, const char *value);
 /* body is copied; content_type NULL with an empty body. */
-void http_reply(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t size);
+void http_reply(struct http_exchange *exchange, int status, const char *content_type,
+                const void *body, size_t size);
 /* As http_reply, but the body is used in place until release(arg) is called. */
-void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type, const void *body,
-                         size_t size, void (*release)(void *arg), void *arg);
+void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type,
+                         const void *body, size_t size, void (*release)(void *arg), void *arg);
 
 #define HTTP_SIZE_UNKNOWN UINT64_MAX
 struct http_source {
-    /* Write up to `size` bytes of the body from `offset` on. Returns the count, 0 for "not yet" (the connection is
-     * parked until http_exchange_ready), -1 for the end of a body of unknown size, -2 for a failure (the connection is
-     * broken off, so that no client takes it for whole). */
+    /* Write up to `size` bytes of the body from `offset` on. Returns the count, 0 for "not yet"
+     * (the connection is parked until http_exchange_ready), -1 for the end of a body of unknown
+     * size, -2 for a failure (the connection is broken off, so that no client takes it for whole).
+     */
     ssize_t (*read)(void *arg, uint64_t offset, void *out, size_t size);
     void (*done)(void *arg); /* always called once, also when the client is gone */
     void *arg;
 };
 /* Stream a body of `size` bytes, or HTTP_SIZE_UNKNOWN (chunked: server-sent events). */
-void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type, uint64_t size,
-                       const struct http_source *source);
+void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type,
+                       uint64_t size, const struct http_source *source);
 
 /* ---- parked exchanges ---- */
-/* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it then. A client that
- * closes only the side on which it sends is not gone. */
+/* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it
+ * then. A client that closes only the side on which it sends is not gone. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
-/* The reply may take long: a client that closes its side does not wait for it any more. Then fn is called, once, on the
- * server's thread, and the exchange ends. Given up with the reply. On the server's thread. */
+/* The reply may take long: a client that closes its side does not wait for it any more. Then fn is
+ * called, once, on the server's thread, and the exchange ends. Given up with the reply. On the
+ * server's thread. */
 void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* A sink that returned 0 can take more. */
 void http_exchange_continue(struct http_exchange *exchange);
 /* A source that returned 0 has more. */
 void http_exchange_ready(struct http_exchange *exchange);
 
-/* "bytes=A-B", "bytes=A-", "bytes=-N" within `size`: 0 whole (no header), 1 a part, both with offset and length set; -1
- * not satisfiable, malformed or several ranges. */
+/* "bytes=A-B", "bytes=A-", "bytes=-N" within `size`: 0 whole (no header), 1 a part, both with
+ * offset and length set; -1 not satisfiable, malformed or several ranges. */
 int http_parse_range(const char *header, uint64_t size, uint64_t *offset, uint64_t *length);
 
 #endif

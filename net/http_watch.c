@@ -9,11 +9,11 @@
 #include "base/assert.h"
 #include "net/http_exchange.h"
 
-/* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that they could fill alone
- * would come again without end. */
+/* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that
+ * they could fill alone would come again without end. */
 #define EVENTS_A_TIME (HTTP_LINGER_MAX + 64)
-/* What a body must bring, and a client must take of a reply, in each PROGRESS_MS: a collected body holds memory
- * meanwhile, the others hold no more than their place. */
+/* What a body must bring, and a client must take of a reply, in each PROGRESS_MS: a collected body
+ * holds memory meanwhile, the others hold no more than their place. */
 #define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
 #define STREAMED_BYTES_MIN ((uint64_t)4 << 10)
 /* Data that a client does not acknowledge for so long is lost: its machine is gone. */
@@ -54,7 +54,8 @@ void http_break_off(struct http_exchange *exchange)
     }
     exchange->gone = true;
     places_break_off(server->places, place_of(exchange));
-    /* libmicrohttpd closes a connection that it finds shut; one that is suspended finds out when it goes on. */
+    /* libmicrohttpd closes a connection that it finds shut; one that is suspended finds out when it
+     * goes on. */
     (void)shutdown(exchange->socket_fd, SHUT_RDWR);
     http_exchange_ready(exchange);
 }
@@ -72,10 +73,10 @@ void http_watch_begin(struct http_exchange *exchange)
     exchange->scans = true;
     exchange->head = (struct http_head){0};
     (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){UNACKNOWLEDGED_MS},
-                     sizeof(unsigned));
-    const size_t victim =
-        places_enter(server->places, place_of(exchange), address_key(address->client_addr), server->now_ms);
+    (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+                     &(unsigned){UNACKNOWLEDGED_MS}, sizeof(unsigned));
+    const size_t victim = places_enter(server->places, place_of(exchange),
+                                       address_key(address->client_addr), server->now_ms);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = exchange};
     bool watched = epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, exchange->socket_fd, &event) == 0;
     if (victim != PLACE_NONE) {
@@ -97,7 +98,8 @@ void http_watch_end(struct http_exchange *exchange)
         *link = exchange->next_ending;
         exchange->in_ending = false;
     }
-    /* A refused upload keeps its socket under another descriptor, which would keep this one in the set. */
+    /* A refused upload keeps its socket under another descriptor, which would keep this one in the
+     * set. */
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, exchange->socket_fd, NULL);
     places_leave(server->places, place_of(exchange));
 }
@@ -114,7 +116,8 @@ bool http_watch_admit(struct http_exchange *exchange)
 void http_watch_stage(struct http_exchange *exchange, enum place_stage stage)
 {
     exchange->moved_bytes = stage == STAGE_REPLY ? 0 : exchange->body_bytes;
-    places_enter_stage(exchange->server->places, place_of(exchange), stage, exchange->server->now_ms);
+    places_enter_stage(exchange->server->places, place_of(exchange), stage,
+                       exchange->server->now_ms);
 }
 
 void http_know_client(struct http_exchange *exchange)
@@ -124,8 +127,9 @@ void http_know_client(struct http_exchange *exchange)
 
 /* ---- ends ---- */
 
-/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an end of the stream that
- * came together with the last bytes goes unseen. A suspended connection it does not watch at all. */
+/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an
+ * end of the stream that came together with the last bytes goes unseen. A suspended connection it
+ * does not watch at all. */
 void http_watch_ending(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
@@ -152,8 +156,8 @@ static bool is_suspended(struct http_exchange *exchange)
     return suspended;
 }
 
-/* Whether libmicrohttpd has handed on what it had read: not while the connection is suspended, nor before a whole run
- * after another thread has resumed it. */
+/* Whether libmicrohttpd has handed on what it had read: not while the connection is suspended, nor
+ * before a whole run after another thread has resumed it. */
 static bool is_handed_on(struct http_exchange *exchange)
 {
     http_server_lock(exchange->server);
@@ -162,16 +166,17 @@ static bool is_handed_on(struct http_exchange *exchange)
     return handed_on;
 }
 
-/* Resumed, libmicrohttpd reads before it hands on what it has or asks for the reply, and drops the connection when it
- * finds the end. Those with a time-out of their own it asks first. */
+/* Resumed, libmicrohttpd reads before it hands on what it has or asks for the reply, and drops the
+ * connection when it finds the end. Those with a time-out of their own it asks first. */
 static void ask_before_reading(struct http_exchange *exchange)
 {
-    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, HALF_CLOSED_SECONDS);
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                    HALF_CLOSED_SECONDS);
 }
 
-/* Whether nobody is left to serve: the client is gone, or it has closed the side on which the rest of its request was
- * to come. One that closes that side after its request can still read the answer, but for those that wait without end
- * (long polls, event streams) it counts as gone. */
+/* Whether nobody is left to serve: the client is gone, or it has closed the side on which the rest
+ * of its request was to come. One that closes that side after its request can still read the
+ * answer, but for those that wait without end (long polls, event streams) it counts as gone. */
 static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
@@ -229,8 +234,9 @@ static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
     return info;
 }
 
-/* Look at the connection's first header before libmicrohttpd reads it. Later ones may have come together with the
- * request before, and so may bytes that it reads right after they arrived: those it judges alone. */
+/* Look at the connection's first header before libmicrohttpd reads it. Later ones may have come
+ * together with the request before, and so may bytes that it reads right after they arrived: those
+ * it judges alone. */
 static void scan_head(struct http_exchange *exchange)
 {
     char data[HTTP_HEAD_MAX + 1];
@@ -293,7 +299,8 @@ void http_watch_look(struct http_server *server)
 
 /* ---- deadlines ---- */
 
-/* Whether the stage may last on: the server is what is waited for, or enough has moved since it was entered. */
+/* Whether the stage may last on: the server is what is waited for, or enough has moved since it was
+ * entered. */
 static bool goes_on(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
@@ -307,7 +314,8 @@ static bool goes_on(struct http_exchange *exchange)
     } else {
         return false;
     }
-    const bool behind = exchange->phase == PHASE_BODY && unread(exchange) > 0; /* it is the server that is slow */
+    const bool behind =
+        exchange->phase == PHASE_BODY && unread(exchange) > 0; /* it is the server that is slow */
     const bool enough = is_suspended(exchange) || behind || moved - exchange->moved_bytes >= least;
     http_watch_stage(exchange, places_stage(server->places, place_of(exchange)));
     exchange->moved_bytes = moved;

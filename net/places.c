@@ -4,7 +4,8 @@
 
 #include "base/assert.h"
 
-/* A header is complete in one packet as a rule: one that is not there after this time gives way before others. */
+/* A header is complete in one packet as a rule: one that is not there after this time gives way
+ * before others. */
 #define HEAD_LATE_MS 1000
 
 /* Connections in the order in which they entered the stage. */
@@ -44,7 +45,8 @@ struct places {
     struct queue queue[STAGE_COUNT][2]; /* [stage][known] */
 };
 
-int places_new(const struct places_limits *limits, size_t capacity, struct places **out, struct err *err)
+int places_new(const struct places_limits *limits, size_t capacity, struct places **out,
+               struct err *err)
 {
     ASSERT(limits->total > 0 && capacity > limits->total);
     struct places *places = calloc(1, sizeof *places);
@@ -65,7 +67,8 @@ int places_new(const struct places_limits *limits, size_t capacity, struct place
         places->place[i].origin = PLACE_NONE;
     }
     for (int stage = 0; stage < STAGE_COUNT; stage++) {
-        places->queue[stage][false] = places->queue[stage][true] = (struct queue){PLACE_NONE, PLACE_NONE};
+        places->queue[stage][false] = places->queue[stage][true] =
+            (struct queue){PLACE_NONE, PLACE_NONE};
     }
     *out = places;
     return 0;
@@ -137,8 +140,10 @@ static void unlink_place(struct places *places, size_t index)
 {
     struct place *place = &places->place[index];
     struct queue *queue = queue_of(places, place);
-    size_t *from_previous = place->previous == PLACE_NONE ? &queue->first : &places->place[place->previous].next;
-    size_t *from_next = place->next == PLACE_NONE ? &queue->last : &places->place[place->next].previous;
+    size_t *from_previous =
+        place->previous == PLACE_NONE ? &queue->first : &places->place[place->previous].next;
+    size_t *from_next =
+        place->next == PLACE_NONE ? &queue->last : &places->place[place->next].previous;
     *from_previous = place->next;
     *from_next = place->previous;
 }
@@ -156,13 +161,15 @@ static void link_place(struct places *places, size_t index, int64_t now_ms)
 
 /* ---- bounds ---- */
 
-/* The stranger that gives way: the first in the stage without a request in the share of strangers, of this origin
- * (PLACE_NONE: of any), there since `since_ms` or longer. */
-static size_t first_stranger(const struct places *places, enum place_stage stage, size_t origin, int64_t since_ms)
+/* The stranger that gives way: the first in the stage without a request in the share of strangers,
+ * of this origin (PLACE_NONE: of any), there since `since_ms` or longer. */
+static size_t first_stranger(const struct places *places, enum place_stage stage, size_t origin,
+                             int64_t since_ms)
 {
     size_t index = places->queue[stage][false].first;
     while (index != PLACE_NONE &&
-           (places->place[index].served || (origin != PLACE_NONE && places->place[index].origin != origin))) {
+           (places->place[index].served ||
+            (origin != PLACE_NONE && places->place[index].origin != origin))) {
         index = places->place[index].next;
     }
     return index != PLACE_NONE && places->place[index].since_ms <= since_ms ? index : PLACE_NONE;
@@ -178,7 +185,8 @@ static size_t gives_way(const struct places *places, size_t origin, int64_t now_
         {STAGE_QUIET, now_ms},
         {STAGE_HEAD, now_ms},
         {STAGE_GUEST, now_ms},
-        {STAGE_REPLY, now_ms}, /* refused, or in the reserved share: it does not read what it asked for */
+        {STAGE_REPLY,
+         now_ms}, /* refused, or in the reserved share: it does not read what it asked for */
     };
     size_t victim = PLACE_NONE;
     for (size_t i = 0; victim == PLACE_NONE && i < sizeof order / sizeof order[0]; i++) {
@@ -247,7 +255,8 @@ bool places_admit(struct places *places, size_t index, bool reserved)
     if (place->known || reserved) {
         return true;
     }
-    if (place->broken || places->served >= places->limits.strangers || origin->served >= places->limits.per_address) {
+    if (place->broken || places->served >= places->limits.strangers ||
+        origin->served >= places->limits.per_address) {
         return false;
     }
     place->served = true;
@@ -297,7 +306,8 @@ static int64_t queue_deadline_ms(const struct places *places, int stage, bool kn
 {
     const size_t first = places->queue[stage][known].first;
     const int64_t bound_ms = places->limits.stage_ms[stage];
-    return first == PLACE_NONE || bound_ms == 0 ? INT64_MAX : places->place[first].since_ms + bound_ms;
+    return first == PLACE_NONE || bound_ms == 0 ? INT64_MAX
+                                                : places->place[first].since_ms + bound_ms;
 }
 
 size_t places_overdue(const struct places *places, int64_t now_ms)

@@ -1,6 +1,7 @@
-/* places.h: who may have a connection to a server, and for how long: every connection has a place and is in one stage;
- * stages have deadlines, places have bounds. Whoever proved who it is (an enrolled agent, the holder of a ticket) is
- * known; all others are strangers, who share a part of the places.
+/* places.h: who may have a connection to a server, and for how long: every connection has a place
+ * and is in one stage; stages have deadlines, places have bounds. Whoever proved who it is (an
+ * enrolled agent, the holder of a ticket) is known; all others are strangers, who share a part of
+ * the places.
  *
  * Pure: the caller owns sockets and clock, and breaks off what it is told to. One thread. */
 #ifndef NET_PLACES_H
@@ -25,37 +26,43 @@ enum place_stage {
 };
 
 struct places_limits {
-    size_t total;                  /* connections; one more takes the place of another, or is closed */
-    size_t strangers;              /* requests of strangers at once; the rest of `total` is reserved */
-    size_t per_address;            /* strangers' connections, and their requests, of one address */
-    int64_t stage_ms[STAGE_COUNT]; /* longest time in a stage without places_enter_stage; 0: no bound */
+    size_t total;       /* connections; one more takes the place of another, or is closed */
+    size_t strangers;   /* requests of strangers at once; the rest of `total` is reserved */
+    size_t per_address; /* strangers' connections, and their requests, of one address */
+    int64_t
+        stage_ms[STAGE_COUNT]; /* longest time in a stage without places_enter_stage; 0: no bound */
 };
 
 struct places;
 
-/* capacity: places are 0 .. capacity-1; more than limits->total, because one that is broken off keeps its place until
- * places_leave. */
-NODISCARD int places_new(const struct places_limits *limits, size_t capacity, struct places **out, struct err *err);
+/* capacity: places are 0 .. capacity-1; more than limits->total, because one that is broken off
+ * keeps its place until places_leave. */
+NODISCARD int places_new(const struct places_limits *limits, size_t capacity, struct places **out,
+                         struct err *err);
 void places_free(struct places **places);
 
-/* A stranger connects, in STAGE_HEAD. address: equal for those that share a bound. Returns the connection to break off
- * for it, as if by places_break_off: another that holds its place without a request in the share of strangers (a header
- * that is late first, then the one that has been quiet for longest), the new one itself, or PLACE_NONE. */
+/* A stranger connects, in STAGE_HEAD. address: equal for those that share a bound. Returns the
+ * connection to break off for it, as if by places_break_off: another that holds its place without a
+ * request in the share of strangers (a header that is late first, then the one that has been quiet
+ * for longest), the new one itself, or PLACE_NONE. */
 size_t places_enter(struct places *places, size_t place, uint64_t address, int64_t now_ms);
 /* The connection's place is free again. */
 void places_leave(struct places *places, size_t place);
 /* The connection will be closed: it no longer counts, and its deadline is over. */
 void places_break_off(struct places *places, size_t place);
 
-/* Whether the request whose header is there may be served. `reserved`: it may use the reserved share. */
+/* Whether the request whose header is there may be served. `reserved`: it may use the reserved
+ * share. */
 bool places_admit(struct places *places, size_t place, bool reserved);
 /* Enter a stage, or the same anew. Before places_admit and with STAGE_QUIET there is no request. */
-void places_enter_stage(struct places *places, size_t place, enum place_stage stage, int64_t now_ms);
+void places_enter_stage(struct places *places, size_t place, enum place_stage stage,
+                        int64_t now_ms);
 enum place_stage places_stage(const struct places *places, size_t place);
 /* The client has proved who it is; it stays known until places_leave. */
 void places_know(struct places *places, size_t place, int64_t now_ms);
 
-/* A connection whose time in its stage is over, or PLACE_NONE: break it off, or let it enter the stage anew. */
+/* A connection whose time in its stage is over, or PLACE_NONE: break it off, or let it enter the
+ * stage anew. */
 size_t places_overdue(const struct places *places, int64_t now_ms);
 /* When places_overdue has one next; INT64_MAX: never as it is. */
 int64_t places_deadline_ms(const struct places *places);

@@ -3,8 +3,10 @@
 #include <inttypes.h>
 
 const char *const phase_names[] = {
-    [PHASE_IDLE] = "idle",         [PHASE_PREPARE] = "prepare", [PHASE_READY] = "ready",       [PHASE_RUN] = "run",
-    [PHASE_STOPPING] = "stopping", [PHASE_STOPPED] = "stopped", [PHASE_FINISHED] = "finished", NULL,
+    [PHASE_IDLE] = "idle",         [PHASE_PREPARE] = "prepare",
+    [PHASE_READY] = "ready",       [PHASE_RUN] = "run",
+    [PHASE_STOPPING] = "stopping", [PHASE_STOPPED] = "stopped",
+    [PHASE_FINISHED] = "finished", NULL,
 };
 
 const char *const source_from_names[] = {
@@ -54,24 +56,28 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct assignment_run, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct assignment_run, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct assignment_run, in_flight, "in_flight", FIELD_REQUIRED, 1, MICRO_BATCHES_MAX),
-    MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0,
+               MICRO_BATCHES_MAX),
     MEMBER_BOOL(struct assignment_run, tune, "tune", 0),
 };
-static const struct record stage_group = RECORD(struct assignment_run, "assignment_stage", stage_fields);
+static const struct record stage_group =
+    RECORD(struct assignment_run, "assignment_stage", stage_fields);
 
 static const struct field deadlines_fields[] = {
     MEMBER_INT(struct assignment_run, step_ms, "step_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct assignment_run, peer_ms, "peer_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct assignment_run, lease_ms, "lease_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
 };
-static const struct record deadlines_group = RECORD(struct assignment_run, "assignment_deadlines", deadlines_fields);
+static const struct record deadlines_group =
+    RECORD(struct assignment_run, "assignment_deadlines", deadlines_fields);
 
 static const struct field run_fields[] = {
     MEMBER_FORM(struct assignment_run, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct assignment_run, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
     MEMBER_FORM(struct assignment_run, plan.text, "plan", FIELD_REQUIRED, &plan_id_form),
     MEMBER_ENUM(struct assignment_run, phase, "phase", FIELD_REQUIRED, phase_names),
-    MEMBER_INT(struct assignment_run, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct assignment_run, resume_version, "resume_version", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
     MEMBER_GROUP("stage", FIELD_REQUIRED, &stage_group),
     MEMBER_RECORDS(struct assignment_run, source, "sources", 0, &source_record, source_count),
     MEMBER_OPTIONAL(struct assignment_run, previous, "previous", 0, &peer_record, has_previous),
@@ -97,7 +103,8 @@ const struct record assignment_record = RECORD(struct assignment, "assignment", 
 
 static bool told(int phase)
 {
-    return phase == PHASE_PREPARE || phase == PHASE_RUN || phase == PHASE_STOPPING || phase == PHASE_FINISHED;
+    return phase == PHASE_PREPARE || phase == PHASE_RUN || phase == PHASE_STOPPING ||
+           phase == PHASE_FINISHED;
 }
 
 static int check_sources(const struct assignment_run *run, struct err *err)
@@ -106,13 +113,14 @@ static int check_sources(const struct assignment_run *run, struct err *err)
         return 0;
     }
     if ((int64_t)run->source_count != run->end - run->first) {
-        return err_set(err, ERR_INVALID, "/run/sources: has %zu for %" PRId64 " units", run->source_count,
-                       run->end - run->first);
+        return err_set(err, ERR_INVALID, "/run/sources: has %zu for %" PRId64 " units",
+                       run->source_count, run->end - run->first);
     }
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
         if (source->unit != run->first + (int64_t)i) {
-            return err_set(err, ERR_INVALID, "/run/sources/%zu/unit: must be %" PRId64, i, run->first + (int64_t)i);
+            return err_set(err, ERR_INVALID, "/run/sources/%zu/unit: must be %" PRId64, i,
+                           run->first + (int64_t)i);
         }
         if (source->from != SOURCE_SEED && source->sha256[0] == '\0') {
             return err_set(err, ERR_INVALID, "/run/sources/%zu/sha256: is required from '%s'", i,
@@ -132,13 +140,16 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         return 0;
     }
     if (!told(run->phase)) {
-        return err_set(err, ERR_INVALID, "/run/phase: '%s' is reported, never told", phase_names[run->phase]);
+        return err_set(err, ERR_INVALID, "/run/phase: '%s' is reported, never told",
+                       phase_names[run->phase]);
     }
     if (run->first >= run->end) {
-        return err_set(err, ERR_INVALID, "/run/stage: units %" PRId64 " to %" PRId64 " are none", run->first, run->end);
+        return err_set(err, ERR_INVALID, "/run/stage: units %" PRId64 " to %" PRId64 " are none",
+                       run->first, run->end);
     }
     if (run->stage_index >= run->stage_count) {
-        return err_set(err, ERR_INVALID, "/run/stage/index: must be below count (%" PRId64 ")", run->stage_count);
+        return err_set(err, ERR_INVALID, "/run/stage/index: must be below count (%" PRId64 ")",
+                       run->stage_count);
     }
     if (run->has_previous != (run->stage_index > 0)) {
         return err_set(err, ERR_INVALID, "/run/previous: stage 0 has none, every other has one");
@@ -146,16 +157,20 @@ int assignment_check(const struct assignment *assignment, struct err *err)
     if (run->has_next != (run->stage_index + 1 < run->stage_count)) {
         return err_set(err, ERR_INVALID, "/run/next: the last stage has none, every other has one");
     }
-    if ((run->has_previous && run->previous.url[0] == '\0') || (run->has_next && run->next.url[0] == '\0') ||
+    if ((run->has_previous && run->previous.url[0] == '\0') ||
+        (run->has_next && run->next.url[0] == '\0') ||
         (run->has_neighbor && run->neighbor.url[0] == '\0')) {
         return err_set(err, ERR_INVALID, "/run: a neighbour without url");
     }
     const struct job_spec *spec = &run->job_spec;
     if (spec->learning_rate.type == LEARNING_RATE_STEP && spec->learning_rate.step_size < 1) {
-        return err_set(err, ERR_INVALID, "/run/job_spec/learning_rate/step_size: is required with type 'step'");
+        return err_set(err, ERR_INVALID,
+                       "/run/job_spec/learning_rate/step_size: is required with type 'step'");
     }
     if (spec->batch < 1 || spec->micro_batches < 1 || spec->batch % spec->micro_batches != 0) {
-        return err_set(err, ERR_INVALID, "/run/job_spec/micro_batches: batch %" PRId64 " is not divisible by %" PRId64,
+        return err_set(err, ERR_INVALID,
+                       "/run/job_spec/micro_batches: batch %" PRId64
+                       " is not divisible by %" PRId64,
                        spec->batch, spec->micro_batches);
     }
     return check_sources(run, err);

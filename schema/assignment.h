@@ -1,5 +1,5 @@
-/* assignment.h: what a device should be doing: desired state in one document (GET /v1/agent/assignment), see
- * docs/protocol.md. */
+/* assignment.h: what a device should be doing: desired state in one document (GET
+ * /v1/agent/assignment), see docs/protocol.md. */
 #ifndef SCHEMA_ASSIGNMENT_H
 #define SCHEMA_ASSIGNMENT_H
 
@@ -12,8 +12,17 @@
 #include "schema/job.h"
 #include "schema/limits.h"
 
-/* READY and STOPPED are reported only; PREPARE, RUN, STOPPING, FINISHED are told and reported. IDLE: run is null. */
-enum phase { PHASE_IDLE, PHASE_PREPARE, PHASE_READY, PHASE_RUN, PHASE_STOPPING, PHASE_STOPPED, PHASE_FINISHED };
+/* READY and STOPPED are reported only; PREPARE, RUN, STOPPING, FINISHED are told and reported.
+ * IDLE: run is null. */
+enum phase {
+    PHASE_IDLE,
+    PHASE_PREPARE,
+    PHASE_READY,
+    PHASE_RUN,
+    PHASE_STOPPING,
+    PHASE_STOPPED,
+    PHASE_FINISHED
+};
 extern const char *const phase_names[];
 
 struct peer {
@@ -26,10 +35,12 @@ struct peer {
 /* Where units [first, end) at resume_version come from. */
 enum source_from {
     SOURCE_SEED,       /* version 0: computed from the seed */
-    SOURCE_CHECKPOINT, /* version 0: the unit's tensors of the job's checkpoint: ranges of GET /v1/agent/blobs/{sha256}
+    SOURCE_CHECKPOINT, /* version 0: the unit's tensors of the job's checkpoint: ranges of GET
+                        * /v1/agent/blobs/{sha256}
                         */
     SOURCE_SELF,       /* this device's own snapshot */
-    SOURCE_DEVICE,     /* another device's snapshot: GET url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
+    SOURCE_DEVICE,     /* another device's snapshot: GET
+                          url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
     SOURCE_CENTER,     /* GET /v1/agent/blobs/{sha256} */
 };
 extern const char *const source_from_names[];
@@ -40,7 +51,8 @@ struct source {
     struct device_id device;
     char url[URL_SIZE];
     char ticket[TICKET_SIZE];
-    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with SOURCE_SEED */
+    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
+                                 SOURCE_SEED */
     int64_t bytes;            /* of that */
 };
 
@@ -50,8 +62,9 @@ struct drop {
     int64_t below_version;
 };
 
-/* Who may call this device's peer side for a generation: neighbours with tensors and pings, and devices that fetch its
- * snapshots. Also given to devices that are idle but still hold what others need. */
+/* Who may call this device's peer side for a generation: neighbours with tensors and pings, and
+ * devices that fetch its snapshots. Also given to devices that are idle but still hold what others
+ * need. */
 struct caller {
     struct job_id job;
     int64_t generation;
@@ -62,21 +75,25 @@ struct caller {
 struct assignment_run {
     struct job_id job;
     int64_t generation;
-    struct plan_id plan;    /* that made the generation: its number alone may come twice after a restored backup */
+    struct plan_id plan;    /* that made the generation: its number alone may come twice after a
+                               restored backup */
     int phase;              /* enum phase: prepare, run, stopping, finished */
-    int64_t resume_version; /* prepare, run: the state to start from; finished: the version to put into the center */
+    int64_t resume_version; /* prepare, run: the state to start from; finished: the version to put
+                               into the center */
     int64_t stage_index, stage_count;
     int64_t first, end;
     int64_t in_flight;
-    bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage is built */
+    bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage
+                  is built */
     struct source source[UNITS_MAX]; /* one per unit of the stage, in order */
     size_t source_count;
     bool has_previous, has_next;
     struct peer previous, next;
-    bool has_neighbor; /* where copies of this stage's snapshots go: the next stage's device, of the last the first's */
+    bool has_neighbor; /* where copies of this stage's snapshots go: the next stage's device, of the
+                          last the first's */
     struct peer neighbor;
-    int64_t replica_bytes;              /* the most to hold for the stage whose neighbor this device is */
-    int64_t previous_in_flight;         /* activation slots needed (0 for stage 0) */
+    int64_t replica_bytes;      /* the most to hold for the stage whose neighbor this device is */
+    int64_t previous_in_flight; /* activation slots needed (0 for stage 0) */
     int64_t step_ms, peer_ms, lease_ms; /* deadlines */
     int64_t total_steps;
     struct job_spec job_spec; /* model.description: resolved */
@@ -96,9 +113,10 @@ struct assignment {
 };
 extern const struct record assignment_record;
 
-/* What an agent relies on beyond the fields by themselves: the phase is one that is told, the stage has units, sources
- * (when there are any) cover them in order and say where from, neighbours fit the stage's place, batch and learning
- * rate can be computed with. ERR_INVALID names the place as a JSON pointer. */
+/* What an agent relies on beyond the fields by themselves: the phase is one that is told, the stage
+ * has units, sources (when there are any) cover them in order and say where from, neighbours fit
+ * the stage's place, batch and learning rate can be computed with. ERR_INVALID names the place as a
+ * JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
 
 #endif

@@ -12,7 +12,8 @@ static const struct field dataset_fields[] = {
     MEMBER_FORM(struct dataset, dtype, "dtype", FIELD_REQUIRED, &word_form),
     MEMBER_INT(struct dataset, classes, "classes", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_INT(struct dataset, positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX),
-    MEMBER_FORM(struct dataset, class_names_sha256, "class_names_sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_FORM(struct dataset, class_names_sha256, "class_names_sha256", FIELD_NULLABLE,
+                &sha256_form),
     MEMBER_TEXT(struct dataset, reading, "reading", FIELD_NULLABLE),
     MEMBER_TIME(struct dataset, created_ms, "created_at", FIELD_NULLABLE),
 };
@@ -38,7 +39,8 @@ static const struct field center_unit_fields[] = {
     MEMBER_FORM(struct center_unit, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct center_unit, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
 };
-const struct record center_unit_record = RECORD(struct center_unit, "center_unit", center_unit_fields);
+const struct record center_unit_record =
+    RECORD(struct center_unit, "center_unit", center_unit_fields);
 
 static const struct field model_row_fields[] = {
     MEMBER_TEXT(struct model_row, name, "name", FIELD_REQUIRED),

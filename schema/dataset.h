@@ -1,5 +1,5 @@
-/* dataset.h: what the center keeps, one record each: data sets, checkpoints, units of versions, models. Plain structs;
- * wire form by the records below. */
+/* dataset.h: what the center keeps, one record each: data sets, checkpoints, units of versions,
+ * models. Plain structs; wire form by the records below. */
 #ifndef SCHEMA_DATASET_H
 #define SCHEMA_DATASET_H
 
@@ -19,8 +19,10 @@ struct dataset {
     char dtype[8]; /* "U8", "F32" */
     int64_t classes;
     int64_t positions;                    /* labels of a sample; 0: one */
-    char class_names_sha256[SHA256_SIZE]; /* of the list of names, which the store keeps; "": not known */
-    char reading[READING_SIZE];           /* how sounds became samples (libtrain/formats/reading.h); "": not known */
+    char class_names_sha256[SHA256_SIZE]; /* of the list of names, which the store keeps; "": not
+                                             known */
+    char reading[READING_SIZE]; /* how sounds became samples (libtrain/formats/reading.h); "": not
+                                   known */
     int64_t created_ms;
 };
 
@@ -46,7 +48,8 @@ struct center_unit {
     int64_t bytes;
 };
 
-/* A stored model description (POST /v1/models), and the resolved one of a job (name = its sha256). */
+/* A stored model description (POST /v1/models), and the resolved one of a job (name = its sha256).
+ */
 struct model_row {
     char name[NAME_SIZE];
     char sha256[SHA256_SIZE];

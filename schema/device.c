@@ -22,22 +22,27 @@ static const struct field inventory_fields[] = {
     MEMBER_INT(struct device_inventory, cores, "cores", 0, 0, 65536),
     MEMBER_INT(struct device_inventory, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
 };
-static const struct record inventory_record = RECORD(struct device_inventory, "device_inventory", inventory_fields);
+static const struct record inventory_record =
+    RECORD(struct device_inventory, "device_inventory", inventory_fields);
 
-/* The same fields twice: rates are divisors in the planner, so an enrolment is refused without them, but a row that was
- * written can always be read. */
-#define PROBE_FIELDS(gflops_min, bytes_min, threads_min)                                                               \
-    {                                                                                                                  \
-        MEMBER_DOUBLE(struct device_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, gflops_min, 1e9),               \
-            MEMBER_DOUBLE(struct device_probe, memory_bytes_per_second, "memory_bytes_per_second", FIELD_REQUIRED,     \
-                          bytes_min, 1e15),                                                                            \
-            MEMBER_DOUBLE(struct device_probe, disk_write_bytes_per_second, "disk_write_bytes_per_second", 0, 0,       \
-                          1e15),                                                                                       \
-            MEMBER_INT(struct device_probe, free_memory_bytes, "free_memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),   \
-            MEMBER_INT(struct device_probe, threads, "threads", FIELD_REQUIRED, threads_min, 4096),                    \
+/* The same fields twice: rates are divisors in the planner, so an enrolment is refused without
+ * them, but a row that was written can always be read. */
+#define PROBE_FIELDS(gflops_min, bytes_min, threads_min)                                           \
+    {                                                                                              \
+        MEMBER_DOUBLE(struct device_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, gflops_min, \
+                      1e9),                                                                        \
+            MEMBER_DOUBLE(struct device_probe, memory_bytes_per_second, "memory_bytes_per_second", \
+                          FIELD_REQUIRED, bytes_min, 1e15),                                        \
+            MEMBER_DOUBLE(struct device_probe, disk_write_bytes_per_second,                        \
+                          "disk_write_bytes_per_second", 0, 0, 1e15),                              \
+            MEMBER_INT(struct device_probe, free_memory_bytes, "free_memory_bytes",                \
+                       FIELD_REQUIRED, 0, INTEGER_MAX),                                            \
+            MEMBER_INT(struct device_probe, threads, "threads", FIELD_REQUIRED, threads_min,       \
+                       4096),                                                                      \
     }
 static const struct field enroll_probe_fields[] = PROBE_FIELDS(1e-6, 1, 1);
-static const struct record enroll_probe_record = RECORD(struct device_probe, "enroll_probe", enroll_probe_fields);
+static const struct record enroll_probe_record =
+    RECORD(struct device_probe, "enroll_probe", enroll_probe_fields);
 static const struct field probe_fields[] = PROBE_FIELDS(0, 0, 0);
 static const struct record probe_record = RECORD(struct device_probe, "device_probe", probe_fields);
 
@@ -46,7 +51,8 @@ static bool is_public_key(const char *text)
     return sha256_form.valid(text);
 }
 
-static const struct text_form key_form = {is_public_key, "an Ed25519 public key: 64 lower-case hexadecimal digits"};
+static const struct text_form key_form = {
+    is_public_key, "an Ed25519 public key: 64 lower-case hexadecimal digits"};
 
 static const struct field enroll_request_fields[] = {
     MEMBER_FORM(struct enroll_request, token, "token", FIELD_NULLABLE, &word_form),
@@ -60,35 +66,38 @@ static const struct field enroll_request_fields[] = {
     MEMBER_RECORD(struct enroll_request, probe, "probe", FIELD_REQUIRED, &enroll_probe_record),
     MEMBER_MAP(struct enroll_request, label, "labels", 0, &label_record, label_count),
 };
-const struct record enroll_request_record = RECORD(struct enroll_request, "enroll_request", enroll_request_fields);
+const struct record enroll_request_record =
+    RECORD(struct enroll_request, "enroll_request", enroll_request_fields);
 
 static const struct field enroll_reply_fields[] = {
     MEMBER_FORM(struct enroll_reply, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct enroll_reply, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
     MEMBER_INT(struct enroll_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
 };
-const struct record enroll_reply_record = RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
+const struct record enroll_reply_record =
+    RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
 
 /* What the API shows. */
-#define DEVICE_FIELDS                                                                                                  \
-    MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),                                        \
-        MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),                                            \
-        MEMBER_FORM(struct device, name, "name", FIELD_REQUIRED, &name_form),                                          \
-        MEMBER_ENUM(struct device, state, "state", FIELD_REQUIRED, device_state_names),                                \
-        MEMBER_BOOL(struct device, cordoned, "cordoned", 0),                                                           \
-        MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),                               \
-        MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form),                                     \
-        MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE),                                    \
-        MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6),                                                    \
-        MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),                                    \
-        MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                                                \
-        MEMBER_MAP(struct device, label, "labels", 0, &label_record, label_count),                                     \
-        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form),                                          \
-        MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                                          \
-        MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                                      \
-        MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),                                \
-        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),                        \
-        MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0, INTEGER_MAX)
+#define DEVICE_FIELDS                                                                              \
+    MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),                    \
+        MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),                        \
+        MEMBER_FORM(struct device, name, "name", FIELD_REQUIRED, &name_form),                      \
+        MEMBER_ENUM(struct device, state, "state", FIELD_REQUIRED, device_state_names),            \
+        MEMBER_BOOL(struct device, cordoned, "cordoned", 0),                                       \
+        MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),           \
+        MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form),                 \
+        MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE),                \
+        MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6),                                \
+        MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),                \
+        MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                            \
+        MEMBER_MAP(struct device, label, "labels", 0, &label_record, label_count),                 \
+        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form),                      \
+        MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                      \
+        MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                  \
+        MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),            \
+        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),    \
+        MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0,            \
+                   INTEGER_MAX)
 
 static const struct field device_fields[] = {DEVICE_FIELDS};
 const struct record device_record = RECORD(struct device, "device", device_fields);

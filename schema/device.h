@@ -1,4 +1,5 @@
-/* device.h: a device as the API shows it, and how it enrols. Plain structs; wire form by the records below. */
+/* device.h: a device as the API shows it, and how it enrols. Plain structs; wire form by the
+ * records below. */
 #ifndef SCHEMA_DEVICE_H
 #define SCHEMA_DEVICE_H
 
@@ -94,7 +95,8 @@ extern const struct record label_record;
 extern const struct record enroll_request_record;
 extern const struct record enroll_reply_record;
 extern const struct record device_record;
-/* The row in the store, with what the API does not show: whoever has the boot may read assignments. */
+/* The row in the store, with what the API does not show: whoever has the boot may read assignments.
+ */
 extern const struct record device_row_record;
 
 #endif

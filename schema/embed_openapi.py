@@ -16,7 +16,9 @@ class StrictLoader(yaml.SafeLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = {key for key in keys if keys.count(key) > 1}
         if twice:
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {', '.join(map(str, twice))} stands twice")
+            raise yaml.YAMLError(
+                f"line {node.start_mark.line + 1}: {', '.join(map(str, twice))} stands twice"
+            )
         return super().construct_mapping(node, deep)
 
 
@@ -26,7 +28,11 @@ def check_references(root, value, place):
         if isinstance(target, str):
             found = root
             for part in target.removeprefix("#/").split("/"):
-                found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+                found = (
+                    found.get(part.replace("~1", "/").replace("~0", "~"))
+                    if isinstance(found, dict)
+                    else None
+                )
             if not target.startswith("#/") or found is None:
                 sys.exit(f"openapi.yaml: {place}: {target} leads nowhere")
         for key, member in value.items():
@@ -42,7 +48,9 @@ def main():
         contract = yaml.load(file, Loader=StrictLoader)
     check_references(contract, contract, "")
     data = json.dumps(contract, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    lines = [",".join(str(byte) for byte in data[at : at + 32]) + "," for at in range(0, len(data), 32)]
+    lines = [
+        ",".join(str(byte) for byte in data[at : at + 32]) + "," for at in range(0, len(data), 32)
+    ]
     with open(output, "w", encoding="ascii") as file:
         file.write("/* Made from openapi.yaml by embed_openapi.py. */\n")
         file.write('#include "schema/openapi_text.h"\n\n')

@@ -1,5 +1,6 @@
-/* event.h: one public event: what changed, in one sentence. GET /v1/events sends it as server-sent event: its `id` is
- * the event's id, its `event` the type, its `data` this record. Plain struct; wire form by the record below. */
+/* event.h: one public event: what changed, in one sentence. GET /v1/events sends it as server-sent
+ * event: its `id` is the event's id, its `event` the type, its `data` this record. Plain struct;
+ * wire form by the record below. */
 #ifndef SCHEMA_EVENT_H
 #define SCHEMA_EVENT_H
 
@@ -9,9 +10,9 @@
 #include "schema/limits.h"
 
 struct public_event {
-    char id[ID_SIZE];           /* "evt_...": sortable, Last-Event-ID resumes behind it */
-    char type[REASON_SIZE];     /* "job_running", "device_lost", ... */
-    char subject[ID_SIZE];      /* the job, device, plan or checkpoint; "" for a thing with a name */
+    char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes behind it */
+    char type[REASON_SIZE]; /* "job_running", "device_lost", ... */
+    char subject[ID_SIZE];  /* the job, device, plan or checkpoint; "" for a thing with a name */
     char message[MESSAGE_SIZE]; /* one sentence for people */
     int64_t created_ms;
 };

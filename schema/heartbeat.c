@@ -25,18 +25,23 @@ const char *const round_state_names[] = {
 
 static const struct field unit_seconds_fields[] = {
     MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
-    MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct unit_seconds, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0,
+                  SECONDS_MAX),
+    MEMBER_DOUBLE(struct unit_seconds, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0,
+                  SECONDS_MAX),
 };
-static const struct record unit_seconds_record = RECORD(struct unit_seconds, "unit_seconds", unit_seconds_fields);
+static const struct record unit_seconds_record =
+    RECORD(struct unit_seconds, "unit_seconds", unit_seconds_fields);
 
 static const struct field link_fields[] = {
     MEMBER_FORM(struct link_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct link_report, count, "count", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct link_report, seconds_sum, "seconds_sum", FIELD_REQUIRED, 0, SECONDS_MAX),
     MEMBER_DOUBLE(struct link_report, bytes_sum, "bytes_sum", FIELD_REQUIRED, 0, SUM_MAX),
-    MEMBER_DOUBLE(struct link_report, bytes_squared_sum, "bytes_squared_sum", FIELD_REQUIRED, 0, SUM_MAX),
-    MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_DOUBLE(struct link_report, bytes_squared_sum, "bytes_squared_sum", FIELD_REQUIRED, 0,
+                  SUM_MAX),
+    MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0,
+                  SUM_MAX),
 };
 static const struct record link_record = RECORD(struct link_report, "link_report", link_fields);
 
@@ -68,15 +73,18 @@ static const struct field peer_report_fields[] = {
     MEMBER_ENUM(struct peer_report, kind, "kind", FIELD_REQUIRED, peer_trouble_names),
     MEMBER_INT(struct peer_report, for_ms, "for_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
 };
-static const struct record peer_report_record = RECORD(struct peer_report, "peer_report", peer_report_fields);
+static const struct record peer_report_record =
+    RECORD(struct peer_report, "peer_report", peer_report_fields);
 
 static const struct field rounds_fields[] = {
     MEMBER_INT(struct heartbeat, round_neighbor, "neighbor", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, round_center, "center", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
-static const struct record rounds_group = RECORD(struct heartbeat, "heartbeat_rounds", rounds_fields);
+static const struct record rounds_group =
+    RECORD(struct heartbeat, "heartbeat_rounds", rounds_fields);
 
-/* What is zero or empty is not written: most heartbeats say little, and there is one a second from every device. */
+/* What is zero or empty is not written: most heartbeats say little, and there is one a second from
+ * every device. */
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),
@@ -84,31 +92,44 @@ static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form),
     MEMBER_INT(struct heartbeat, generation, "generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &plan_id_form),
-    MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX),
     MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
     MEMBER_INT(struct heartbeat, step, "step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &origin_form),
-    MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &word_form),
-    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", FIELD_SKIP_EMPTY, &unit_seconds_record,
-                   unit_seconds_count),
-    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0, SECONDS_MAX),
+    MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX),
+    MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &origin_form),
+    MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &word_form),
+    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", FIELD_SKIP_EMPTY,
+                   &unit_seconds_record, unit_seconds_count),
+    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0,
+                  SECONDS_MAX),
     MEMBER_RECORDS(struct heartbeat, link, "links", FIELD_SKIP_EMPTY, &link_record, link_count),
-    MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX),
     MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0,
+                  SECONDS_MAX),
     MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &rounds_group),
-    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", FIELD_SKIP_EMPTY, &peer_report_record,
-                   peer_report_count),
+    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", FIELD_SKIP_EMPTY,
+                   &peer_report_record, peer_report_count),
     MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE | FIELD_SKIP_EMPTY),
-    MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_RECORDS(struct heartbeat, metric, "metrics", FIELD_SKIP_EMPTY, &metric_record, metric_count),
-    MEMBER_FORM(struct heartbeat, metrics_job, "metrics_job", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form),
-    MEMBER_INT(struct heartbeat, metrics_generation, "metrics_generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY,
+               0, INTEGER_MAX),
+    MEMBER_RECORDS(struct heartbeat, metric, "metrics", FIELD_SKIP_EMPTY, &metric_record,
+                   metric_count),
+    MEMBER_FORM(struct heartbeat, metrics_job, "metrics_job", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &job_id_form),
+    MEMBER_INT(struct heartbeat, metrics_generation, "metrics_generation", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX),
     MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", FIELD_SKIP_EMPTY),
-    MEMBER_RECORDS(struct heartbeat, holding, "holdings", FIELD_SKIP_EMPTY, &holding_record, holding_count),
+    MEMBER_RECORDS(struct heartbeat, holding, "holdings", FIELD_SKIP_EMPTY, &holding_record,
+                   holding_count),
     MEMBER_OPTIONAL(struct heartbeat, error, "error", FIELD_SKIP_EMPTY, &error_record, has_error),
 };
 const struct record heartbeat_record = RECORD(struct heartbeat, "heartbeat", heartbeat_fields);
@@ -123,7 +144,8 @@ static const struct field reply_rounds_fields[] = {
     MEMBER_RECORD(struct heartbeat_reply, neighbor, "neighbor", 0, &round_record),
     MEMBER_RECORD(struct heartbeat_reply, center, "center", 0, &round_record),
 };
-static const struct record reply_rounds_group = RECORD(struct heartbeat_reply, "reply_rounds", reply_rounds_fields);
+static const struct record reply_rounds_group =
+    RECORD(struct heartbeat_reply, "reply_rounds", reply_rounds_fields);
 
 static const struct field reply_fields[] = {
     MEMBER_INT(struct heartbeat_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
@@ -131,4 +153,5 @@ static const struct field reply_fields[] = {
     MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &reply_rounds_group),
 };
-const struct record heartbeat_reply_record = RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);
+const struct record heartbeat_reply_record =
+    RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);

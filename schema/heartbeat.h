@@ -1,5 +1,5 @@
-/* heartbeat.h: what a device is: POST /v1/agent/heartbeat and its reply. Everything a device reports lies here, so a
- * lost one is repaired by the next. */
+/* heartbeat.h: what a device is: POST /v1/agent/heartbeat and its reply. Everything a device
+ * reports lies here, so a lost one is repaired by the next. */
 #ifndef SCHEMA_HEARTBEAT_H
 #define SCHEMA_HEARTBEAT_H
 
@@ -19,7 +19,8 @@ struct unit_seconds {
     double forward_seconds, backward_seconds;
 };
 
-/* Real transfers to a neighbour since the last report: enough for a least-squares fit of seconds = a + bytes / B. */
+/* Real transfers to a neighbour since the last report: enough for a least-squares fit of seconds =
+ * a + bytes / B. */
 struct link_report {
     struct device_id device;
     int64_t count;
@@ -50,7 +51,8 @@ struct holding {
     int64_t bytes;
 };
 
-/* Why a device cannot do what it was told: "diverged", "memory", "data", "peer", "format", "internal". */
+/* Why a device cannot do what it was told: "diverged", "memory", "data", "peer", "format",
+ * "internal". */
 struct device_error {
     char code[REASON_SIZE];
     char message[MESSAGE_SIZE];
@@ -98,18 +100,19 @@ struct heartbeat {
     struct link_report link[LINKS_MAX];
     size_t link_count;
     int64_t resident_bytes;
-    int64_t bytes_moved;                  /* snapshots fetched for this generation */
-    double fetch_seconds;                 /* of this generation's prepare: to take all units */
-    int64_t busy_ms;                      /* the compute thread has been in its present task so long; 0: it waits */
+    int64_t bytes_moved;  /* snapshots fetched for this generation */
+    double fetch_seconds; /* of this generation's prepare: to take all units */
+    int64_t busy_ms;      /* the compute thread has been in its present task so long; 0: it waits */
     int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
     struct peer_report peer_report[PEER_REPORTS_MAX];
     size_t peer_report_count;
-    char kernels[KERNEL_TEXT_SIZE];    /* of the stage, as measured (kernel_text.h); "": nothing was */
-    int64_t replica_bytes_sent;        /* snapshots sent since the boot, to neighbors and to the center */
+    char kernels[KERNEL_TEXT_SIZE]; /* of the stage, as measured (kernel_text.h); "": nothing was */
+    int64_t replica_bytes_sent; /* snapshots sent since the boot, to neighbors and to the center */
     int64_t replica_bytes_written;     /* to --replica-dir since the boot */
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
-    char metrics_job[ID_SIZE]; /* that they were measured in; "": `job`, in its highest generation */
+    char
+        metrics_job[ID_SIZE]; /* that they were measured in; "": `job`, in its highest generation */
     int64_t metrics_generation;
     bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
     struct holding holding[HOLDINGS_MAX];
@@ -121,7 +124,8 @@ struct heartbeat {
 struct heartbeat_reply {
     int64_t interval_ms;
     int64_t revision; /* of the device's assignment: poll if it is newer */
-    bool reenroll;    /* the coordinator does not know this device, or what it holds: enrol (again) and list it */
+    bool reenroll; /* the coordinator does not know this device, or what it holds: enrol (again) and
+                      list it */
     struct round neighbor, center; /* what became of the rounds that the heartbeat named */
 };
 

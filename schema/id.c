@@ -57,7 +57,8 @@ bool name_valid(const char *text)
 {
     size_t size = 0;
     for (; text[size]; size++) {
-        if (size == NAME_SIZE - 1 || !(is_letter_or_digit(text[size]) || strchr("._-", text[size]))) {
+        if (size == NAME_SIZE - 1 ||
+            !(is_letter_or_digit(text[size]) || strchr("._-", text[size]))) {
             return false;
         }
     }
@@ -170,7 +171,8 @@ static bool is_origin(const char *text)
     return host > 0 && text[scheme + host] == ':' && is_port(text + scheme + host + 1);
 }
 
-const struct text_form name_form = {name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit"};
+const struct text_form name_form = {
+    name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit"};
 const struct text_form device_id_form = {is_device_id, "a device's id (dev_...)"};
 const struct text_form job_id_form = {is_job_id, "a job's id (job_...)"};
 const struct text_form plan_id_form = {is_plan_id, "a plan's id (plan_...)"};
@@ -178,7 +180,9 @@ const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's i
 const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)"};
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
-const struct text_form origin_form = {is_origin, "an origin (scheme, host and port) such as http://10.0.0.5:7411"};
+const struct text_form origin_form = {
+    is_origin, "an origin (scheme, host and port) such as http://10.0.0.5:7411"};
 const struct text_form word_form = {is_word, "a word of printable ASCII"};
 
-const struct field device_id_element = {.type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
+const struct field device_id_element = {
+    .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};

@@ -1,5 +1,5 @@
-/* id.h: prefixed, sortable identifiers: a prefix and a ULID ("job_01J9ZQ4X7C8E2N5R3T6V9W0Y1A"). One-field structs, so
- * that they cannot be mixed up. Pure. */
+/* id.h: prefixed, sortable identifiers: a prefix and a ULID ("job_01J9ZQ4X7C8E2N5R3T6V9W0Y1A").
+ * One-field structs, so that they cannot be mixed up. Pure. */
 #ifndef SCHEMA_ID_H
 #define SCHEMA_ID_H
 
@@ -26,8 +26,8 @@ struct incident_id {
     char text[ID_SIZE];
 };
 
-/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of words, in
- * Crockford's base 32. */
+/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of
+ * words, in Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
 /* The wall_ms that it was made with. */
 int64_t id_wall_ms(const char *text);
@@ -36,8 +36,9 @@ bool id_valid(const char *text, const char *prefix);
 /* Whether text is a name a user may give: 1 to NAME_SIZE - 1 of [a-z0-9._-], first [a-z0-9]. */
 bool name_valid(const char *text);
 
-/* What texts from outside must look like, for the record tables: safe in a path, a URL and a header line. An identifier
- * is read as its prefix and 1 to 26 letters or digits: whether it exists is for the core to say. */
+/* What texts from outside must look like, for the record tables: safe in a path, a URL and a header
+ * line. An identifier is read as its prefix and 1 to 26 letters or digits: whether it exists is for
+ * the core to say. */
 extern const struct text_form name_form;
 extern const struct text_form device_id_form;
 extern const struct text_form job_id_form;
@@ -46,8 +47,10 @@ extern const struct text_form checkpoint_id_form;
 extern const struct text_form incident_id_form;
 extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
 extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
-extern const struct text_form origin_form; /* http:// or https://, host and port, nothing after it */
-extern const struct text_form word_form;   /* printable ASCII without space: tickets, boots, challenges */
+extern const struct text_form
+    origin_form; /* http:// or https://, host and port, nothing after it */
+extern const struct text_form
+    word_form; /* printable ASCII without space: tickets, boots, challenges */
 
 extern const struct field device_id_element; /* of a list of struct device_id */
 

@@ -21,7 +21,8 @@ static const struct field device_fields[] = {
     MEMBER_FORM(struct incident_device, id.text, "id", FIELD_REQUIRED, &device_id_form),
     MEMBER_TEXT(struct incident_device, name, "name", FIELD_REQUIRED),
 };
-static const struct record device_record_of = RECORD(struct incident_device, "incident_device", device_fields);
+static const struct record device_record_of =
+    RECORD(struct incident_device, "incident_device", device_fields);
 
 static const struct field seconds_fields[] = {
     MEMBER_DOUBLE(struct incident, detect_seconds, "detect", FIELD_REQUIRED, 0, 0),
@@ -30,7 +31,8 @@ static const struct field seconds_fields[] = {
     MEMBER_DOUBLE(struct incident, rebuild_seconds, "rebuild", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct incident, resume_seconds, "resume", FIELD_REQUIRED, 0, 0),
 };
-static const struct record seconds_group = RECORD(struct incident, "incident_seconds", seconds_fields);
+static const struct record seconds_group =
+    RECORD(struct incident, "incident_seconds", seconds_fields);
 
 static const struct field timeline_fields[] = {
     MEMBER_TIME(struct incident, suspected_ms, "suspected_at", FIELD_NULLABLE),
@@ -40,7 +42,8 @@ static const struct field timeline_fields[] = {
     MEMBER_TIME(struct incident, ready_ms, "ready_at", FIELD_NULLABLE),
     MEMBER_TIME(struct incident, resumed_ms, "resumed_at", FIELD_NULLABLE),
 };
-static const struct record timeline_group = RECORD(struct incident, "incident_timeline", timeline_fields);
+static const struct record timeline_group =
+    RECORD(struct incident, "incident_timeline", timeline_fields);
 
 static const struct field incident_fields[] = {
     MEMBER_FORM(struct incident, id.text, "id", FIELD_REQUIRED, &incident_id_form),
@@ -51,7 +54,8 @@ static const struct field incident_fields[] = {
     MEMBER_TEXT(struct incident, message, "message", FIELD_NULLABLE),
     MEMBER_RECORDS(struct incident, device, "devices", 0, &device_record_of, device_count),
     MEMBER_INT(struct incident, generation_before, "generation_before", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct incident, generation_after, "generation_after", FIELD_NULLABLE, 0, INTEGER_MAX),
+    MEMBER_INT(struct incident, generation_after, "generation_after", FIELD_NULLABLE, 0,
+               INTEGER_MAX),
     MEMBER_INT(struct incident, failures, "failures", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct incident, step_reached, "step_reached", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct incident, resume_version, "resume_version", 0, 0, INTEGER_MAX),

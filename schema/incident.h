@@ -1,5 +1,5 @@
-/* incident.h: one failure of a running job, from the first suspicion to resumed training, with a time for each phase.
- * Wire form by the record below. */
+/* incident.h: one failure of a running job, from the first suspicion to resumed training, with a
+ * time for each phase. Wire form by the record below. */
 #ifndef SCHEMA_INCIDENT_H
 #define SCHEMA_INCIDENT_H
 
@@ -14,7 +14,8 @@
 #define INCIDENT_DEVICES_MAX 8
 
 enum incident_cause {
-    INCIDENT_DEVICE_LOST,      /* its lease ran out, or its neighbours' connections were refused and it was silent */
+    INCIDENT_DEVICE_LOST, /* its lease ran out, or its neighbours' connections were refused and it
+                             was silent */
     INCIDENT_DEVICE_RESTARTED, /* it came back with a new boot */
     INCIDENT_LINK,             /* two live devices do not reach each other */
     INCIDENT_STALLED,          /* a stage holds work and makes no progress */

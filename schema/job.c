@@ -28,7 +28,8 @@ bool job_state_ended(int state)
 
 static const struct field model_fields[] = {
     MEMBER_FORM(struct job_model, name, "name", FIELD_NULLABLE, &name_form),
-    MEMBER_FORM(struct job_model, sha256, "sha256", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &sha256_form),
+    MEMBER_FORM(struct job_model, sha256, "sha256", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &sha256_form),
     MEMBER_JSON(struct job_model, description, "description", FIELD_NULLABLE | FIELD_SKIP_EMPTY),
 };
 static const struct record model_record = RECORD(struct job_model, "job_model", model_fields);
@@ -43,7 +44,8 @@ static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_
 
 static const struct field init_fields[] = {
     MEMBER_INT(struct job_spec, seed, "seed", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form),
+    MEMBER_FORM(struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE,
+                &checkpoint_id_form),
     MEMBER_LIST(struct job_spec, init_except, "except", 0, &unit_name_element, init_except_count),
 };
 static const struct record init_group = RECORD(struct job_spec, "job_init", init_fields);
@@ -59,7 +61,8 @@ static const struct field optimizer_fields[] = {
     MEMBER_DOUBLE(struct optimizer, clip_value, "clip_value", FIELD_NULLABLE, 1e-6, 1e6),
     MEMBER_DOUBLE(struct optimizer, clip_norm, "clip_norm", FIELD_NULLABLE, 1e-6, 1e6),
 };
-static const struct record optimizer_record = RECORD(struct optimizer, "optimizer", optimizer_fields);
+static const struct record optimizer_record =
+    RECORD(struct optimizer, "optimizer", optimizer_fields);
 
 static const struct field learning_rate_fields[] = {
     MEMBER_ENUM(struct learning_rate, type, "type", 0, learning_rate_type_names),
@@ -69,16 +72,21 @@ static const struct field learning_rate_fields[] = {
     MEMBER_DOUBLE(struct learning_rate, gamma, "gamma", 0, 0, 1000),
     MEMBER_DOUBLE(struct learning_rate, final_value, "final_value", 0, 0, 1000),
 };
-static const struct record learning_rate_record = RECORD(struct learning_rate, "learning_rate", learning_rate_fields);
+static const struct record learning_rate_record =
+    RECORD(struct learning_rate, "learning_rate", learning_rate_fields);
 
-static const struct field mean_element = {.type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
-static const struct field std_element = {.type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
+static const struct field mean_element = {
+    .type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
+static const struct field std_element = {
+    .type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
 /* An element shows what its type has. */
 static const struct field augment_fields[] = {
     MEMBER_ENUM(struct augment, type, "type", FIELD_REQUIRED, augment_type_names),
     MEMBER_INT(struct augment, padding, "padding", FIELD_SKIP_EMPTY, 1, AUGMENT_PADDING_MAX),
-    MEMBER_LIST(struct augment, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean_element, normalise.mean_count),
-    MEMBER_LIST(struct augment, normalise.std, "std", FIELD_SKIP_EMPTY, &std_element, normalise.std_count),
+    MEMBER_LIST(struct augment, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean_element,
+                normalise.mean_count),
+    MEMBER_LIST(struct augment, normalise.std, "std", FIELD_SKIP_EMPTY, &std_element,
+                normalise.std_count),
 };
 static const struct record augment_record = RECORD(struct augment, "augment", augment_fields);
 
@@ -94,7 +102,8 @@ static const struct field replication_fields[] = {
     MEMBER_INT(struct job_spec, neighbor_every, "neighbor_every", 0, 0, STEPS_MAX),
     MEMBER_INT(struct job_spec, center_every, "center_every", 0, 0, STEPS_MAX),
 };
-static const struct record replication_group = RECORD(struct job_spec, "job_replication", replication_fields);
+static const struct record replication_group =
+    RECORD(struct job_spec, "job_replication", replication_fields);
 
 static const struct field replan_fields[] = {
     MEMBER_INT(struct job_spec, replan_first, "first", 0, 0, STEPS_MAX),
@@ -105,7 +114,8 @@ static const struct record replan_group = RECORD(struct job_spec, "job_replan", 
 static const struct field evaluate_fields[] = {
     MEMBER_INT(struct job_spec, evaluate_every_epochs, "every_epochs", 0, 0, EPOCHS_MAX),
 };
-static const struct record evaluate_group = RECORD(struct job_spec, "job_evaluate", evaluate_fields);
+static const struct record evaluate_group =
+    RECORD(struct job_spec, "job_evaluate", evaluate_fields);
 
 static const struct field cut_element = {.type = FIELD_INT, .min = 1, .max = UNITS_MAX - 1};
 
@@ -131,7 +141,8 @@ static const struct field spec_fields[] = {
     MEMBER_GROUP("replan", 0, &replan_group),
     MEMBER_CONSTANT("compression", "\"none\""),
     MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names),
-    MEMBER_DOUBLE(struct job_spec, expected_step_seconds, "expected_step_seconds", FIELD_NULLABLE, 1e-6, 86400),
+    MEMBER_DOUBLE(struct job_spec, expected_step_seconds, "expected_step_seconds", FIELD_NULLABLE,
+                  1e-6, 86400),
     MEMBER_INT(struct job_spec, autonomy_seconds, "autonomy_seconds", 0, 0, 31536000),
     MEMBER_GROUP("evaluate", 0, &evaluate_group),
     MEMBER_INT(struct job_spec, priority, "priority", 0, -1000, 1000),
@@ -145,7 +156,8 @@ const struct job_spec job_spec_default = {
     .batch = 32,
     .micro_batches = 4,
     .epochs = 1,
-    .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+    .optimizer =
+        {.type = OPTIMIZER_SGD, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
     .learning_rate = {.type = LEARNING_RATE_CONSTANT, .gamma = 0.1}, /* value: job_spec_complete */
     .devices_min = 1,
     .devices_max = 8,
@@ -159,7 +171,8 @@ const struct job_spec job_spec_default = {
 
 void job_spec_complete(struct job_spec *spec)
 {
-    static const double usual[] = {[OPTIMIZER_SGD] = 0.01, [OPTIMIZER_ADAM] = 0.001, [OPTIMIZER_ADAMW] = 0.001};
+    static const double usual[] = {
+        [OPTIMIZER_SGD] = 0.01, [OPTIMIZER_ADAM] = 0.001, [OPTIMIZER_ADAMW] = 0.001};
     if (spec->learning_rate.value <= 0) {
         spec->learning_rate.value = usual[spec->optimizer.type];
     }
@@ -172,7 +185,8 @@ static const struct field data_fields[] = {
     MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form),
     MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
+                &sha256_form),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX),
     MEMBER_BOOL(struct job_data, tune, "tune", 0),
 };
@@ -185,10 +199,12 @@ static const struct field progress_fields[] = {
     MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, "loss", 0, 0, 0, has_loss),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, "accuracy", 0, 0, 0, has_accuracy),
-    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0, 0),
+    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
+                  0),
     MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0),
 };
-static const struct record progress_record = RECORD(struct job_progress, "job_progress", progress_fields);
+static const struct record progress_record =
+    RECORD(struct job_progress, "job_progress", progress_fields);
 
 static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX),
@@ -203,7 +219,8 @@ static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX),
 };
-static const struct record deadlines_record = RECORD(struct job_deadlines, "job_deadlines", deadlines_fields);
+static const struct record deadlines_record =
+    RECORD(struct job_deadlines, "job_deadlines", deadlines_fields);
 
 static const struct field line_fields[] = {
     MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
@@ -213,9 +230,11 @@ static const struct record line_record = RECORD(struct line_start, "line_start",
 
 static const struct field replan_request_fields[] = {
     MEMBER_LIST_OPTIONAL(struct replan_request, cut, "cuts", 0, &cut_element, cut_count, has_cuts),
-    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_id_element, device_count),
+    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_id_element,
+                device_count),
 };
-const struct record replan_request_record = RECORD(struct replan_request, "replan_request", replan_request_fields);
+const struct record replan_request_record =
+    RECORD(struct replan_request, "replan_request", replan_request_fields);
 
 static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form),
@@ -250,25 +269,35 @@ static const struct field preview_stage_fields[] = {
     MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct preview_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct preview_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
-    MEMBER_LIST(struct preview_stage, unit, "units", FIELD_REQUIRED, &unit_name_element, unit_count),
+    MEMBER_LIST(struct preview_stage, unit, "units", FIELD_REQUIRED, &unit_name_element,
+                unit_count),
     MEMBER_INT(struct preview_stage, in_flight, "in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
     MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_RECORD(struct preview_stage, memory, "memory", FIELD_REQUIRED, &plan_memory_record),
-    MEMBER_DOUBLE(struct preview_stage, predicted_forward_seconds, "predicted_forward_seconds", FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct preview_stage, predicted_backward_seconds, "predicted_backward_seconds", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct preview_stage, predicted_forward_seconds, "predicted_forward_seconds",
+                  FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct preview_stage, predicted_backward_seconds, "predicted_backward_seconds",
+                  FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct preview_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0),
 };
-static const struct record preview_stage_record = RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
+static const struct record preview_stage_record =
+    RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
 
-static const char *const preview_start_names[] = {
-    [PREVIEW_NOW] = "now", [PREVIEW_WHEN_FREE] = "when_free", [PREVIEW_WHEN_MORE] = "when_more_devices", NULL};
+static const char *const preview_start_names[] = {[PREVIEW_NOW] = "now",
+                                                  [PREVIEW_WHEN_FREE] = "when_free",
+                                                  [PREVIEW_WHEN_MORE] = "when_more_devices",
+                                                  NULL};
 
 static const struct field preview_fields[] = {
     MEMBER_ENUM(struct job_preview, starts, "starts", FIELD_REQUIRED, preview_start_names),
-    MEMBER_RECORDS(struct job_preview, stage, "stages", FIELD_REQUIRED, &preview_stage_record, stage_count),
-    MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds", FIELD_NULLABLE, 0, 0),
-    MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE, 0, 0),
-    MEMBER_DOUBLE(struct job_preview, predicted_total_seconds, "predicted_total_seconds", FIELD_NULLABLE, 0, 0),
+    MEMBER_RECORDS(struct job_preview, stage, "stages", FIELD_REQUIRED, &preview_stage_record,
+                   stage_count),
+    MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds",
+                  FIELD_NULLABLE, 0, 0),
+    MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE,
+                  0, 0),
+    MEMBER_DOUBLE(struct job_preview, predicted_total_seconds, "predicted_total_seconds",
+                  FIELD_NULLABLE, 0, 0),
     MEMBER_INT(struct job_preview, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_TEXT(struct job_preview, waiting_for, "waiting_for", FIELD_NULLABLE),
 };

@@ -1,5 +1,5 @@
-/* job.h: a job: what is asked (spec) and where it stands. Defaults and meaning: docs/jobs.md. Plain structs; wire form
- * by the records below. */
+/* job.h: a job: what is asked (spec) and where it stands. Defaults and meaning: docs/jobs.md. Plain
+ * structs; wire form by the records below. */
 #ifndef SCHEMA_JOB_H
 #define SCHEMA_JOB_H
 
@@ -36,9 +36,10 @@ extern const char *const job_state_names[];
 bool job_state_ended(int state);
 
 struct job_model {
-    char name[NAME_SIZE];     /* of the zoo or of /v1/models; with a description, the description's */
+    char name[NAME_SIZE]; /* of the zoo or of /v1/models; with a description, the description's */
     char sha256[SHA256_SIZE]; /* output: of the resolved description's text */
-    json_t *description;      /* input; owned. In assignments the resolved description. NULL inside cores */
+    json_t
+        *description; /* input; owned. In assignments the resolved description. NULL inside cores */
 };
 
 struct unit_name {
@@ -54,7 +55,8 @@ struct job_spec {
     struct checkpoint_id init_checkpoint;    /* version 0 is taken from it; "": from the seed */
     struct unit_name init_except[UNITS_MAX]; /* units that start from the seed all the same */
     size_t init_except_count;
-    json_t *kernels; /* input; owned. In the resolved description afterwards: NULL inside cores and assignments */
+    json_t *kernels; /* input; owned. In the resolved description afterwards: NULL inside cores and
+                        assignments */
     int64_t batch;
     int64_t micro_batches;
     int64_t epochs;
@@ -64,7 +66,8 @@ struct job_spec {
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
-    struct unit_name freeze[UNITS_MAX]; /* units that are not trained: "frozen" in the resolved description */
+    struct unit_name
+        freeze[UNITS_MAX]; /* units that are not trained: "frozen" in the resolved description */
     size_t freeze_count;
     struct label device_label[LABELS_MAX];
     size_t device_label_count;
@@ -76,15 +79,17 @@ struct job_spec {
     int64_t autonomy_seconds;
     int64_t evaluate_every_epochs; /* 0: never */
     int64_t priority;
-    int64_t cut[STAGES_MAX - 1]; /* borders wanted for the first plan; cut_count 0: the planner chooses */
+    int64_t cut[STAGES_MAX -
+                1]; /* borders wanted for the first plan; cut_count 0: the planner chooses */
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
-/* Choose what a job leaves to its other fields: the learning rate, by the optimizer. Once, when the job is submitted:
- * a stored job keeps what it was given. Before job_spec_check. */
+/* Choose what a job leaves to its other fields: the learning rate, by the optimizer. Once, when the
+ * job is submitted: a stored job keeps what it was given. Before job_spec_check. */
 void job_spec_complete(struct job_spec *spec);
 
-/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is submitted. */
+/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
+ * submitted. */
 struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
@@ -105,7 +110,8 @@ struct job_progress {
     double eta_seconds;        /* the same */
 };
 
-/* What a job's devices are waited for, milliseconds: formulas of the expected step (docs/protocol.md). */
+/* What a job's devices are waited for, milliseconds: formulas of the expected step
+ * (docs/protocol.md). */
 struct job_deadlines {
     int64_t heartbeat_ms, suspect_ms, lease_ms; /* the same for all jobs */
     int64_t challenge_ms;                       /* for an answer to a challenge, at least */
@@ -139,7 +145,8 @@ struct job {
     struct job_data data;
     struct job_progress progress; /* volatile but for step */
     int64_t generation;           /* of the newest plan, 0 before the first */
-    int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and checkpoint */
+    int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and
+                        checkpoint */
     int64_t neighbor_version; /* newest version that two devices hold every unit of, 0: none */
     bool stalled;             /* no step for longer than step_ms */
     struct job_deadlines deadlines;
@@ -147,11 +154,12 @@ struct job {
     size_t line_count;
     struct replan_request wish; /* of a re-plan that is under way; has_wish */
     bool has_wish;
-    bool exact;                      /* one numeric class so far */
-    char numeric_class[128];         /* of its devices */
-    struct checkpoint_id checkpoint; /* of the end: the trained model, or what a cancel kept; "": none */
-    int64_t export_version;          /* becomes a checkpoint on request; 0: none does */
-    int64_t exported_version;        /* the last that did; 0: none */
+    bool exact;              /* one numeric class so far */
+    char numeric_class[128]; /* of its devices */
+    struct checkpoint_id
+        checkpoint;           /* of the end: the trained model, or what a cancel kept; "": none */
+    int64_t export_version;   /* becomes a checkpoint on request; 0: none does */
+    int64_t exported_version; /* the last that did; 0: none */
     int64_t created_ms, started_ms, ended_ms;
 };
 
@@ -160,32 +168,37 @@ extern const struct record job_spec_record;
 extern const struct record job_record;
 extern const struct record replan_request_record;
 
-/* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices min <= max ...). Adds
- * faults. ERR_INVALID when there is one; err names the first. */
-NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err);
-/* Rules between the fields of a replan. */
-NODISCARD int replan_request_check(const struct replan_request *request, struct record_faults *faults, struct err *err);
-/* Whether borders (rising, as the checks above say) lie within a model of unit_count units: a fault at /cuts/i for each
- * that does not. */
-NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, struct record_faults *faults,
+/* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices
+ * min <= max ...). Adds faults. ERR_INVALID when there is one; err names the first. */
+NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *faults,
                              struct err *err);
+/* Rules between the fields of a replan. */
+NODISCARD int replan_request_check(const struct replan_request *request,
+                                   struct record_faults *faults, struct err *err);
+/* Whether borders (rising, as the checks above say) lie within a model of unit_count units: a fault
+ * at /cuts/i for each that does not. */
+NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,
+                             struct record_faults *faults, struct err *err);
 
-/* Whether the job's augment fits samples of a shape: images, of as many channels as it has numbers, larger than the
- * padding. A fault at /augment/i for each that does not. */
-NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample, struct record_faults *faults,
-                                struct err *err);
+/* Whether the job's augment fits samples of a shape: images, of as many channels as it has numbers,
+ * larger than the padding. A fault at /augment/i for each that does not. */
+NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample,
+                                struct record_faults *faults, struct err *err);
 /* What the job makes of the model's input (model_normalise): no numbers without one. */
 const struct normalise *job_normalise(const struct job_spec *spec);
-/* Whether kernels that the model does not name may be measured where devices have a choice: not when the job gives a
- * table, not even an empty one, nor when its model names kernels that some devices lack. */
+/* Whether kernels that the model does not name may be measured where devices have a choice: not
+ * when the job gives a table, not even an empty one, nor when its model names kernels that some
+ * devices lack. */
 bool job_tunes(const struct job_spec *spec, const struct model *model);
-/* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is not, with the
- * nearest that there is. */
+/* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is
+ * not, with the nearest that there is. */
 NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
                               const char *pointer, struct record_faults *faults, struct err *err);
-/* Which units of the model the job freezes. Faults as above, and one where nothing would be left to train. */
-NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
-                         struct record_faults *faults, struct err *err);
+/* Which units of the model the job freezes. Faults as above, and one where nothing would be left to
+ * train. */
+NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model,
+                         bool frozen[MODEL_UNITS_MAX], struct record_faults *faults,
+                         struct err *err);
 /* Whether version 0 of the unit is taken from the job's checkpoint. */
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 
@@ -213,7 +226,8 @@ enum preview_start {
     PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
 };
 
-/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap. */
+/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap.
+ */
 struct job_preview {
     struct preview_stage stage[STAGES_MAX];
     size_t stage_count; /* 0: no plan; waiting_for says why */

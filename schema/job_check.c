@@ -17,7 +17,8 @@ struct check {
     bool failed;
 };
 
-static void PRINTF_LIKE(3, 4) fault(struct check *check, const char *pointer, const char *format, ...)
+static void PRINTF_LIKE(3, 4)
+    fault(struct check *check, const char *pointer, const char *format, ...)
 {
     char message[RECORD_MESSAGE_MAX];
     va_list arguments;
@@ -64,11 +65,12 @@ static void check_batch(struct check *check, const struct job_spec *spec)
 {
     ASSERT(spec->micro_batches > 0);
     if (spec->batch % spec->micro_batches != 0) {
-        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64, spec->batch,
-              spec->micro_batches);
+        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64,
+              spec->batch, spec->micro_batches);
     }
     if (spec->steps > 0 && spec->learning_rate.warmup_steps >= spec->steps) {
-        fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")", spec->steps);
+        fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")",
+              spec->steps);
     }
 }
 
@@ -77,7 +79,8 @@ static bool differ(double a, double b)
     return a < b || a > b;
 }
 
-/* In what follows, a field of another type is refused rather than ignored: its author expects something of it. */
+/* In what follows, a field of another type is refused rather than ignored: its author expects
+ * something of it. */
 
 static void check_sgd(struct check *check, const struct optimizer *optimizer)
 {
@@ -128,7 +131,8 @@ static void check_optimizer(struct check *check, const struct optimizer *optimiz
         check_adam(check, optimizer);
     }
     if (optimizer->clip_value > 0 && optimizer->clip_norm > 0) {
-        fault(check, "/optimizer/clip_norm", "gradients are clipped by clip_value or by clip_norm, not by both");
+        fault(check, "/optimizer/clip_norm",
+              "gradients are clipped by clip_value or by clip_norm, not by both");
     }
 }
 
@@ -176,10 +180,12 @@ static void PRINTF_LIKE(4, 5)
 }
 
 /* What one type has is required with it and refused with the others. */
-static void check_augment_member(struct check *check, size_t index, int type, int owner, const char *member, bool given)
+static void check_augment_member(struct check *check, size_t index, int type, int owner,
+                                 const char *member, bool given)
 {
     if (type == owner && !given) {
-        augment_fault(check, index, member, "is required with type '%s'", augment_type_names[owner]);
+        augment_fault(check, index, member, "is required with type '%s'",
+                      augment_type_names[owner]);
     } else if (type != owner && given) {
         augment_fault(check, index, member, "is for type '%s' only", augment_type_names[owner]);
     }
@@ -190,9 +196,12 @@ static void check_augment(struct check *check, const struct job_spec *spec)
     for (size_t i = 0; i < spec->augment_count; i++) {
         const struct augment *augment = &spec->augment[i];
         const struct normalise *normalise = &augment->normalise;
-        check_augment_member(check, i, augment->type, AUGMENT_CROP, "/padding", augment->padding > 0);
-        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/mean", normalise->mean_count > 0);
-        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/std", normalise->std_count > 0);
+        check_augment_member(check, i, augment->type, AUGMENT_CROP, "/padding",
+                             augment->padding > 0);
+        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/mean",
+                             normalise->mean_count > 0);
+        check_augment_member(check, i, augment->type, AUGMENT_NORMALISE, "/std",
+                             normalise->std_count > 0);
         if (i > 0 && augment->type <= augment[-1].type) {
             augment_fault(check, i, "/type", "each type once, in the order crop, flip, normalise");
         }
@@ -213,7 +222,8 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
 static void check_init(struct check *check, const struct job_spec *spec)
 {
     if (spec->init_except_count > 0 && spec->init_checkpoint.text[0] == '\0') {
-        fault(check, "/init/except", "names units that are not taken from the checkpoint: there is none");
+        fault(check, "/init/except",
+              "names units that are not taken from the checkpoint: there is none");
     }
 }
 
@@ -238,13 +248,16 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     return finish(&check, err);
 }
 
-int replan_request_check(const struct replan_request *request, struct record_faults *faults, struct err *err)
+int replan_request_check(const struct replan_request *request, struct record_faults *faults,
+                         struct err *err)
 {
     struct check check = {.faults = faults};
     check_rising(&check, request->cut, request->cut_count);
-    if (request->has_cuts && request->device_count > 0 && request->device_count != request->cut_count + 1) {
-        fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts", request->device_count,
-              request->device_count == 1 ? "" : "s", request->cut_count + 1, request->cut_count == 0 ? "" : "s");
+    if (request->has_cuts && request->device_count > 0 &&
+        request->device_count != request->cut_count + 1) {
+        fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts",
+              request->device_count, request->device_count == 1 ? "" : "s", request->cut_count + 1,
+              request->cut_count == 0 ? "" : "s");
     }
     for (size_t i = 1; i < request->device_count; i++) {
         for (size_t k = 0; k < i; k++) {
@@ -259,8 +272,8 @@ int replan_request_check(const struct replan_request *request, struct record_fau
     return finish(&check, err);
 }
 
-int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, struct record_faults *faults,
-                   struct err *err)
+int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,
+                   struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
     for (size_t i = 0; i < cut_count; i++) {
@@ -273,7 +286,8 @@ int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count, stru
     return finish(&check, err);
 }
 
-int job_augment_check(const struct job_spec *spec, struct shape sample, struct record_faults *faults, struct err *err)
+int job_augment_check(const struct job_spec *spec, struct shape sample,
+                      struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
     for (size_t i = 0; i < spec->augment_count; i++) {
@@ -281,27 +295,32 @@ int job_augment_check(const struct job_spec *spec, struct shape sample, struct r
         const struct normalise *normalise = &augment->normalise;
         const uint32_t side = sample.h < sample.w ? sample.h : sample.w;
         if (side < 2) {
-            augment_fault(&check, i, "", "is for images; samples of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " are none",
+            augment_fault(&check, i, "",
+                          "is for images; samples of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                          " are none",
                           sample.h, sample.w, sample.c);
             continue;
         }
         if (augment->padding >= side) {
-            augment_fault(&check, i, "/padding", "must be below the samples' shorter side, %" PRIu32, side);
+            augment_fault(&check, i, "/padding",
+                          "must be below the samples' shorter side, %" PRIu32, side);
         }
         if (normalise->mean_count > 0 && normalise->mean_count != sample.c) {
-            augment_fault(&check, i, "/mean", "has %zu numbers; the samples have %" PRIu32 " channels",
+            augment_fault(&check, i, "/mean",
+                          "has %zu numbers; the samples have %" PRIu32 " channels",
                           normalise->mean_count, sample.c);
         }
         if (normalise->std_count > 0 && normalise->std_count != sample.c) {
-            augment_fault(&check, i, "/std", "has %zu numbers; the samples have %" PRIu32 " channels",
+            augment_fault(&check, i, "/std",
+                          "has %zu numbers; the samples have %" PRIu32 " channels",
                           normalise->std_count, sample.c);
         }
     }
     return finish(&check, err);
 }
 
-static void check_unit(struct check *check, const struct unit_name *name, size_t index, const struct model *model,
-                       const char *list)
+static void check_unit(struct check *check, const struct unit_name *name, size_t index,
+                       const struct model *model, const char *list)
 {
     const char *known[MODEL_UNITS_MAX];
     char pointer[RECORD_POINTER_MAX];
@@ -320,15 +339,16 @@ static void check_unit(struct check *check, const struct unit_name *name, size_t
     }
     const char *nearest = parse_nearest(name[index].text, known, model->unit_count);
     if (nearest) {
-        fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?", name[index].text, nearest);
+        fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?", name[index].text,
+              nearest);
     } else {
-        fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'", name[index].text, known[0],
-              known[model->unit_count - 1]);
+        fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'",
+              name[index].text, known[0], known[model->unit_count - 1]);
     }
 }
 
-int job_units_check(const struct unit_name *name, size_t count, const struct model *model, const char *pointer,
-                    struct record_faults *faults, struct err *err)
+int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
+                    const char *pointer, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
     for (size_t i = 0; i < count && !is_full(&check); i++) {
@@ -340,9 +360,12 @@ int job_units_check(const struct unit_name *name, size_t count, const struct mod
 const struct normalise *job_normalise(const struct job_spec *spec)
 {
     static const struct normalise none;
-    const struct augment *augment = augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
+    const struct augment *augment =
+        augment_find(spec->augment, spec->augment_count, AUGMENT_NORMALISE);
     /* One count without the other is a fault of job_spec_check. */
-    return augment && augment->normalise.mean_count == augment->normalise.std_count ? &augment->normalise : &none;
+    return augment && augment->normalise.mean_count == augment->normalise.std_count
+               ? &augment->normalise
+               : &none;
 }
 
 bool job_tunes(const struct job_spec *spec, const struct model *model)
@@ -380,7 +403,8 @@ int job_freeze(const struct job_spec *spec, const struct model *model, bool froz
 
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
 {
-    return spec->init_checkpoint.text[0] != '\0' && !is_named(spec->init_except, spec->init_except_count, unit);
+    return spec->init_checkpoint.text[0] != '\0' &&
+           !is_named(spec->init_except, spec->init_except_count, unit);
 }
 
 int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)

@@ -1,14 +1,15 @@
-/* limits.h: every bound that both sides of the wire must agree on. What a body may hold, how long a name is, how many
- * of a thing there are. */
+/* limits.h: every bound that both sides of the wire must agree on. What a body may hold, how long a
+ * name is, how many of a thing there are. */
 #ifndef SCHEMA_LIMITS_H
 #define SCHEMA_LIMITS_H
 
-/* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator also takes agents down
- * to PROTOCOL_VERSION_MIN. Version 1 is the first, so both are 1.
- * Rule for a change of what travels between the two: PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN becomes the
- * version before it, and the record tables of that version stay beside the new ones until the next change: tables are
- * strict, so each agent is answered with the tables of the version it enrolled with. Coordinators are upgraded first.
- * Any other version is refused at enrolment with the problem protocol_version, which names both sides' numbers. */
+/* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator
+ * also takes agents down to PROTOCOL_VERSION_MIN. Version 1 is the first, so both are 1. Rule for a
+ * change of what travels between the two: PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN
+ * becomes the version before it, and the record tables of that version stay beside the new ones
+ * until the next change: tables are strict, so each agent is answered with the tables of the
+ * version it enrolled with. Coordinators are upgraded first. Any other version is refused at
+ * enrolment with the problem protocol_version, which names both sides' numbers. */
 #define PROTOCOL_VERSION 1
 #define PROTOCOL_VERSION_MIN 1
 
@@ -45,9 +46,11 @@
 #define LIST_LIMIT_DEFAULT 50
 #define LIST_LIMIT_MAX 500
 #define WAIT_SECONDS_MAX 60
-#define CALL_RETRY_MS_MAX 2500 /* an agent repeats a call that failed within this time, jitter included */
-/* Of a lease: the heartbeat that is due, one whose connection died without a word (an agent gives it up after one and a
- * half), and the wait until it is repeated. docs/protocol.md, "Which timeout is longer". */
+#define CALL_RETRY_MS_MAX                                                                          \
+    2500 /* an agent repeats a call that failed within this time, jitter included */
+/* Of a lease: the heartbeat that is due, one whose connection died without a word (an agent gives
+ * it up after one and a half), and the wait until it is repeated. docs/protocol.md, "Which timeout
+ * is longer". */
 #define LEASE_HEARTBEATS_MIN 3
 #define IDEMPOTENCY_KEY_SIZE 128
 

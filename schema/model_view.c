@@ -11,15 +11,19 @@ static const struct field shape_fields[] = {
     MEMBER_INT(struct model_view_unit, width, "width", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_INT(struct model_view_unit, channels, "channels", FIELD_REQUIRED, 0, UINT32_MAX),
 };
-static const struct record shape_group = RECORD(struct model_view_unit, "model_output", shape_fields);
+static const struct record shape_group =
+    RECORD(struct model_view_unit, "model_output", shape_fields);
 
 static const struct field unit_fields[] = {
     MEMBER_TEXT(struct model_view_unit, name, "name", FIELD_REQUIRED),
     MEMBER_GROUP("output", FIELD_REQUIRED, &shape_group),
     MEMBER_INT(struct model_view_unit, parameters, "parameters", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_INT(struct model_view_unit, parameter_bytes, "parameter_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_INT(struct model_view_unit, activation_bytes, "activation_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_INT(struct model_view_unit, output_bytes, "output_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct model_view_unit, parameter_bytes, "parameter_bytes", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
+    MEMBER_INT(struct model_view_unit, activation_bytes, "activation_bytes", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
+    MEMBER_INT(struct model_view_unit, output_bytes, "output_bytes", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
     MEMBER_DOUBLE(struct model_view_unit, forward_flops, "forward_flops", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct model_view_unit, backward_flops, "backward_flops", FIELD_REQUIRED, 0, 0),
 };
@@ -61,7 +65,8 @@ static int64_t count_parameters(const struct unit *unit)
     return count;
 }
 
-static void view_unit(const struct unit *unit, const struct unit_cost *cost, struct model_view_unit *out)
+static void view_unit(const struct unit *unit, const struct unit_cost *cost,
+                      struct model_view_unit *out)
 {
     *out = (struct model_view_unit){
         .height = unit->out.h,
@@ -77,8 +82,8 @@ static void view_unit(const struct unit *unit, const struct unit_cost *cost, str
     (void)snprintf(out->name, sizeof(out->name), "%s", unit->name);
 }
 
-int model_view_make(const struct model *model, const struct model_row *row, bool assumed, struct model_view *out,
-                    struct err *err)
+int model_view_make(const struct model *model, const struct model_row *row, bool assumed,
+                    struct model_view *out, struct err *err)
 {
     ASSERT(model->unit_count <= UNITS_MAX);
     struct unit_cost *cost = calloc(model->unit_count, sizeof(*cost));

@@ -1,5 +1,5 @@
-/* openapi.h: the API's contract (openapi.yaml) as the JSON text that GET /openapi.json answers. Library schema_openapi;
- * any thread. */
+/* openapi.h: the API's contract (openapi.yaml) as the JSON text that GET /openapi.json answers.
+ * Library schema_openapi; any thread. */
 #ifndef SCHEMA_OPENAPI_H
 #define SCHEMA_OPENAPI_H
 

@@ -23,7 +23,8 @@ enum plan_reason {
     PLAN_LINK,          /* two of its devices did not reach each other */
     PLAN_STALLED,       /* a stage held work and made no progress */
     PLAN_DEVICE_JOINED, /* one more makes it faster */
-    PLAN_TUNED,         /* the one before it measured the kernels of the job's convolutions, and trained nothing */
+    PLAN_TUNED, /* the one before it measured the kernels of the job's convolutions, and trained
+                   nothing */
 };
 extern const char *const plan_reason_names[];
 
@@ -33,11 +34,11 @@ struct plan_memory {
     int64_t gradients_bytes;
     int64_t optimizer_bytes;   /* momentum and the like */
     int64_t activations_bytes; /* kept for the micro-batches in flight */
-    int64_t workspace_bytes;   /* of one call: gradients between ops, what is made again, the kernels' scratch and
-                                weights in their layouts */
-    int64_t borders_bytes;     /* samples, labels and tensors that come and go */
-    int64_t snapshots_bytes;   /* copies of its own state */
-    int64_t replicas_bytes;    /* the same as replica_bytes */
+    int64_t workspace_bytes; /* of one call: gradients between ops, what is made again, the kernels'
+                              scratch and weights in their layouts */
+    int64_t borders_bytes;   /* samples, labels and tensors that come and go */
+    int64_t snapshots_bytes; /* copies of its own state */
+    int64_t replicas_bytes;  /* the same as replica_bytes */
 };
 extern const struct record plan_memory_record;
 
@@ -45,9 +46,10 @@ struct plan_stage {
     struct device_id device;
     int64_t first, end; /* units [first, end) */
     int64_t in_flight;
-    int64_t memory_bytes;             /* all that the stage needs: arena, its snapshots, replicas */
-    int64_t replica_bytes;            /* of these: the most it holds for the stage before it in the ring */
-    struct plan_memory memory;        /* the parts of memory_bytes; all 0 in a plan of an earlier version */
+    int64_t memory_bytes;  /* all that the stage needs: arena, its snapshots, replicas */
+    int64_t replica_bytes; /* of these: the most it holds for the stage before it in the ring */
+    struct plan_memory
+        memory; /* the parts of memory_bytes; all 0 in a plan of an earlier version */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy;           /* share of the step it computes */

@@ -10,11 +10,14 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_NONE] = {"none", 200, "No problem", false},
     [PROBLEM_INVALID_JSON] = {"invalid_json", 400, "The body is not valid JSON", false},
     [PROBLEM_INVALID_FIELDS] = {"invalid_fields", 422, "Fields of the body are not valid", false},
-    [PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", 400, "A parameter of the request is not valid", false},
+    [PROBLEM_INVALID_PARAMETER] = {"invalid_parameter", 400,
+                                   "A parameter of the request is not valid", false},
     [PROBLEM_INVALID_DATASET] = {"invalid_dataset", 422, "The data set cannot be read", false},
-    [PROBLEM_INVALID_CHECKPOINT] = {"invalid_checkpoint", 422, "The checkpoint cannot be read", false},
+    [PROBLEM_INVALID_CHECKPOINT] = {"invalid_checkpoint", 422, "The checkpoint cannot be read",
+                                    false},
     [PROBLEM_INVALID_BLOB] = {"invalid_blob", 422, "The body is not the announced one", false},
-    [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", 415, "The content type is not taken here", false},
+    [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {"unsupported_media_type", 415,
+                                        "The content type is not taken here", false},
     [PROBLEM_BODY_TOO_LARGE] = {"body_too_large", 413, "The body is larger than allowed", false},
     [PROBLEM_NOT_FOUND] = {"not_found", 404, "No such route", false},
     [PROBLEM_UNKNOWN_DEVICE] = {"unknown_device", 404, "No such device", false},
@@ -25,19 +28,24 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_UNKNOWN_CHECKPOINT] = {"unknown_checkpoint", 404, "No such checkpoint", false},
     [PROBLEM_UNKNOWN_INCIDENT] = {"unknown_incident", 404, "No such incident", false},
     [PROBLEM_UNKNOWN_BLOB] = {"unknown_blob", 404, "No such blob", false},
-    [PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", 405, "The route does not know this method", false},
+    [PROBLEM_METHOD_NOT_ALLOWED] = {"method_not_allowed", 405,
+                                    "The route does not know this method", false},
     [PROBLEM_NAME_TAKEN] = {"name_taken", 409, "The name is taken by something else", false},
     [PROBLEM_WRONG_STATE] = {"wrong_state", 409, "Not possible in the present state", false},
-    [PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", 409, "The idempotency key was used for another request",
-                                      false},
+    [PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", 409,
+                                      "The idempotency key was used for another request", false},
     [PROBLEM_REVISION_MISMATCH] = {"revision_mismatch", 412, "The object has changed since", false},
-    [PROBLEM_STALE_GENERATION] = {"stale_generation", 409, "The message is of an older generation", false},
+    [PROBLEM_STALE_GENERATION] = {"stale_generation", 409, "The message is of an older generation",
+                                  false},
     [PROBLEM_STALE_BOOT] = {"stale_boot", 409, "The agent has been started again since", false},
     [PROBLEM_IDENTITY_IN_USE] = {"identity_in_use", 409, "Another agent uses this identity", false},
-    [PROBLEM_PROTOCOL_VERSION] = {"protocol_version", 409, "Agent and coordinator share no protocol version", false},
+    [PROBLEM_PROTOCOL_VERSION] = {"protocol_version", 409,
+                                  "Agent and coordinator share no protocol version", false},
     [PROBLEM_NOT_ENOUGH_DEVICES] = {"not_enough_devices", 409, "Too few devices are free", true},
-    [PROBLEM_MODEL_TOO_LARGE] = {"model_too_large", 422, "The model needs more memory than the devices have", false},
-    [PROBLEM_RANGE_NOT_SATISFIABLE] = {"range_not_satisfiable", 416, "The range lies outside the content", false},
+    [PROBLEM_MODEL_TOO_LARGE] = {"model_too_large", 422,
+                                 "The model needs more memory than the devices have", false},
+    [PROBLEM_RANGE_NOT_SATISFIABLE] = {"range_not_satisfiable", 416,
+                                       "The range lies outside the content", false},
     [PROBLEM_FORBIDDEN_ORIGIN] = {"forbidden_origin", 403, "The Host or Origin is foreign", false},
     [PROBLEM_TOO_MANY] = {"too_many", 429, "A limit is reached", true},
     [PROBLEM_DISK_FULL] = {"disk_full", 507, "The coordinator's disk is full", true},
@@ -61,7 +69,8 @@ static const struct field problem_fields[] = {
     MEMBER_TEXT(struct problem, code, "code", FIELD_REQUIRED),
     MEMBER_TEXT(struct problem, request_id, "request_id", FIELD_SKIP_EMPTY),
     MEMBER_BOOL(struct problem, retryable, "retryable", FIELD_REQUIRED),
-    MEMBER_RECORDS(struct problem, errors.fault, "errors", FIELD_SKIP_EMPTY, &fault_record, errors.count),
+    MEMBER_RECORDS(struct problem, errors.fault, "errors", FIELD_SKIP_EMPTY, &fault_record,
+                   errors.count),
     MEMBER_BOOL(struct problem, errors.more, "more_errors", FIELD_SKIP_EMPTY),
 };
 const struct record problem_record = RECORD(struct problem, "problem", problem_fields);
@@ -73,20 +82,21 @@ static void put_text(char *out, size_t size, const char *text)
     }
 }
 
-/* The detail is of the first fault: say that it is not the only one. What does not fit is left out. */
+/* The detail is of the first fault: say that it is not the only one. What does not fit is left out.
+ */
 static void count_others(char detail[PROBLEM_DETAIL_SIZE], const struct record_faults *faults)
 {
     char others[64];
     size_t used = strlen(detail);
-    int size = snprintf(others, sizeof(others), " (and %s%zu more, see errors)", faults->more ? "at least " : "",
-                        faults->count - 1 + faults->more);
+    int size = snprintf(others, sizeof(others), " (and %s%zu more, see errors)",
+                        faults->more ? "at least " : "", faults->count - 1 + faults->more);
     if (used > 0 && used + (size_t)size < PROBLEM_DETAIL_SIZE) {
         memcpy(detail + used, others, (size_t)size + 1);
     }
 }
 
-json_t *problem_write(enum problem_code code, const char *detail, const char *instance, const char *request_id,
-                      const struct record_faults *faults)
+json_t *problem_write(enum problem_code code, const char *detail, const char *instance,
+                      const char *request_id, const struct record_faults *faults)
 {
     ASSERT(code > PROBLEM_NONE && code < PROBLEM_COUNT);
     const struct problem_kind *kind = &problem_kinds[code];
@@ -106,7 +116,8 @@ json_t *problem_write(enum problem_code code, const char *detail, const char *in
     return record_write(&problem_record, &problem);
 }
 
-/* Another version's problem may hold members that this one does not know, so its table does not judge here. */
+/* Another version's problem may hold members that this one does not know, so its table does not
+ * judge here. */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE])
 {
     message[0] = '\0';

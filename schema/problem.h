@@ -1,5 +1,5 @@
-/* problem.h: every error the API can answer, as one table: code, HTTP status, title, retryable. Wire form:
- * application/problem+json, RFC 9457. */
+/* problem.h: every error the API can answer, as one table: code, HTTP status, title, retryable.
+ * Wire form: application/problem+json, RFC 9457. */
 #ifndef SCHEMA_PROBLEM_H
 #define SCHEMA_PROBLEM_H
 
@@ -29,17 +29,18 @@ enum problem_code {
     PROBLEM_UNKNOWN_CHECKPOINT,
     PROBLEM_UNKNOWN_INCIDENT,
     PROBLEM_UNKNOWN_BLOB,
-    PROBLEM_METHOD_NOT_ALLOWED,    /* 405 */
-    PROBLEM_NAME_TAKEN,            /* 409 */
-    PROBLEM_WRONG_STATE,           /* 409: the verb is not possible in this state */
-    PROBLEM_IDEMPOTENCY_MISMATCH,  /* 409 */
-    PROBLEM_REVISION_MISMATCH,     /* 412 */
-    PROBLEM_STALE_GENERATION,      /* 409 */
-    PROBLEM_STALE_BOOT,            /* 409 */
-    PROBLEM_IDENTITY_IN_USE,       /* 409 */
-    PROBLEM_PROTOCOL_VERSION,      /* 409: agent and coordinator do not share a protocol version */
-    PROBLEM_NOT_ENOUGH_DEVICES,    /* 409: replans and questions only; a job waits */
-    PROBLEM_MODEL_TOO_LARGE,       /* 422: needs more memory than the devices have: which unit, how much, where */
+    PROBLEM_METHOD_NOT_ALLOWED,   /* 405 */
+    PROBLEM_NAME_TAKEN,           /* 409 */
+    PROBLEM_WRONG_STATE,          /* 409: the verb is not possible in this state */
+    PROBLEM_IDEMPOTENCY_MISMATCH, /* 409 */
+    PROBLEM_REVISION_MISMATCH,    /* 412 */
+    PROBLEM_STALE_GENERATION,     /* 409 */
+    PROBLEM_STALE_BOOT,           /* 409 */
+    PROBLEM_IDENTITY_IN_USE,      /* 409 */
+    PROBLEM_PROTOCOL_VERSION,     /* 409: agent and coordinator do not share a protocol version */
+    PROBLEM_NOT_ENOUGH_DEVICES,   /* 409: replans and questions only; a job waits */
+    PROBLEM_MODEL_TOO_LARGE, /* 422: needs more memory than the devices have: which unit, how much,
+                                where */
     PROBLEM_RANGE_NOT_SATISFIABLE, /* 416 */
     PROBLEM_FORBIDDEN_ORIGIN,      /* 403: foreign Host or Origin */
     PROBLEM_TOO_MANY,              /* 429: a bound of limits.h is reached */
@@ -76,13 +77,14 @@ struct problem {
 };
 extern const struct record problem_record;
 
-/* A new problem+json object. instance (the path), request_id and faults may be NULL; with several faults the detail,
- * which is of the first one, gets their number. NULL when out of memory. */
-json_t *problem_write(enum problem_code code, const char *detail, const char *instance, const char *request_id,
-                      const struct record_faults *faults);
+/* A new problem+json object. instance (the path), request_id and faults may be NULL; with several
+ * faults the detail, which is of the first one, gets their number. NULL when out of memory. */
+json_t *problem_write(enum problem_code code, const char *detail, const char *instance,
+                      const char *request_id, const struct record_faults *faults);
 
-/* What a problem+json body says: its code, or PROBLEM_NONE when it is no problem that this version knows; and one line
- * for people (detail and the first fault, unless the detail tells it; "" when there is none). */
+/* What a problem+json body says: its code, or PROBLEM_NONE when it is no problem that this version
+ * knows; and one line for people (detail and the first fault, unless the detail tells it; "" when
+ * there is none). */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE]);
 
 #endif

@@ -14,8 +14,10 @@ static const struct field unit_fields[] = {
 static const struct record unit_record = RECORD(struct replica_unit, "replica_unit", unit_fields);
 
 static const struct field loss_fields[] = {
-    MEMBER_LIST(struct replica_loss, device, "devices", FIELD_REQUIRED, &device_id_element, device_count),
-    MEMBER_INT(struct replica_loss, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_LIST(struct replica_loss, device, "devices", FIELD_REQUIRED, &device_id_element,
+                device_count),
+    MEMBER_INT(struct replica_loss, resume_version, "resume_version", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
     MEMBER_INT(struct replica_loss, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_BOOL(struct replica_loss, can_continue, "can_continue", FIELD_REQUIRED),
 };
@@ -23,7 +25,8 @@ static const struct record loss_record = RECORD(struct replica_loss, "replica_lo
 
 static const struct field replicas_fields[] = {
     MEMBER_INT(struct replicas, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_INT(struct replicas, neighbor_version, "neighbor_version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct replicas, neighbor_version, "neighbor_version", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
     MEMBER_INT(struct replicas, center_version, "center_version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_RECORDS(struct replicas, unit, "units", FIELD_REQUIRED, &unit_record, unit_count),
     MEMBER_RECORDS(struct replicas, single, "single", FIELD_REQUIRED, &loss_record, single_count),
@@ -35,11 +38,13 @@ static const struct field question_fields[] = {
     MEMBER_FORM(struct plan_question, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_LIST(struct plan_question, without, "without", 0, &device_id_element, without_count),
 };
-const struct record plan_question_record = RECORD(struct plan_question, "plan_question", question_fields);
+const struct record plan_question_record =
+    RECORD(struct plan_question, "plan_question", question_fields);
 
 static const struct field answer_fields[] = {
     MEMBER_RECORD(struct plan_answer, preview, "plan", FIELD_REQUIRED, &job_preview_record),
-    MEMBER_INT(struct plan_answer, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct plan_answer, resume_version, "resume_version", FIELD_REQUIRED, 0,
+               INTEGER_MAX),
     MEMBER_INT(struct plan_answer, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX),
 };
 const struct record plan_answer_record = RECORD(struct plan_answer, "plan_answer", answer_fields);

@@ -1,5 +1,6 @@
-/* replicas.h: who holds what of a job, and what each failure would cost (GET /v1/jobs/{id}/replicas); what would happen
- * without some devices (POST /v1/plans). Wire form by the records below. */
+/* replicas.h: who holds what of a job, and what each failure would cost (GET
+ * /v1/jobs/{id}/replicas); what would happen without some devices (POST /v1/plans). Wire form by
+ * the records below. */
 #ifndef SCHEMA_REPLICAS_H
 #define SCHEMA_REPLICAS_H
 

@@ -1,5 +1,5 @@
-/* service.h: what the coordinator says about itself outside /v1: GET /healthz, /readyz and /version. Plain structs;
- * wire form by the records below. */
+/* service.h: what the coordinator says about itself outside /v1: GET /healthz, /readyz and
+ * /version. Plain structs; wire form by the records below. */
 #ifndef SCHEMA_SERVICE_H
 #define SCHEMA_SERVICE_H
 
@@ -8,7 +8,8 @@
 #include "base/record.h"
 #include "schema/limits.h"
 
-/* GET /healthz: "ok" as long as the process answers. GET /readyz: "ready", or 503 with the problem `stopping`. */
+/* GET /healthz: "ok" as long as the process answers. GET /readyz: "ready", or 503 with the problem
+ * `stopping`. */
 struct service_status {
     char status[16];
 };

@@ -2,8 +2,8 @@
 
 #include "schema/limits.h"
 
-int wire_read(const struct record *record, const char *text, size_t size, void *out, struct record_faults *faults,
-              struct err *err)
+int wire_read(const struct record *record, const char *text, size_t size, void *out,
+              struct record_faults *faults, struct err *err)
 {
     json_auto_t *document = NULL;
     int rc = json_parse(text, size, &document, err);
@@ -40,6 +40,7 @@ int wire_check_protocol(const char *text, size_t size, struct err *err)
         return 0;
     }
     return err_set(err, ERR_PROTOCOL,
-                   "the agent speaks protocol %" JSON_INTEGER_FORMAT "; this coordinator speaks %d to %d", spoken,
-                   PROTOCOL_VERSION_MIN, PROTOCOL_VERSION);
+                   "the agent speaks protocol %" JSON_INTEGER_FORMAT
+                   "; this coordinator speaks %d to %d",
+                   spoken, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION);
 }

@@ -1,5 +1,5 @@
-/* wire.h: the messages' JSON form beyond what the records say by themselves: bodies read from text with all their
- * faults, text written from structs. For edges; pure but for memory. */
+/* wire.h: the messages' JSON form beyond what the records say by themselves: bodies read from text
+ * with all their faults, text written from structs. For edges; pure but for memory. */
 #ifndef SCHEMA_WIRE_H
 #define SCHEMA_WIRE_H
 
@@ -8,16 +8,18 @@
 #include "base/buf.h"
 #include "base/record.h"
 
-/* Parse `text` and fill *out (which holds the defaults). ERR_FORMAT: not JSON; ERR_INVALID: faults say where. On
- * failure *out is released. */
+/* Parse `text` and fill *out (which holds the defaults). ERR_FORMAT: not JSON; ERR_INVALID: faults
+ * say where. On failure *out is released. */
 NODISCARD int wire_read(const struct record *record, const char *text, size_t size, void *out,
                         struct record_faults *faults, struct err *err);
 /* Append compact JSON. */
-NODISCARD int wire_write(const struct record *record, const void *value, struct buf *out, struct err *err);
+NODISCARD int wire_write(const struct record *record, const void *value, struct buf *out,
+                         struct err *err);
 
-/* Read only the member "protocol" of an enrolment, before the rest of it is judged by tables that are this version's.
- * ERR_PROTOCOL when it is outside PROTOCOL_VERSION_MIN .. PROTOCOL_VERSION: the text names both sides' versions.
- * 0 also for a body that is not JSON or states no protocol: wire_read says what is wrong with it. */
+/* Read only the member "protocol" of an enrolment, before the rest of it is judged by tables that
+ * are this version's. ERR_PROTOCOL when it is outside PROTOCOL_VERSION_MIN .. PROTOCOL_VERSION: the
+ * text names both sides' versions. 0 also for a body that is not JSON or states no protocol:
+ * wire_read says what is wrong with it. */
 NODISCARD int wire_check_protocol(const char *text, size_t size, struct err *err);
 
 #endif

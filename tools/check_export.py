@@ -22,10 +22,14 @@ except ImportError:
 
 def describe(arguments):
     if arguments.description:
-        return description.close(description.read(arguments.description), arguments.input, None, arguments.classes)
+        return description.close(
+            description.read(arguments.description), arguments.input, None, arguments.classes
+        )
     note = read_note(arguments.model)
     if note is None:
-        raise ValueError(f"{arguments.model}: does not say which model it is of; give a DESCRIPTION")
+        raise ValueError(
+            f"{arguments.model}: does not say which model it is of; give a DESCRIPTION"
+        )
     return description.close(note["model"])
 
 
@@ -37,22 +41,37 @@ def check(arguments):
     with torch.no_grad():
         scores = model(torch.zeros(1, *model.input_shape))
     numbers = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{arguments.model}: {len(state)} tensors, {numbers} parameters, {scores.shape[1]} classes: loads into PyTorch")
+    print(
+        f"{arguments.model}: {len(state)} tensors, {numbers} parameters, {scores.shape[1]} classes: loads into PyTorch"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", help="exported safetensors file")
-    parser.add_argument("description", nargs="?",
-                        help="model description: a JSON file, or a model of the zoo such as lenet5")
-    parser.add_argument("--input", metavar="H,W,C", type=description.input_shape,
-                        help="input shape, where the description leaves it open")
-    parser.add_argument("--classes", metavar="N", type=description.count,
-                        help="number of classes, where the description leaves it open")
+    parser.add_argument(
+        "description",
+        nargs="?",
+        help="model description: a JSON file, or a model of the zoo such as lenet5",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="H,W,C",
+        type=description.input_shape,
+        help="input shape, where the description leaves it open",
+    )
+    parser.add_argument(
+        "--classes",
+        metavar="N",
+        type=description.count,
+        help="number of classes, where the description leaves it open",
+    )
     arguments = parser.parse_args()
     if torch is None:
-        print("check_export: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
-              file=sys.stderr)
+        print(
+            "check_export: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
+            file=sys.stderr,
+        )
         return 1
     try:
         check(arguments)

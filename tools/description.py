@@ -20,7 +20,9 @@ def input_shape(text):
     except ValueError:
         shape = []
     if len(shape) != 3 or min(shape) < 1:
-        raise argparse.ArgumentTypeError(f"expected height, width and channels such as 28,28,1, not '{text}'")
+        raise argparse.ArgumentTypeError(
+            f"expected height, width and channels such as 28,28,1, not '{text}'"
+        )
     return shape
 
 
@@ -66,7 +68,9 @@ def ops(description):
         chains = [("", unit.get("ops", []))]
         residual = unit.get("residual", {})
         chains += [(f"{part}.", residual.get(part, [])) for part in ("body", "shortcut")]
-        chains += [(f"branches.{index}.", chain) for index, chain in enumerate(unit.get("branches", []))]
+        chains += [
+            (f"branches.{index}.", chain) for index, chain in enumerate(unit.get("branches", []))
+        ]
         chains.append(("then.", unit.get("then", [])))
         for prefix, chain in chains:
             for index, op in enumerate(chain):
@@ -90,7 +94,9 @@ def close(description, shape=None, dtype=None, classes=None):
     if not stated["shape"]:
         raise ValueError("the description has no input shape; give --input H,W,C")
     if open_classes(closed) and not classes:
-        raise ValueError("the description does not say how many classes there are; give --classes N")
+        raise ValueError(
+            "the description does not say how many classes there are; give --classes N"
+        )
     for _, op in ops(closed):
         if op.get("units") == "classes":
             op["units"] = classes
@@ -103,7 +109,11 @@ def name_text(name):
     escaped = []
     for char in data.decode("utf-8", "surrogateescape"):
         plain = 0x20 <= ord(char) and char not in "\x7f%" and not 0xDC80 <= ord(char) <= 0xDCFF
-        escaped.append(char if plain else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogateescape")))
+        escaped.append(
+            char
+            if plain
+            else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogateescape"))
+        )
     return "".join(escaped)
 
 
@@ -121,10 +131,17 @@ def check_class_names(description):
     names = description.get("class_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ValueError("the description's class_names are not a list of names")
-    double = [name for index, name in enumerate(names) if names.index(name) < index] if len(set(names)) < len(names) else []
+    double = (
+        [name for index, name in enumerate(names) if names.index(name) < index]
+        if len(set(names)) < len(names)
+        else []
+    )
     if double:
         raise ValueError(f"the class '{double[0]}' is there twice")
-    if len(json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()) > CLASS_NAMES_TEXT_MAX:
+    if (
+        len(json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode())
+        > CLASS_NAMES_TEXT_MAX
+    ):
         raise ValueError(f"the names of the classes take more than {CLASS_NAMES_TEXT_MAX} bytes")
 
 

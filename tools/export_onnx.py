@@ -82,7 +82,9 @@ class Graph:
         if array is None:
             raise ValueError(f"tensor '{name}' is missing")
         if array.shape != shape or array.dtype != np.float32:
-            raise ValueError(f"tensor '{name}' is {array.dtype} {list(array.shape)}, not float32 {list(shape)}")
+            raise ValueError(
+                f"tensor '{name}' is {array.dtype} {list(array.shape)}, not float32 {list(shape)}"
+            )
         if not np.isfinite(array).all():
             raise ValueError(f"tensor '{name}' has numbers that are not finite")
         self.used.add(name)
@@ -98,14 +100,22 @@ class Graph:
         h, w, c = value.shape
         name = f"{value.name}.{layout}"
         if layout == ROWS:
-            flat = self.node("Reshape", [value.name, self.integers(f"{name}.shape", 0, c, h * w)], f"{name}.flat")
+            flat = self.node(
+                "Reshape", [value.name, self.integers(f"{name}.shape", 0, c, h * w)], f"{name}.flat"
+            )
             return Value(self.node("Transpose", [flat], name, perm=[0, 2, 1]), value.shape, ROWS)
         turned = self.node("Transpose", [value.name], f"{name}.turned", perm=[0, 2, 1])
-        return Value(self.node("Reshape", [turned, self.integers(f"{name}.shape", 0, c, h, w)], name), value.shape, MAP)
+        return Value(
+            self.node("Reshape", [turned, self.integers(f"{name}.shape", 0, c, h, w)], name),
+            value.shape,
+            MAP,
+        )
 
     def each(self, kind, name, value, *constants, **attributes):
         """A node that looks at each element alone."""
-        return Value(self.node(kind, [value.name, *constants], name, **attributes), value.shape, value.layout)
+        return Value(
+            self.node(kind, [value.name, *constants], name, **attributes), value.shape, value.layout
+        )
 
     def window(self, op, stride, value):
         """(kernel, stride, padding, what lies beyond the padding, the new height and width)"""
@@ -128,7 +138,15 @@ class Graph:
         inputs = [value.name, self.tensor(f"{name}.weight", filters, channels // groups, *kernel)]
         if op.get("bias", True):
             inputs.append(self.tensor(f"{name}.bias", filters))
-        self.node("Conv", inputs, name, kernel_shape=kernel, strides=stride, pads=padding * 2, group=groups)
+        self.node(
+            "Conv",
+            inputs,
+            name,
+            kernel_shape=kernel,
+            strides=stride,
+            pads=padding * 2,
+            group=groups,
+        )
         return Value(name, (*sizes, filters), MAP)
 
     def linear(self, op, name, value):
@@ -143,15 +161,21 @@ class Graph:
 
     def batch_norm(self, op, name, value):
         value = self.lay(value, MAP)
-        tensors = [self.tensor(f"{name}.{suffix}", value.shape[2])
-                   for suffix in ("weight", "bias", "running_mean", "running_var")]
-        return self.each("BatchNormalization", name, value, *tensors, epsilon=op.get("epsilon", 1e-5))
+        tensors = [
+            self.tensor(f"{name}.{suffix}", value.shape[2])
+            for suffix in ("weight", "bias", "running_mean", "running_var")
+        ]
+        return self.each(
+            "BatchNormalization", name, value, *tensors, epsilon=op.get("epsilon", 1e-5)
+        )
 
     def relu(self, _, name, value):
         return self.each("Relu", name, value)
 
     def relu6(self, _, name, value):
-        return self.each("Clip", name, value, self.number(f"{name}.least", 0), self.number(f"{name}.most", 6))
+        return self.each(
+            "Clip", name, value, self.number(f"{name}.least", 0), self.number(f"{name}.most", 6)
+        )
 
     def silu(self, _, name, value):
         share = self.node("Sigmoid", [value.name], f"{name}.share")
@@ -159,34 +183,54 @@ class Graph:
 
     def gelu(self, _, name, value):
         """The exact one: x / 2 (1 + erf(x / sqrt 2))."""
-        scaled = self.node("Mul", [value.name, self.number(f"{name}.scale", math.sqrt(0.5))], f"{name}.scaled")
+        scaled = self.node(
+            "Mul", [value.name, self.number(f"{name}.scale", math.sqrt(0.5))], f"{name}.scaled"
+        )
         erf = self.node("Erf", [scaled], f"{name}.erf")
         share = self.node("Add", [erf, self.number(f"{name}.one", 1)], f"{name}.share")
         whole = self.node("Mul", [value.name, share], f"{name}.whole")
-        return Value(self.node("Mul", [whole, self.number(f"{name}.half", 0.5)], name), value.shape, value.layout)
+        return Value(
+            self.node("Mul", [whole, self.number(f"{name}.half", 0.5)], name),
+            value.shape,
+            value.layout,
+        )
 
     def max_pool(self, op, name, value):
         value = self.lay(value, MAP)
-        kernel, stride, padding, beyond, sizes = self.window(op, op.get("stride", op["kernel"]), value)
+        kernel, stride, padding, beyond, sizes = self.window(
+            op, op.get("stride", op["kernel"]), value
+        )
         # Neither padding nor what lies beyond it wins.
-        self.node("MaxPool", [value.name], name, kernel_shape=kernel, strides=stride,
-                  pads=padding + [p + more for p, more in zip(padding, beyond)])
+        self.node(
+            "MaxPool",
+            [value.name],
+            name,
+            kernel_shape=kernel,
+            strides=stride,
+            pads=padding + [p + more for p, more in zip(padding, beyond)],
+        )
         return Value(name, (*sizes, value.shape[2]), MAP)
 
     def avg_pool(self, op, name, value):
         """Padding counts as zeros; what lies beyond it does not count."""
         value = self.lay(value, MAP)
-        kernel, stride, padding, beyond, sizes = self.window(op, op.get("stride", op["kernel"]), value)
+        kernel, stride, padding, beyond, sizes = self.window(
+            op, op.get("stride", op["kernel"]), value
+        )
         source = value.name
         if any(padding):
             around = self.integers(f"{name}.padding", 0, 0, *padding, 0, 0, *padding)
             source = self.node("Pad", [source, around], f"{name}.padded")
-        self.node("AveragePool", [source], name, kernel_shape=kernel, strides=stride, pads=[0, 0] + beyond)
+        self.node(
+            "AveragePool", [source], name, kernel_shape=kernel, strides=stride, pads=[0, 0] + beyond
+        )
         return Value(name, (*sizes, value.shape[2]), MAP)
 
     def global_avg_pool(self, _, name, value):
         value = self.lay(value, MAP)
-        return Value(self.node("GlobalAveragePool", [value.name], name), (1, 1, value.shape[2]), MAP)
+        return Value(
+            self.node("GlobalAveragePool", [value.name], name), (1, 1, value.shape[2]), MAP
+        )
 
     def flatten(self, _, name, value):
         """In the order C, H, W, as the weights of the file have it."""
@@ -201,34 +245,55 @@ class Graph:
     def layer_norm(self, op, name, value):
         value = self.lay(value, ROWS)
         tensors = [self.tensor(f"{name}.{suffix}", value.shape[2]) for suffix in ("weight", "bias")]
-        return self.each("LayerNormalization", name, value, *tensors, axis=-1, epsilon=op.get("epsilon", 1e-5))
+        return self.each(
+            "LayerNormalization", name, value, *tensors, axis=-1, epsilon=op.get("epsilon", 1e-5)
+        )
 
     def embedding(self, op, name, value):
         """Of the stored numbers [batch, T, 1, 1]."""
         length = value.shape[0]
-        flat = self.node("Reshape", [value.name, self.integers(f"{name}.shape", 0, length)], f"{name}.flat")
+        flat = self.node(
+            "Reshape", [value.name, self.integers(f"{name}.shape", 0, length)], f"{name}.flat"
+        )
         tokens = self.node("Cast", [flat], f"{name}.tokens", to=TensorProto.INT64)
-        self.node("Gather", [self.tensor(f"{name}.weight", op["rows"], op["units"]), tokens], name, axis=0)
+        self.node(
+            "Gather", [self.tensor(f"{name}.weight", op["rows"], op["units"]), tokens], name, axis=0
+        )
         return Value(name, (length, 1, op["units"]), ROWS)
 
     def positions(self, _, name, value):
         value = self.lay(value, ROWS)
-        return self.each("Add", name, value, self.tensor(f"{name}.weight", value.shape[0], value.shape[2]))
+        return self.each(
+            "Add", name, value, self.tensor(f"{name}.weight", value.shape[0], value.shape[2])
+        )
 
     def attention(self, op, name, value):
         value = self.lay(value, ROWS)
         length, heads, channels = value.shape[0], op["heads"], value.shape[2] // 3
         size = channels // heads
         parts = [f"{name}.{part}" for part in "qkv"]
-        self.nodes.append(helper.make_node("Split", [value.name], parts, name=f"{name}.split", axis=2))
+        self.nodes.append(
+            helper.make_node("Split", [value.name], parts, name=f"{name}.split", axis=2)
+        )
         shape = self.integers(f"{name}.heads", 0, length, heads, size)
-        q, k, v = (self.node("Transpose", [self.node("Reshape", [part, shape], f"{part}.heads")], f"{part}.turned",
-                             perm=[0, 2, 3, 1] if part.endswith("k") else [0, 2, 1, 3]) for part in parts)
+        q, k, v = (
+            self.node(
+                "Transpose",
+                [self.node("Reshape", [part, shape], f"{part}.heads")],
+                f"{part}.turned",
+                perm=[0, 2, 3, 1] if part.endswith("k") else [0, 2, 1, 3],
+            )
+            for part in parts
+        )
         scores = self.node("MatMul", [q, k], f"{name}.products")
-        scores = self.node("Mul", [scores, self.number(f"{name}.scale", size**-0.5)], f"{name}.scores")
+        scores = self.node(
+            "Mul", [scores, self.number(f"{name}.scale", size**-0.5)], f"{name}.scores"
+        )
         if op.get("causal", True):
             mask = np.triu(np.full((length, length), -np.inf, np.float32), 1)
-            scores = self.node("Add", [scores, self.constant(f"{name}.mask", mask)], f"{name}.masked")
+            scores = self.node(
+                "Add", [scores, self.constant(f"{name}.mask", mask)], f"{name}.masked"
+            )
         shares = self.node("Softmax", [scores], f"{name}.shares", axis=-1)
         mixed = self.node("MatMul", [shares, v], f"{name}.mixed")
         turned = self.node("Transpose", [mixed], f"{name}.turned", perm=[0, 2, 1, 3])
@@ -250,11 +315,16 @@ class Graph:
             shortcut = self.lay(shortcut, body.layout)
             value = self.each("Add", f"{name}.sum", body, shortcut.name)
         elif "branches" in unit:
-            ends = [self.chain(ops, f"{name}.branches.{index}.", value) for index, ops in enumerate(unit["branches"])]
+            ends = [
+                self.chain(ops, f"{name}.branches.{index}.", value)
+                for index, ops in enumerate(unit["branches"])
+            ]
             layout = ends[0].layout
             names = [self.lay(end, layout).name for end in ends]
             self.node("Concat", names, f"{name}.concat", axis=1 if layout == MAP else 2)
-            value = Value(f"{name}.concat", (*ends[0].shape[:2], sum(end.shape[2] for end in ends)), layout)
+            value = Value(
+                f"{name}.concat", (*ends[0].shape[:2], sum(end.shape[2] for end in ends)), layout
+            )
         else:
             return self.chain(unit["ops"], f"{name}.", value)
         return self.chain(unit.get("then", []), f"{name}.then.", value)
@@ -268,19 +338,38 @@ class Graph:
         if model["input"]["dtype"] == "uint8":
             name = self.node("Cast", [name], "input.float", to=TensorProto.FLOAT)
         if description.scale(model) != 1:
-            name = self.node("Mul", [name, self.number("input.scale", description.scale(model))], "input.scaled")
+            name = self.node(
+                "Mul", [name, self.number("input.scale", description.scale(model))], "input.scaled"
+            )
         if model["input"].get("mean"):
             for kind, field in (("Sub", "mean"), ("Div", "std")):
-                name = self.node(kind, [name, self.number(f"input.{field}", model["input"][field])], f"input.{kind}")
+                name = self.node(
+                    kind,
+                    [name, self.number(f"input.{field}", model["input"][field])],
+                    f"input.{kind}",
+                )
         return Value(self.node("Transpose", [name], "input.map", perm=[0, 3, 1, 2]), shape, MAP)
 
 
 # What each op may say beside its type: all that changes its result is looked at above.
-OPS = {"conv2d": {"filters", "kernel", "stride", "padding", "groups", "bias", "kernels"}, "linear": {"units", "bias"},
-       "batch_norm": {"epsilon", "momentum"}, "relu": (), "relu6": (), "silu": (), "gelu": (),
-       "max_pool": {"kernel", "stride", "padding", "ceil_mode"}, "avg_pool": {"kernel", "stride", "padding", "ceil_mode"},
-       "global_avg_pool": (), "flatten": (), "dropout": {"rate"}, "layer_norm": {"epsilon"}, "embedding": {"rows", "units"},
-       "positions": (), "attention": {"heads", "causal"}}
+OPS = {
+    "conv2d": {"filters", "kernel", "stride", "padding", "groups", "bias", "kernels"},
+    "linear": {"units", "bias"},
+    "batch_norm": {"epsilon", "momentum"},
+    "relu": (),
+    "relu6": (),
+    "silu": (),
+    "gelu": (),
+    "max_pool": {"kernel", "stride", "padding", "ceil_mode"},
+    "avg_pool": {"kernel", "stride", "padding", "ceil_mode"},
+    "global_avg_pool": (),
+    "flatten": (),
+    "dropout": {"rate"},
+    "layer_norm": {"epsilon"},
+    "embedding": {"rows", "units"},
+    "positions": (),
+    "attention": {"heads", "causal"},
+}
 INPUT = {"shape", "dtype", "scale", "mean", "std", "reading"}
 
 
@@ -305,8 +394,13 @@ def check_description(model):
     check_fields("the description's loss", model.get("loss", {}), {"type", "label_smoothing"})
     check_list("the description's units", model.get("units"))
     for index, unit in enumerate(model["units"]):
-        check_fields(f"unit {index}", unit, {"name", "ops", "residual", "branches", "then", "frozen"})
-        if not isinstance(unit.get("name"), str) or sum(kind in unit for kind in ("ops", "residual", "branches")) != 1:
+        check_fields(
+            f"unit {index}", unit, {"name", "ops", "residual", "branches", "then", "frozen"}
+        )
+        if (
+            not isinstance(unit.get("name"), str)
+            or sum(kind in unit for kind in ("ops", "residual", "branches")) != 1
+        ):
             raise ValueError(f"unit {index} has no name, or not one of ops, residual and branches")
         check_fields(f"unit {index}'s residual", unit.get("residual", {}), {"body", "shortcut"})
         for part in ("ops", "branches"):
@@ -327,7 +421,10 @@ def build_graph(model, arrays):
         value = graph.unit(unit, value)
     extra = sorted(set(arrays) - graph.used)
     if extra:
-        raise ValueError(f"tensor '{extra[0]}' is none of the model's" + (f"; {len(extra) - 1} more" if extra[1:] else ""))
+        raise ValueError(
+            f"tensor '{extra[0]}' is none of the model's"
+            + (f"; {len(extra) - 1} more" if extra[1:] else "")
+        )
     value = graph.lay(value, ROWS)
     length, _, classes = value.shape
     shape = [length, classes] if length > 1 else [classes]
@@ -335,20 +432,32 @@ def build_graph(model, arrays):
     graph.node("Softmax", ["logits"], "probabilities", axis=-1)
     number = getattr(TensorProto, NUMBERS[model["input"]["dtype"]])
     inputs = [helper.make_tensor_value_info("input", number, ["batch", *model["input"]["shape"]])]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape])
-               for name in ("logits", "probabilities")]
-    whole = helper.make_graph(graph.nodes, model["name"], inputs, outputs, list(graph.weights.values()))
-    return helper.make_model(whole, producer_name="paceline", ir_version=IR_VERSION,
-                             opset_imports=[helper.make_opsetid("", OPSET)])
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape])
+        for name in ("logits", "probabilities")
+    ]
+    whole = helper.make_graph(
+        graph.nodes, model["name"], inputs, outputs, list(graph.weights.values())
+    )
+    return helper.make_model(
+        whole,
+        producer_name="paceline",
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+    )
 
 
 def export(arguments):
     tensor_file.check_output(arguments.output)
     arrays, note = tensor_file.read(arguments.safetensors)
     if arguments.model and note:
-        raise ValueError(f"{arguments.safetensors} holds its description, so --model would only contradict it")
+        raise ValueError(
+            f"{arguments.safetensors} holds its description, so --model would only contradict it"
+        )
     if not arguments.model and not note:
-        raise ValueError(f"{arguments.safetensors} does not hold its description: name it by --model")
+        raise ValueError(
+            f"{arguments.safetensors} does not hold its description: name it by --model"
+        )
     if note:
         check_fields(f"what {arguments.safetensors} says of itself", note, {"model", "evaluation"})
         check_fields("its evaluation", note.get("evaluation", {}), {"micro_batch"})
@@ -363,34 +472,58 @@ def export(arguments):
     temporary = arguments.output + ".new"
     onnx.save(built, temporary)
     os.replace(temporary, arguments.output)
-    print(f"{arguments.output}: {len(built.graph.node)} nodes, {len(arrays)} tensors, input "
-          f"{model['input']['dtype']} batch x {' x '.join(map(str, model['input']['shape']))}")
+    print(
+        f"{arguments.output}: {len(built.graph.node)} nodes, {len(arrays)} tensors, input "
+        f"{model['input']['dtype']} batch x {' x '.join(map(str, model['input']['shape']))}"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("safetensors", metavar="MODEL.safetensors", help="file of a trained model")
     parser.add_argument("output", metavar="OUTPUT.onnx", help="ONNX file to write")
-    parser.add_argument("--model", metavar="DESCRIPTION",
-                        help="description of a model whose file does not hold it: a JSON file, or a name of the zoo")
-    parser.add_argument("--input", metavar="H,W,C", type=description.input_shape,
-                        help="shape of a sample, where --model leaves it open")
-    parser.add_argument("--dtype", choices=description.DTYPES,
-                        help="of a stored sample, where --model leaves it open; default: uint8")
-    parser.add_argument("--classes", metavar="N", type=description.count,
-                        help="number of classes, where --model leaves it open")
+    parser.add_argument(
+        "--model",
+        metavar="DESCRIPTION",
+        help="description of a model whose file does not hold it: a JSON file, or a name of the zoo",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="H,W,C",
+        type=description.input_shape,
+        help="shape of a sample, where --model leaves it open",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=description.DTYPES,
+        help="of a stored sample, where --model leaves it open; default: uint8",
+    )
+    parser.add_argument(
+        "--classes",
+        metavar="N",
+        type=description.count,
+        help="number of classes, where --model leaves it open",
+    )
     arguments = parser.parse_args()
     if onnx is None:
-        print("export_onnx: needs Debian's python3-onnx (apt-get install python3-onnx), run with /usr/bin/python3",
-              file=sys.stderr)
+        print(
+            "export_onnx: needs Debian's python3-onnx (apt-get install python3-onnx), run with /usr/bin/python3",
+            file=sys.stderr,
+        )
         return 1
     try:
         export(arguments)
     except KeyError as error:
         print(f"export_onnx: the description has an op or a unit without {error}", file=sys.stderr)
         return 1
-    except (OSError, ValueError, AttributeError, TypeError, onnx.checker.ValidationError,
-            onnx.shape_inference.InferenceError) as error:
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+        TypeError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    ) as error:
         print(f"export_onnx: {error}", file=sys.stderr)
         return 1
     return 0

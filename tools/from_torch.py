@@ -48,15 +48,20 @@ def read_pickle(path):
     """What torch.save wrote, as long as it is made of tensors: nothing of a file is run."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # pylint: disable=broad-except # whatever its reader meets in a file that is none
-        raise ValueError(f"{path}: neither a safetensors file nor a state_dict of tensors alone; save model.state_dict(), "
-                         "not the model") from error
+    except (
+        Exception
+    ) as error:  # pylint: disable=broad-except # whatever its reader meets in a file that is none
+        raise ValueError(
+            f"{path}: neither a safetensors file nor a state_dict of tensors alone; save model.state_dict(), "
+            "not the model"
+        ) from error
     for key in NESTED:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
             break
-    if not isinstance(state, dict) or not all(isinstance(key, str) and isinstance(value, torch.Tensor)
-                                              for key, value in state.items()):
+    if not isinstance(state, dict) or not all(
+        isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in state.items()
+    ):
         raise ValueError(f"{path}: not a state_dict: not only tensors by their names")
     return state
 
@@ -67,12 +72,17 @@ def read_state(path, skip):
         prefix = file.read(9)
     state = read_safetensors(path) if prefix[8:] == b"{" else read_pickle(path)
     if state and all(name.startswith("module.") for name in state):
-        state = {name[len("module."):]: tensor for name, tensor in state.items()}
-    state = {name: tensor for name, tensor in state.items()
-             if not name.endswith("num_batches_tracked") and not name.startswith(tuple(skip))}
+        state = {name[len("module.") :]: tensor for name, tensor in state.items()}
+    state = {
+        name: tensor
+        for name, tensor in state.items()
+        if not name.endswith("num_batches_tracked") and not name.startswith(tuple(skip))
+    }
     for name, tensor in state.items():
         if not tensor.is_floating_point():
-            raise ValueError(f"tensor '{name}' holds {str(tensor.dtype).replace('torch.', '')}, not floating point")
+            raise ValueError(
+                f"tensor '{name}' holds {str(tensor.dtype).replace('torch.', '')}, not floating point"
+            )
     return {name: tensor.to(torch.float32) for name, tensor in state.items()}
 
 
@@ -102,16 +112,28 @@ def check_any_name(path, state, stated):
     """Names that are all others come before what else is to be said: they hide the number of classes, too."""
     ops = [name for name, _ in description.ops(stated)]
     if state and not any(name.rpartition(".")[0] in ops for name in state):
-        raise ValueError(f"{path}: no tensor has a name of the model's ops ('{ops[0]}', ...), as '{next(iter(state))}': try "
-                         "--by-order")
+        raise ValueError(
+            f"{path}: no tensor has a name of the model's ops ('{ops[0]}', ...), as '{next(iter(state))}': try "
+            "--by-order"
+        )
 
 
 def match_names(path, state, wanted):
-    problems = [f"missing: {name} ({shape_text(tensor)})" for name, tensor in wanted.items() if name not in state]
-    problems += [f"not of the model: {name} ({shape_text(tensor)})" for name, tensor in state.items()
-                 if name not in wanted]
-    problems += [f"{name} is {shape_text(state[name])}, the model's is {shape_text(tensor)}"
-                 for name, tensor in wanted.items() if name in state and state[name].shape != tensor.shape]
+    problems = [
+        f"missing: {name} ({shape_text(tensor)})"
+        for name, tensor in wanted.items()
+        if name not in state
+    ]
+    problems += [
+        f"not of the model: {name} ({shape_text(tensor)})"
+        for name, tensor in state.items()
+        if name not in wanted
+    ]
+    problems += [
+        f"{name} is {shape_text(state[name])}, the model's is {shape_text(tensor)}"
+        for name, tensor in wanted.items()
+        if name in state and state[name].shape != tensor.shape
+    ]
     if problems:
         refuse(path, problems)
     return {name: state[name] for name in wanted}
@@ -126,7 +148,9 @@ def match_order(path, state, wanted):
         problems.append(f"{len(state)} tensors, the model has {len(wanted)}")
     for place, ((theirs, tensor), (ours, model)) in enumerate(zip(state.items(), wanted.items())):
         if kind(theirs) != kind(ours) or tensor.shape != model.shape:
-            problems.append(f"place {place}: {theirs} ({shape_text(tensor)}), the model's is {ours} ({shape_text(model)})")
+            problems.append(
+                f"place {place}: {theirs} ({shape_text(tensor)}), the model's is {ours} ({shape_text(model)})"
+            )
     if problems:
         refuse(path, problems)
     for theirs, ours in zip(state, wanted):
@@ -139,10 +163,18 @@ def normalise(stated, mean, std):
     if mean is None and std is None:
         return stated
     if mean is None or std is None or len(mean) != len(std) or min(std) <= 0:
-        raise ValueError("--mean and --std belong together: a number for each channel, and no std of 0 or less")
-    if len(mean) > CHANNELS_MAX or max(map(abs, mean)) > MEAN_MAX or not STD_MIN <= min(std) <= max(std) <= STD_MAX:
-        raise ValueError(f"--mean goes from -{MEAN_MAX:g} to {MEAN_MAX:g} and --std from {STD_MIN:g} to {STD_MAX:g}, of up to "
-                         f"{CHANNELS_MAX} channels")
+        raise ValueError(
+            "--mean and --std belong together: a number for each channel, and no std of 0 or less"
+        )
+    if (
+        len(mean) > CHANNELS_MAX
+        or max(map(abs, mean)) > MEAN_MAX
+        or not STD_MIN <= min(std) <= max(std) <= STD_MAX
+    ):
+        raise ValueError(
+            f"--mean goes from -{MEAN_MAX:g} to {MEAN_MAX:g} and --std from {STD_MIN:g} to {STD_MAX:g}, of up to "
+            f"{CHANNELS_MAX} channels"
+        )
     return {**stated, "input": {**stated.get("input", {}), "mean": mean, "std": std}}
 
 
@@ -171,7 +203,11 @@ def convert(arguments):
     model = Model(closed)
     if arguments.class_names:
         name_classes(closed, arguments.class_names, model)
-    wanted = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}
+    wanted = {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }
     match = match_order if arguments.by_order else match_names
     tensors = match(arguments.state, state, wanted)
     broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
@@ -182,34 +218,67 @@ def convert(arguments):
     write_safetensors(temporary, tensors, note)
     os.replace(temporary, arguments.output)
     numbers = sum(tensor.numel() for tensor in tensors.values())
-    print(f"{arguments.output}: {len(tensors)} tensors, {numbers} numbers, {closed['name']} for "
-          f"{' x '.join(map(str, closed['input']['shape']))} {closed['input']['dtype']}")
+    print(
+        f"{arguments.output}: {len(tensors)} tensors, {numbers} numbers, {closed['name']} for "
+        f"{' x '.join(map(str, closed['input']['shape']))} {closed['input']['dtype']}"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("state", help="state_dict: a file of torch.save, or a safetensors file")
-    parser.add_argument("description", help="model description: a JSON file, or a model of the zoo such as lenet5")
+    parser.add_argument(
+        "description", help="model description: a JSON file, or a model of the zoo such as lenet5"
+    )
     parser.add_argument("output", help="safetensors file to write")
-    parser.add_argument("--input", metavar="H,W,C", type=description.input_shape,
-                        help="shape of a sample, where the description leaves it open")
-    parser.add_argument("--dtype", choices=description.DTYPES,
-                        help="of a stored sample, where the description leaves it open; default: uint8")
-    parser.add_argument("--classes", metavar="N", type=description.count,
-                        help="number of classes; default: as many as the last layer tells")
-    parser.add_argument("--class-names", metavar="FILE", help="what the classes are called, a line each")
-    for option, what in (("--mean", "subtracted from each channel of the scaled input"),
-                         ("--std", "what it is divided by then")):
+    parser.add_argument(
+        "--input",
+        metavar="H,W,C",
+        type=description.input_shape,
+        help="shape of a sample, where the description leaves it open",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=description.DTYPES,
+        help="of a stored sample, where the description leaves it open; default: uint8",
+    )
+    parser.add_argument(
+        "--classes",
+        metavar="N",
+        type=description.count,
+        help="number of classes; default: as many as the last layer tells",
+    )
+    parser.add_argument(
+        "--class-names", metavar="FILE", help="what the classes are called, a line each"
+    )
+    for option, what in (
+        ("--mean", "subtracted from each channel of the scaled input"),
+        ("--std", "what it is divided by then"),
+    ):
         parser.add_argument(option, metavar="X,...", type=description.numbers, help=what)
-    parser.add_argument("--by-order", action="store_true", help="take tensors in their order, whatever their names")
-    parser.add_argument("--skip", metavar="PREFIX", action="append", default=[],
-                        help="pass over tensors whose names begin so; repeatable")
-    parser.add_argument("--micro-batch", metavar="N", type=description.count, default=MICRO_BATCH,
-                        help=f"samples that predict computes at a time; default: {MICRO_BATCH}")
+    parser.add_argument(
+        "--by-order", action="store_true", help="take tensors in their order, whatever their names"
+    )
+    parser.add_argument(
+        "--skip",
+        metavar="PREFIX",
+        action="append",
+        default=[],
+        help="pass over tensors whose names begin so; repeatable",
+    )
+    parser.add_argument(
+        "--micro-batch",
+        metavar="N",
+        type=description.count,
+        default=MICRO_BATCH,
+        help=f"samples that predict computes at a time; default: {MICRO_BATCH}",
+    )
     arguments = parser.parse_args()
     if torch is None:
-        print("from_torch: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
-              file=sys.stderr)
+        print(
+            "from_torch: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
+            file=sys.stderr,
+        )
         return 1
     try:
         convert(arguments)

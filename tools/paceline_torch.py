@@ -16,7 +16,9 @@ from torch.nn import functional
 
 def read_safetensors(path):
     """The tensors of a safetensors file: {name: tensor}. ValueError when it is none."""
-    return {name: torch.from_numpy(array.copy()) for name, array in tensor_file.read(path)[0].items()}
+    return {
+        name: torch.from_numpy(array.copy()) for name, array in tensor_file.read(path)[0].items()
+    }
 
 
 def read_note(path):
@@ -26,7 +28,9 @@ def read_note(path):
 
 def write_safetensors(path, tensors, note=None):
     """Write {name: tensor} in the given order. note: what the file of a trained model says of itself."""
-    tensor_file.write(path, {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}, note)
+    tensor_file.write(
+        path, {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}, note
+    )
 
 
 def at_positions(function, x):
@@ -158,7 +162,9 @@ class Builder:
     def window(self, op, stride):
         kernel, stride, padding = pair(op["kernel"]), pair(stride), pair(op.get("padding", 0))
         ceil_mode = op.get("ceil_mode", False)
-        sizes = [positions(*line, ceil_mode) for line in zip(self.shape[1:], kernel, stride, padding)]
+        sizes = [
+            positions(*line, ceil_mode) for line in zip(self.shape[1:], kernel, stride, padding)
+        ]
         self.shape = (self.shape[0], *sizes)
         return {"kernel_size": kernel, "stride": stride, "padding": padding}
 
@@ -166,18 +172,24 @@ class Builder:
         channels = self.shape[0]
         window = self.window(op, op.get("stride", 1))
         self.shape = (op["filters"],) + self.shape[1:]
-        return nn.Conv2d(channels, op["filters"], groups=op.get("groups", 1), bias=op.get("bias", True), **window)
+        return nn.Conv2d(
+            channels, op["filters"], groups=op.get("groups", 1), bias=op.get("bias", True), **window
+        )
 
     def linear(self, op):
         features = self.shape[0]
         units = self.classes if op["units"] == "classes" else op["units"]
         if units is None:
-            raise ValueError("the description does not say how many classes there are: classes is needed")
+            raise ValueError(
+                "the description does not say how many classes there are: classes is needed"
+            )
         self.shape = (units,) + self.shape[1:]
         return Linear(features, units, bias=op.get("bias", True))
 
     def batch_norm(self, op):
-        return nn.BatchNorm2d(self.shape[0], eps=op.get("epsilon", 1e-5), momentum=op.get("momentum", 0.1))
+        return nn.BatchNorm2d(
+            self.shape[0], eps=op.get("epsilon", 1e-5), momentum=op.get("momentum", 0.1)
+        )
 
     def relu(self, op):
         return nn.ReLU()

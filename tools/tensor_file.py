@@ -7,8 +7,15 @@ import numpy as np
 
 NOTE_KEY = "paceline"
 HEADER_BYTES_MAX = 8 << 20
-DTYPES = {"U8": "|u1", "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
-          "BF16": "<u2"}  # numpy has none: the upper half of an F32, which it is read as
+DTYPES = {
+    "U8": "|u1",
+    "I32": "<i4",
+    "I64": "<i8",
+    "F16": "<f2",
+    "F32": "<f4",
+    "F64": "<f8",
+    "BF16": "<u2",
+}  # numpy has none: the upper half of an F32, which it is read as
 
 
 def check_output(path):
@@ -27,12 +34,16 @@ def read(path):
             raise ValueError("a header of that length")
         header = json.loads(data[8 : 8 + length])
         note = header.pop("__metadata__", {}).get(NOTE_KEY)
-        unknown = [(name, entry["dtype"]) for name, entry in header.items() if entry["dtype"] not in DTYPES]
+        unknown = [
+            (name, entry["dtype"]) for name, entry in header.items() if entry["dtype"] not in DTYPES
+        ]
         arrays = {} if unknown else _arrays(header, data[8 + length :])
     except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: not a safetensors file") from error
     if unknown:
-        raise ValueError(f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is {', '.join(DTYPES)}")
+        raise ValueError(
+            f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is {', '.join(DTYPES)}"
+        )
     return arrays, None if note is None else _note(path, note)
 
 
@@ -40,9 +51,13 @@ def _note(path, text):
     try:
         note = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not JSON") from error
+        raise ValueError(
+            f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not JSON"
+        ) from error
     if not isinstance(note, dict):
-        raise ValueError(f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not an object")
+        raise ValueError(
+            f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not an object"
+        )
     return note
 
 
@@ -69,7 +84,11 @@ def write(path, arrays, note=None):
     offset = 0
     for name, array in arrays.items():
         end = offset + array.nbytes
-        header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [offset, end]}
+        header[name] = {
+            "dtype": names[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [offset, end],
+        }
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % 64)

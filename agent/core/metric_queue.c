@@ -33,7 +33,8 @@ static void lose(struct metric_queue *queue, size_t count)
     forget(queue, count);
 }
 
-/* The lot of the first metric that was not told, and how many of it were not; NULL: there is none. */
+/* The lot of the first metric that was not told, and how many of it were not; NULL: there is none.
+ */
 static const struct metric_lot *next_lot(const struct metric_queue *queue, size_t *count)
 {
     size_t told = queue->told;

@@ -1,7 +1,8 @@
-/* metric_queue.h: metrics on their way to the coordinator, each with the job and the generation that it was measured
- * in. They are kept, whatever the device does meanwhile, until the heartbeat that carried them was answered and the
- * coordinator has had the time to make them durable: one that is killed may forget what it answered. The oldest make
- * room when there are too many, or of too many generations. Part of a session's state. Pure. */
+/* metric_queue.h: metrics on their way to the coordinator, each with the job and the generation
+ * that it was measured in. They are kept, whatever the device does meanwhile, until the heartbeat
+ * that carried them was answered and the coordinator has had the time to make them durable: one
+ * that is killed may forget what it answered. The oldest make room when there are too many, or of
+ * too many generations. Part of a session's state. Pure. */
 #ifndef AGENT_CORE_METRIC_QUEUE_H
 #define AGENT_CORE_METRIC_QUEUE_H
 
@@ -11,9 +12,11 @@
 
 #include "schema/heartbeat.h"
 
-#define METRIC_QUEUE_MAX 65536 /* an hour without the coordinator, at nine steps a second and two metrics a step */
-#define METRIC_LOTS_MAX 16     /* generations in a row of which metrics wait */
-#define METRIC_SETTLE_MS 3000  /* until what was answered is durable: a coordinator writes metrics every second */
+#define METRIC_QUEUE_MAX                                                                           \
+    65536 /* an hour without the coordinator, at nine steps a second and two metrics a step */
+#define METRIC_LOTS_MAX 16 /* generations in a row of which metrics wait */
+#define METRIC_SETTLE_MS                                                                           \
+    3000 /* until what was answered is durable: a coordinator writes metrics every second */
 
 /* Metrics of one generation, in order. */
 struct metric_lot {
@@ -23,11 +26,13 @@ struct metric_lot {
 };
 
 struct metric_queue {
-    struct metric item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
+    struct metric
+        item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
     size_t first, count;
-    size_t settling, told; /* the oldest ones, answered: before and after settling_ms; told counts both */
+    size_t settling,
+        told; /* the oldest ones, answered: before and after settling_ms; told counts both */
     int64_t settling_ms;
-    size_t sent;                            /* those after them, in the heartbeat under way: all of one lot */
+    size_t sent; /* those after them, in the heartbeat under way: all of one lot */
     struct metric_lot lot[METRIC_LOTS_MAX]; /* the oldest first */
     size_t lot_count;
     uint64_t lost; /* for want of room, ever */

@@ -6,28 +6,31 @@
 #include "base/assert.h"
 #include "libtrain/model/schedule.h"
 
-const char *const transfer_kind_names[] = {"activation", "gradient", "evaluation", "norm", "norm_total", NULL};
+const char *const transfer_kind_names[] = {"activation", "gradient",   "evaluation",
+                                           "norm",       "norm_total", NULL};
 
 static int check(const struct pipeline_config *config, struct err *err)
 {
     if (config->count == 0 || config->index >= config->count) {
         return err_set(err, ERR_INVALID, "stage %zu of %zu", config->index, config->count);
     }
-    if (config->micro_batches == 0 || config->in_flight == 0 || config->in_flight > config->micro_batches) {
+    if (config->micro_batches == 0 || config->in_flight == 0 ||
+        config->in_flight > config->micro_batches) {
         return err_set(err, ERR_INVALID, "%zu micro-batches in flight of %zu", config->in_flight,
                        config->micro_batches);
     }
     if ((config->index == 0) != (config->previous_in_flight == 0) ||
         config->previous_in_flight > config->micro_batches) {
-        return err_set(err, ERR_INVALID, "stage %zu: %zu micro-batches in flight before it", config->index,
-                       config->previous_in_flight);
+        return err_set(err, ERR_INVALID, "stage %zu: %zu micro-batches in flight before it",
+                       config->index, config->previous_in_flight);
     }
     if (config->resume_version < 0 || config->resume_version > config->total_steps) {
-        return err_set(err, ERR_INVALID, "version %lld of %lld steps", (long long)config->resume_version,
-                       (long long)config->total_steps);
+        return err_set(err, ERR_INVALID, "version %lld of %lld steps",
+                       (long long)config->resume_version, (long long)config->total_steps);
     }
     if (config->evaluate_every < 0) {
-        return err_set(err, ERR_INVALID, "an evaluation every %lld steps", (long long)config->evaluate_every);
+        return err_set(err, ERR_INVALID, "an evaluation every %lld steps",
+                       (long long)config->evaluate_every);
     }
     for (int kind = 0; kind < REPLICA_KINDS; kind++) {
         if (config->round_every[kind] < 0) {
@@ -44,7 +47,8 @@ static bool make_slots(struct pipeline *pipeline)
     pipeline->input = calloc(config->previous_in_flight + 1, sizeof(*pipeline->input));
     pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
     pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
-    pipeline->gradient_busy = calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
+    pipeline->gradient_busy =
+        calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
     pipeline->sum = calloc(SUM_SLOTS, sizeof(*pipeline->sum));
     return pipeline->input && pipeline->gradient && pipeline->sum && pipeline->activation_busy &&
            pipeline->gradient_busy;
@@ -63,7 +67,8 @@ int pipeline_new(const struct pipeline_config *config, struct pipeline **out, st
     pipeline->config = *config;
     if (!make_slots(pipeline)) {
         pipeline_free(&pipeline);
-        return err_set(err, ERR_MEMORY, "pipeline: %zu slots", config->in_flight + config->previous_in_flight);
+        return err_set(err, ERR_MEMORY, "pipeline: %zu slots",
+                       config->in_flight + config->previous_in_flight);
     }
     pipeline->stop_version = INT64_MAX;
     pipeline->version = config->resume_version;
@@ -114,7 +119,8 @@ void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, boo
     pipeline->paused[kind] = paused;
 }
 
-void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version, bool committed)
+void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version,
+                          bool committed)
 {
     if (version == 0 || pipeline->round[kind] != version) {
         return;
@@ -137,7 +143,8 @@ static bool round_due(const struct pipeline *pipeline, enum replica_kind kind, i
     if (every == 0 || step == config->total_steps) {
         return false;
     }
-    const bool resumed = kind == REPLICA_NEIGHBOR && config->resume_version > 0 && step == config->resume_version + 1;
+    const bool resumed = kind == REPLICA_NEIGHBOR && config->resume_version > 0 &&
+                         step == config->resume_version + 1;
     return resumed || step % every == 0;
 }
 
@@ -146,8 +153,8 @@ static void open_rounds(struct pipeline *pipeline, struct pipeline_task *task)
 {
     for (int i = 0; i < REPLICA_KINDS; i++) {
         const enum replica_kind kind = (enum replica_kind)i;
-        if (round_due(pipeline, kind, task->step) && pipeline->round[kind] == 0 && !pipeline->paused[kind] &&
-            !pipeline->away) {
+        if (round_due(pipeline, kind, task->step) && pipeline->round[kind] == 0 &&
+            !pipeline->paused[kind] && !pipeline->away) {
             pipeline->round[kind] = task->step;
             pipeline->mark.kinds |= REPLICA_MARK(kind);
         }
@@ -164,13 +171,15 @@ static void open_rounds(struct pipeline *pipeline, struct pipeline_task *task)
 
 /* ---- the next task ---- */
 
-static bool is_full(const struct slot *slot, enum transfer_kind kind, int64_t step, size_t micro_batch)
+static bool is_full(const struct slot *slot, enum transfer_kind kind, int64_t step,
+                    size_t micro_batch)
 {
     return slot->state == SLOT_FULL && slot->key.kind == kind && slot->key.step == step &&
            slot->key.micro_batch == micro_batch;
 }
 
-/* Tensors of the current step are there from micro-batch `done` on, as far as slots are filled without a gap. */
+/* Tensors of the current step are there from micro-batch `done` on, as far as slots are filled
+ * without a gap. */
 static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done)
 {
     const int64_t step = pipeline->version + 1;
@@ -189,11 +198,13 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
 {
     const struct pipeline_config *config = &pipeline->config;
     const size_t micro_batch = pipeline->evaluated;
-    *task = (struct pipeline_task){.work = PIPELINE_EVALUATE, .step = pipeline->version, .micro_batch = micro_batch};
+    *task = (struct pipeline_task){
+        .work = PIPELINE_EVALUATE, .step = pipeline->version, .micro_batch = micro_batch};
     task->evaluation_ends = micro_batch + 1 == config->evaluation_batches;
     if (!pipeline_is_first(pipeline)) {
         task->input = micro_batch % config->previous_in_flight;
-        if (!is_full(&pipeline->input[task->input], TRANSFER_EVALUATION, pipeline->version, micro_batch)) {
+        if (!is_full(&pipeline->input[task->input], TRANSFER_EVALUATION, pipeline->version,
+                     micro_batch)) {
             return false;
         }
     }
@@ -206,7 +217,8 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
     return true;
 }
 
-/* All backward passes are done: update, where gradients are clipped by their norm as soon as the total is there. */
+/* All backward passes are done: update, where gradients are clipped by their norm as soon as the
+ * total is there. */
 static bool next_update(const struct pipeline *pipeline, struct pipeline_task *task)
 {
     const struct slot *sum = pipeline->sum;
@@ -218,7 +230,8 @@ static bool next_update(const struct pipeline *pipeline, struct pipeline_task *t
     if (!pipeline->summed) {
         const bool busy = pipeline_is_first(pipeline) ? pipeline->total_busy : pipeline->norm_busy;
         task->work = PIPELINE_SUM;
-        return !busy && (pipeline_is_last(pipeline) || is_full(&sum[SUM_SLOT_NORM], TRANSFER_NORM, task->step, 0));
+        return !busy && (pipeline_is_last(pipeline) ||
+                         is_full(&sum[SUM_SLOT_NORM], TRANSFER_NORM, task->step, 0));
     }
     if (pipeline_is_first(pipeline)) {
         return true;
@@ -239,10 +252,12 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
     const struct schedule_progress progress = {
         .micro_batches = config->micro_batches,
         .in_flight = config->in_flight,
-        .inputs = pipeline_is_first(pipeline) ? config->micro_batches
-                                              : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
-        .gradients = pipeline_is_last(pipeline) ? pipeline->forwards
-                                                : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
+        .inputs = pipeline_is_first(pipeline)
+                      ? config->micro_batches
+                      : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
+        .gradients = pipeline_is_last(pipeline)
+                         ? pipeline->forwards
+                         : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
         .forwards = pipeline->forwards,
         .backwards = pipeline->backwards,
     };
@@ -254,7 +269,8 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
         task->work = PIPELINE_FORWARD;
         task->micro_batch = pipeline->forwards;
         task->slot = task->micro_batch % config->in_flight;
-        task->input = pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->input =
+            pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
         task->output = pipeline_is_last(pipeline) ? 0 : task->slot;
         return pipeline_is_last(pipeline) || !pipeline->activation_busy[task->output];
     case SCHEDULE_BACKWARD:
@@ -262,7 +278,8 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
         task->micro_batch = pipeline->backwards;
         task->slot = task->micro_batch % config->in_flight;
         task->gradient = pipeline_is_last(pipeline) ? 0 : task->slot;
-        task->input = pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->input =
+            pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
         task->output = task->input;
         return pipeline_is_first(pipeline) || !pipeline->gradient_busy[task->output];
     }
@@ -284,10 +301,12 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
 {
     const int64_t total = pipeline->config.total_steps;
     const bool at_border = pipeline->forwards == 0;
-    if (at_border && pipeline->stop_asked && pipeline_is_first(pipeline) && pipeline->stop_version == INT64_MAX) {
+    if (at_border && pipeline->stop_asked && pipeline_is_first(pipeline) &&
+        pipeline->stop_version == INT64_MAX) {
         pipeline->stop_version = pipeline->version;
     }
-    if (pipeline->evaluating && pipeline->stop_version == pipeline->version && pipeline->version != total) {
+    if (pipeline->evaluating && pipeline->stop_version == pipeline->version &&
+        pipeline->version != total) {
         give_up_evaluation(pipeline);
     }
     if (pipeline->evaluating) {

@@ -5,7 +5,8 @@ static bool same(const struct transfer *a, const struct transfer *b)
     return a->kind == b->kind && a->step == b->step && a->micro_batch == b->micro_batch;
 }
 
-/* Whether such a tensor can exist at all, how far ahead a neighbour may be, and whether it was used already. */
+/* Whether such a tensor can exist at all, how far ahead a neighbour may be, and whether it was used
+ * already. */
 static enum pipeline_verdict judge(const struct pipeline *pipeline, const struct transfer *transfer)
 {
     const struct pipeline_config *config = &pipeline->config;
@@ -18,40 +19,45 @@ static enum pipeline_verdict judge(const struct pipeline *pipeline, const struct
             return PIPELINE_REFUSE;
         }
         if (micro_batch == config->micro_batches) {
-            return transfer->step < pipeline->version || transfer->step > current ? PIPELINE_REFUSE : PIPELINE_MARK;
+            return transfer->step < pipeline->version || transfer->step > current ? PIPELINE_REFUSE
+                                                                                  : PIPELINE_MARK;
         }
         /* The stage before may have updated while this one still does. */
         if (transfer->step > current + 1) {
             return PIPELINE_REFUSE;
         }
-        if (transfer->step < current || (transfer->step == current && micro_batch < pipeline->backwards)) {
+        if (transfer->step < current ||
+            (transfer->step == current && micro_batch < pipeline->backwards)) {
             return PIPELINE_DUPLICATE;
         }
         return PIPELINE_TAKE;
     case TRANSFER_EVALUATION:
-        if (pipeline_is_first(pipeline) || micro_batch >= config->evaluation_batches || transfer->step > current ||
-            !pipeline_evaluation_due(pipeline, transfer->step)) {
+        if (pipeline_is_first(pipeline) || micro_batch >= config->evaluation_batches ||
+            transfer->step > current || !pipeline_evaluation_due(pipeline, transfer->step)) {
             return PIPELINE_REFUSE;
         }
         if (transfer->step < pipeline->version ||
-            (transfer->step == pipeline->version && (!pipeline->evaluating || micro_batch < pipeline->evaluated))) {
+            (transfer->step == pipeline->version &&
+             (!pipeline->evaluating || micro_batch < pipeline->evaluated))) {
             return PIPELINE_DUPLICATE;
         }
         return PIPELINE_TAKE;
     case TRANSFER_NORM:
-        if (!config->clips_norm || pipeline_is_last(pipeline) || micro_batch != 0 || transfer->step > current ||
+        if (!config->clips_norm || pipeline_is_last(pipeline) || micro_batch != 0 ||
+            transfer->step > current ||
             (transfer->step == current && pipeline->forwards < config->micro_batches)) {
             return PIPELINE_REFUSE;
         }
         return transfer->step < current || pipeline->summed ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
     case TRANSFER_NORM_TOTAL:
-        if (!config->clips_norm || pipeline_is_first(pipeline) || micro_batch != 0 || transfer->step > current ||
-            (transfer->step == current && !pipeline->summed)) {
+        if (!config->clips_norm || pipeline_is_first(pipeline) || micro_batch != 0 ||
+            transfer->step > current || (transfer->step == current && !pipeline->summed)) {
             return PIPELINE_REFUSE;
         }
         return transfer->step < current ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
     case TRANSFER_GRADIENT:
-        if (pipeline_is_last(pipeline) || micro_batch >= config->micro_batches || transfer->step > current ||
+        if (pipeline_is_last(pipeline) || micro_batch >= config->micro_batches ||
+            transfer->step > current ||
             (transfer->step == current && micro_batch >= pipeline->forwards)) {
             return PIPELINE_REFUSE;
         }
@@ -96,7 +102,8 @@ bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *tran
     return slot->state == SLOT_RECEIVING && slot->claim == claim->number;
 }
 
-bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
+bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfer,
+                       const struct pipeline_claim *claim)
 {
     if (!pipeline_holds(pipeline, transfer, claim)) {
         return false;
@@ -108,7 +115,8 @@ bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfe
     return true;
 }
 
-void pipeline_abandon(struct pipeline *pipeline, const struct transfer *transfer, const struct pipeline_claim *claim)
+void pipeline_abandon(struct pipeline *pipeline, const struct transfer *transfer,
+                      const struct pipeline_claim *claim)
 {
     if (pipeline_holds(pipeline, transfer, claim)) {
         pipeline_slot_of(pipeline, transfer)->state = SLOT_FREE;

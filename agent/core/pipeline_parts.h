@@ -1,4 +1,5 @@
-/* pipeline_parts.h: what pipeline.c (work) and pipeline_offers.c (tensors that come in) share. For these two only. */
+/* pipeline_parts.h: what pipeline.c (work) and pipeline_offers.c (tensors that come in) share. For
+ * these two only. */
 #ifndef AGENT_CORE_PIPELINE_PARTS_H
 #define AGENT_CORE_PIPELINE_PARTS_H
 
@@ -59,18 +60,23 @@ static inline bool pipeline_evaluation_due(const struct pipeline *pipeline, int6
 }
 
 /* The slots of its kind. */
-static inline struct slot *pipeline_slots_of(const struct pipeline *pipeline, enum transfer_kind kind)
+static inline struct slot *pipeline_slots_of(const struct pipeline *pipeline,
+                                             enum transfer_kind kind)
 {
-    return transfer_is_sum(kind) ? pipeline->sum : kind == TRANSFER_GRADIENT ? pipeline->gradient : pipeline->input;
+    return transfer_is_sum(kind)       ? pipeline->sum
+           : kind == TRANSFER_GRADIENT ? pipeline->gradient
+                                       : pipeline->input;
 }
 
 /* Where the tensor goes. */
-static inline struct slot *pipeline_slot_of(const struct pipeline *pipeline, const struct transfer *transfer)
+static inline struct slot *pipeline_slot_of(const struct pipeline *pipeline,
+                                            const struct transfer *transfer)
 {
     struct slot *slots = pipeline_slots_of(pipeline, transfer->kind);
     switch (transfer->kind) {
     case TRANSFER_ACTIVATION:
-    case TRANSFER_EVALUATION: return &slots[transfer->micro_batch % pipeline->config.previous_in_flight];
+    case TRANSFER_EVALUATION:
+        return &slots[transfer->micro_batch % pipeline->config.previous_in_flight];
     case TRANSFER_GRADIENT: return &slots[transfer->micro_batch % pipeline->config.in_flight];
     case TRANSFER_NORM: return &slots[SUM_SLOT_NORM];
     case TRANSFER_NORM_TOTAL: return &slots[SUM_SLOT_TOTAL];

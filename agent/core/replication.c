@@ -38,7 +38,8 @@ struct replication {
     struct round_mark mark;
 };
 
-int replication_new(const struct replication_config *config, struct replication **out, struct err *err)
+int replication_new(const struct replication_config *config, struct replication **out,
+                    struct err *err)
 {
     if (config->first >= config->end || config->end > UNITS_MAX) {
         return err_set(err, ERR_INVALID, "units %zu to %zu", config->first, config->end);
@@ -52,7 +53,8 @@ int replication_new(const struct replication_config *config, struct replication 
         replication->set[i].blob = calloc(config->end - config->first, sizeof(struct blob));
         if (!replication->set[i].blob) {
             replication_free(&replication);
-            return err_set(err, ERR_MEMORY, "replication of %zu units", config->end - config->first);
+            return err_set(err, ERR_MEMORY, "replication of %zu units",
+                           config->end - config->first);
         }
     }
     *out = replication;
@@ -91,7 +93,8 @@ static struct blob *find_blob(const struct replication *replication, int64_t ver
 {
     struct set *set = find_set(replication, version);
     const struct replication_config *config = &replication->config;
-    return set && unit >= config->first && unit < config->end ? &set->blob[unit - config->first] : NULL;
+    return set && unit >= config->first && unit < config->end ? &set->blob[unit - config->first]
+                                                              : NULL;
 }
 
 static void clear_set(const struct replication *replication, struct set *set)
@@ -131,7 +134,8 @@ static void add(struct replication *replication, int64_t version, unsigned kinds
     }
 }
 
-void replication_take(struct replication *replication, int64_t version, const struct round_mark *mark)
+void replication_take(struct replication *replication, int64_t version,
+                      const struct round_mark *mark)
 {
     add(replication, version, mark->kinds);
     if (mark->kinds != 0 && version > replication->marked) {
@@ -145,8 +149,8 @@ void replication_collect(struct replication *replication, int64_t version)
     add(replication, version, REPLICA_MARK(REPLICA_CENTER));
 }
 
-void replication_hold(struct replication *replication, int64_t version, size_t unit, const char sha256[SHA256_SIZE],
-                      int64_t bytes)
+void replication_hold(struct replication *replication, int64_t version, size_t unit,
+                      const char sha256[SHA256_SIZE], int64_t bytes)
 {
     struct blob *blob = find_blob(replication, version, unit);
     if (blob) {
@@ -169,7 +173,8 @@ void replication_drop(struct replication *replication, int64_t below_version)
 /* ---- what is to be sent ---- */
 
 /* The first unit of the kind's newest round that is here and not there; NULL: none now. */
-static const struct blob *find_unsent(const struct replication *replication, enum replica_kind kind, size_t *unit)
+static const struct blob *find_unsent(const struct replication *replication, enum replica_kind kind,
+                                      size_t *unit)
 {
     const int64_t version = replication->target[kind].newest;
     const struct set *set = find_set(replication, version);
@@ -185,7 +190,8 @@ static const struct blob *find_unsent(const struct replication *replication, enu
     return NULL;
 }
 
-bool replication_next(const struct replication *replication, int64_t now_ms, struct replication_send *out)
+bool replication_next(const struct replication *replication, int64_t now_ms,
+                      struct replication_send *out)
 {
     for (int i = 0; i < REPLICA_KINDS; i++) {
         const enum replica_kind kind = (enum replica_kind)i;
@@ -213,7 +219,8 @@ static void works(struct replication *replication, enum replica_kind kind)
     replication->target[kind].due_ms = 0;
 }
 
-static void set_state(struct replication *replication, const struct replication_send *send, enum blob_state state)
+static void set_state(struct replication *replication, const struct replication_send *send,
+                      enum blob_state state)
 {
     struct blob *blob = find_blob(replication, send->version, send->unit);
     if (blob) {
@@ -233,8 +240,8 @@ void replication_unknown(struct replication *replication, const struct replicati
     set_state(replication, send, BLOB_UNKNOWN);
 }
 
-void replication_failed(struct replication *replication, const struct replication_send *send, int64_t now_ms,
-                        int64_t retry_ms)
+void replication_failed(struct replication *replication, const struct replication_send *send,
+                        int64_t now_ms, int64_t retry_ms)
 {
     struct target *target = &replication->target[send->kind];
     int64_t wait_ms = RETRY_MS_FIRST;
@@ -244,7 +251,8 @@ void replication_failed(struct replication *replication, const struct replicatio
     wait_ms = retry_ms > 0 ? retry_ms : wait_ms;
     target->failures++;
     target->due_ms = now_ms + (wait_ms < RETRY_MS_MAX ? wait_ms : RETRY_MS_MAX);
-    /* Whether it has these bytes is asked anew: it may have been another one that answered before. */
+    /* Whether it has these bytes is asked anew: it may have been another one that answered before.
+     */
     set_state(replication, send, BLOB_HERE);
 }
 
@@ -269,7 +277,8 @@ int64_t replication_due_ms(const struct replication *replication)
     return due_ms;
 }
 
-bool replication_is_whole(const struct replication *replication, enum replica_kind kind, int64_t version)
+bool replication_is_whole(const struct replication *replication, enum replica_kind kind,
+                          int64_t version)
 {
     const struct set *set = find_set(replication, version);
     for (size_t i = 0; set && i < unit_count(replication); i++) {
@@ -310,7 +319,8 @@ bool replication_is_expendable(const struct replication *replication, int64_t ve
 void replication_units_count(struct replication_units *units, const struct holding *other)
 {
     const bool older = units->here_before > 0 && other->version < units->before;
-    if (other->version > units->of->version || older || strcmp(other->job.text, units->of->job.text) != 0) {
+    if (other->version > units->of->version || older ||
+        strcmp(other->job.text, units->of->job.text) != 0) {
         return;
     }
     if (other->version == units->of->version) {

@@ -13,7 +13,8 @@
 #define CALL_RETRY_MS_MIN 100
 #define ANSWER_MS_MIN 1000
 #define ANSWER_MS_MAX 10000
-/* A list of hundreds of holdings for each unit of a round would be more traffic than the units of a small model. */
+/* A list of hundreds of holdings for each unit of a round would be more traffic than the units of a
+ * small model. */
 #define HOLDINGS_WAIT_MS 50
 
 int session_new(const struct session_config *config, struct session **out, struct err *err)
@@ -61,14 +62,18 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static int64_t jittered(struct session *session, int64_t wait_ms)
 {
     int64_t span = wait_ms / 2 + 1;
-    return wait_ms - wait_ms / 4 + (int64_t)rng_below(&session->jitter, session->draws++, (uint64_t)span);
+    return wait_ms - wait_ms / 4 +
+           (int64_t)rng_below(&session->jitter, session->draws++, (uint64_t)span);
 }
 
-/* A call that fails is repeated as often as a heartbeat is due, so no device loses its lease by waiting: a lease is
- * three heartbeats at least. With the jitter, no wait is longer than the interval. */
-static void retry_later(struct session *session, struct call *call, const struct session_event *event)
+/* A call that fails is repeated as often as a heartbeat is due, so no device loses its lease by
+ * waiting: a lease is three heartbeats at least. With the jitter, no wait is longer than the
+ * interval. */
+static void retry_later(struct session *session, struct call *call,
+                        const struct session_event *event)
 {
-    const int64_t most_ms = clamp(session->interval_ms, CALL_RETRY_MS_MIN, CALL_RETRY_MS_MAX) / 5 * 4;
+    const int64_t most_ms =
+        clamp(session->interval_ms, CALL_RETRY_MS_MIN, CALL_RETRY_MS_MAX) / 5 * 4;
     int64_t wait_ms = BACKOFF_MS_FIRST;
     for (unsigned i = 0; i < call->failures && wait_ms < most_ms; i++) {
         wait_ms *= 2;
@@ -80,13 +85,15 @@ static void retry_later(struct session *session, struct call *call, const struct
     if (call->put_off) {
         wait_ms = event->failed.retry_after_ms;
     }
-    /* Whose poll breaks is asked for a sign of life: a device that lives polls again at once, then with waits. */
+    /* Whose poll breaks is asked for a sign of life: a device that lives polls again at once, then
+     * with waits. */
     const bool at_once = call == &session->poll && call->failures == 0 && !call->put_off;
     call->failures++;
     call->due_ms = at_once ? event->now_ms : event->now_ms + jittered(session, wait_ms);
 }
 
-/* The coordinator answers again: a call need not wait any longer, unless the coordinator itself put it off. */
+/* The coordinator answers again: a call need not wait any longer, unless the coordinator itself put
+ * it off. */
 static void end_back_off(struct call *call, int64_t now_ms)
 {
     if (call->failures == 0 || call->put_off) {
@@ -104,8 +111,8 @@ static int64_t connect_ms(const struct session *session)
     return clamp(session->interval_ms / 2 * 3, ANSWER_MS_MIN, ANSWER_MS_MAX);
 }
 
-/* And to answer. A connection that died without a word is given up before the lease is over; a coordinator that is slow
- * gets twice the time at each repetition. */
+/* And to answer. A connection that died without a word is given up before the lease is over; a
+ * coordinator that is slow gets twice the time at each repetition. */
 static int64_t answer_ms(const struct session *session, const struct call *call)
 {
     int64_t ms = connect_ms(session);
@@ -115,7 +122,8 @@ static int64_t answer_ms(const struct session *session, const struct call *call)
     return ms < ANSWER_MS_MAX ? ms : ANSWER_MS_MAX;
 }
 
-static struct session_action *act_call(const struct session *session, struct session_actions *actions,
+static struct session_action *act_call(const struct session *session,
+                                       struct session_actions *actions,
                                        enum session_action_type type, int64_t timeout_ms)
 {
     struct session_action *action = session_act(actions, type);
@@ -167,7 +175,8 @@ static void take_holdings(struct session *session, const struct session_event *e
     beat_by(session, session->holdings_due_ms);
 }
 
-/* A stop is told behind the last metric, so that the coordinator, which frees the device then, misses none. */
+/* A stop is told behind the last metric, so that the coordinator, which frees the device then,
+ * misses none. */
 static int reported_phase(const struct session *session)
 {
     if (!session->has_run) {
@@ -182,8 +191,9 @@ static int reported_phase(const struct session *session)
 static void take_account(struct session *session)
 {
     struct account *account = &session->account;
-    *account = (struct account){
-        .job = session->job, .highest_generation = session->highest_generation, .phase = reported_phase(session)};
+    *account = (struct account){.job = session->job,
+                                .highest_generation = session->highest_generation,
+                                .phase = reported_phase(session)};
     if (session->has_run) {
         const bool stopped = account->phase == PHASE_STOPPED || account->phase == PHASE_FINISHED;
         account->generation = session->highest_generation;
@@ -218,7 +228,8 @@ void session_send_beat(struct session *session, int64_t now_ms, struct session_a
 {
     session->beat.under_way = true;
     session->beat.due_ms = now_ms + session->interval_ms;
-    session->beat_serial = session->has_run && session->run.phase == PHASE_RUN ? session->serial : 0;
+    session->beat_serial =
+        session->has_run && session->run.phase == PHASE_RUN ? session->serial : 0;
     session->challenged = false;
     take_account(session);
     metric_queue_send(&session->metrics);
@@ -240,7 +251,8 @@ enum session_failure session_failure_of(int status, enum problem_code code)
     return status == 429 || status >= 500 ? FAILURE_NETWORK : FAILURE_REFUSED;
 }
 
-static void heard(struct session *session, struct call *call, int64_t now_ms, struct session_actions *actions)
+static void heard(struct session *session, struct call *call, int64_t now_ms,
+                  struct session_actions *actions)
 {
     call->failures = 0;
     end_back_off(&session->enroll, now_ms);
@@ -260,26 +272,31 @@ static void enroll_again(struct session *session, int64_t due_ms)
     }
 }
 
-/* Another boot enrolled with this identity: a second agent, a call of an earlier boot that was late, or a coordinator
- * that was restored from a backup. Enrolling tells: of two agents, the coordinator refuses one for good. */
-static void was_replaced(struct session *session, const struct session_event *event, struct session_actions *actions)
+/* Another boot enrolled with this identity: a second agent, a call of an earlier boot that was
+ * late, or a coordinator that was restored from a backup. Enrolling tells: of two agents, the
+ * coordinator refuses one for good. */
+static void was_replaced(struct session *session, const struct session_event *event,
+                         struct session_actions *actions)
 {
     session_end_run(session, actions);
     enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST));
 }
 
-static void call_failed(struct session *session, struct call *call, const struct session_event *event,
-                        struct session_actions *actions)
+static void call_failed(struct session *session, struct call *call,
+                        const struct session_event *event, struct session_actions *actions)
 {
     if (call != &session->enroll && !session->enrolled) {
         return; /* of an enrolment that is over: the next one starts all calls anew */
     }
     switch (event->failed.failure) {
     case FAILURE_NETWORK:
-        metric_queue_tell_again(&session->metrics); /* another life of the coordinator may answer next */
+        metric_queue_tell_again(
+            &session->metrics); /* another life of the coordinator may answer next */
         retry_later(session, call, event);
         break;
-    case FAILURE_UNKNOWN: enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST)); break;
+    case FAILURE_UNKNOWN:
+        enroll_again(session, event->now_ms + jittered(session, BACKOFF_MS_FIRST));
+        break;
     case FAILURE_STALE_BOOT: was_replaced(session, event, actions); break;
     case FAILURE_REFUSED:
         if (call == &session->enroll) {
@@ -291,7 +308,8 @@ static void call_failed(struct session *session, struct call *call, const struct
     }
 }
 
-static void take_enrolled(struct session *session, const struct session_event *event, struct session_actions *actions)
+static void take_enrolled(struct session *session, const struct session_event *event,
+                          struct session_actions *actions)
 {
     session->enroll = (struct call){.due_ms = NEVER};
     session->enrolled = true;
@@ -301,15 +319,16 @@ static void take_enrolled(struct session *session, const struct session_event *e
     session->holdings_unsaid = true;
     session_set_interval(session, event->enrolled.interval_ms);
     heard(session, &session->enroll, event->now_ms, actions);
-    /* A heartbeat that is still under way tells less than the next one, which replaces it. A poll goes on: to the
-     * coordinator, one that breaks is a sign that its device is gone. */
+    /* A heartbeat that is still under way tells less than the next one, which replaces it. A poll
+     * goes on: to the coordinator, one that breaks is a sign that its device is gone. */
     session->beat = (struct call){.due_ms = event->now_ms};
     if (!same || !session->poll.under_way) {
         session->poll = (struct call){.due_ms = event->now_ms};
     }
 }
 
-static void take_beaten(struct session *session, const struct session_event *event, struct session_actions *actions)
+static void take_beaten(struct session *session, const struct session_event *event,
+                        struct session_actions *actions)
 {
     if (!session->enrolled) {
         return;
@@ -327,10 +346,12 @@ static void take_beaten(struct session *session, const struct session_event *eve
     beat_by(session, event->now_ms + session->interval_ms);
     beat_by(session, session->holdings_due_ms);
     const bool stopped = session->has_run && session->run.phase == PHASE_STOPPED;
-    if (!metric_queue_fits(&session->metrics) || (stopped && metric_queue_waiting(&session->metrics) > 0)) {
+    if (!metric_queue_fits(&session->metrics) ||
+        (stopped && metric_queue_waiting(&session->metrics) > 0)) {
         session_beat_now(session, event->now_ms);
     }
-    /* A lower revision than ours is a coordinator that started anew: a poll behind the old one would wait in vain. */
+    /* A lower revision than ours is a coordinator that started anew: a poll behind the old one
+     * would wait in vain. */
     if (reply->revision < session->revision) {
         session->revision = 0;
         session->poll.under_way = false;
@@ -368,12 +389,13 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
     if (!session->poll.under_way && session->poll.due_ms <= now_ms) {
         session->poll.under_way = true;
         session->poll.due_ms = NEVER;
-        act_call(session, actions, SESSION_DO_POLL, SESSION_WAIT_SECONDS * 1000 + ANSWER_MS_MAX)->after =
-            session->revision;
+        act_call(session, actions, SESSION_DO_POLL, SESSION_WAIT_SECONDS * 1000 + ANSWER_MS_MAX)
+            ->after = session->revision;
     }
 }
 
-void session_step(struct session *session, const struct session_event *event, struct session_actions *actions)
+void session_step(struct session *session, const struct session_event *event,
+                  struct session_actions *actions)
 {
     switch (event->type) {
     case SESSION_START:

@@ -1,18 +1,21 @@
-/* session.h: the control side of an agent: one pure, deterministic state machine that decides when to enrol, to report,
- * to ask for the assignment, and what the runtime has to do to be what the assignment says. Same events, same actions.
- * No clock, files, sockets, JSON, threads; no allocation after session_new. Used by agent/control; one thread.
+/* session.h: the control side of an agent: one pure, deterministic state machine that decides when
+ * to enrol, to report, to ask for the assignment, and what the runtime has to do to be what the
+ * assignment says. Same events, same actions. No clock, files, sockets, JSON, threads; no
+ * allocation after session_new. Used by agent/control; one thread.
  *
- * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits, which the success of any of them
- * ends; an unknown device enrols again and trains on; a device whose boot was replaced gives its work up and enrols
- * again, and exits when it is refused (two agents share one identity). Without its coordinator the agent goes on in its
- * phase and begins no further step after autonomy_seconds (three heartbeats at least). It never changes generation by
- * itself and refuses lower ones than it has seen of a job. The last state of a run is reported before an assignment
- * ends it, so that the coordinator learns how many steps that costs. Metrics are kept until a reply acknowledges them
- * and METRIC_SETTLE_MS more, whatever is assigned meanwhile, at most METRIC_QUEUE_MAX, the newest; after a call
- * that failed those that are kept are told again. A challenge, a round that was opened and
- * trouble with a peer are reported at once, and so are holdings when a version of them is whole; while more is likely
- * to come, the list is sent every 50 ms at most. After three intervals without an answer the coordinator is away:
- * rounds are not opened until it is heard again. */
+ * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits, which the
+ * success of any of them ends; an unknown device enrols again and trains on; a device whose boot
+ * was replaced gives its work up and enrols again, and exits when it is refused (two agents share
+ * one identity). Without its coordinator the agent goes on in its phase and begins no further step
+ * after autonomy_seconds (three heartbeats at least). It never changes generation by itself and
+ * refuses lower ones than it has seen of a job. The last state of a run is reported before an
+ * assignment ends it, so that the coordinator learns how many steps that costs. Metrics are kept
+ * until a reply acknowledges them and METRIC_SETTLE_MS more, whatever is assigned meanwhile, at
+ * most METRIC_QUEUE_MAX, the newest; after a call that failed those that are kept are told again. A
+ * challenge, a round that was opened and trouble with a peer are reported at once, and so are
+ * holdings when a version of them is whole; while more is likely to come, the list is sent every 50
+ * ms at most. After three intervals without an answer the coordinator is away: rounds are not
+ * opened until it is heard again. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -52,7 +55,8 @@ enum session_event_type {
     SESSION_FAILED,
     SESSION_HOLDINGS_CHANGED,
     SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
-    SESSION_TROUBLE_CHANGED, /* a peer cannot be reached, or can be reached again: report it at once */
+    SESSION_TROUBLE_CHANGED, /* a peer cannot be reached, or can be reached again: report it at once
+                              */
 };
 
 enum session_failure {
@@ -87,13 +91,15 @@ struct session_event {
 
 enum session_action_type {
     SESSION_DO_ENROLL,
-    SESSION_DO_BEAT, /* send what session_heartbeat says; like POLL it replaces one under way, whose answer is ignored
+    SESSION_DO_BEAT, /* send what session_heartbeat says; like POLL it replaces one under way, whose
+                      * answer is ignored
                       */
     SESSION_DO_POLL, /* ask for the assignment after `after` */
     SESSION_DO_CALLERS, /* let in those of the assignment of this event, and nobody else */
     SESSION_DO_DROP,    /* drop snapshots */
-    SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier one. Snapshots of the
-                         * job with a version above its resume_version are cut off: drop them */
+    SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier
+                         * one. Snapshots of the job with a version above its resume_version are cut
+                         * off: drop them */
     SESSION_DO_RUN,
     SESSION_DO_STOP,
     SESSION_DO_HOLD, /* begin no further step */
@@ -108,11 +114,11 @@ enum session_action_type {
 
 struct session_action {
     enum session_action_type type;
-    int64_t connect_ms, timeout_ms;    /* ENROLL, BEAT, POLL: for the connection, for the whole call */
-    int64_t serial;                    /* PREPARE */
-    int64_t version;                   /* UPLOAD */
-    int64_t after;                     /* POLL */
-    struct drop drop;                  /* DROP */
+    int64_t connect_ms, timeout_ms; /* ENROLL, BEAT, POLL: for the connection, for the whole call */
+    int64_t serial;                 /* PREPARE */
+    int64_t version;                /* UPLOAD */
+    int64_t after;                  /* POLL */
+    struct drop drop;               /* DROP */
     struct round round[REPLICA_KINDS]; /* ROUNDS, by enum replica_kind */
     char text[MESSAGE_SIZE];           /* EXIT */
 };
@@ -124,17 +130,19 @@ struct session_actions {
 };
 
 struct session;
-NODISCARD int session_new(const struct session_config *config, struct session **out, struct err *err);
+NODISCARD int session_new(const struct session_config *config, struct session **out,
+                          struct err *err);
 void session_free(struct session **session);
 
 /* One event in, actions out (appended; the caller clears). */
-void session_step(struct session *session, const struct session_event *event, struct session_actions *actions);
+void session_step(struct session *session, const struct session_event *event,
+                  struct session_actions *actions);
 /* When the session wants a SESSION_TICK; INT64_MAX for never. */
 int64_t session_deadline_ms(const struct session *session);
 
-/* What the session knows of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase, metrics, error;
- * `all_holdings` is true when the holdings are to be listed. The caller adds step, address, measurements, open rounds,
- * peers it cannot reach, holdings. */
+/* What the session knows of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase,
+ * metrics, error; `all_holdings` is true when the holdings are to be listed. The caller adds step,
+ * address, measurements, open rounds, peers it cannot reach, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
 /* The phase it reports: enum phase. */

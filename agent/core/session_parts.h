@@ -1,5 +1,5 @@
-/* session_parts.h: what session.c (calls, reports, the step) and session_run.c (assignments and phases) share. For
- * these two only. */
+/* session_parts.h: what session.c (calls, reports, the step) and session_run.c (assignments and
+ * phases) share. For these two only. */
 #ifndef AGENT_CORE_SESSION_PARTS_H
 #define AGENT_CORE_SESSION_PARTS_H
 
@@ -29,8 +29,8 @@ struct run {
     struct round round[REPLICA_KINDS]; /* as the runtime was told */
 };
 
-/* What the heartbeat under way says of the job: as it was when it was decided, though its run may end in the same
- * step. */
+/* What the heartbeat under way says of the job: as it was when it was decided, though its run may
+ * end in the same step. */
 struct account {
     struct job_id job;
     int64_t generation, highest_generation;
@@ -71,10 +71,12 @@ struct session {
     struct run run;
     bool has_error;
     struct device_error error;
-    int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent last */
+    int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent
+                                last */
     bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
     struct account account;
-    int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that runs */
+    int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that
+                            runs */
     bool away;           /* as the runtime was told */
     struct metric_queue metrics;
 };
@@ -107,6 +109,7 @@ int64_t session_hold_deadline_ms(const struct session *session);
 void session_look_away(struct session *session, int64_t now_ms, struct session_actions *actions);
 int64_t session_away_deadline_ms(const struct session *session);
 /* What the reply to a heartbeat says of rounds. */
-void session_take_rounds(struct session *session, const struct heartbeat_reply *reply, struct session_actions *actions);
+void session_take_rounds(struct session *session, const struct heartbeat_reply *reply,
+                         struct session_actions *actions);
 
 #endif

@@ -32,8 +32,9 @@ static void follow(struct session *session, struct session_actions *actions)
     }
     if (run->told_version != run->stopped_version) {
         session->has_error = true;
-        session->error = (struct device_error){.code = "internal",
-                                               .message = "told to finish another version than the one it stopped at"};
+        session->error = (struct device_error){
+            .code = "internal",
+            .message = "told to finish another version than the one it stopped at"};
         return;
     }
     run->uploading = true;
@@ -45,21 +46,24 @@ static bool is_of_job(const struct session *session, const struct assignment_run
     return strcmp(session->job.text, told->job.text) == 0;
 }
 
-static void prepare(struct session *session, const struct assignment_run *told, struct session_actions *actions)
+static void prepare(struct session *session, const struct assignment_run *told,
+                    struct session_actions *actions)
 {
     session->serial++;
     session->job = told->job;
     session->highest_generation = told->generation;
-    session->name[session->serial % RUN_NAMES_MAX] =
-        (struct run_name){.serial = session->serial, .job = told->job, .generation = told->generation};
+    session->name[session->serial % RUN_NAMES_MAX] = (struct run_name){
+        .serial = session->serial, .job = told->job, .generation = told->generation};
     session->plan = told->plan;
     session->has_run = true;
     session->has_error = false;
-    session->run = (struct run){.phase = PHASE_PREPARE, .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
+    session->run =
+        (struct run){.phase = PHASE_PREPARE, .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
     session_act(actions, SESSION_DO_PREPARE)->serial = session->serial;
 }
 
-/* Whether the assignment speaks of a generation that the job has left behind: a coordinator restored from a backup. */
+/* Whether the assignment speaks of a generation that the job has left behind: a coordinator
+ * restored from a backup. */
 static bool is_behind(const struct session *session, const struct assignment_run *told)
 {
     return is_of_job(session, told) && told->generation < session->highest_generation;
@@ -68,7 +72,8 @@ static bool is_behind(const struct session *session, const struct assignment_run
 /* Whether the device is at what the assignment tells. */
 static bool is_present(const struct session *session, const struct assignment_run *told)
 {
-    return session->has_run && is_of_job(session, told) && told->generation == session->highest_generation &&
+    return session->has_run && is_of_job(session, told) &&
+           told->generation == session->highest_generation &&
            strcmp(told->plan.text, session->plan.text) == 0;
 }
 
@@ -119,7 +124,8 @@ void session_take_runtime_event(struct session *session, const struct session_ev
     struct run *run = &session->run;
     if (event->type == SESSION_PREPARED && run->phase == PHASE_PREPARE) {
         run->phase = PHASE_READY;
-    } else if (event->type == SESSION_STOPPED && (run->phase == PHASE_RUN || run->phase == PHASE_STOPPING)) {
+    } else if (event->type == SESSION_STOPPED &&
+               (run->phase == PHASE_RUN || run->phase == PHASE_STOPPING)) {
         run->phase = PHASE_STOPPED;
         run->stopped_version = event->version;
     } else if (event->type == SESSION_UPLOADED && run->uploading) {
@@ -138,7 +144,8 @@ int64_t session_hold_deadline_ms(const struct session *session)
         return NEVER;
     }
     const int64_t least_ms = 3 * session->interval_ms;
-    const int64_t autonomy_ms = session->run.autonomy_ms > least_ms ? session->run.autonomy_ms : least_ms;
+    const int64_t autonomy_ms =
+        session->run.autonomy_ms > least_ms ? session->run.autonomy_ms : least_ms;
     return session->contact_ms + autonomy_ms;
 }
 
@@ -164,7 +171,8 @@ void session_release(struct session *session, struct session_actions *actions)
 
 int64_t session_away_deadline_ms(const struct session *session)
 {
-    return session->has_run && !session->away ? session->contact_ms + 3 * session->interval_ms : NEVER;
+    return session->has_run && !session->away ? session->contact_ms + 3 * session->interval_ms
+                                              : NEVER;
 }
 
 void session_look_away(struct session *session, int64_t now_ms, struct session_actions *actions)
@@ -175,7 +183,8 @@ void session_look_away(struct session *session, int64_t now_ms, struct session_a
     }
 }
 
-void session_take_rounds(struct session *session, const struct heartbeat_reply *reply, struct session_actions *actions)
+void session_take_rounds(struct session *session, const struct heartbeat_reply *reply,
+                         struct session_actions *actions)
 {
     struct round *known = session->run.round;
     /* The reply may be about a run that is over. */
@@ -186,7 +195,8 @@ void session_take_rounds(struct session *session, const struct heartbeat_reply *
         [REPLICA_NEIGHBOR] = &reply->neighbor, [REPLICA_CENTER] = &reply->center};
     bool news = false;
     for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        news = news || told[kind]->version != known[kind].version || told[kind]->state != known[kind].state;
+        news = news || told[kind]->version != known[kind].version ||
+               told[kind]->state != known[kind].state;
         known[kind] = *told[kind];
     }
     if (news) {

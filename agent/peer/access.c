@@ -42,7 +42,8 @@ void access_set_callers(struct access *access, const struct assignment *assignme
 {
     (void)pthread_mutex_lock(&access->lock);
     access->caller_count = assignment->caller_count;
-    memcpy(access->caller, assignment->caller, assignment->caller_count * sizeof(access->caller[0]));
+    memcpy(access->caller, assignment->caller,
+           assignment->caller_count * sizeof(access->caller[0]));
     access->job = assignment->has_run ? assignment->run.job : (struct job_id){0};
     access->generation = assignment->has_run ? assignment->run.generation : 0;
     access->replica_bytes = assignment->has_run ? assignment->run.replica_bytes : 0;
@@ -83,19 +84,22 @@ static int64_t newest_generation(const struct access *access, const char *job)
     return newest;
 }
 
-static bool is_let_in(const struct access *access, const char *job, int64_t generation, const char *bearer)
+static bool is_let_in(const struct access *access, const char *job, int64_t generation,
+                      const char *bearer)
 {
     bool found = false;
     for (size_t i = 0; i < access->caller_count; i++) {
         const struct caller *caller = &access->caller[i];
-        if (caller->generation == generation && caller->ticket[0] != '\0' && strcmp(caller->job.text, job) == 0) {
+        if (caller->generation == generation && caller->ticket[0] != '\0' &&
+            strcmp(caller->job.text, job) == 0) {
             found = hash_text_equal(bearer, caller->ticket) || found;
         }
     }
     return found;
 }
 
-enum access_verdict access_judge(struct access *access, const char *job, int64_t generation, const char *bearer)
+enum access_verdict access_judge(struct access *access, const char *job, int64_t generation,
+                                 const char *bearer)
 {
     if (!bearer) {
         return ACCESS_NO_TICKET;
@@ -122,12 +126,14 @@ int64_t access_replica_bytes(struct access *access, const char *job, int64_t gen
     return bytes;
 }
 
-struct stage *access_stage(struct access *access, const char *job, int64_t generation, enum access_verdict *verdict)
+struct stage *access_stage(struct access *access, const char *job, int64_t generation,
+                           enum access_verdict *verdict)
 {
     (void)pthread_mutex_lock(&access->lock);
     const struct stage_config *config = access->stage ? stage_config(access->stage) : NULL;
     const bool same_job = config && strcmp(config->job.text, job) == 0;
-    struct stage *stage = same_job && config->generation == generation ? stage_retain(access->stage) : NULL;
+    struct stage *stage =
+        same_job && config->generation == generation ? stage_retain(access->stage) : NULL;
     const bool older = strcmp(access->job.text, job) == 0 && generation < access->generation;
     (void)pthread_mutex_unlock(&access->lock);
     *verdict = stage ? ACCESS_GRANTED : older ? ACCESS_STALE : ACCESS_EARLY;

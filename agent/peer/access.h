@@ -1,5 +1,5 @@
-/* access.h: who may call this device's peer side, and which stage tensors are for. Set by the control and the compute
- * thread, asked by the receiver. Any thread. */
+/* access.h: who may call this device's peer side, and which stage tensors are for. Set by the
+ * control and the compute thread, asked by the receiver. Any thread. */
 #ifndef AGENT_PEER_ACCESS_H
 #define AGENT_PEER_ACCESS_H
 
@@ -28,10 +28,14 @@ enum access_verdict {
     ACCESS_EARLY,        /* 503: this device has not heard of that generation yet */
 };
 /* bearer: NULL when the request has none. Constant time in the ticket. */
-enum access_verdict access_judge(struct access *access, const char *job, int64_t generation, const char *bearer);
-/* The most bytes of replicas to hold for others in that generation of the job; 0: it is not the present one. */
+enum access_verdict access_judge(struct access *access, const char *job, int64_t generation,
+                                 const char *bearer);
+/* The most bytes of replicas to hold for others in that generation of the job; 0: it is not the
+ * present one. */
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation);
-/* The stage of that generation, a reference to be released. NULL: it is not built yet (EARLY) or over (STALE). */
-struct stage *access_stage(struct access *access, const char *job, int64_t generation, enum access_verdict *verdict);
+/* The stage of that generation, a reference to be released. NULL: it is not built yet (EARLY) or
+ * over (STALE). */
+struct stage *access_stage(struct access *access, const char *job, int64_t generation,
+                           enum access_verdict *verdict);
 
 #endif

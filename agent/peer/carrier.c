@@ -12,7 +12,8 @@
 
 /* Little at a time, so that tensors come between. */
 #define CHUNK_BYTES ((size_t)64 << 10)
-/* How long a chunk stands back: a pipeline that never pauses still lets more than a megabyte a second through. */
+/* How long a chunk stands back: a pipeline that never pauses still lets more than a megabyte a
+ * second through. */
 #define STAND_BACK_NS INT64_C(50000000)
 #define CENTER_STALL_MS 10000
 #define FULL_RETRY_MS 500
@@ -77,25 +78,27 @@ static ssize_t read_chunk(void *arg, void *out, size_t size)
     return (ssize_t)count;
 }
 
-static void write_url(const struct carrier *carrier, const struct replication_send *send, char out[URL_MAX])
+static void write_url(const struct carrier *carrier, const struct replication_send *send,
+                      char out[URL_MAX])
 {
     const struct stage_config *at = stage_config(carrier->stage);
     const struct carrier_config *config = &carrier->config;
     if (send->kind == REPLICA_NEIGHBOR) {
-        const struct message_path path =
-            message_snapshot_path(config->neighbor.url, &at->job, at->generation, send->version, (int64_t)send->unit);
-        (void)snprintf(out, URL_MAX, "%s?sha256=%s&bytes=%" PRId64, path.text, send->sha256, send->bytes);
+        const struct message_path path = message_snapshot_path(
+            config->neighbor.url, &at->job, at->generation, send->version, (int64_t)send->unit);
+        (void)snprintf(out, URL_MAX, "%s?sha256=%s&bytes=%" PRId64, path.text, send->sha256,
+                       send->bytes);
     } else {
         (void)snprintf(out, URL_MAX,
-                       "%s/v1/agent/blobs/%s?device=%s&boot=%s&job=%s&generation=%" PRId64 "&version=%" PRId64
-                       "&unit=%zu",
-                       config->coordinator, send->sha256, config->device.text, config->boot, at->job.text,
-                       at->generation, send->version, send->unit);
+                       "%s/v1/agent/blobs/%s?device=%s&boot=%s&job=%s&generation=%" PRId64
+                       "&version=%" PRId64 "&unit=%zu",
+                       config->coordinator, send->sha256, config->device.text, config->boot,
+                       at->job.text, at->generation, send->version, send->unit);
     }
 }
 
-/* What became of the neighbor. A connection that broke once is tried again before anybody is told: one that was kept
- * for too long breaks as well. */
+/* What became of the neighbor. A connection that broke once is tried again before anybody is told:
+ * one that was kept for too long breaks as well. */
 static void judge_network(struct carrier *carrier, enum replica_kind kind, int rc)
 {
     if (kind != REPLICA_NEIGHBOR || rc == ERR_CANCELLED) {
@@ -109,12 +112,13 @@ static void judge_network(struct carrier *carrier, enum replica_kind kind, int r
     const enum peer_trouble trouble = trouble_kind(rc, http_client_breakage(carrier->client[kind]));
     carrier->failures++;
     if (trouble != PEER_BROKEN || carrier->failures > 1) {
-        troubles_report(carrier->config.troubles, TROUBLE_REPLICA, &carrier->config.neighbor.device, trouble);
+        troubles_report(carrier->config.troubles, TROUBLE_REPLICA, &carrier->config.neighbor.device,
+                        trouble);
     }
 }
 
-static int judge_answer(struct carrier *carrier, const struct replication_send *send, int status, int64_t *retry_ms,
-                        struct err *err)
+static int judge_answer(struct carrier *carrier, const struct replication_send *send, int status,
+                        int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
     int code = ERR_PROTOCOL;
@@ -139,13 +143,15 @@ static int judge_answer(struct carrier *carrier, const struct replication_send *
     default: break;
     }
     char message[MESSAGE_SIZE];
-    (void)problem_read(carrier->reply.data ? carrier->reply.data : "", carrier->reply.size, message);
-    return err_set(err, code, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version, send->unit,
-                   center ? "the center" : carrier->config.neighbor.device.text, status, message);
+    (void)problem_read(carrier->reply.data ? carrier->reply.data : "", carrier->reply.size,
+                       message);
+    return err_set(err, code, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version,
+                   send->unit, center ? "the center" : carrier->config.neighbor.device.text, status,
+                   message);
 }
 
-int carrier_send(struct carrier *carrier, const struct replication_send *send, const struct snapshot *snapshot,
-                 int64_t *retry_ms, struct err *err)
+int carrier_send(struct carrier *carrier, const struct replication_send *send,
+                 const struct snapshot *snapshot, int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
     char url[URL_MAX];

@@ -1,6 +1,7 @@
-/* carrier.h: carries a stage's snapshots to its ring neighbour and to the center, for the thread of runtime/replicate
- * alone: one call at a time, over kept connections, behind the training tensors. What the network does is told to
- * `troubles`; whether and when a call is repeated is the caller's. */
+/* carrier.h: carries a stage's snapshots to its ring neighbour and to the center, for the thread of
+ * runtime/replicate alone: one call at a time, over kept connections, behind the training tensors.
+ * What the network does is told to `troubles`; whether and when a call is repeated is the caller's.
+ */
 #ifndef AGENT_PEER_CARRIER_H
 #define AGENT_PEER_CARRIER_H
 
@@ -26,7 +27,8 @@ struct carrier_config {
 };
 
 struct carrier;
-NODISCARD int carrier_new(const struct carrier_config *config, struct carrier **out, struct err *err);
+NODISCARD int carrier_new(const struct carrier_config *config, struct carrier **out,
+                          struct err *err);
 void carrier_free(struct carrier **carrier);
 /* As replicate_send_fn (runtime/replicate.h). */
 NODISCARD int carrier_send(struct carrier *carrier, const struct replication_send *send,

@@ -10,37 +10,42 @@
 
 #define RANK 4 /* N, H, W, C */
 
-struct message_path message_tensor_path(const char *url, const struct job_id *job, int64_t generation,
-                                        const struct transfer *transfer, size_t boundary)
+struct message_path message_tensor_path(const char *url, const struct job_id *job,
+                                        int64_t generation, const struct transfer *transfer,
+                                        size_t boundary)
 {
     struct message_path path;
-    (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/%" PRId64 "/%zu/%zu/%s", url, job->text,
-                   generation, transfer->step, transfer->micro_batch, boundary, transfer_kind_names[transfer->kind]);
+    (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/%" PRId64 "/%zu/%zu/%s",
+                   url, job->text, generation, transfer->step, transfer->micro_batch, boundary,
+                   transfer_kind_names[transfer->kind]);
     return path;
 }
 
-struct message_path message_snapshot_path(const char *url, const struct job_id *job, int64_t generation,
-                                          int64_t version, int64_t unit)
+struct message_path message_snapshot_path(const char *url, const struct job_id *job,
+                                          int64_t generation, int64_t version, int64_t unit)
 {
     struct message_path path;
-    (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/snapshots/%" PRId64 "/%" PRId64, url,
-                   job->text, generation, version, unit);
+    (void)snprintf(path.text, sizeof(path.text),
+                   "%s/peer/v1/%s/%" PRId64 "/snapshots/%" PRId64 "/%" PRId64, url, job->text,
+                   generation, version, unit);
     return path;
 }
 
 struct message_path message_ping_path(const char *url, const struct job_id *job, int64_t generation)
 {
     struct message_path path;
-    (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/ping", url, job->text, generation);
+    (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/ping", url, job->text,
+                   generation);
     return path;
 }
 
 static void fill(const struct stage_tensor *tensor, struct safetensors_tensor *out)
 {
-    *out = (struct safetensors_tensor){.name = "data",
-                                       .dtype = tensor->wide ? DTYPE_F64 : DTYPE_F32,
-                                       .rank = RANK,
-                                       .dim = {tensor->samples, tensor->shape.h, tensor->shape.w, tensor->shape.c}};
+    *out = (struct safetensors_tensor){
+        .name = "data",
+        .dtype = tensor->wide ? DTYPE_F64 : DTYPE_F32,
+        .rank = RANK,
+        .dim = {tensor->samples, tensor->shape.h, tensor->shape.w, tensor->shape.c}};
 }
 
 static const char *const mark_names[] = {
@@ -67,8 +72,8 @@ static void write_note(const struct message_note *note, struct safetensors_heade
         ASSERT(note->mark.kinds < MARKS);
         (void)snprintf(add_metadata(header, "snapshot")->value, SAFETENSORS_VALUE_MAX, "%s",
                        mark_names[note->mark.kinds]);
-        (void)snprintf(add_metadata(header, "keep")->value, SAFETENSORS_VALUE_MAX, "%" PRId64 ",%" PRId64 ",%" PRId64,
-                       keep[0], keep[1], keep[2]);
+        (void)snprintf(add_metadata(header, "keep")->value, SAFETENSORS_VALUE_MAX,
+                       "%" PRId64 ",%" PRId64 ",%" PRId64, keep[0], keep[1], keep[2]);
     }
 }
 
@@ -122,8 +127,8 @@ size_t message_write_header(const struct stage_tensor *tensor, const struct mess
     return size;
 }
 
-int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected, struct message_note *note,
-                        struct err *err)
+int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected,
+                        struct message_note *note, struct err *err)
 {
     struct safetensors_tensor tensor;
     struct safetensors_tensor wanted;
@@ -133,16 +138,20 @@ int message_read_header(const void *bytes, size_t size, const struct stage_tenso
         return rc;
     }
     fill(expected, &wanted);
-    if (header.tensor_count != 1 || strcmp(tensor.name, wanted.name) != 0 || tensor.dtype != wanted.dtype ||
-        tensor.rank != RANK || memcmp(tensor.dim, wanted.dim, RANK * sizeof(tensor.dim[0])) != 0) {
+    if (header.tensor_count != 1 || strcmp(tensor.name, wanted.name) != 0 ||
+        tensor.dtype != wanted.dtype || tensor.rank != RANK ||
+        memcmp(tensor.dim, wanted.dim, RANK * sizeof(tensor.dim[0])) != 0) {
         return err_set(err, ERR_FORMAT, "expected one %s tensor \"data\" of [%zu, %u, %u, %u]",
-                       dtype_name(wanted.dtype), expected->samples, expected->shape.h, expected->shape.w,
-                       expected->shape.c);
+                       dtype_name(wanted.dtype), expected->samples, expected->shape.h,
+                       expected->shape.w, expected->shape.c);
     }
-    return read_note(&header, note) ? 0 : err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
+    return read_note(&header, note)
+               ? 0
+               : err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
 }
 
 size_t message_data_bytes(const struct stage_tensor *tensor)
 {
-    return tensor->samples * shape_elements(tensor->shape) * (tensor->wide ? sizeof(double) : sizeof(float));
+    return tensor->samples * shape_elements(tensor->shape) *
+           (tensor->wide ? sizeof(double) : sizeof(float));
 }

@@ -1,11 +1,13 @@
-/* message.h: the form of a tensor between two agents: path and safetensors header. Both sides use it, so they agree.
- * Allocates nothing. Any thread.
+/* message.h: the form of a tensor between two agents: path and safetensors header. Both sides use
+ * it, so they agree. Allocates nothing. Any thread.
  *
- * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the first unit behind the
- * border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W, C], of kind norm and norm_total one F64
- * [1, 1, 1, 1]; the stop mark has samples 0 and
- * {"last": "1"} in __metadata__. Activations of a step that a round of replication takes its snapshot of say so there:
- * {"snapshot": "neighbor", "center" or "neighbor,center", "keep": "VERSION,VERSION,VERSION"} (struct round_mark). */
+ * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the
+ * first unit behind the border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W,
+ * C], of kind norm and norm_total one F64 [1, 1, 1, 1]; the stop mark has samples 0 and
+ * {"last": "1"} in __metadata__. Activations of a step that a round of replication takes its
+ * snapshot of say so there:
+ * {"snapshot": "neighbor", "center" or "neighbor,center", "keep": "VERSION,VERSION,VERSION"}
+ * (struct round_mark). */
 #ifndef AGENT_PEER_MESSAGE_H
 #define AGENT_PEER_MESSAGE_H
 
@@ -22,11 +24,13 @@ struct message_path {
     char text[MESSAGE_PATH_MAX];
 };
 
-struct message_path message_tensor_path(const char *url, const struct job_id *job, int64_t generation,
-                                        const struct transfer *transfer, size_t boundary);
-struct message_path message_snapshot_path(const char *url, const struct job_id *job, int64_t generation,
-                                          int64_t version, int64_t unit);
-struct message_path message_ping_path(const char *url, const struct job_id *job, int64_t generation);
+struct message_path message_tensor_path(const char *url, const struct job_id *job,
+                                        int64_t generation, const struct transfer *transfer,
+                                        size_t boundary);
+struct message_path message_snapshot_path(const char *url, const struct job_id *job,
+                                          int64_t generation, int64_t version, int64_t unit);
+struct message_path message_ping_path(const char *url, const struct job_id *job,
+                                      int64_t generation);
 
 /* What a header says beside the tensor's form. */
 struct message_note {
@@ -38,8 +42,9 @@ struct message_note {
 size_t message_write_header(const struct stage_tensor *tensor, const struct message_note *note,
                             char out[MESSAGE_HEADER_MAX]);
 /* Check that a header is that of the tensor expected. ERR_FORMAT. */
-NODISCARD int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected,
-                                  struct message_note *note, struct err *err);
+NODISCARD int message_read_header(const void *bytes, size_t size,
+                                  const struct stage_tensor *expected, struct message_note *note,
+                                  struct err *err);
 /* Data bytes of a tensor. */
 size_t message_data_bytes(const struct stage_tensor *tensor);
 

@@ -72,10 +72,12 @@ void receive_pool_free(struct receive_pool **pool)
 
 /* ---- answers ---- */
 
-void receive_problem(struct http_exchange *exchange, int status, const char *code, const char *detail)
+void receive_problem(struct http_exchange *exchange, int status, const char *code,
+                     const char *detail)
 {
     char body[512];
-    /* Details are made of our own words, checked words of the path and numbers: nothing needs escaping but quotes. */
+    /* Details are made of our own words, checked words of the path and numbers: nothing needs
+     * escaping but quotes. */
     char plain[256];
     (void)snprintf(plain, sizeof(plain), "%s", detail);
     for (char *at = plain; *at; at++) {
@@ -83,7 +85,8 @@ void receive_problem(struct http_exchange *exchange, int status, const char *cod
             *at = '?';
         }
     }
-    const int size = snprintf(body, sizeof(body), "{\"title\":\"%s\",\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\"}",
+    const int size = snprintf(body, sizeof(body),
+                              "{\"title\":\"%s\",\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\"}",
                               code, status, code, plain);
     ASSERT(size > 0 && (size_t)size < sizeof(body));
     if (status == 503) {
@@ -101,12 +104,16 @@ void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict)
         receive_problem(exchange, 401, "ticket_missing", "a ticket is needed");
         break;
     case ACCESS_WRONG_TICKET:
-        receive_problem(exchange, 403, "ticket_wrong", "the ticket is not valid for this job and generation");
+        receive_problem(exchange, 403, "ticket_wrong",
+                        "the ticket is not valid for this job and generation");
         break;
     case ACCESS_STALE:
-        receive_problem(exchange, 409, "stale_generation", "this device is in a newer generation of the job");
+        receive_problem(exchange, 409, "stale_generation",
+                        "this device is in a newer generation of the job");
         break;
-    case ACCESS_EARLY: receive_problem(exchange, 503, "early", "this device is not in that generation yet"); break;
+    case ACCESS_EARLY:
+        receive_problem(exchange, 503, "early", "this device is not in that generation yet");
+        break;
     }
 }
 
@@ -114,7 +121,8 @@ const char *receive_bearer(const struct http_exchange *exchange)
 {
     static const char scheme[] = "Bearer ";
     const char *text = http_header(exchange, "Authorization");
-    return text && strncmp(text, scheme, sizeof(scheme) - 1) == 0 ? text + sizeof(scheme) - 1 : NULL;
+    return text && strncmp(text, scheme, sizeof(scheme) - 1) == 0 ? text + sizeof(scheme) - 1
+                                                                  : NULL;
 }
 
 bool receive_number(struct http_exchange *exchange, const char *name, int64_t *out)
@@ -195,23 +203,27 @@ static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
     return false;
 }
 
-static bool read_path(struct http_exchange *exchange, struct transfer *transfer, int64_t *generation, int64_t *boundary)
+static bool read_path(struct http_exchange *exchange, struct transfer *transfer,
+                      int64_t *generation, int64_t *boundary)
 {
     int64_t micro_batch = 0;
-    if (!receive_number(exchange, "generation", generation) || !receive_number(exchange, "step", &transfer->step) ||
-        !receive_number(exchange, "micro_batch", &micro_batch) || !receive_number(exchange, "boundary", boundary) ||
-        !read_kind(exchange, &transfer->kind)) {
+    if (!receive_number(exchange, "generation", generation) ||
+        !receive_number(exchange, "step", &transfer->step) ||
+        !receive_number(exchange, "micro_batch", &micro_batch) ||
+        !receive_number(exchange, "boundary", boundary) || !read_kind(exchange, &transfer->kind)) {
         return false;
     }
     transfer->micro_batch = (size_t)micro_batch;
     return true;
 }
 
-static struct stage *find_stage(struct receive_pool *pool, struct http_exchange *exchange, int64_t generation)
+static struct stage *find_stage(struct receive_pool *pool, struct http_exchange *exchange,
+                                int64_t generation)
 {
     const char *job = http_param(exchange, "job");
     struct stage *stage = NULL;
-    enum access_verdict verdict = access_judge(pool->access, job, generation, receive_bearer(exchange));
+    enum access_verdict verdict =
+        access_judge(pool->access, job, generation, receive_bearer(exchange));
     if (verdict == ACCESS_GRANTED) {
         http_know_client(exchange);
         stage = access_stage(pool->access, job, generation, &verdict);
@@ -231,7 +243,8 @@ static bool check_size(struct http_exchange *exchange, const struct stage_tensor
     }
     const uint64_t least = message_data_bytes(expected);
     if ((uint64_t)length <= least || (uint64_t)length > least + MESSAGE_HEADER_MAX) {
-        receive_problem(exchange, 422, "invalid_blob", "the body is not as long as the tensor and a header");
+        receive_problem(exchange, 422, "invalid_blob",
+                        "the body is not as long as the tensor and a header");
         return false;
     }
     return true;
@@ -255,7 +268,8 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != border || !receive) {
         receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
-                        receive ? "that border is not one of this device" : "too many transfers at once");
+                        receive ? "that border is not one of this device"
+                                : "too many transfers at once");
         return false;
     }
     pool->first_free = receive->next_free;
@@ -314,8 +328,8 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
         }
         receive->header_size = (size_t)bytes;
     } else {
-        rc = message_read_header(receive->header, receive->header_size, &receive->expected, &receive->note,
-                                 &receive->err);
+        rc = message_read_header(receive->header, receive->header_size, &receive->expected,
+                                 &receive->note, &receive->err);
         receive->claim.mark = receive->note.mark;
     }
     if (rc != 0) {
@@ -364,7 +378,8 @@ static size_t write_receive(void *state, const void *data, size_t size)
         }
         return take_header(receive, data, size);
     case RECEIVE_SLOT:
-        return header_is_whole(receive) ? take_data(receive, data, size) : take_header(receive, data, size);
+        return header_is_whole(receive) ? take_data(receive, data, size)
+                                        : take_header(receive, data, size);
     case RECEIVE_DUPLICATE:
     case RECEIVE_REPLACED:
     case RECEIVE_BROKEN: return size;
@@ -378,7 +393,9 @@ static const char *find_fault(const struct receive *receive)
     if (!header_is_whole(receive) || receive->data_got != message_data_bytes(&receive->expected)) {
         return "the tensor ends early";
     }
-    return receive->note.last == (receive->state == RECEIVE_MARK) ? NULL : "the mark and the path disagree";
+    return receive->note.last == (receive->state == RECEIVE_MARK)
+               ? NULL
+               : "the mark and the path disagree";
 }
 
 static void finish_receive(void *state)
@@ -393,7 +410,8 @@ static void finish_receive(void *state)
     }
     if (receive->state == RECEIVE_MARK) {
         stage_mark(receive->stage, receive->transfer.step);
-    } else if (receive->state == RECEIVE_SLOT && !stage_received(receive->stage, &receive->transfer, &receive->claim)) {
+    } else if (receive->state == RECEIVE_SLOT &&
+               !stage_received(receive->stage, &receive->transfer, &receive->claim)) {
         set_state(receive, RECEIVE_REPLACED);
     }
     if (receive->state == RECEIVE_BROKEN) {

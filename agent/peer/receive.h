@@ -1,5 +1,5 @@
-/* receive.h: one tensor on its way in, from the first header to its slot. Preallocated, one per connection; used by the
- * receiver thread only (server.c). */
+/* receive.h: one tensor on its way in, from the first header to its slot. Preallocated, one per
+ * connection; used by the receiver thread only (server.c). */
 #ifndef AGENT_PEER_RECEIVE_H
 #define AGENT_PEER_RECEIVE_H
 
@@ -29,7 +29,8 @@ bool receive_let_in(struct access *access, struct http_exchange *exchange, int64
 /* Reply with the problem of a verdict other than GRANTED. */
 void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict);
 /* Reply with a problem; code is a word ("invalid_parameter"), detail a sentence. */
-void receive_problem(struct http_exchange *exchange, int status, const char *code, const char *detail);
+void receive_problem(struct http_exchange *exchange, int status, const char *code,
+                     const char *detail);
 /* Read a number of the path; false when a problem was answered. */
 bool receive_number(struct http_exchange *exchange, const char *name, int64_t *out);
 /* The ticket of a request; NULL: none. */

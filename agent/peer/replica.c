@@ -15,7 +15,8 @@
 struct replica {
     struct replica_pool *pool;
     struct replica *next_free;
-    struct http_exchange *exchange; /* NULL: its client is gone. Guarded by the pool's lock while the disk has it */
+    struct http_exchange
+        *exchange; /* NULL: its client is gone. Guarded by the pool's lock while the disk has it */
     struct holding holding;
     unsigned char *block;
     size_t got;
@@ -33,8 +34,8 @@ struct replica_pool {
     int64_t coming;             /* bytes of bodies under way; the receiver's */
 };
 
-int replica_pool_new(struct access *access, struct snapshot_store *snapshots, struct replica_pool **out,
-                     struct err *err)
+int replica_pool_new(struct access *access, struct snapshot_store *snapshots,
+                     struct replica_pool **out, struct err *err)
 {
     struct replica_pool *pool = calloc(1, sizeof(*pool));
     if (!pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
@@ -95,7 +96,8 @@ static void give_back(struct replica *replica)
 
 /* ---- the request ---- */
 
-static bool read_request(struct replica_pool *pool, struct http_exchange *exchange, struct holding *out)
+static bool read_request(struct replica_pool *pool, struct http_exchange *exchange,
+                         struct holding *out)
 {
     const char *sha256 = http_query(exchange, "sha256");
     const char *bytes = http_query(exchange, "bytes");
@@ -103,20 +105,24 @@ static bool read_request(struct replica_pool *pool, struct http_exchange *exchan
     struct err err = {0};
     memset(out, 0, sizeof(*out));
     if (!receive_let_in(pool->access, exchange, &out->generation) ||
-        !receive_number(exchange, "version", &out->version) || !receive_number(exchange, "unit", &out->unit)) {
+        !receive_number(exchange, "version", &out->version) ||
+        !receive_number(exchange, "unit", &out->unit)) {
         return false;
     }
     if (!sha256 || !sha256_form.valid(sha256) || !bytes ||
         parse_i64(bytes, 1, (int64_t)BLOB_BYTES_MAX, &out->bytes, &err) != 0 || out->version < 1 ||
-        out->version > STEPS_MAX || out->unit >= UNITS_MAX || strlen(job) >= sizeof(out->job.text)) {
-        receive_problem(exchange, 400, "invalid_parameter", "a version, a unit, and its sha256 and bytes are needed");
+        out->version > STEPS_MAX || out->unit >= UNITS_MAX ||
+        strlen(job) >= sizeof(out->job.text)) {
+        receive_problem(exchange, 400, "invalid_parameter",
+                        "a version, a unit, and its sha256 and bytes are needed");
         return false;
     }
     memcpy(out->job.text, job, strlen(job) + 1);
     memcpy(out->sha256, sha256, sizeof(out->sha256));
     const int64_t length = http_content_length(exchange);
     if (length < 0 || (length > 0 && length != out->bytes)) {
-        receive_problem(exchange, length < 0 ? 411 : 422, length < 0 ? "length_required" : "invalid_blob",
+        receive_problem(exchange, length < 0 ? 411 : 422,
+                        length < 0 ? "length_required" : "invalid_blob",
                         "a body as long as it says is needed");
         return false;
     }
@@ -125,10 +131,12 @@ static bool read_request(struct replica_pool *pool, struct http_exchange *exchan
 
 static bool has_room(struct replica_pool *pool, const struct holding *holding)
 {
-    const int64_t bound = access_replica_bytes(pool->access, holding->job.text, holding->generation);
-    const struct snapshot_bytes bytes =
-        snapshot_count_bytes(pool->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
-    return replication_has_room(bound, bytes.held + pool->coming, bytes.present + pool->coming, holding->bytes);
+    const int64_t bound =
+        access_replica_bytes(pool->access, holding->job.text, holding->generation);
+    const struct snapshot_bytes bytes = snapshot_count_bytes(
+        pool->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
+    return replication_has_room(bound, bytes.held + pool->coming, bytes.present + pool->coming,
+                                holding->bytes);
 }
 
 static void answer_error(struct http_exchange *exchange, int rc, const struct err *why)
@@ -177,14 +185,16 @@ static void end_body(struct replica *replica)
     if (replica->block) {
         char unused[HASH_TEXT_SIZE];
         replica->pool->coming -= replica->holding.bytes;
-        snapshot_block_free(replica->pool->snapshots, replica->block, (size_t)replica->holding.bytes);
+        snapshot_block_free(replica->pool->snapshots, replica->block,
+                            (size_t)replica->holding.bytes);
         replica->block = NULL;
         sha256_finish_text(replica->hash, unused); /* starts anew */
     }
 }
 
-/* A device sends one body at a time. Another one of the job that is still under way comes by a connection that its
- * sender has given up, or from a stage before that is no more: it would take up room until the connection ends. */
+/* A device sends one body at a time. Another one of the job that is still under way comes by a
+ * connection that its sender has given up, or from a stage before that is no more: it would take up
+ * room until the connection ends. */
 static void give_up_bodies(struct replica_pool *pool, const struct job_id *job)
 {
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
@@ -208,7 +218,8 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
         give_up_bodies(pool, &holding.job);
     }
     if (body && !has_room(pool, &holding)) {
-        receive_problem(exchange, 507, "no_room", "this device holds as much for others as it has room for");
+        receive_problem(exchange, 507, "no_room",
+                        "this device holds as much for others as it has room for");
         return false;
     }
     struct replica *replica = take_place(pool);
@@ -217,7 +228,8 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
         if (replica) {
             give_back(replica);
         }
-        receive_problem(exchange, 503, "too_many", "too many transfers at once, or too little memory");
+        receive_problem(exchange, 503, "too_many",
+                        "too many transfers at once, or too little memory");
         return false;
     }
     replica->exchange = exchange;
@@ -288,7 +300,8 @@ static void finish_replica(void *state)
     } else {
         rc = snapshot_keep_same(snapshots, &replica->holding, SNAPSHOT_REPLICA, &waiter, &err);
         if (rc == ERR_NOT_FOUND && !has_room(replica->pool, &replica->holding)) {
-            rc = err_set(&err, ERR_LIMIT, "this device holds as much for others as it has room for");
+            rc =
+                err_set(&err, ERR_LIMIT, "this device holds as much for others as it has room for");
         }
     }
     if (rc != SNAPSHOT_LATER) {
@@ -319,7 +332,8 @@ static ssize_t read_snapshot(void *arg, uint64_t offset, void *out, size_t size)
         replica->got = 0;
         if (strcmp(hash, snapshot->holding.sha256) != 0) {
             log_warn("snapshot_rejected", "job=%s version=%" PRId64 " unit=%" PRId64 " hash=%.12s",
-                     snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit, hash);
+                     snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit,
+                     hash);
             snapshot_discard(replica->pool->snapshots, snapshot);
             return -2;
         }
@@ -339,7 +353,8 @@ static void end_answer(void *arg)
     give_back(replica);
 }
 
-void replica_answer(struct replica_pool *pool, struct http_exchange *exchange, const struct snapshot *snapshot)
+void replica_answer(struct replica_pool *pool, struct http_exchange *exchange,
+                    const struct snapshot *snapshot)
 {
     struct replica *replica = take_place(pool);
     if (!replica) {
@@ -350,5 +365,6 @@ void replica_answer(struct replica_pool *pool, struct http_exchange *exchange, c
     replica->snapshot = snapshot;
     replica->got = 0;
     const struct http_source source = {.read = read_snapshot, .done = end_answer, .arg = replica};
-    http_reply_stream(exchange, 200, "application/octet-stream", (uint64_t)snapshot->holding.bytes, &source);
+    http_reply_stream(exchange, 200, "application/octet-stream", (uint64_t)snapshot->holding.bytes,
+                      &source);
 }

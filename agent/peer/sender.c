@@ -41,10 +41,10 @@ static void add_link(struct sender *sender, double bytes, double seconds)
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
-/* One try. 0: delivered; ERR_STALE: the neighbour is ahead; ERR_STATE: it has no room, or is not there yet;
- * ERR_NETWORK, ERR_TIMEOUT: try again; anything else is final. */
-static int try_once(struct sender *sender, const struct http_call *call, const struct stage_parcel *parcel,
-                    struct err *err)
+/* One try. 0: delivered; ERR_STALE: the neighbour is ahead; ERR_STATE: it has no room, or is not
+ * there yet; ERR_NETWORK, ERR_TIMEOUT: try again; anything else is final. */
+static int try_once(struct sender *sender, const struct http_call *call,
+                    const struct stage_parcel *parcel, struct err *err)
 {
     struct http_result result;
     int rc = http_client_call(sender->client, call, &result, err);
@@ -61,12 +61,16 @@ static int try_once(struct sender *sender, const struct http_call *call, const s
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(sender->reply.data ? sender->reply.data : "", sender->reply.size, message);
-    const int code = result.status == 409 ? ERR_STALE : result.status == 503 ? ERR_STATE : ERR_PROTOCOL;
-    return err_set(err, code, "%s answers %d %s", sender->config.peer.device.text, result.status, message);
+    const int code = result.status == 409   ? ERR_STALE
+                     : result.status == 503 ? ERR_STATE
+                                            : ERR_PROTOCOL;
+    return err_set(err, code, "%s answers %d %s", sender->config.peer.device.text, result.status,
+                   message);
 }
 
-/* Tell of a failure of the network, the `failures`th in a row. A connection that breaks is tried again at once, before
- * anybody is told: one that was kept for too long breaks as well. Returns how long to wait. */
+/* Tell of a failure of the network, the `failures`th in a row. A connection that breaks is tried
+ * again at once, before anybody is told: one that was kept for too long breaks as well. Returns how
+ * long to wait. */
 static int64_t tell_trouble(struct sender *sender, int rc, unsigned failures, int64_t wait_ns)
 {
     const enum peer_trouble kind = trouble_kind(rc, http_client_breakage(sender->client));
@@ -84,8 +88,8 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
     struct cancel *cancel = stage_cancelled(sender->stage);
     char header[MESSAGE_HEADER_MAX];
     const struct message_note note = {.last = parcel->last, .mark = parcel->mark};
-    const struct message_path path =
-        message_tensor_path(peer->url, &stage->job, stage->generation, &parcel->transfer, sender->boundary);
+    const struct message_path path = message_tensor_path(peer->url, &stage->job, stage->generation,
+                                                         &parcel->transfer, sender->boundary);
     const struct http_call call = {
         .method = "PUT",
         .url = path.text,
@@ -121,7 +125,8 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
 static void ask(struct sender *sender)
 {
     const struct stage_config *stage = stage_config(sender->stage);
-    const struct message_path path = message_ping_path(sender->config.peer.url, &stage->job, stage->generation);
+    const struct message_path path =
+        message_ping_path(sender->config.peer.url, &stage->job, stage->generation);
     const struct http_call call = {
         .method = "GET",
         .url = path.text,
@@ -214,8 +219,9 @@ void sender_free(struct sender **sender)
     }
 }
 
-/* All tensors of a border have one size but for their headers: a slow one says nothing of sizes. Each counts with the
- * mean of the newest, in which a moment when the neighbour stood still is not taken for the link. */
+/* All tensors of a border have one size but for their headers: a slow one says nothing of sizes.
+ * Each counts with the mean of the newest, in which a moment when the neighbour stood still is not
+ * taken for the link. */
 bool sender_take_link(struct sender *sender, struct link_report *out)
 {
     (void)pthread_mutex_lock(&sender->lock);

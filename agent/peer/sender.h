@@ -1,8 +1,9 @@
-/* sender.h: one thread that carries a stage's tensors to one neighbour, in order, over one kept connection: 204 done;
- * 503 waits a little and repeats; what the network breaks or holds up is repeated until the stage is cancelled, and
- * told to `troubles` meanwhile: whether the neighbour is lost is not decided here. 409 ends it in silence, as a newer
- * generation is on its way. A neighbour for which there is nothing is asked now and then whether it is there: one that
- * dies while everybody waits for it is noticed as well. Nothing of ours allocates per tensor. */
+/* sender.h: one thread that carries a stage's tensors to one neighbour, in order, over one kept
+ * connection: 204 done; 503 waits a little and repeats; what the network breaks or holds up is
+ * repeated until the stage is cancelled, and told to `troubles` meanwhile: whether the neighbour is
+ * lost is not decided here. 409 ends it in silence, as a newer generation is on its way. A
+ * neighbour for which there is nothing is asked now and then whether it is there: one that dies
+ * while everybody waits for it is noticed as well. Nothing of ours allocates per tensor. */
 #ifndef AGENT_PEER_SENDER_H
 #define AGENT_PEER_SENDER_H
 
@@ -19,12 +20,14 @@ struct sender_config {
     struct peer peer;
     int64_t peer_ms;           /* no answer for so long is a stall */
     struct troubles *troubles; /* borrowed */
-    /* Called once on the sender's thread when the neighbour refuses a tensor; the stage is cancelled then. */
+    /* Called once on the sender's thread when the neighbour refuses a tensor; the stage is
+     * cancelled then. */
     void (*failed)(void *arg, const struct err *err);
     void *arg;
 };
 
-NODISCARD int sender_start(const struct sender_config *config, struct sender **out, struct err *err);
+NODISCARD int sender_start(const struct sender_config *config, struct sender **out,
+                           struct err *err);
 /* After stage_cancel: waits for the thread's end. */
 void sender_free(struct sender **sender);
 /* The transfers since the last call; false when there were none. Any thread. */

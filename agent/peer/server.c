@@ -63,7 +63,8 @@ static void answer_snapshot(void *context, struct http_exchange *exchange)
         !receive_number(exchange, "unit", &unit)) {
         return;
     }
-    const struct snapshot *snapshot = snapshot_get(server->snapshots, http_param(exchange, "job"), version, unit);
+    const struct snapshot *snapshot =
+        snapshot_get(server->snapshots, http_param(exchange, "job"), version, unit);
     if (!snapshot) {
         receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
         return;
@@ -72,8 +73,9 @@ static void answer_snapshot(void *context, struct http_exchange *exchange)
         replica_answer(server->receive.replicas, exchange, snapshot);
         return;
     }
-    http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data, (size_t)snapshot->holding.bytes,
-                        release_snapshot, (void *)(uintptr_t)snapshot);
+    http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data,
+                        (size_t)snapshot->holding.bytes, release_snapshot,
+                        (void *)(uintptr_t)snapshot);
 }
 
 static void answer_not_found(void *context, struct http_exchange *exchange)
@@ -110,8 +112,12 @@ static const struct http_route routes[] = {
     {.method = "PUT",
      .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
      .sink = &receive_sink},
-    {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}", .handle = answer_snapshot},
-    {.method = "PUT", .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}", .sink = &replica_sink},
+    {.method = "GET",
+     .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}",
+     .handle = answer_snapshot},
+    {.method = "PUT",
+     .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}",
+     .sink = &replica_sink},
     {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
 };
 
@@ -133,7 +139,8 @@ static void *serve(void *arg)
                               {.fd = server->stop_fd, .events = POLLIN}};
         const int http_ms = http_server_timeout_ms(server->http);
         const int parked_ms = receive_timeout_ms(server->receive.pool);
-        const int wait_ms = parked_ms < 0 || (http_ms >= 0 && http_ms < parked_ms) ? http_ms : parked_ms;
+        const int wait_ms =
+            parked_ms < 0 || (http_ms >= 0 && http_ms < parked_ms) ? http_ms : parked_ms;
         if (poll(fd, sizeof(fd) / sizeof(fd[0]), wait_ms) < 0 && errno != EINTR) {
             log_error("peer_server_failed", "error=%s", log_quote(strerror(errno)).text);
             return NULL;
@@ -162,7 +169,8 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .listen = *listen,
         .routes = routes,
         .route_count = sizeof(routes) / sizeof(routes[0]),
-        .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request, answer_busy},
+        .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request,
+                      answer_busy},
         .context = server,
         .connections_max = RECEIVES_MAX,
         .strangers_max = STRANGERS,
@@ -171,15 +179,16 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     int rc = receive_pool_new(server->access, &server->receive.pool, err);
-    rc = rc ? rc : replica_pool_new(server->access, server->snapshots, &server->receive.replicas, err);
+    rc = rc ? rc
+            : replica_pool_new(server->access, server->snapshots, &server->receive.replicas, err);
     rc = rc ? rc : http_server_open(&config, &server->http, err);
     rc = rc ? rc : thread_start(&server->thread, serve, server, err);
     server->started = rc == 0;
     return rc;
 }
 
-int peer_server_open(const struct address *listen, struct access *access, struct snapshot_store *snapshots,
-                     struct peer_server **out, struct err *err)
+int peer_server_open(const struct address *listen, struct access *access,
+                     struct snapshot_store *snapshots, struct peer_server **out, struct err *err)
 {
     struct peer_server *server = calloc(1, sizeof(*server));
     if (!server) {

@@ -1,5 +1,5 @@
-/* cancel.h: how one thread tells another to give up, and how that other one waits without missing it. The flag is also
- * what http_call.cancel looks at. Any thread. */
+/* cancel.h: how one thread tells another to give up, and how that other one waits without missing
+ * it. The flag is also what http_call.cancel looks at. Any thread. */
 #ifndef AGENT_RUNTIME_CANCEL_H
 #define AGENT_RUNTIME_CANCEL_H
 

@@ -41,8 +41,9 @@ int data_open_file(int fd, struct data **out, struct err *err)
         return rc;
     }
     if (data->info.total_bytes > SIZE_MAX / 2) {
-        rc = err_set(err, ERR_LIMIT, "map: %" PRIu64 " bytes are more than this process can address",
-                     data->info.total_bytes);
+        rc =
+            err_set(err, ERR_LIMIT, "map: %" PRIu64 " bytes are more than this process can address",
+                    data->info.total_bytes);
         free(data);
         return rc;
     }
@@ -106,8 +107,8 @@ static bool is_file(int fd)
 /* An open that fails so may succeed once what stands there is gone. */
 static bool is_in_the_way(int errno_value)
 {
-    return errno_value == EISDIR || errno_value == ELOOP || errno_value == ENXIO || errno_value == EACCES ||
-           errno_value == EPERM;
+    return errno_value == EISDIR || errno_value == ELOOP || errno_value == ENXIO ||
+           errno_value == EACCES || errno_value == EPERM;
 }
 
 static int remove_any(const char *path)
@@ -115,13 +116,15 @@ static int remove_any(const char *path)
     return unlink(path) == 0 || rmdir(path) == 0 ? 0 : -1;
 }
 
-/* DIRECTORY/SHA256.data or .map. A link, pipe or directory of that name, or a file that cannot be written, is replaced.
- * Errors do not show the path, which may be longer than they are. */
-static int open_one(const struct data_request *request, const char *suffix, int *fd, struct err *err)
+/* DIRECTORY/SHA256.data or .map. A link, pipe or directory of that name, or a file that cannot be
+ * written, is replaced. Errors do not show the path, which may be longer than they are. */
+static int open_one(const struct data_request *request, const char *suffix, int *fd,
+                    struct err *err)
 {
     char path[PATH_MAX];
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    const int length = snprintf(path, sizeof(path), "%s/%s%s", request->directory, request->sha256, suffix);
+    const int length =
+        snprintf(path, sizeof(path), "%s/%s%s", request->directory, request->sha256, suffix);
     if (length < 0 || (size_t)length >= sizeof(path)) {
         return err_set(err, ERR_LIMIT, "the path of the cache is too long");
     }
@@ -130,13 +133,16 @@ static int open_one(const struct data_request *request, const char *suffix, int 
     if (odd || (*fd < 0 && is_in_the_way(errno))) {
         file_close(fd);
         if (remove_any(path) != 0) {
-            return err_set(err, err_from_errno(errno), "its %s in the cache is not a file; remove it: %s", suffix,
+            return err_set(err, err_from_errno(errno),
+                           "its %s in the cache is not a file; remove it: %s", suffix,
                            strerror(errno));
         }
         log_warn("cache_file_replaced", "dataset=%.12s file=%s", request->sha256, suffix);
         *fd = open(path, flags, 0600);
     }
-    return *fd >= 0 ? 0 : err_set(err, err_from_errno(errno), "open its %s in the cache: %s", suffix, strerror(errno));
+    return *fd >= 0 ? 0
+                    : err_set(err, err_from_errno(errno), "open its %s in the cache: %s", suffix,
+                              strerror(errno));
 }
 
 /* Remove the data sets that nobody uses now. Returns whether there was one. */
@@ -167,14 +173,17 @@ static size_t piece_size(uint64_t total, uint64_t index)
     return left < DATA_PIECE_BYTES ? (size_t)left : DATA_PIECE_BYTES;
 }
 
-/* What the map notes of a piece. It names the data set and the place too: a file under the wrong name is damage. */
-static int hash_piece(const struct cache *cache, uint64_t index, size_t size, char out[HASH_TEXT_SIZE], struct err *err)
+/* What the map notes of a piece. It names the data set and the place too: a file under the wrong
+ * name is damage. */
+static int hash_piece(const struct cache *cache, uint64_t index, size_t size,
+                      char out[HASH_TEXT_SIZE], struct err *err)
 {
     struct sha256 *hash AUTO(sha256_free) = NULL;
     char place[HASH_TEXT_SIZE + 32];
     int rc = sha256_new(&hash, err);
     if (rc == 0) {
-        const int length = snprintf(place, sizeof(place), "%s %" PRIu64 " ", cache->request->sha256, index);
+        const int length =
+            snprintf(place, sizeof(place), "%s %" PRIu64 " ", cache->request->sha256, index);
         sha256_update(hash, place, (size_t)length);
         sha256_update(hash, cache->piece, size);
         sha256_finish_text(hash, out);
@@ -200,12 +209,14 @@ static int write_piece(const struct cache *cache, uint64_t index, size_t size, s
     return rc == 0 ? 0 : err_wrap(err, "map of the cache");
 }
 
-/* Read a piece into cache->piece. Returns 1 when it is as it was fetched, 0 when it is to be fetched. */
+/* Read a piece into cache->piece. Returns 1 when it is as it was fetched, 0 when it is to be
+ * fetched. */
 static int look_at_piece(struct cache *cache, uint64_t index, size_t size, struct err *err)
 {
     char noted[HASH_DIGITS + 1] = "";
     char hash[HASH_TEXT_SIZE] = "";
-    if (file_read_at(cache->map, noted, HASH_DIGITS, index * HASH_DIGITS, NULL) != 0 || noted[0] == '\0') {
+    if (file_read_at(cache->map, noted, HASH_DIGITS, index * HASH_DIGITS, NULL) != 0 ||
+        noted[0] == '\0') {
         return 0;
     }
     if (file_read_at(cache->file, cache->piece, size, index * DATA_PIECE_BYTES, NULL) == 0) {
@@ -227,7 +238,8 @@ static void touch_disk(const struct cache *cache)
 
 static void begin_disk(struct cache *cache)
 {
-    cache->disk_call = disk_watch_begin(cache->request->disk, "cached data set", DATA_PIECE_BYTES, clock_now_ms());
+    cache->disk_call =
+        disk_watch_begin(cache->request->disk, "cached data set", DATA_PIECE_BYTES, clock_now_ms());
 }
 
 static void end_disk(const struct cache *cache)
@@ -239,7 +251,8 @@ static int64_t fetch(struct cache *cache, uint64_t offset, size_t size, struct e
 {
     const struct data_request *request = cache->request;
     end_disk(cache);
-    const int64_t got = request->fetch(request->arg, request->sha256, offset, cache->piece, size, err);
+    const int64_t got =
+        request->fetch(request->arg, request->sha256, offset, cache->piece, size, err);
     begin_disk(cache);
     return got;
 }
@@ -252,7 +265,8 @@ static int fetch_piece(struct cache *cache, uint64_t index, size_t size, struct 
         return (int)got;
     }
     if ((uint64_t)got != size) {
-        return err_set(err, ERR_FORMAT, "%" PRId64 " bytes at %" PRIu64 ", expected %zu", got, offset, size);
+        return err_set(err, ERR_FORMAT, "%" PRId64 " bytes at %" PRIu64 ", expected %zu", got,
+                       offset, size);
     }
     cache->fetched++;
     return write_piece(cache, index, size, err);
@@ -260,7 +274,8 @@ static int fetch_piece(struct cache *cache, uint64_t index, size_t size, struct 
 
 static int need_range(struct cache *cache, uint64_t offset, uint64_t bytes, struct err *err)
 {
-    for (uint64_t index = offset / DATA_PIECE_BYTES; index * DATA_PIECE_BYTES < offset + bytes; index++) {
+    for (uint64_t index = offset / DATA_PIECE_BYTES; index * DATA_PIECE_BYTES < offset + bytes;
+         index++) {
         if (index == 0 || index == cache->last) {
             continue; /* find_size has seen to the first one, and two tensors may share one */
         }
@@ -301,15 +316,17 @@ static int read_total(const struct cache *cache, size_t size, uint64_t *out, str
     return rc;
 }
 
-/* The size that the cached first piece states. Returns 1 when that piece is as it was fetched, 0 when it is to be
- * fetched. */
+/* The size that the cached first piece states. Returns 1 when that piece is as it was fetched, 0
+ * when it is to be fetched. */
 static int find_cached_size(struct cache *cache, uint64_t *total, struct err *err)
 {
-    const size_t there = cache->file_bytes < DATA_PIECE_BYTES ? (size_t)cache->file_bytes : DATA_PIECE_BYTES;
+    const size_t there =
+        cache->file_bytes < DATA_PIECE_BYTES ? (size_t)cache->file_bytes : DATA_PIECE_BYTES;
     if (there == 0) {
         return 0;
     }
-    if (file_read_at(cache->file, cache->piece, there, 0, NULL) != 0 || read_total(cache, there, total, NULL) != 0) {
+    if (file_read_at(cache->file, cache->piece, there, 0, NULL) != 0 ||
+        read_total(cache, there, total, NULL) != 0) {
         cache->damaged++;
         return 0;
     }
@@ -333,7 +350,8 @@ static int find_size(struct cache *cache, struct err *err)
         const int64_t got = fetch(cache, 0, DATA_PIECE_BYTES, err);
         int rc = got < 0 ? (int)got : read_total(cache, (size_t)got, &total, err);
         if (rc == 0 && (uint64_t)got != piece_size(total, 0)) {
-            rc = err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %zu", got, piece_size(total, 0));
+            rc = err_set(err, ERR_FORMAT, "%" PRId64 " bytes, expected %zu", got,
+                         piece_size(total, 0));
         }
         if (rc != 0) {
             return rc;
@@ -403,9 +421,12 @@ static int fill_cache(struct cache *cache, struct data **out, struct err *err)
 
 static void say_damage(const struct cache *cache)
 {
-    if (cache->damaged > 0 || (cache->file_bytes > 0 && cache->total > 0 && cache->file_bytes != cache->total)) {
-        log_warn("cache_damaged", "dataset=%.12s bytes=%" PRIu64 " expected=%" PRIu64 " pieces=%zu action=%s",
-                 cache->request->sha256, cache->file_bytes, cache->total, cache->damaged, "fetch_again");
+    if (cache->damaged > 0 ||
+        (cache->file_bytes > 0 && cache->total > 0 && cache->file_bytes != cache->total)) {
+        log_warn("cache_damaged",
+                 "dataset=%.12s bytes=%" PRIu64 " expected=%" PRIu64 " pieces=%zu action=%s",
+                 cache->request->sha256, cache->file_bytes, cache->total, cache->damaged,
+                 "fetch_again");
     }
 }
 
@@ -420,9 +441,10 @@ static int open_cache(struct cache *cache, struct data **out, struct err *err)
     }
     rc = fill_cache(cache, out, err);
     say_damage(cache);
-    if (cache->mismatch && cache->kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
-        log_warn("cache_damaged", "dataset=%.12s error=%s action=%s", request->sha256, log_quote(err->text).text,
-                 "fetch_all_again");
+    if (cache->mismatch &&
+        cache->kept > 0) { /* pieces of an earlier fetch may be to blame: the map is empty now */
+        log_warn("cache_damaged", "dataset=%.12s error=%s action=%s", request->sha256,
+                 log_quote(err->text).text, "fetch_all_again");
         cache->last = 0;
         rc = fill_cache(cache, out, err);
     }
@@ -434,7 +456,8 @@ int data_open(const struct data_request *request, struct data **out, struct err 
     if (strlen(request->sha256) != HASH_DIGITS) {
         return err_set(err, ERR_INVALID, "'%.80s' is no sha256", request->sha256);
     }
-    struct cache cache = {.request = request, .file = -1, .map = -1, .piece = malloc(DATA_PIECE_BYTES)};
+    struct cache cache = {
+        .request = request, .file = -1, .map = -1, .piece = malloc(DATA_PIECE_BYTES)};
     if (!cache.piece) {
         return err_set(err, ERR_MEMORY, "a piece of %u bytes", DATA_PIECE_BYTES);
     }

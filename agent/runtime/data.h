@@ -1,11 +1,12 @@
-/* data.h: a data set's tensors in memory, mapped from a file in the one form (libtrain/formats/dataset.h). Either a
- * file that is there as a whole (`paceline-agent train`), or the agent's cache: one sparse file and one map of its
- * pieces of 4 MiB per data set, in DIRECTORY. Only the pieces that hold the tensors asked for are fetched. The map has
- * a sha256 for each, of the data set's own hash, the number of the piece and its bytes, written after the piece: what a
- * crash left half done, what was damaged and what lies under the wrong name is fetched again, and nothing else. The
- * size is what the header states, never what the file system says. When a fetch has completed the whole file, its own
- * hash is checked too. Used by the thread that builds a stage; the mapping may be read
- * by any. */
+/* data.h: a data set's tensors in memory, mapped from a file in the one form
+ * (libtrain/formats/dataset.h). Either a file that is there as a whole (`paceline-agent train`), or
+ * the agent's cache: one sparse file and one map of its pieces of 4 MiB per data set, in DIRECTORY.
+ * Only the pieces that hold the tensors asked for are fetched. The map has a sha256 for each, of
+ * the data set's own hash, the number of the piece and its bytes, written after the piece: what a
+ * crash left half done, what was damaged and what lies under the wrong name is fetched again, and
+ * nothing else. The size is what the header states, never what the file system says. When a fetch
+ * has completed the whole file, its own hash is checked too. Used by the thread that builds a
+ * stage; the mapping may be read by any. */
 #ifndef AGENT_RUNTIME_DATA_H
 #define AGENT_RUNTIME_DATA_H
 
@@ -21,10 +22,10 @@
 
 struct data;
 
-/* Get bytes [offset, offset + size) of the data set: at least one, fewer than asked for only at its end. Returns how
- * many, or a negative ERR_ code. */
-typedef int64_t (*data_fetch_fn)(void *arg, const char *sha256, uint64_t offset, void *out, size_t size,
-                                 struct err *err);
+/* Get bytes [offset, offset + size) of the data set: at least one, fewer than asked for only at its
+ * end. Returns how many, or a negative ERR_ code. */
+typedef int64_t (*data_fetch_fn)(void *arg, const char *sha256, uint64_t offset, void *out,
+                                 size_t size, struct err *err);
 
 struct data_request {
     const char *directory; /* of the cache */
@@ -36,9 +37,9 @@ struct data_request {
     void *arg;
 };
 
-/* Fetch what is missing or damaged and map it; damage is logged. On a full disk, other data sets leave the cache first.
- * ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the data set is not what its hash or its header says), or what fetch
- * returned. */
+/* Fetch what is missing or damaged and map it; damage is logged. On a full disk, other data sets
+ * leave the cache first. ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the data set is not what its
+ * hash or its header says), or what fetch returned. */
 NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
 /* A file that is there as a whole. The descriptor may be closed afterwards. */
 NODISCARD int data_open_file(int fd, struct data **out, struct err *err);

@@ -90,6 +90,7 @@ int disk_watch_check(struct disk_watch *watch, int64_t now_ms, struct err *err)
         }
     }
     (void)pthread_mutex_unlock(&watch->lock);
-    return what ? err_set(err, ERR_TIMEOUT, "%s: the disk has not answered for %" PRId64 " s", what, longest_ms / 1000)
+    return what ? err_set(err, ERR_TIMEOUT, "%s: the disk has not answered for %" PRId64 " s", what,
+                          longest_ms / 1000)
                 : 0;
 }

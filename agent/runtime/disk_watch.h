@@ -1,6 +1,7 @@
-/* disk_watch.h: notices calls to the local disk that do not return. A thread that hangs in one can neither be cancelled
- * nor say so; the control thread can, and the coordinator goes on without this device. Whoever calls the disk says when
- * a call begins and ends; whoever reports asks what is overdue. Any thread; never waits for a disk. */
+/* disk_watch.h: notices calls to the local disk that do not return. A thread that hangs in one can
+ * neither be cancelled nor say so; the control thread can, and the coordinator goes on without this
+ * device. Whoever calls the disk says when a call begins and ends; whoever reports asks what is
+ * overdue. Any thread; never waits for a disk. */
 #ifndef AGENT_RUNTIME_DISK_WATCH_H
 #define AGENT_RUNTIME_DISK_WATCH_H
 
@@ -11,14 +12,15 @@
 
 #define DISK_CALLS_MAX 16      /* at the same time; more are not watched */
 #define DISK_PATIENCE_MS 10000 /* of each call */
-#define DISK_BYTES_PER_MS 1000 /* and 1 MB/s beside, the slowest flash that is not taken for broken */
+#define DISK_BYTES_PER_MS                                                                          \
+    1000 /* and 1 MB/s beside, the slowest flash that is not taken for broken */
 
 struct disk_watch;
 NODISCARD int disk_watch_new(struct disk_watch **out, struct err *err);
 void disk_watch_free(struct disk_watch **watch);
 
-/* A call that moves at most so many bytes begins. what: "write a snapshot"; it must outlive the call. Returns its
- * place, for the two below. watch may be NULL: nobody looks. */
+/* A call that moves at most so many bytes begins. what: "write a snapshot"; it must outlive the
+ * call. Returns its place, for the two below. watch may be NULL: nobody looks. */
 size_t disk_watch_begin(struct disk_watch *watch, const char *what, uint64_t bytes, int64_t now_ms);
 /* The call has returned and the next one of the same kind begins. */
 void disk_watch_again(struct disk_watch *watch, size_t place, int64_t now_ms);

@@ -66,8 +66,8 @@ static int take_bytes(void *arg, const void *data, size_t size)
 }
 
 /* What an answer means: 0, ERR_STATE (try again), or a final error. */
-static int judge(const struct fetch *fetch, const struct http_call *call, const struct http_result *result,
-                 struct err *err)
+static int judge(const struct fetch *fetch, const struct http_call *call,
+                 const struct http_result *result, struct err *err)
 {
     const int status = result->status;
     if (status >= 200 && status < 300) {
@@ -106,7 +106,8 @@ static void judge_peer(const struct fetch *fetch, int rc)
 }
 
 /* Make the call until it is answered for good. */
-static int repeat(struct fetch *fetch, struct http_call *call, struct http_result *result, struct err *err)
+static int repeat(struct fetch *fetch, struct http_call *call, struct http_result *result,
+                  struct err *err)
 {
     call->reply = &fetch->reply;
     call->stall_ms = fetch->peer ? fetch->peer->stall_ms : STALL_MS;
@@ -126,11 +127,13 @@ static int repeat(struct fetch *fetch, struct http_call *call, struct http_resul
         if (failing_since_ms == 0 || fetch->got > 0) {
             failing_since_ms = began_ms;
         }
-        const int64_t patience_ms = fetch->peer && rc != ERR_STATE ? fetch->peer->network_ms : fetch->patience_ms;
+        const int64_t patience_ms =
+            fetch->peer && rc != ERR_STATE ? fetch->peer->network_ms : fetch->patience_ms;
         if (clock_now_ms() - failing_since_ms > patience_ms) {
-            return rc == ERR_STATE ? err_set(err, ERR_TIMEOUT, "%s %s: answers %d for %" PRId64 " s", call->method,
-                                             call->url, result->status, fetch->patience_ms / 1000)
-                                   : rc;
+            return rc == ERR_STATE
+                       ? err_set(err, ERR_TIMEOUT, "%s %s: answers %d for %" PRId64 " s",
+                                 call->method, call->url, result->status, fetch->patience_ms / 1000)
+                       : rc;
         }
         if (cancel_wait(fetch->cancel, wait_ns)) {
             return err_set(err, ERR_CANCELLED, "%s %s: cancelled", call->method, call->url);
@@ -139,8 +142,8 @@ static int repeat(struct fetch *fetch, struct http_call *call, struct http_resul
     }
 }
 
-static int get(struct fetch *fetch, struct http_call *call, void *out, size_t size, struct http_result *result,
-               struct err *err)
+static int get(struct fetch *fetch, struct http_call *call, void *out, size_t size,
+               struct http_result *result, struct err *err)
 {
     call->method = "GET";
     call->write = take_bytes;
@@ -150,11 +153,12 @@ static int get(struct fetch *fetch, struct http_call *call, void *out, size_t si
     return repeat(fetch, call, result, err);
 }
 
-int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset, void *out, size_t size,
-                  struct err *err)
+int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset,
+                  void *out, size_t size, struct err *err)
 {
     char range[64];
-    (void)snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset, offset + size - 1);
+    (void)snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset,
+                   offset + size - 1);
     struct http_call call = {.url = url, .bearer = bearer, .header = {range}};
     struct http_result result;
     const int rc = get(fetch, &call, out, size, &result, err);
@@ -167,8 +171,8 @@ int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint
     return (int64_t)fetch->got;
 }
 
-int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer, void *out, size_t size,
-                        struct err *err)
+int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer, void *out,
+                        size_t size, struct err *err)
 {
     struct http_call call = {.url = url, .bearer = bearer};
     struct http_result result;

@@ -1,6 +1,6 @@
-/* fetch.h: blocking calls of the thread that prepares or ends a generation: data and blobs from the coordinator and
- * from peers, pings. What may go away by itself (network, 429, 5xx) is repeated with growing waits until nothing has
- * moved for a while. One thread. */
+/* fetch.h: blocking calls of the thread that prepares or ends a generation: data and blobs from the
+ * coordinator and from peers, pings. What may go away by itself (network, 429, 5xx) is repeated
+ * with growing waits until nothing has moved for a while. One thread. */
 #ifndef AGENT_RUNTIME_FETCH_H
 #define AGENT_RUNTIME_FETCH_H
 
@@ -15,20 +15,23 @@
 struct fetch;
 
 /* patience_ms: how long one call may go on failing. cancel is borrowed. */
-NODISCARD int fetch_new(struct cancel *cancel, int64_t patience_ms, struct fetch **out, struct err *err);
+NODISCARD int fetch_new(struct cancel *cancel, int64_t patience_ms, struct fetch **out,
+                        struct err *err);
 void fetch_free(struct fetch **fetch);
 
-/* GET bytes [offset, offset + size) into out; whole: without a Range, the answer must have exactly `size` bytes.
- * bearer may be NULL. Returns how many came (fewer only at the end of the content), or ERR_NETWORK, ERR_TIMEOUT
- * (patience is over), ERR_NOT_FOUND (404), ERR_STALE (401, 403, 409), ERR_PROTOCOL (anything else), ERR_CANCELLED. */
-int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset, void *out, size_t size,
-                  struct err *err);
-int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer, void *out, size_t size,
-                        struct err *err);
+/* GET bytes [offset, offset + size) into out; whole: without a Range, the answer must have exactly
+ * `size` bytes. bearer may be NULL. Returns how many came (fewer only at the end of the content),
+ * or ERR_NETWORK, ERR_TIMEOUT (patience is over), ERR_NOT_FOUND (404), ERR_STALE (401, 403, 409),
+ * ERR_PROTOCOL (anything else), ERR_CANCELLED. */
+int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset,
+                  void *out, size_t size, struct err *err);
+int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer, void *out,
+                        size_t size, struct err *err);
 /* GET until it is answered 204. */
 NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err);
-/* The next calls are to this peer: what the network does is told to `troubles`, no answer for stall_ms is a stall, and
- * the network may fail for network_ms only. NULL: they are to the coordinator. Borrowed. */
+/* The next calls are to this peer: what the network does is told to `troubles`, no answer for
+ * stall_ms is a stall, and the network may fail for network_ms only. NULL: they are to the
+ * coordinator. Borrowed. */
 struct fetch_peer {
     struct device_id device;
     int64_t stall_ms, network_ms;

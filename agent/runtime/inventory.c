@@ -15,7 +15,8 @@
 
 #define TEXT_MAX (1u << 20)
 
-/* The rest of the line behind `key` and its colon, without the spaces around; false when there is no such line. */
+/* The rest of the line behind `key` and its colon, without the spaces around; false when there is
+ * no such line. */
 static bool find_line(const struct buf *text, const char *key, char *out, size_t size)
 {
     const char *at = text->data ? strstr(text->data, key) : NULL;
@@ -34,12 +35,14 @@ static uint64_t memory_line(const char *key)
     BUF_AUTO struct buf text;
     char value[64];
     buf_init(&text, TEXT_MAX);
-    if (file_read("/proc/meminfo", &text, NULL) != 0 || !find_line(&text, key, value, sizeof(value))) {
+    if (file_read("/proc/meminfo", &text, NULL) != 0 ||
+        !find_line(&text, key, value, sizeof(value))) {
         return 0;
     }
     int64_t kilobytes = 0;
     value[strcspn(value, " ")] = '\0';
-    return parse_i64(value, 0, INT64_MAX >> 10, &kilobytes, NULL) == 0 ? (uint64_t)kilobytes << 10 : 0;
+    return parse_i64(value, 0, INT64_MAX >> 10, &kilobytes, NULL) == 0 ? (uint64_t)kilobytes << 10
+                                                                       : 0;
 }
 
 /* A file with one number; false when it is not there or says "max". */
@@ -86,7 +89,8 @@ uint64_t inventory_free_memory(void)
     }
     int64_t limit = 0;
     int64_t used = 0;
-    if (read_number("/sys/fs/cgroup/memory.max", &limit) && read_number("/sys/fs/cgroup/memory.current", &used)) {
+    if (read_number("/sys/fs/cgroup/memory.max", &limit) &&
+        read_number("/sys/fs/cgroup/memory.current", &used)) {
         const uint64_t left = limit > used ? (uint64_t)(limit - used) : 1;
         available = available > left ? left : available;
     }
@@ -120,7 +124,8 @@ void inventory_read(struct device_inventory *out)
     }
     BUF_AUTO struct buf text;
     buf_init(&text, TEXT_MAX);
-    if (file_read("/proc/cpuinfo", &text, NULL) != 0 || !find_line(&text, "model name", out->cpu, sizeof(out->cpu))) {
+    if (file_read("/proc/cpuinfo", &text, NULL) != 0 ||
+        !find_line(&text, "model name", out->cpu, sizeof(out->cpu))) {
         (void)snprintf(out->cpu, sizeof(out->cpu), "%s", out->architecture);
     }
     utf8_repair_line(out->hostname);

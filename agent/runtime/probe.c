@@ -23,13 +23,15 @@
 
 /* ---- the child ---- */
 
-/* Bytes per second of a file that is written and made durable; 0 when the directory cannot be written. */
+/* Bytes per second of a file that is written and made durable; 0 when the directory cannot be
+ * written. */
 static double measure_disk(const char *directory)
 {
     char path[4096];
     const int length = snprintf(path, sizeof(path), "%s/probe-XXXXXX", directory);
     char *piece = calloc(1, DISK_PIECE_BYTES);
-    FD_AUTO int fd = length > 0 && (size_t)length < sizeof(path) && piece ? mkostemp(path, O_CLOEXEC) : -1;
+    FD_AUTO int fd =
+        length > 0 && (size_t)length < sizeof(path) && piece ? mkostemp(path, O_CLOEXEC) : -1;
     double rate = 0;
     if (fd >= 0) {
         (void)unlink(path);
@@ -76,7 +78,8 @@ int probe_child(int argc, char **argv, struct err *err)
 
 /* ---- the parent ---- */
 
-static int start_child(const struct probe_request *request, pid_t *child, int *result, struct err *err)
+static int start_child(const struct probe_request *request, pid_t *child, int *result,
+                       struct err *err)
 {
     char threads[32];
     char slowdown[64];
@@ -111,7 +114,8 @@ static int start_child(const struct probe_request *request, pid_t *child, int *r
     return 0;
 }
 
-int probe_run(const struct probe_request *request, int cancel_fd, struct device_probe *out, struct err *err)
+int probe_run(const struct probe_request *request, int cancel_fd, struct device_probe *out,
+              struct err *err)
 {
     pid_t child = -1;
     FD_AUTO int result = -1;

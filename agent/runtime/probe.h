@@ -1,5 +1,6 @@
-/* probe.h: how fast this device is: the first guess that enrolment carries. It runs in a child process (this program
- * again, with a word of its own), so that the memory it takes is really given back. */
+/* probe.h: how fast this device is: the first guess that enrolment carries. It runs in a child
+ * process (this program again, with a word of its own), so that the memory it takes is really given
+ * back. */
 #ifndef AGENT_RUNTIME_PROBE_H
 #define AGENT_RUNTIME_PROBE_H
 
@@ -17,9 +18,10 @@ struct probe_request {
     const char *directory; /* whose disk is measured */
 };
 
-/* Measure in a child; about a second. cancel_fd: readable when it should give up (a signalfd), -1: none.
- * ERR_CANCELLED. */
-NODISCARD int probe_run(const struct probe_request *request, int cancel_fd, struct device_probe *out, struct err *err);
+/* Measure in a child; about a second. cancel_fd: readable when it should give up (a signalfd), -1:
+ * none. ERR_CANCELLED. */
+NODISCARD int probe_run(const struct probe_request *request, int cancel_fd,
+                        struct device_probe *out, struct err *err);
 /* The child: arguments behind PROBE_WORD. Writes the result to descriptor 1. */
 NODISCARD int probe_child(int argc, char **argv, struct err *err);
 

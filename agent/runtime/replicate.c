@@ -29,8 +29,8 @@ static void written(void *arg, int rc, const struct err *why)
     (void)pthread_mutex_unlock(&replicate->lock);
 }
 
-static int keep_unit(struct replicate *replicate, struct set *set, size_t index, struct holding *holding,
-                     struct err *err)
+static int keep_unit(struct replicate *replicate, struct set *set, size_t index,
+                     struct holding *holding, struct err *err)
 {
     const struct snapshot_waiter waiter = {.done = written, .arg = replicate};
     void *block = set->block[index];
@@ -61,8 +61,8 @@ static int keep_unit(struct replicate *replicate, struct set *set, size_t index,
     return rc;
 }
 
-/* Hash and keep a filled set, unit by unit; each may be sent from then on. The rest of a generation that is over would
- * only delay the next one. Under the lock, which it lets go of. */
+/* Hash and keep a filled set, unit by unit; each may be sent from then on. The rest of a generation
+ * that is over would only delay the next one. Under the lock, which it lets go of. */
 static void keep_set(struct replicate *replicate, struct set *set)
 {
     struct err err = {0};
@@ -73,7 +73,8 @@ static void keep_set(struct replicate *replicate, struct set *set)
         rc = keep_unit(replicate, set, i, &holding, &err);
         (void)pthread_mutex_lock(&replicate->lock);
         if (rc == 0) {
-            replication_hold(replicate->core, set->version, (size_t)holding.unit, holding.sha256, holding.bytes);
+            replication_hold(replicate->core, set->version, (size_t)holding.unit, holding.sha256,
+                             holding.bytes);
         }
     }
     (void)pthread_mutex_unlock(&replicate->lock);
@@ -84,7 +85,8 @@ static void keep_set(struct replicate *replicate, struct set *set)
     } else if (rc != 0) {
         replicate->failed = set->version;
         replicate->why = err;
-        log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version, log_quote(err.text).text);
+        log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version,
+                 log_quote(err.text).text);
     }
     set->state = SET_NONE;
     (void)pthread_cond_broadcast(&replicate->done);
@@ -93,7 +95,8 @@ static void keep_set(struct replicate *replicate, struct set *set)
 /* ---- sending ---- */
 
 /* That version will not get there. Under the lock, which it lets go of meanwhile. */
-static void give_up(struct replicate *replicate, const struct replication_send *send, const struct err *why)
+static void give_up(struct replicate *replicate, const struct replication_send *send,
+                    const struct err *why)
 {
     replication_refused(replicate->core, send);
     if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
@@ -104,8 +107,8 @@ static void give_up(struct replicate *replicate, const struct replication_send *
     }
 }
 
-static void take_result(struct replicate *replicate, const struct replication_send *send, int rc, int64_t retry_ms,
-                        const struct err *why)
+static void take_result(struct replicate *replicate, const struct replication_send *send, int rc,
+                        int64_t retry_ms, const struct err *why)
 {
     switch (rc) {
     case 0: replication_sent(replicate->core, send); break;
@@ -121,10 +124,12 @@ static void take_result(struct replicate *replicate, const struct replication_se
     case ERR_TIMEOUT:
     case ERR_FULL: replication_failed(replicate->core, send, clock_now_ms(), retry_ms); break;
     case ERR_CANCELLED: break;
-    case ERR_STALE: give_up(replicate, send, why); break; /* a newer assignment is on its way, or it was let go of */
+    case ERR_STALE:
+        give_up(replicate, send, why);
+        break; /* a newer assignment is on its way, or it was let go of */
     default:
-        log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version, send->unit,
-                 log_quote(why->text).text);
+        log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version,
+                 send->unit, log_quote(why->text).text);
         give_up(replicate, send, why);
         break;
     }
@@ -144,7 +149,8 @@ static void send_one(struct replicate *replicate, const struct replication_send 
     if (snapshot && snapshot->holding.generation == at->generation) {
         rc = replicate->config.send(replicate->config.arg, send, snapshot, &retry_ms, &err);
     } else {
-        rc = err_set(&err, ERR_STALE, "version %" PRId64 " of unit %zu is no longer held", send->version, send->unit);
+        rc = err_set(&err, ERR_STALE, "version %" PRId64 " of unit %zu is no longer held",
+                     send->version, send->unit);
     }
     if (snapshot) {
         snapshot_put_back(snapshot);
@@ -197,7 +203,8 @@ static void *work(void *arg)
             keep_set(replicate, filled);
         } else if (replicate_make_ready(replicate) || end_collection(replicate)) {
             continue;
-        } else if (replicate->wanted == 0 && replication_next(replicate->core, clock_now_ms(), &send)) {
+        } else if (replicate->wanted == 0 &&
+                   replication_next(replicate->core, clock_now_ms(), &send)) {
             send_one(replicate, &send);
         } else {
             wait_for_work(replicate);
@@ -254,7 +261,8 @@ int replicate_keep(struct replicate *replicate, int64_t version, struct err *err
     (void)pthread_mutex_lock(&replicate->lock);
     replicate->wanted = version;
     replicate->no_memory = false;
-    atomic_store(replicate->config.interrupt, true); /* the rest of a blob that is being sent can wait */
+    atomic_store(replicate->config.interrupt,
+                 true); /* the rest of a blob that is being sent can wait */
     (void)pthread_cond_signal(&replicate->work);
     bool filled = version == 0 || is_under_way(replicate, version);
     while (!filled && !replicate->cancelled && replicate->failed < version) {
@@ -267,7 +275,8 @@ int replicate_keep(struct replicate *replicate, int64_t version, struct err *err
             (void)pthread_cond_wait(&replicate->done, &replicate->lock);
         }
     }
-    while (version > 0 && !replicate->cancelled && replicate->failed < version && replicate->held < version) {
+    while (version > 0 && !replicate->cancelled && replicate->failed < version &&
+           replicate->held < version) {
         (void)pthread_cond_wait(&replicate->done, &replicate->lock);
     }
     int rc = 0;
@@ -333,12 +342,15 @@ static void free_replicate(struct replicate *replicate)
 
 static int fill_replicate(struct replicate *replicate, struct err *err)
 {
-    const struct replication_config core = {
-        .first = replicate->at->first, .end = replicate->at->end, .resume_version = replicate->at->resume_version};
+    const struct replication_config core = {.first = replicate->at->first,
+                                            .end = replicate->at->end,
+                                            .resume_version = replicate->at->resume_version};
     int rc = replication_new(&core, &replicate->core, err);
     for (size_t i = 0; rc == 0 && i < SETS_MAX; i++) {
         replicate->set[i].block = calloc(replicate->units, sizeof(void *));
-        rc = replicate->set[i].block ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", replicate->units);
+        rc = replicate->set[i].block
+                 ? 0
+                 : err_set(err, ERR_MEMORY, "sets of %zu units", replicate->units);
     }
     for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
         replicate->set_bytes += (int64_t)replicate_unit_bytes(replicate, i);

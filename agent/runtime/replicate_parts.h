@@ -1,5 +1,5 @@
-/* replicate_parts.h: what replicate.c (the thread and those that tell it) and replicate_sets.c (memory) share. For
- * these two only. */
+/* replicate_parts.h: what replicate.c (the thread and those that tell it) and replicate_sets.c
+ * (memory) share. For these two only. */
 #ifndef AGENT_RUNTIME_REPLICATE_PARTS_H
 #define AGENT_RUNTIME_REPLICATE_PARTS_H
 
@@ -51,12 +51,14 @@ size_t replicate_unit_bytes(const struct replicate *replicate, size_t index);
 /* The oldest in that state, or NULL. Under the lock. */
 struct set *replicate_find_set(struct replicate *replicate, enum set_state state);
 /* Take the memory, and touch it: the compute thread is to find its pages there. ERR_MEMORY. */
-NODISCARD int replicate_fill_blocks(const struct replicate *replicate, const struct set *set, struct err *err);
+NODISCARD int replicate_fill_blocks(const struct replicate *replicate, const struct set *set,
+                                    struct err *err);
 void replicate_free_blocks(const struct replicate *replicate, const struct set *set);
-/* Have a set ready, if there is none and there may be one. Under the lock, which it lets go of meanwhile. Returns
- * whether there is a new one. */
+/* Have a set ready, if there is none and there may be one. Under the lock, which it lets go of
+ * meanwhile. Returns whether there is a new one. */
 bool replicate_make_ready(struct replicate *replicate);
-/* Replicas of rounds that were abandoned go when there is no room for another set of the stage before. Under the lock.
+/* Replicas of rounds that were abandoned go when there is no room for another set of the stage
+ * before. Under the lock.
  */
 void replicate_release_replicas(struct replicate *replicate);
 

@@ -28,7 +28,8 @@ struct set *replicate_find_set(struct replicate *replicate, enum set_state state
 void replicate_free_blocks(const struct replicate *replicate, const struct set *set)
 {
     for (size_t i = 0; i < replicate->units; i++) {
-        snapshot_block_free(replicate->config.snapshots, set->block[i], replicate_unit_bytes(replicate, i));
+        snapshot_block_free(replicate->config.snapshots, set->block[i],
+                            replicate_unit_bytes(replicate, i));
         set->block[i] = NULL;
     }
 }
@@ -40,7 +41,8 @@ int replicate_fill_blocks(const struct replicate *replicate, const struct set *s
         set->block[i] = snapshot_block(replicate->config.snapshots, size);
         if (!set->block[i]) {
             replicate_free_blocks(replicate, set);
-            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", replicate->set_bytes);
+            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes",
+                           replicate->set_bytes);
         }
         char *block = set->block[i];
         for (size_t offset = 0; offset < size; offset += PAGE_BYTES) {
@@ -58,10 +60,12 @@ static bool may_make_set(struct replicate *replicate)
         in_hand += replicate->set[i].state != SET_NONE;
     }
     const struct stage_config *at = replicate->at;
-    const struct snapshot_bytes own =
-        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_OWN, true, &at->job, at->generation);
-    const bool fits = own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
-    /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside the one at hand. */
+    const struct snapshot_bytes own = snapshot_count_bytes(
+        replicate->config.snapshots, SNAPSHOT_OWN, true, &at->job, at->generation);
+    const bool fits =
+        own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
+    /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside
+     * the one at hand. */
     const bool first = in_hand * replicate->set_bytes + own.present <= replicate->set_bytes;
     return fits || first || replicate->wanted > replicate->held;
 }
@@ -71,23 +75,24 @@ static bool is_expendable(const void *arg, int64_t version)
     return replication_is_expendable(arg, version);
 }
 
-/* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock. */
+/* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock.
+ */
 static void release_own(struct replicate *replicate)
 {
     const struct stage_config *at = replicate->at;
-    (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation, is_expendable,
-                           replicate->core);
+    (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation,
+                           is_expendable, replicate->core);
 }
 
 void replicate_release_replicas(struct replicate *replicate)
 {
     const struct stage_config *at = replicate->at;
     const int64_t bound = replicate->config.replica_bytes;
-    const struct snapshot_bytes others =
-        snapshot_count_bytes(replicate->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
+    const struct snapshot_bytes others = snapshot_count_bytes(
+        replicate->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
     if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
-        (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_REPLICA, &at->job, at->generation, is_expendable,
-                               replicate->core);
+        (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_REPLICA, &at->job,
+                               at->generation, is_expendable, replicate->core);
     }
 }
 

@@ -12,7 +12,8 @@
 
 /* ---- places ---- */
 
-struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin)
+struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding,
+                            enum snapshot_origin origin)
 {
     struct kept *kept = store->unused;
     if (kept) {
@@ -58,17 +59,20 @@ static void changed(struct snapshot_store *store)
 {
     store->revision++;
     if (store->watch_fd >= 0) {
-        (void)eventfd_write(store->watch_fd,
-                            1); /* cannot fail but for a full counter, which is readable all the same */
+        (void)eventfd_write(
+            store->watch_fd,
+            1); /* cannot fail but for a full counter, which is readable all the same */
     }
 }
 
 /* Its index, or count. Under the lock. */
-static size_t find(const struct snapshot_store *store, const char *job, int64_t version, int64_t unit)
+static size_t find(const struct snapshot_store *store, const char *job, int64_t version,
+                   int64_t unit)
 {
     for (size_t i = 0; i < store->count; i++) {
         const struct holding *holding = &store->kept[i]->snapshot.holding;
-        if (holding->unit == unit && holding->version == version && strcmp(holding->job.text, job) == 0) {
+        if (holding->unit == unit && holding->version == version &&
+            strcmp(holding->job.text, job) == 0) {
             return i;
         }
     }
@@ -109,24 +113,29 @@ static bool is_whole(const struct snapshot_store *store, const struct holding *h
 }
 
 /* Whether it may be put at that index of the list. */
-static int check(const struct snapshot_store *store, const struct kept *kept, size_t index, struct err *err)
+static int check(const struct snapshot_store *store, const struct kept *kept, size_t index,
+                 struct err *err)
 {
     const struct holding *holding = &kept->snapshot.holding;
     const size_t most = kept->origin == SNAPSHOT_REPLICA ? HOLDINGS_MAX - UNITS_MAX : HOLDINGS_MAX;
     if (is_cut(store, holding)) {
-        return err_set(err, ERR_STALE, "version %" PRId64 " of generation %" PRId64 " was cut off", holding->version,
-                       holding->generation);
+        return err_set(err, ERR_STALE, "version %" PRId64 " of generation %" PRId64 " was cut off",
+                       holding->version, holding->generation);
     }
-    if (index < store->count && store->kept[index]->snapshot.holding.generation > holding->generation) {
-        return err_set(err, ERR_STALE, "version %" PRId64 " is held of a later generation", holding->version);
+    if (index < store->count &&
+        store->kept[index]->snapshot.holding.generation > holding->generation) {
+        return err_set(err, ERR_STALE, "version %" PRId64 " is held of a later generation",
+                       holding->version);
     }
     if (index == store->count && index >= most) {
-        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %zu snapshots are held already", holding->unit, most);
+        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %zu snapshots are held already",
+                       holding->unit, most);
     }
     return 0;
 }
 
-int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old, struct err *err)
+int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
+                    struct err *err)
 {
     const struct holding *holding = &kept->snapshot.holding;
     const size_t index = find(store, holding->job.text, holding->version, holding->unit);
@@ -150,14 +159,17 @@ int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept
 
 /* ---- keeping ---- */
 
-/* Into the list, or to the disk's thread first. Releases the lock and the kept one when it fails. */
-static int enter(struct snapshot_store *store, struct kept *kept, const struct snapshot_waiter *waiter, struct err *err)
+/* Into the list, or to the disk's thread first. Releases the lock and the kept one when it fails.
+ */
+static int enter(struct snapshot_store *store, struct kept *kept,
+                 const struct snapshot_waiter *waiter, struct err *err)
 {
     struct kept *old = NULL;
     int rc = 0;
     if (store->directory[0] != '\0' && !kept->base) {
         const struct holding *holding = &kept->snapshot.holding;
-        rc = check(store, kept, find(store, holding->job.text, holding->version, holding->unit), err);
+        rc = check(store, kept, find(store, holding->job.text, holding->version, holding->unit),
+                   err);
         if (rc == 0) {
             kept->waiter = *waiter;
             snapshot_disk_add(store, kept);
@@ -171,15 +183,17 @@ static int enter(struct snapshot_store *store, struct kept *kept, const struct s
     return rc;
 }
 
-int snapshot_keep(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin, void *block,
-                  const struct snapshot_waiter *waiter, struct err *err)
+int snapshot_keep(struct snapshot_store *store, const struct holding *holding,
+                  enum snapshot_origin origin, void *block, const struct snapshot_waiter *waiter,
+                  struct err *err)
 {
     (void)pthread_mutex_lock(&store->lock);
     struct kept *kept = snapshot_place(store, holding, origin);
     if (!kept) {
         (void)pthread_mutex_unlock(&store->lock);
         snapshot_block_free(store, block, (size_t)holding->bytes);
-        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %d snapshots are held already", holding->unit, HOLDINGS_MAX);
+        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %d snapshots are held already",
+                       holding->unit, HOLDINGS_MAX);
     }
     kept->block = block;
     kept->snapshot.data = block;
@@ -198,15 +212,17 @@ static struct kept *find_same(const struct snapshot_store *store, const struct h
     return NULL;
 }
 
-int snapshot_keep_same(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin,
-                       const struct snapshot_waiter *waiter, struct err *err)
+int snapshot_keep_same(struct snapshot_store *store, const struct holding *holding,
+                       enum snapshot_origin origin, const struct snapshot_waiter *waiter,
+                       struct err *err)
 {
     (void)pthread_mutex_lock(&store->lock);
     struct kept *same = find_same(store, holding);
     struct kept *kept = same ? snapshot_place(store, holding, origin) : NULL;
     if (!kept) {
         (void)pthread_mutex_unlock(&store->lock);
-        return err_set(err, ERR_NOT_FOUND, "unit %" PRId64 ": no snapshot here has these bytes", holding->unit);
+        return err_set(err, ERR_NOT_FOUND, "unit %" PRId64 ": no snapshot here has these bytes",
+                       holding->unit);
     }
     kept->snapshot.holding.bytes = same->snapshot.holding.bytes;
     if (same->in_file) {
@@ -220,7 +236,8 @@ int snapshot_keep_same(struct snapshot_store *store, const struct holding *holdi
     return enter(store, kept, waiter, err);
 }
 
-const struct snapshot *snapshot_get(struct snapshot_store *store, const char *job, int64_t version, int64_t unit)
+const struct snapshot *snapshot_get(struct snapshot_store *store, const char *job, int64_t version,
+                                    int64_t unit)
 {
     struct kept *kept = NULL;
     (void)pthread_mutex_lock(&store->lock);
@@ -244,7 +261,8 @@ void snapshot_put_back(const struct snapshot *snapshot)
     snapshot_let_go(kept_of(snapshot));
 }
 
-int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, size_t size, struct err *err)
+int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, size_t size,
+                  struct err *err)
 {
     const uint64_t bytes = (uint64_t)snapshot->holding.bytes;
     ASSERT(offset <= bytes && size <= bytes - offset);
@@ -255,8 +273,9 @@ int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, s
     const struct kept *kept = kept_of(snapshot);
     int rc = snapshot_disk_read(kept, offset, out, size, err);
     if (rc != 0) {
-        log_warn("snapshot_unread", "job=%s version=%" PRId64 " unit=%" PRId64 " error=%s", snapshot->holding.job.text,
-                 snapshot->holding.version, snapshot->holding.unit, log_quote(err->text).text);
+        log_warn("snapshot_unread", "job=%s version=%" PRId64 " unit=%" PRId64 " error=%s",
+                 snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit,
+                 log_quote(err->text).text);
         snapshot_discard(kept->store, snapshot);
     }
     return rc;
@@ -321,7 +340,8 @@ static bool is_cut_off(const struct kept *kept, const void *arg)
     return holding->version > cut->version && strcmp(holding->job.text, cut->job.text) == 0;
 }
 
-void snapshot_cut(struct snapshot_store *store, const struct job_id *job, int64_t generation, int64_t version)
+void snapshot_cut(struct snapshot_store *store, const struct job_id *job, int64_t generation,
+                  int64_t version)
 {
     const struct cut cut = {.job = *job, .generation = generation, .version = version};
     (void)pthread_mutex_lock(&store->lock);
@@ -343,11 +363,13 @@ static bool is_released(const struct kept *kept, const void *arg)
     const struct release *release = arg;
     const struct holding *holding = &kept->snapshot.holding;
     return kept->origin == release->origin && holding->generation == release->generation &&
-           strcmp(holding->job.text, release->job->text) == 0 && release->goes(release->arg, holding->version);
+           strcmp(holding->job.text, release->job->text) == 0 &&
+           release->goes(release->arg, holding->version);
 }
 
-size_t snapshot_release(struct snapshot_store *store, enum snapshot_origin origin, const struct job_id *job,
-                        int64_t generation, bool (*goes)(const void *arg, int64_t version), const void *arg)
+size_t snapshot_release(struct snapshot_store *store, enum snapshot_origin origin,
+                        const struct job_id *job, int64_t generation,
+                        bool (*goes)(const void *arg, int64_t version), const void *arg)
 {
     const struct release release = {origin, job, generation, goes, arg};
     return remove_all(store, is_released, &release);
@@ -392,7 +414,8 @@ void snapshot_watch_disk(struct snapshot_store *store, struct disk_watch *disk)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store, enum snapshot_origin origin, bool in_memory,
+struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store,
+                                           enum snapshot_origin origin, bool in_memory,
                                            const struct job_id *job, int64_t generation)
 {
     struct snapshot_bytes bytes = {0};

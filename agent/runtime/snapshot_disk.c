@@ -22,15 +22,18 @@
 
 /* ---- names ---- */
 
-static void name_directory(const struct snapshot_store *store, const struct job_id *job, char out[PATH_MAX])
+static void name_directory(const struct snapshot_store *store, const struct job_id *job,
+                           char out[PATH_MAX])
 {
     (void)snprintf(out, PATH_MAX, "%s/%s", store->directory, job->text);
 }
 
-static void name_file(const struct snapshot_store *store, const struct holding *holding, char out[PATH_MAX])
+static void name_file(const struct snapshot_store *store, const struct holding *holding,
+                      char out[PATH_MAX])
 {
-    (void)snprintf(out, PATH_MAX, "%s/%s/%" PRId64 "-%" PRId64 "-%" PRId64 "-%s.blob", store->directory,
-                   holding->job.text, holding->version, holding->unit, holding->generation, holding->sha256);
+    (void)snprintf(out, PATH_MAX, "%s/%s/%" PRId64 "-%" PRId64 "-%" PRId64 "-%s.blob",
+                   store->directory, holding->job.text, holding->version, holding->unit,
+                   holding->generation, holding->sha256);
 }
 
 /* The next number of a name; false when there is none. */
@@ -60,7 +63,8 @@ static bool read_name(const char *name, struct holding *out)
         return false;
     }
     *end = '\0';
-    if (!take_number(&at, STEPS_MAX, &out->version) || !take_number(&at, UNITS_MAX - 1, &out->unit) ||
+    if (!take_number(&at, STEPS_MAX, &out->version) ||
+        !take_number(&at, UNITS_MAX - 1, &out->unit) ||
         !take_number(&at, INT64_MAX, &out->generation) || !sha256_form.valid(at)) {
         return false;
     }
@@ -74,7 +78,8 @@ static bool read_name(const char *name, struct holding *out)
 static int open_snapshot(const char *path, int *out, struct err *err)
 {
     struct stat status;
-    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* not waiting for a pipe's writer */
+    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                    O_NONBLOCK); /* not waiting for a pipe's writer */
     if (fd < 0) {
         const int code = errno == ELOOP || errno == ENXIO ? ERR_FORMAT : err_from_errno(errno);
         return err_set(err, code, "open '%s': %s", path, strerror(errno));
@@ -138,7 +143,8 @@ static void take_file(struct snapshot_store *store, const struct job_id *job, co
     found = named;
     rc = rc ? rc : hash_file(path, &found, &err);
     if (rc == ERR_IO || rc == ERR_MEMORY) {
-        log_warn("snapshot_unread", "file=%s error=%s", log_quote(path).text, log_quote(err.text).text);
+        log_warn("snapshot_unread", "file=%s error=%s", log_quote(path).text,
+                 log_quote(err.text).text);
         return;
     }
     if (rc == 0 && strcmp(found.sha256, named.sha256) != 0) {
@@ -156,7 +162,8 @@ static void take_file(struct snapshot_store *store, const struct job_id *job, co
         snapshot_let_go(rc < 0 ? kept : old);
     }
     if (rc != 0) {
-        log_warn("snapshot_rejected", "file=%s error=%s", log_quote(path).text, log_quote(err.text).text);
+        log_warn("snapshot_rejected", "file=%s error=%s", log_quote(path).text,
+                 log_quote(err.text).text);
     }
     if (rc == ERR_FORMAT) {
         (void)unlink(path);
@@ -196,7 +203,8 @@ static int lock_directory(struct snapshot_store *store, struct err *err)
     }
     if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         return errno == EWOULDBLOCK
-                   ? err_set(err, ERR_EXISTS, "another agent uses '%s': give each its own --replica-dir",
+                   ? err_set(err, ERR_EXISTS,
+                             "another agent uses '%s': give each its own --replica-dir",
                              store->directory)
                    : err_set(err, err_from_errno(errno), "lock '%s': %s", path, strerror(errno));
     }
@@ -207,7 +215,8 @@ static int take_all(struct snapshot_store *store, struct err *err)
 {
     DIR *directory = opendir(store->directory);
     if (!directory) {
-        return err_set(err, err_from_errno(errno), "open directory '%s': %s", store->directory, strerror(errno));
+        return err_set(err, err_from_errno(errno), "open directory '%s': %s", store->directory,
+                       strerror(errno));
     }
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
@@ -215,7 +224,8 @@ static int take_all(struct snapshot_store *store, struct err *err)
     }
     (void)closedir(directory);
     if (store->count > 0) {
-        log_info("snapshots_found", "count=%zu directory=%s", store->count, log_quote(store->directory).text);
+        log_info("snapshots_found", "count=%zu directory=%s", store->count,
+                 log_quote(store->directory).text);
     }
     return 0;
 }
@@ -225,21 +235,27 @@ static int take_all(struct snapshot_store *store, struct err *err)
 static int sync_path(const char *path, struct err *err)
 {
     FD_AUTO int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 && fsync(fd) == 0 ? 0 : err_set(err, err_from_errno(errno), "sync '%s': %s", path, strerror(errno));
+    return fd >= 0 && fsync(fd) == 0
+               ? 0
+               : err_set(err, err_from_errno(errno), "sync '%s': %s", path, strerror(errno));
 }
 
-static int make_directory(const struct snapshot_store *store, const struct job_id *job, struct err *err)
+static int make_directory(const struct snapshot_store *store, const struct job_id *job,
+                          struct err *err)
 {
     char path[PATH_MAX];
     name_directory(store, job, path);
     if (mkdir(path, 0700) != 0) {
-        return errno == EEXIST ? 0 : err_set(err, err_from_errno(errno), "mkdir '%s': %s", path, strerror(errno));
+        return errno == EEXIST
+                   ? 0
+                   : err_set(err, err_from_errno(errno), "mkdir '%s': %s", path, strerror(errno));
     }
     return sync_path(store->directory, err);
 }
 
 /* The same bytes under another name. */
-static int link_file(const struct snapshot_store *store, const struct kept *kept, const char *path, struct err *err)
+static int link_file(const struct snapshot_store *store, const struct kept *kept, const char *path,
+                     struct err *err)
 {
     char old[PATH_MAX];
     char directory[PATH_MAX];
@@ -269,7 +285,8 @@ static int write_kept(struct snapshot_store *store, struct kept *kept, struct er
 static void say_full(struct snapshot_store *store, int rc, const struct err *err)
 {
     if (rc != 0 && !store->full) {
-        log_warn("replica_dir_failed", "error=%s action=%s", log_quote(err->text).text, "kept_in_memory");
+        log_warn("replica_dir_failed", "error=%s action=%s", log_quote(err->text).text,
+                 "kept_in_memory");
     } else if (rc == 0 && store->full) {
         log_info("replica_dir_works", "directory=%s", log_quote(store->directory).text);
     }
@@ -325,7 +342,8 @@ static void do_remove(struct snapshot_store *store, struct kept *kept)
         const size_t call = disk_watch_begin(store->disk, "remove a snapshot", 0, clock_now_ms());
         name_file(store, holding, path);
         if (unlink(path) != 0 && errno != ENOENT) {
-            log_warn("snapshot_not_removed", "file=%s error=%s", log_quote(path).text, log_quote(strerror(errno)).text);
+            log_warn("snapshot_not_removed", "file=%s error=%s", log_quote(path).text,
+                     log_quote(strerror(errno)).text);
         }
         name_directory(store, &holding->job, path);
         (void)rmdir(path); /* the last one of its job */
@@ -421,7 +439,8 @@ void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err)
+int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size,
+                       struct err *err)
 {
     char path[PATH_MAX];
     struct disk_watch *disk = kept->store->disk;

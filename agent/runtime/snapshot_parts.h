@@ -1,5 +1,5 @@
-/* snapshot_parts.h: what snapshot.c (what is held), snapshot_blocks.c (memory) and snapshot_disk.c (files and the
- * thread that writes them) share. For these three only. */
+/* snapshot_parts.h: what snapshot.c (what is held), snapshot_blocks.c (memory) and snapshot_disk.c
+ * (files and the thread that writes them) share. For these three only. */
 #ifndef AGENT_RUNTIME_SNAPSHOT_PARTS_H
 #define AGENT_RUNTIME_SNAPSHOT_PARTS_H
 
@@ -9,15 +9,16 @@
 
 #include "agent/runtime/snapshot.h"
 
-/* Those that are being written, and dropped ones that are still referred to or have a file to be removed, need a place
- * too. */
+/* Those that are being written, and dropped ones that are still referred to or have a file to be
+ * removed, need a place too. */
 #define SNAPSHOT_PLACES (2 * HOLDINGS_MAX)
 #define SNAPSHOT_SPARES_MAX 512
 #define SNAPSHOT_CUTS_MAX 8
 
 struct kept {
     struct snapshot snapshot; /* first: what users hold */
-    atomic_uint references;   /* 0: an unused place, or in the disk's queue because its file is to go */
+    atomic_uint
+        references; /* 0: an unused place, or in the disk's queue because its file is to go */
     struct snapshot_store *store;
     enum snapshot_origin origin;
     void *block;       /* owned; NULL: on disk, or `base` has it */
@@ -71,10 +72,12 @@ struct snapshot_store {
 /* ---- snapshot.c ---- */
 
 /* An unused place with one reference; NULL: none. Under the lock. */
-struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin);
-/* Put it into the list, in place of one with the same key. false: it must not be there (err). Under the lock; *old is
- * to be let go of without it. */
-int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old, struct err *err);
+struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding,
+                            enum snapshot_origin origin);
+/* Put it into the list, in place of one with the same key. false: it must not be there (err). Under
+ * the lock; *old is to be let go of without it. */
+int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
+                    struct err *err);
 void snapshot_let_go(struct kept *kept);
 /* Nobody refers to it any more: its place is free. */
 void snapshot_free_place(struct snapshot_store *store, struct kept *kept);
@@ -90,6 +93,7 @@ void snapshot_disk_close(struct snapshot_store *store);
 void snapshot_disk_add(struct snapshot_store *store, struct kept *kept);
 /* Nobody refers to it any more: remove its file and free its place, on the thread. */
 void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept);
-NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size, struct err *err);
+NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size,
+                                 struct err *err);
 
 #endif

@@ -13,20 +13,22 @@
 
 /* ---- memory ---- */
 
-static int check_range(const struct stage_config *config, const struct model *model, struct err *err)
+static int check_range(const struct stage_config *config, const struct model *model,
+                       struct err *err)
 {
     if (config->first >= config->end || config->end > model->unit_count) {
-        return err_set(err, ERR_INVALID, "units %zu to %zu of %zu", config->first, config->end, model->unit_count);
+        return err_set(err, ERR_INVALID, "units %zu to %zu of %zu", config->first, config->end,
+                       model->unit_count);
     }
     if ((config->index == 0) != (config->first == 0) ||
         (config->index + 1 == config->count) != (config->end == model->unit_count)) {
-        return err_set(err, ERR_INVALID, "stage %zu of %zu cannot have units %zu to %zu of %zu", config->index,
-                       config->count, config->first, config->end, model->unit_count);
+        return err_set(err, ERR_INVALID, "stage %zu of %zu cannot have units %zu to %zu of %zu",
+                       config->index, config->count, config->first, config->end, model->unit_count);
     }
     const struct job_spec *spec = config->spec;
     if (spec->micro_batches < 1 || spec->batch < 1 || spec->batch % spec->micro_batches != 0) {
-        return err_set(err, ERR_INVALID, "a batch of %" PRId64 " in %" PRId64 " micro-batches", spec->batch,
-                       spec->micro_batches);
+        return err_set(err, ERR_INVALID, "a batch of %" PRId64 " in %" PRId64 " micro-batches",
+                       spec->batch, spec->micro_batches);
     }
     if (config->samples.train_samples < spec->batch) {
         return err_set(err, ERR_INVALID, "%" PRId64 " samples are less than a batch of %" PRId64,
@@ -73,8 +75,10 @@ static int make_pipeline(struct stage *stage, struct err *err)
     return pipeline_new(&pipeline, &stage->pipeline, err);
 }
 
-/* `count` buffers of `size` bytes each at *offset of the arena; without an arena only *offset moves. */
-static void place(unsigned char *arena, size_t *offset, unsigned char **buffer, size_t count, size_t size)
+/* `count` buffers of `size` bytes each at *offset of the arena; without an arena only *offset
+ * moves. */
+static void place(unsigned char *arena, size_t *offset, unsigned char **buffer, size_t count,
+                  size_t size)
 {
     for (size_t i = 0; i < count; i++) {
         if (arena) {
@@ -91,7 +95,8 @@ static size_t place_all(struct stage *stage, unsigned char *arena)
     const size_t output = stage->micro_batch * shape_elements(stage->output) * sizeof(float);
     size_t offset = 0;
     if (stage_is_first(stage)) {
-        place(arena, &offset, stage->input_slot, config->in_flight, stage->micro_batch * stage->sample_bytes);
+        place(arena, &offset, stage->input_slot, config->in_flight,
+              stage->micro_batch * stage->sample_bytes);
     } else {
         place(arena, &offset, stage->input_slot, config->previous_in_flight, input);
         place(arena, &offset, stage->gradient, config->previous_in_flight, input);
@@ -112,8 +117,8 @@ static int make_buffers(struct stage *stage, struct err *err)
     stage->gradient = calloc(most, sizeof(*stage->gradient));
     stage->labels = calloc(stage->micro_batch * stage->label_count, sizeof(*stage->labels));
     stage->share = calloc(stage->config.end - stage->config.first, sizeof(*stage->share));
-    if (!stage->input_slot || !stage->gradient_slot || !stage->activation || !stage->gradient || !stage->labels ||
-        !stage->share) {
+    if (!stage->input_slot || !stage->gradient_slot || !stage->activation || !stage->gradient ||
+        !stage->labels || !stage->share) {
         return err_set(err, ERR_MEMORY, "tables of %zu buffers", most);
     }
     for (int direction = 0; direction < 2; direction++) {
@@ -170,7 +175,8 @@ static int make_locks(struct stage *stage, struct err *err)
         cancel_done(&stage->cancel);
         return err_set(err, ERR_MEMORY, "mutex of a stage");
     }
-    pthread_cond_t *const conditions[] = {&stage->work, &stage->quiet, &stage->queue[STAGE_TO_NEXT].filled,
+    pthread_cond_t *const conditions[] = {&stage->work, &stage->quiet,
+                                          &stage->queue[STAGE_TO_NEXT].filled,
                                           &stage->queue[STAGE_TO_PREVIOUS].filled};
     size_t made = 0;
     while (rc == 0 && made < sizeof(conditions) / sizeof(conditions[0])) {
@@ -217,7 +223,8 @@ static int fill_stage(struct stage *stage, struct err *err)
     const struct stage_config *config = &stage->config;
     stage->micro_batch = (size_t)(stage->spec.batch / stage->spec.micro_batches);
     stage->label_count = stage->model->positions;
-    stage->sample_bytes = shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
+    stage->sample_bytes =
+        shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
     stage->input = stage->model->unit[config->first].in;
     stage->output = stage->model->unit[config->end - 1].out;
     if (stage->spec.evaluate_every_epochs > 0 && config->samples.test_samples > 0) {
@@ -228,14 +235,18 @@ static int fill_stage(struct stage *stage, struct err *err)
                                     (uint64_t)stage->spec.seed, config->data.train_inputs);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
-    rc = rc ? rc : make_train(stage, err); /* before sizes are multiplied here: it refuses what cannot be addressed */
+    rc = rc ? rc
+            : make_train(
+                  stage,
+                  err); /* before sizes are multiplied here: it refuses what cannot be addressed */
     rc = rc ? rc : make_buffers(stage, err);
     return rc ? rc
-              : timing_shares(stage->model, config->first, config->end, stage->spec.recompute, &config->probe,
-                              stage->share, err);
+              : timing_shares(stage->model, config->first, config->end, stage->spec.recompute,
+                              &config->probe, stage->share, err);
 }
 
-int stage_new(const struct stage_config *config, struct model **model, struct stage **out, struct err *err)
+int stage_new(const struct stage_config *config, struct model **model, struct stage **out,
+              struct err *err)
 {
     int rc = check_range(config, *model, err);
     struct stage *stage = rc == 0 ? calloc(1, sizeof(*stage)) : NULL;
@@ -281,7 +292,8 @@ void stage_release(struct stage **stage)
     *stage = NULL;
 }
 
-int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err)
+int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size,
+                    struct err *err)
 {
     if (!blob) {
         train_unit_initialise(stage->train, unit);
@@ -290,7 +302,8 @@ int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t s
     return train_unit_load(stage->train, unit, blob, size, err);
 }
 
-int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file, struct err *err)
+int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file,
+                     struct err *err)
 {
     struct state_layout *layout AUTO(state_layout_free) = NULL;
     int rc = state_layout_new(stage->model, unit, &stage->spec.optimizer, &layout, err);
@@ -314,7 +327,8 @@ void stage_save_unit(const struct stage *stage, size_t unit, void *out)
     train_unit_save(stage->train, unit, out);
 }
 
-int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err)
+int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg,
+                      struct err *err)
 {
     return train_unit_export(stage->train, unit, write, arg, err);
 }
@@ -365,7 +379,8 @@ void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KIN
         const int state = round[kind].state;
         pipeline_pause_round(stage->pipeline, kind, state == ROUND_PAUSED);
         if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
-            pipeline_close_round(stage->pipeline, kind, round[kind].version, state == ROUND_COMMITTED);
+            pipeline_close_round(stage->pipeline, kind, round[kind].version,
+                                 state == ROUND_COMMITTED);
         }
     }
     (void)pthread_mutex_unlock(&stage->lock);
@@ -412,8 +427,9 @@ void stage_measure(struct stage *stage, struct heartbeat *out)
     out->update_seconds = timing_mean(&timing, TIMING_UPDATE);
     out->unit_seconds_count = stage->config.end - stage->config.first;
     for (size_t i = 0; i < out->unit_seconds_count; i++) {
-        out->unit_seconds[i] = (struct unit_seconds){.unit = (int64_t)(stage->config.first + i),
-                                                     .forward_seconds = forward * stage->share[i].forward,
-                                                     .backward_seconds = backward * stage->share[i].backward};
+        out->unit_seconds[i] =
+            (struct unit_seconds){.unit = (int64_t)(stage->config.first + i),
+                                  .forward_seconds = forward * stage->share[i].forward,
+                                  .backward_seconds = backward * stage->share[i].backward};
     }
 }

@@ -1,11 +1,13 @@
-/* stage.h: one stage of one generation at work: its arithmetic (libtrain), its protocol (core/pipeline), and the
- * buffers between them and the neighbours. Everything is allocated by stage_new; afterwards nothing here allocates.
+/* stage.h: one stage of one generation at work: its arithmetic (libtrain), its protocol
+ * (core/pipeline), and the buffers between them and the neighbours. Everything is allocated by
+ * stage_new; afterwards nothing here allocates.
  *
- * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver fills slots
- * (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the control thread looks
- * (stage_step, stage_measure) and tells (stage_run ...). One mutex guards pipeline, queues and measurements. A slot
- * that is reserved belongs to the receiver, a filled one and the buffers to the compute thread, a buffer in a queue to
- * the sender; so tensors are moved without the lock. Counted references: the last one that lets go frees it. */
+ * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver
+ * fills slots (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the
+ * control thread looks (stage_step, stage_measure) and tells (stage_run ...). One mutex guards
+ * pipeline, queues and measurements. A slot that is reserved belongs to the receiver, a filled one
+ * and the buffers to the compute thread, a buffer in a queue to the sender; so tensors are moved
+ * without the lock. Counted references: the last one that lets go frees it. */
 #ifndef AGENT_RUNTIME_STAGE_H
 #define AGENT_RUNTIME_STAGE_H
 
@@ -25,8 +27,9 @@
 #include "schema/id.h"
 #include "schema/job.h"
 
-/* Where the samples lie: as stored, one behind the other. NULL where the stage does not need them: inputs are stage
- * 0's, labels the last stage's, both for training and for the test set. Borrowed for the life of the stage. */
+/* Where the samples lie: as stored, one behind the other. NULL where the stage does not need them:
+ * inputs are stage 0's, labels the last stage's, both for training and for the test set. Borrowed
+ * for the life of the stage. */
 struct stage_data {
     const unsigned char *train_inputs, *test_inputs;
     const unsigned char *train_labels, *test_labels; /* I32, little-endian, of any alignment */
@@ -43,30 +46,37 @@ struct stage_config {
     struct job_data samples;
     struct stage_data data;
     size_t threads;
-    double slowdown;   /* >= 1 */
-    int64_t park_ms;   /* how long a tensor may wait for its slot: less than what its sender takes for a stall */
+    double slowdown; /* >= 1 */
+    int64_t park_ms; /* how long a tensor may wait for its slot: less than what its sender takes for
+                        a stall */
     bool has_neighbor; /* rounds to a neighbor are opened */
     struct device_probe probe;
-    int room_fd; /* an eventfd that is written to when a slot for which somebody waits is free; -1: none */
+    int room_fd; /* an eventfd that is written to when a slot for which somebody waits is free; -1:
+                    none */
 };
 
 struct stage;
 
-/* model: taken, also on failure. The state of the units is undefined until each was initialised or loaded
- * (stage_load_unit). ERR_INVALID when the numbers do not fit the model; ERR_MEMORY. To be called by the thread that
- * will compute. */
-NODISCARD int stage_new(const struct stage_config *config, struct model **model, struct stage **out, struct err *err);
+/* model: taken, also on failure. The state of the units is undefined until each was initialised or
+ * loaded (stage_load_unit). ERR_INVALID when the numbers do not fit the model; ERR_MEMORY. To be
+ * called by the thread that will compute. */
+NODISCARD int stage_new(const struct stage_config *config, struct model **model, struct stage **out,
+                        struct err *err);
 struct stage *stage_retain(struct stage *stage);
 void stage_release(struct stage **stage);
 
 /* blob NULL: from the seed. For the compute thread, as the next three. */
-NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size, struct err *err);
-/* Version 0 of the unit from a checkpoint: its tensors, and an optimizer that starts anew. As checkpoint_read_unit. */
-NODISCARD int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file, struct err *err);
+NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size,
+                              struct err *err);
+/* Version 0 of the unit from a checkpoint: its tensors, and an optimizer that starts anew. As
+ * checkpoint_read_unit. */
+NODISCARD int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file,
+                               struct err *err);
 size_t stage_unit_bytes(const struct stage *stage, size_t unit);
 void stage_save_unit(const struct stage *stage, size_t unit, void *out);
 /* After the last step. */
-NODISCARD int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err);
+NODISCARD int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg,
+                                struct err *err);
 
 const struct stage_config *stage_config(const struct stage *stage);
 
@@ -96,12 +106,16 @@ struct stage_tensor {
 };
 /* What a tensor must look like. */
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
-/* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
-enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer, struct pipeline_claim *claim,
-                                  void **slot);
-bool stage_holds(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
-bool stage_received(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
-void stage_abandon(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim);
+/* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written
+ * to. */
+enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
+                                  struct pipeline_claim *claim, void **slot);
+bool stage_holds(struct stage *stage, const struct transfer *transfer,
+                 const struct pipeline_claim *claim);
+bool stage_received(struct stage *stage, const struct transfer *transfer,
+                    const struct pipeline_claim *claim);
+void stage_abandon(struct stage *stage, const struct transfer *transfer,
+                   const struct pipeline_claim *claim);
 void stage_mark(struct stage *stage, int64_t step);
 
 /* ---- the senders ---- */
@@ -115,10 +129,12 @@ struct stage_parcel {
     struct stage_tensor tensor;
     size_t output;
 };
-/* Wait for so long until there is a tensor for that direction. false: there is none; true also when cancelled. */
+/* Wait for so long until there is a tensor for that direction. false: there is none; true also when
+ * cancelled. */
 bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
 /* Wait for the next tensor of that direction, in order. false: cancelled. */
-bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out);
+bool stage_next_parcel(struct stage *stage, enum stage_direction direction,
+                       struct stage_parcel *out);
 /* The neighbour has it. */
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel);
 /* Stand back while a tensor is on its way or waits to be, so long at most. */

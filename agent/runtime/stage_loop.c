@@ -17,7 +17,8 @@ static void gather_labels(const struct stage *stage, const uint32_t *sample, siz
 {
     const size_t bytes = stage->label_count * sizeof(int32_t);
     for (size_t i = 0; i < count; i++) {
-        memcpy(stage->labels + i * stage->label_count, stage->config.data.train_labels + sample[i] * bytes, bytes);
+        memcpy(stage->labels + i * stage->label_count,
+               stage->config.data.train_labels + sample[i] * bytes, bytes);
     }
 }
 
@@ -36,8 +37,8 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     const bool last = stage_is_last(stage);
     unsigned char *input = stage->input_slot[first ? task->slot : task->input];
     if (first) {
-        train_load(&stage->loader, task->step, task->micro_batch * stage->micro_batch, stage->micro_batch,
-                   samples_of(stage, task), input);
+        train_load(&stage->loader, task->step, task->micro_batch * stage->micro_batch,
+                   stage->micro_batch, samples_of(stage, task), input);
         if (stage->step_began_seconds == 0) {
             stage->step_began_seconds = clock_now_seconds();
         }
@@ -47,15 +48,16 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     if (last) {
         gather_labels(stage, samples_of(stage, task), stage->micro_batch);
     }
-    int rc = train_forward(stage->train, task->slot, position, input, output, last ? stage->labels : NULL,
-                           last ? &loss_sum : NULL, err);
+    int rc = train_forward(stage->train, task->slot, position, input, output,
+                           last ? stage->labels : NULL, last ? &loss_sum : NULL, err);
     stage->loss_sum += loss_sum;
     return rc;
 }
 
 static void do_backward(struct stage *stage, const struct pipeline_task *task)
 {
-    const float *gradient = stage_is_last(stage) ? NULL : (float *)(void *)stage->gradient_slot[task->gradient];
+    const float *gradient =
+        stage_is_last(stage) ? NULL : (float *)(void *)stage->gradient_slot[task->gradient];
     float *output = stage_is_first(stage) ? NULL : (float *)(void *)stage->gradient[task->output];
     train_backward(stage->train, task->slot, gradient, output);
 }
@@ -72,7 +74,8 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
     unsigned char *input = NULL;
     if (stage_is_first(stage)) {
         input = stage->input_slot[0]; /* free: no micro-batch is in flight between steps */
-        memcpy(input, stage->config.data.test_inputs + first_sample * stage->sample_bytes, count * stage->sample_bytes);
+        memcpy(input, stage->config.data.test_inputs + first_sample * stage->sample_bytes,
+               count * stage->sample_bytes);
     } else {
         input = stage->input_slot[task->input];
     }
@@ -81,21 +84,25 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
         memcpy(stage->labels, stage->config.data.test_labels + first_sample * bytes, count * bytes);
     }
     float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
-    stage->step_began_seconds = 0; /* the step behind an evaluation is timed from its own beginning */
+    stage->step_began_seconds =
+        0; /* the step behind an evaluation is timed from its own beginning */
     return train_evaluate(stage->train, count, input, output, last ? stage->labels : NULL,
-                          last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL, err);
+                          last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL,
+                          err);
 }
 
 /* The sum of squares from the last stage's units to this one's: on stage 0 it is the total. */
 static int do_sum(struct stage *stage, struct err *err)
 {
     const double behind = stage_is_last(stage) ? 0 : stage->sum_slot[SUM_SLOT_NORM];
-    return train_sum_squares(stage->train, behind, stage_is_first(stage) ? &stage->total : &stage->norm, err);
+    return train_sum_squares(stage->train, behind,
+                             stage_is_first(stage) ? &stage->total : &stage->norm, err);
 }
 
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
-    const double rate = learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
+    const double rate =
+        learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
     if (stage->spec.optimizer.clip_norm > 0) {
         const double total = stage_is_first(stage) ? stage->total : stage->sum_slot[SUM_SLOT_TOTAL];
         int rc = train_clip(stage->train, total, err);
@@ -123,8 +130,8 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
 
 /* ---- around it ---- */
 
-/* What a device that is to look slower waits for work that took so much processor time. Time in which another process
- * had the processor is not stretched. */
+/* What a device that is to look slower waits for work that took so much processor time. Time in
+ * which another process had the processor is not stretched. */
 static double rest_of(const struct stage *stage, double thread_seconds)
 {
     return (stage->config.slowdown - 1) * thread_seconds;
@@ -142,7 +149,8 @@ static void rest(struct stage *stage, double seconds)
     stage->owed_seconds -= clock_now_seconds() - began;
 }
 
-static void report(const struct stage_listener *listener, int64_t step, enum metric_name name, double value)
+static void report(const struct stage_listener *listener, int64_t step, enum metric_name name,
+                   double value)
 {
     const struct metric metric = {.step = step, .name = name, .value = value};
     listener->metric(listener->arg, &metric);
@@ -162,14 +170,17 @@ static void report_step(struct stage *stage, const struct stage_listener *listen
     atomic_store(&stage->step, step);
 }
 
-static void report_evaluation(const struct stage *stage, const struct stage_listener *listener, int64_t version)
+static void report_evaluation(const struct stage *stage, const struct stage_listener *listener,
+                              int64_t version)
 {
     const double samples = (double)stage->config.samples.test_samples;
     report(listener, version, METRIC_TEST_LOSS, stage->test_loss_sum / samples);
-    report(listener, version, METRIC_TEST_ACCURACY, (double)stage->test_correct / samples / (double)stage->label_count);
+    report(listener, version, METRIC_TEST_ACCURACY,
+           (double)stage->test_correct / samples / (double)stage->label_count);
 }
 
-static void enqueue(struct stage *stage, enum stage_direction direction, const struct stage_parcel *parcel)
+static void enqueue(struct stage *stage, enum stage_direction direction,
+                    const struct stage_parcel *parcel)
 {
     struct parcel_queue *queue = &stage->queue[direction];
     ASSERT(queue->count < queue->capacity);
@@ -192,10 +203,11 @@ static void send_sum(struct stage *stage, const struct pipeline_task *task)
 /* Hand the task's tensor to its sender. Under the lock. */
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
-    struct stage_parcel parcel = {.transfer = {.step = task->step, .micro_batch = task->micro_batch},
-                                  .mark = task->mark,
-                                  .tensor = {.samples = stage->micro_batch, .shape = stage->output},
-                                  .output = task->output};
+    struct stage_parcel parcel = {
+        .transfer = {.step = task->step, .micro_batch = task->micro_batch},
+        .mark = task->mark,
+        .tensor = {.samples = stage->micro_batch, .shape = stage->output},
+        .output = task->output};
     if (task->work == PIPELINE_SUM || task->work == PIPELINE_TOTAL) {
         send_sum(stage, task);
         return;
@@ -215,7 +227,8 @@ static void send(struct stage *stage, const struct pipeline_task *task)
     if (task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE) {
         const bool training = task->work == PIPELINE_FORWARD;
         parcel.transfer.kind = training ? TRANSFER_ACTIVATION : TRANSFER_EVALUATION;
-        parcel.tensor.samples = training ? stage->micro_batch : stage_test_samples(stage, task->micro_batch);
+        parcel.tensor.samples =
+            training ? stage->micro_batch : stage_test_samples(stage, task->micro_batch);
         parcel.data = stage->activation[task->output];
         enqueue(stage, STAGE_TO_NEXT, &parcel);
     } else if (task->work == PIPELINE_STOP && task->announce) {
@@ -231,7 +244,8 @@ static void make_room_known(struct stage *stage)
 {
     if (stage->room_wanted && stage->config.room_fd >= 0) {
         const uint64_t one = 1;
-        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails woke it before. */
+        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails
+         * woke it before. */
         ssize_t written = write(stage->config.room_fd, &one, sizeof(one));
         (void)written;
         stage->room_wanted = false;
@@ -279,14 +293,16 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
 static const char *work_name(enum pipeline_work work)
 {
     static const char *const names[] = {
-        [PIPELINE_WAIT] = "wait",         [PIPELINE_FORWARD] = "forward", [PIPELINE_BACKWARD] = "backward",
-        [PIPELINE_SUM] = "sum",           [PIPELINE_TOTAL] = "total",     [PIPELINE_UPDATE] = "update",
+        [PIPELINE_WAIT] = "wait",         [PIPELINE_FORWARD] = "forward",
+        [PIPELINE_BACKWARD] = "backward", [PIPELINE_SUM] = "sum",
+        [PIPELINE_TOTAL] = "total",       [PIPELINE_UPDATE] = "update",
         [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_STOP] = "stop",
     };
     return names[work];
 }
 
-int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version, struct err *err)
+int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version,
+               struct err *err)
 {
     struct pipeline_task task;
     for (;;) {

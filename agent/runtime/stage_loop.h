@@ -7,15 +7,17 @@
 /* Called on the compute thread; must not block or allocate. */
 struct stage_listener {
     void (*metric)(void *arg, const struct metric *metric);
-    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next one. */
+    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next
+     * one. */
     void (*snapshot)(void *arg, int64_t version, const struct round_mark *mark);
     void (*round_opened)(void *arg); /* stage 0 */
     void *arg;
 };
 
-/* Work until the pipeline stops: *version is the state then, and the next stage has been told. ERR_DIVERGED when a loss
- * or gradient is not finite (nothing of that step was applied here); ERR_INVALID for a label outside the model's
- * classes; ERR_CANCELLED. Allocates nothing. */
-NODISCARD int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version, struct err *err);
+/* Work until the pipeline stops: *version is the state then, and the next stage has been told.
+ * ERR_DIVERGED when a loss or gradient is not finite (nothing of that step was applied here);
+ * ERR_INVALID for a label outside the model's classes; ERR_CANCELLED. Allocates nothing. */
+NODISCARD int stage_loop(struct stage *stage, const struct stage_listener *listener,
+                         int64_t *version, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* stage_parts.h: what stage.c (memory, the control side), stage_ports.c (neighbours) and stage_loop.c (the compute
- * thread) share. For these three only. */
+/* stage_parts.h: what stage.c (memory, the control side), stage_ports.c (neighbours) and
+ * stage_loop.c (the compute thread) share. For these three only. */
 #ifndef AGENT_RUNTIME_STAGE_PARTS_H
 #define AGENT_RUNTIME_STAGE_PARTS_H
 
@@ -10,7 +10,8 @@
 #include "agent/runtime/timing.h"
 #include "libtrain/train.h"
 
-/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and one mark. */
+/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and
+ * one mark. */
 struct parcel_queue {
     struct stage_parcel *item;
     size_t capacity, first, count;
@@ -45,13 +46,15 @@ struct stage {
 
     /* tensors: pointers into the arena */
     unsigned char *arena;
-    unsigned char **input_slot;    /* [previous_in_flight]; stage 0: [in_flight] its own gathered samples */
+    unsigned char *
+        *input_slot; /* [previous_in_flight]; stage 0: [in_flight] its own gathered samples */
     unsigned char **gradient_slot; /* [in_flight] */
     unsigned char **activation;    /* [in_flight] send buffers to the next stage */
     unsigned char **gradient;      /* [previous_in_flight] send buffers to the previous stage */
     int32_t *labels;               /* [micro_batch][label_count] of the last stage */
-    double sum_slot[SUM_SLOTS];    /* sums of squares: from the next stage, the total from the previous one */
-    double norm, total;            /* send buffers: to the previous stage, to the next one */
+    double sum_slot[SUM_SLOTS]; /* sums of squares: from the next stage, the total from the previous
+                                   one */
+    double norm, total;         /* send buffers: to the previous stage, to the next one */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* something changed for the compute thread */
@@ -64,7 +67,8 @@ struct stage {
 };
 
 /* What a sum of squares looks like. */
-static const struct stage_tensor stage_sum_tensor = {.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
+static const struct stage_tensor stage_sum_tensor = {
+    .samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
 
 static inline bool stage_is_first(const struct stage *stage)
 {

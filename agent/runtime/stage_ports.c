@@ -21,7 +21,9 @@ struct stage_tensor stage_expect(const struct stage *stage, const struct transfe
             tensor.samples = 0;
         }
         break;
-    case TRANSFER_EVALUATION: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
+    case TRANSFER_EVALUATION:
+        tensor.samples = stage_test_samples(stage, transfer->micro_batch);
+        break;
     case TRANSFER_GRADIENT: tensor.shape = stage->output; break;
     case TRANSFER_NORM:
     case TRANSFER_NORM_TOTAL: tensor = stage_sum_tensor; break;
@@ -29,8 +31,8 @@ struct stage_tensor stage_expect(const struct stage *stage, const struct transfe
     return tensor;
 }
 
-enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer, struct pipeline_claim *claim,
-                                  void **slot)
+enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
+                                  struct pipeline_claim *claim, void **slot)
 {
     (void)pthread_mutex_lock(&stage->lock);
     enum pipeline_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
@@ -44,7 +46,8 @@ enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *tr
     return verdict;
 }
 
-bool stage_holds(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+bool stage_holds(struct stage *stage, const struct transfer *transfer,
+                 const struct pipeline_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     bool holds = pipeline_holds(stage->pipeline, transfer, claim);
@@ -52,7 +55,8 @@ bool stage_holds(struct stage *stage, const struct transfer *transfer, const str
     return holds;
 }
 
-bool stage_received(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+bool stage_received(struct stage *stage, const struct transfer *transfer,
+                    const struct pipeline_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     bool received = pipeline_received(stage->pipeline, transfer, claim);
@@ -63,7 +67,8 @@ bool stage_received(struct stage *stage, const struct transfer *transfer, const 
     return received;
 }
 
-void stage_abandon(struct stage *stage, const struct transfer *transfer, const struct pipeline_claim *claim)
+void stage_abandon(struct stage *stage, const struct transfer *transfer,
+                   const struct pipeline_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_abandon(stage->pipeline, transfer, claim);
@@ -93,7 +98,8 @@ bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int6
     return there;
 }
 
-bool stage_next_parcel(struct stage *stage, enum stage_direction direction, struct stage_parcel *out)
+bool stage_next_parcel(struct stage *stage, enum stage_direction direction,
+                       struct stage_parcel *out)
 {
     struct parcel_queue *queue = &stage->queue[direction];
     (void)pthread_mutex_lock(&stage->lock);
@@ -127,7 +133,8 @@ void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
 {
     struct parcel_queue *queue =
-        &stage->queue[transfer_goes_back(parcel->transfer.kind) ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
+        &stage
+             ->queue[transfer_goes_back(parcel->transfer.kind) ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
     (void)pthread_mutex_lock(&stage->lock);
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;

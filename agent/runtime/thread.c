@@ -49,7 +49,8 @@ int thread_condition_init(pthread_cond_t *condition, struct err *err)
         failed = failed ? failed : pthread_cond_init(condition, &attributes);
         (void)pthread_condattr_destroy(&attributes);
     }
-    return failed == 0 ? 0 : err_set(err, err_from_errno(failed), "condition: %s", strerror(failed));
+    return failed == 0 ? 0
+                       : err_set(err, err_from_errno(failed), "condition: %s", strerror(failed));
 }
 
 int thread_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t wait_ns)

@@ -1,6 +1,6 @@
-/* thread.h: how the agent starts its threads: small stacks (an idle agent is to be small), no signals (the loop takes
- * them by a descriptor), names for those who look (top -H, tests that count allocations by thread); and conditions that
- * are waited for with a time limit. */
+/* thread.h: how the agent starts its threads: small stacks (an idle agent is to be small), no
+ * signals (the loop takes them by a descriptor), names for those who look (top -H, tests that count
+ * allocations by thread); and conditions that are waited for with a time limit. */
 #ifndef AGENT_RUNTIME_THREAD_H
 #define AGENT_RUNTIME_THREAD_H
 
@@ -11,8 +11,8 @@
 
 NODISCARD int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err *err);
 
-/* Name the calling thread by what it does from now on: "prepare", "compute", "send-next", "send-prev", "replicate",
- * "peer", "disk". At most 15 characters. */
+/* Name the calling thread by what it does from now on: "prepare", "compute", "send-next",
+ * "send-prev", "replicate", "peer", "disk". At most 15 characters. */
 void thread_set_name(const char *name);
 /* The calling thread comes behind those that train. */
 void thread_be_nice(void);

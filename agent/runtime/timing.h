@@ -1,7 +1,8 @@
-/* timing.h: what a stage's work takes: the last seconds of forward and backward per micro-batch and of updates,
- * outliers trimmed, split over the units of the stage. libtrain has no clock, so a unit's share is in proportion to
- * what the model's costs predict for this device (the larger of arithmetic and memory traffic, by the probe's rates).
- * A sender's transfers are measured by the same windows. Guarded by its owner. */
+/* timing.h: what a stage's work takes: the last seconds of forward and backward per micro-batch and
+ * of updates, outliers trimmed, split over the units of the stage. libtrain has no clock, so a
+ * unit's share is in proportion to what the model's costs predict for this device (the larger of
+ * arithmetic and memory traffic, by the probe's rates). A sender's transfers are measured by the
+ * same windows. Guarded by its owner. */
 #ifndef AGENT_RUNTIME_TIMING_H
 #define AGENT_RUNTIME_TIMING_H
 
@@ -28,19 +29,20 @@ struct timing {
 };
 
 void timing_window_add(struct timing_window *window, double seconds);
-/* The mean, in which none counts as more than TIMING_CLIP medians: what is often slow counts in full, what stood still
- * for once does not. 0 before the first. */
+/* The mean, in which none counts as more than TIMING_CLIP medians: what is often slow counts in
+ * full, what stood still for once does not. 0 before the first. */
 double timing_window_clipped_mean(const struct timing_window *window);
 void timing_add(struct timing *timing, enum timing_kind kind, double seconds);
 /* The mean without the upper and lower quarter; 0 before the first. */
 double timing_mean(const struct timing *timing, enum timing_kind kind);
 
-/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. What is computed again belongs to
- * the backward. */
+/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. What is
+ * computed again belongs to the backward. */
 struct timing_share {
     double forward, backward;
 };
-NODISCARD int timing_shares(const struct model *model, size_t first, size_t end, enum recompute recompute,
-                            const struct device_probe *probe, struct timing_share *share, struct err *err);
+NODISCARD int timing_shares(const struct model *model, size_t first, size_t end,
+                            enum recompute recompute, const struct device_probe *probe,
+                            struct timing_share *share, struct err *err);
 
 #endif

@@ -46,16 +46,18 @@ void troubles_free(struct troubles **troubles)
     }
 }
 
-void troubles_report(struct troubles *troubles, enum trouble_source source, const struct device_id *device,
-                     enum peer_trouble kind)
+void troubles_report(struct troubles *troubles, enum trouble_source source,
+                     const struct device_id *device, enum peer_trouble kind)
 {
     const int64_t now_ms = clock_now_ms();
     (void)pthread_mutex_lock(&troubles->lock);
     struct trouble *trouble = &troubles->item[source];
     const bool same = trouble->stands && strcmp(trouble->device.text, device->text) == 0;
     const bool news = !same || trouble->kind != kind;
-    *trouble = (struct trouble){
-        .stands = true, .device = *device, .kind = kind, .since_ms = same ? trouble->since_ms : now_ms};
+    *trouble = (struct trouble){.stands = true,
+                                .device = *device,
+                                .kind = kind,
+                                .since_ms = same ? trouble->since_ms : now_ms};
     (void)pthread_mutex_unlock(&troubles->lock);
     if (news) {
         log_warn("peer_trouble", "device=%s kind=%s", device->text, peer_trouble_names[kind]);
@@ -91,8 +93,8 @@ size_t troubles_list(struct troubles *troubles, struct peer_report out[PEER_REPO
         }
         const int64_t for_ms = now_ms - trouble->since_ms;
         if (at == count) {
-            out[count++] =
-                (struct peer_report){.device = trouble->device, .kind = (int)trouble->kind, .for_ms = for_ms};
+            out[count++] = (struct peer_report){
+                .device = trouble->device, .kind = (int)trouble->kind, .for_ms = for_ms};
             continue;
         }
         /* The kinds stand in the order of what they prove. */

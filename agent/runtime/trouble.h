@@ -1,6 +1,6 @@
-/* trouble.h: which peers this device cannot reach now, as its senders and fetches notice: what a heartbeat reports of
- * them. One entry for each that makes calls; a call that is answered, whatever the answer, clears its entry. Never
- * waits, never allocates but in troubles_new. Any thread. */
+/* trouble.h: which peers this device cannot reach now, as its senders and fetches notice: what a
+ * heartbeat reports of them. One entry for each that makes calls; a call that is answered, whatever
+ * the answer, clears its entry. Never waits, never allocates but in troubles_new. Any thread. */
 #ifndef AGENT_RUNTIME_TROUBLE_H
 #define AGENT_RUNTIME_TROUBLE_H
 
@@ -15,12 +15,13 @@ enum trouble_source { TROUBLE_NEXT, TROUBLE_PREVIOUS, TROUBLE_REPLICA, TROUBLE_F
 
 struct troubles;
 /* changed: called, without a lock, when a peer gets or is out of trouble, or its kind changes. */
-NODISCARD int troubles_new(void (*changed)(void *arg), void *arg, struct troubles **out, struct err *err);
+NODISCARD int troubles_new(void (*changed)(void *arg), void *arg, struct troubles **out,
+                           struct err *err);
 void troubles_free(struct troubles **troubles);
 
 /* A call to the device has failed. */
-void troubles_report(struct troubles *troubles, enum trouble_source source, const struct device_id *device,
-                     enum peer_trouble kind);
+void troubles_report(struct troubles *troubles, enum trouble_source source,
+                     const struct device_id *device, enum peer_trouble kind);
 void troubles_clear(struct troubles *troubles, enum trouble_source source);
 /* One report a device: the worst kind, the longest time. Returns their number. */
 size_t troubles_list(struct troubles *troubles, struct peer_report out[PEER_REPORTS_MAX]);

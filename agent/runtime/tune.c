@@ -14,8 +14,8 @@ static double seconds(void *arg)
     return cancel && cancel_is_set(cancel) ? LATE_SECONDS : clock_now_seconds();
 }
 
-int tune_units(struct train_tuner *tuner, struct model *model, size_t first, size_t end, size_t micro_batch,
-               size_t threads, struct cancel *cancel, struct err *err)
+int tune_units(struct train_tuner *tuner, struct model *model, size_t first, size_t end,
+               size_t micro_batch, size_t threads, struct cancel *cancel, struct err *err)
 {
     struct train_pool *pool = NULL;
     int rc = train_pool_new(threads, &pool, err);
@@ -31,5 +31,6 @@ int tune_units(struct train_tuner *tuner, struct model *model, size_t first, siz
     }
     train_pool_free(&pool);
     (void)malloc_trim(0); /* what convolutions left behind is not for the stage to lie beside */
-    return rc == 0 && cancel && cancel_is_set(cancel) ? err_set(err, ERR_CANCELLED, "given up") : rc;
+    return rc == 0 && cancel && cancel_is_set(cancel) ? err_set(err, ERR_CANCELLED, "given up")
+                                                      : rc;
 }

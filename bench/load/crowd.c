@@ -1,4 +1,5 @@
-/* The clients of bench/load.py: many connections to one coordinator, from one thread that waits in epoll
+/* The clients of bench/load.py: many connections to one coordinator, from one thread that waits in
+ * epoll
  *
  *   crowd HOST:PORT     reads commands, one a line, and answers each with one line
  *
@@ -49,7 +50,8 @@
 #define POLL_PAUSE_SECONDS 1 /* after one that failed */
 
 enum kind { ENROLL, HEARTBEAT, ASSIGNMENT, CLIENT, POLL, ACT, KINDS };
-static const char *const kind_names[KINDS] = {"enroll", "heartbeat", "assignment", "client", "poll", "act"};
+static const char *const kind_names[KINDS] = {"enroll", "heartbeat", "assignment",
+                                              "client", "poll",      "act"};
 
 struct agent {
     struct device_id id;
@@ -128,7 +130,8 @@ static void fail(struct crowd *crowd, struct line *line)
 static bool connect_line(struct crowd *crowd, struct line *line)
 {
     line->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (line->fd < 0 || connect(line->fd, (struct sockaddr *)&crowd->address, sizeof(crowd->address)) ||
+    if (line->fd < 0 ||
+        connect(line->fd, (struct sockaddr *)&crowd->address, sizeof(crowd->address)) ||
         fcntl(line->fd, F_SETFL, O_NONBLOCK)) {
         return false;
     }
@@ -137,14 +140,15 @@ static bool connect_line(struct crowd *crowd, struct line *line)
     return epoll_ctl(crowd->epoll_fd, EPOLL_CTL_ADD, line->fd, &event) == 0;
 }
 
-static void send_request(struct crowd *crowd, struct line *line, const char *method, const char *target,
-                         const char *body)
+static void send_request(struct crowd *crowd, struct line *line, const char *method,
+                         const char *target, const char *body)
 {
     char text[REQUEST_BYTES];
     char length[96] = "";
     size_t body_size = strlen(body);
     if (body_size > 0) {
-        (void)snprintf(length, sizeof(length), "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_size);
+        (void)snprintf(length, sizeof(length),
+                       "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_size);
     }
     int size = snprintf(text, sizeof(text),
                         "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: crowd\r\nAccept: */*\r\n"
@@ -154,7 +158,8 @@ static void send_request(struct crowd *crowd, struct line *line, const char *met
     line->began = clock_now_seconds();
     line->head_size = 0;
     line->in_body = line->endless = false;
-    if ((line->fd < 0 && !connect_line(crowd, line)) || send(line->fd, text, (size_t)size, MSG_NOSIGNAL) != size) {
+    if ((line->fd < 0 && !connect_line(crowd, line)) ||
+        send(line->fd, text, (size_t)size, MSG_NOSIGNAL) != size) {
         fail(crowd, line);
         return;
     }
@@ -164,13 +169,18 @@ static void send_request(struct crowd *crowd, struct line *line, const char *met
 static void enroll(struct crowd *crowd, size_t number)
 {
     char body[1024];
-    (void)snprintf(body, sizeof(body),
-                   "{\"name\":\"load-%zu\",\"public_key\":\"%064zx\",\"protocol\":1,\"boot\":\"" BOOT_FORMAT "\","
-                   "\"address\":\"" ADDRESS_FORMAT "\",\"numeric_class\":\"load\",\"inventory\":{\"hostname\":\"load\","
-                   "\"os\":\"none\",\"architecture\":\"none\",\"cpu\":\"none\",\"agent_version\":\"0\",\"cores\":4,"
-                   "\"memory_bytes\":8000000000},\"probe\":{\"gemm_gflops\":10,\"memory_bytes_per_second\":1e10,"
-                   "\"free_memory_bytes\":6000000000,\"threads\":1}}",
-                   number, number + 1, number + 1, 1 + number % PORTS);
+    (void)snprintf(
+        body, sizeof(body),
+        "{\"name\":\"load-%zu\",\"public_key\":\"%064zx\",\"protocol\":1,\"boot\":\"" BOOT_FORMAT
+        "\","
+        "\"address\":\"" ADDRESS_FORMAT
+        "\",\"numeric_class\":\"load\",\"inventory\":{\"hostname\":\"load\","
+        "\"os\":\"none\",\"architecture\":\"none\",\"cpu\":\"none\",\"agent_version\":\"0\","
+        "\"cores\":4,"
+        "\"memory_bytes\":8000000000},\"probe\":{\"gemm_gflops\":10,\"memory_bytes_per_second\":"
+        "1e10,"
+        "\"free_memory_bytes\":6000000000,\"threads\":1}}",
+        number, number + 1, number + 1, 1 + number % PORTS);
     struct line *line = &crowd->beats.line[number];
     line->kind = ENROLL;
     line->device = number;
@@ -179,13 +189,15 @@ static void enroll(struct crowd *crowd, size_t number)
 }
 
 /* What an agent without a job writes. */
-static void write_heartbeat(struct crowd *crowd, const struct agent *agent, size_t number, bool first, struct buf *out)
+static void write_heartbeat(struct crowd *crowd, const struct agent *agent, size_t number,
+                            bool first, struct buf *out)
 {
     struct err err = {0};
     struct heartbeat *heartbeat = crowd->heartbeat;
     heartbeat->device = agent->id;
     (void)snprintf(heartbeat->boot, sizeof(heartbeat->boot), BOOT_FORMAT, number + 1);
-    (void)snprintf(heartbeat->address, sizeof(heartbeat->address), ADDRESS_FORMAT, 1 + number % PORTS);
+    (void)snprintf(heartbeat->address, sizeof(heartbeat->address), ADDRESS_FORMAT,
+                   1 + number % PORTS);
     heartbeat->revision = (int64_t)strtoll(agent->revision, NULL, 10);
     heartbeat->resident_bytes = 5000000;
     heartbeat->all_holdings = first;
@@ -213,7 +225,8 @@ static void poll_assignment(struct crowd *crowd, struct line *line)
 {
     const struct agent *agent = &crowd->agent[line->device];
     char target[256];
-    (void)snprintf(target, sizeof(target), "/v1/agent/assignment?device=%s&boot=" BOOT_FORMAT "&after=%s&wait=%d",
+    (void)snprintf(target, sizeof(target),
+                   "/v1/agent/assignment?device=%s&boot=" BOOT_FORMAT "&after=%s&wait=%d",
                    agent->id.text, line->device + 1, agent->revision, WAIT_SECONDS);
     line->kind = ASSIGNMENT;
     send_request(crowd, line, "GET", target, "");
@@ -246,8 +259,9 @@ static void take_answer(struct crowd *crowd, struct line *line)
     line->busy = false;
     crowd->tally[line->kind].failed += !good;
     if (good) {
-        tally_add(&crowd->tally[line->kind],
-                  now - (line->kind == POLL && crowd->acted > line->began ? crowd->acted : line->began));
+        tally_add(
+            &crowd->tally[line->kind],
+            now - (line->kind == POLL && crowd->acted > line->began ? crowd->acted : line->began));
     }
     switch (line->kind) {
     case ENROLL:
@@ -257,7 +271,8 @@ static void take_answer(struct crowd *crowd, struct line *line)
         crowd->enrolled += good;
         break;
     case ASSIGNMENT:
-        copy_between(line->head, "ETag: \"", '"', crowd->agent[line->device].revision, sizeof(crowd->agent->revision));
+        copy_between(line->head, "ETag: \"", '"', crowd->agent[line->device].revision,
+                     sizeof(crowd->agent->revision));
         buf_clear(&crowd->agent[line->device].beat);
         poll_assignment(crowd, line);
         break;
@@ -297,7 +312,8 @@ static void take_bytes(struct crowd *crowd, struct line *line, const char *data,
         if (!end) {
             return;
         }
-        take_head(line, (size_t)(end + 4 - line->head), line->head_size - (size < room ? size : room) + size);
+        take_head(line, (size_t)(end + 4 - line->head),
+                  line->head_size - (size < room ? size : room) + size);
     }
     if (!line->endless && line->left == 0) {
         take_answer(crowd, line);
@@ -346,7 +362,8 @@ static int timeout_ms(const struct crowd *crowd)
     if (crowd->device_count == 0) {
         return -1;
     }
-    double due = crowd->beat_began + (double)crowd->next_beat * crowd->beat_seconds - clock_now_seconds();
+    double due =
+        crowd->beat_began + (double)crowd->next_beat * crowd->beat_seconds - clock_now_seconds();
     return due > 0 ? (int)(due * 1000) + 1 : 0;
 }
 
@@ -489,7 +506,8 @@ int main(int argc, char **argv)
 {
     struct err err = {0};
     struct address address;
-    if (argc != 2 || address_parse(argv[1], &address, &err) || address.storage.ss_family != AF_INET) {
+    if (argc != 2 || address_parse(argv[1], &address, &err) ||
+        address.storage.ss_family != AF_INET) {
         (void)fprintf(stderr, "usage: crowd HOST:PORT (IPv4) %s\n", err.text);
         return 2;
     }

@@ -34,7 +34,9 @@ void tally_print(struct tally *tally, FILE *out)
     if (tally->count > 0) {
         qsort(tally->seconds, tally->count, sizeof(*tally->seconds), compare_doubles);
     }
-    (void)fprintf(out, "{\"count\": %zu, \"failed\": %zu, \"p50\": %.6f, \"p99\": %.6f, \"max\": %.6f}", tally->count,
-                  tally->failed, quantile(tally, 0.5), quantile(tally, 0.99), quantile(tally, 1));
+    (void)fprintf(out,
+                  "{\"count\": %zu, \"failed\": %zu, \"p50\": %.6f, \"p99\": %.6f, \"max\": %.6f}",
+                  tally->count, tally->failed, quantile(tally, 0.5), quantile(tally, 0.99),
+                  quantile(tally, 1));
     tally->count = tally->failed = 0;
 }

@@ -1,4 +1,5 @@
-/* tally.h: durations of many answers of one kind, and their quantiles. For the crowd; one thread. */
+/* tally.h: durations of many answers of one kind, and their quantiles. For the crowd; one thread.
+ */
 #ifndef BENCH_LOAD_TALLY_H
 #define BENCH_LOAD_TALLY_H
 

@@ -31,7 +31,8 @@ void text_set(char *out, size_t size, const char *format, ...)
 
 bool act_room(const struct core *core)
 {
-    return core->actions->count + 3 * core->device_list_count + 6 * core->job_list_count < ACTIONS_MAX / 4 * 3;
+    return core->actions->count + 3 * core->device_list_count + 6 * core->job_list_count <
+           ACTIONS_MAX / 4 * 3;
 }
 
 void act_persist(struct core *core, enum object_kind kind, const void *object)
@@ -125,7 +126,8 @@ void act_publish(struct core *core, const char *event, const char *id, const cha
     va_end(arguments);
 }
 
-/* Ids rise strictly within a life of the coordinator, so that the newest plan is the one with the greatest id. */
+/* Ids rise strictly within a life of the coordinator, so that the newest plan is the one with the
+ * greatest id. */
 void core_id(struct core *core, char out[ID_SIZE], const char *prefix)
 {
     struct rng_stream stream = rng_stream(core->seed, RNG_ID, 0, 0);

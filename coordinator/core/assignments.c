@@ -5,7 +5,8 @@
 
 /* ---- who may call ---- */
 
-static void add_caller(struct assignment *out, const struct job_slot *job, const struct device_id *device)
+static void add_caller(struct assignment *out, const struct job_slot *job,
+                       const struct device_id *device)
 {
     for (size_t i = 0; i < out->caller_count; i++) {
         if (strcmp(out->caller[i].device.text, device->text) == 0 &&
@@ -14,12 +15,13 @@ static void add_caller(struct assignment *out, const struct job_slot *job, const
         }
     }
     if (out->caller_count < STAGES_MAX) {
-        out->caller[out->caller_count++] =
-            (struct caller){.job = job->job.id, .generation = job->plan.generation, .device = *device};
+        out->caller[out->caller_count++] = (struct caller){
+            .job = job->job.id, .generation = job->plan.generation, .device = *device};
     }
 }
 
-/* The stages before and after this one, and the one whose copies come here: the one before it in the ring. */
+/* The stages before and after this one, and the one whose copies come here: the one before it in
+ * the ring. */
 static void add_neighbours(const struct device_slot *device, struct assignment *out)
 {
     const struct job_slot *job = device->job;
@@ -39,7 +41,8 @@ static void add_neighbours(const struct device_slot *device, struct assignment *
 }
 
 /* Those who fetch from this device while they prepare, whether it is in their plan or not. */
-static void add_fetchers(const struct core *core, const struct device_slot *device, struct assignment *out)
+static void add_fetchers(const struct core *core, const struct device_slot *device,
+                         struct assignment *out)
 {
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
@@ -60,7 +63,8 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 
 /* ---- what to run ---- */
 
-static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage, struct peer *out)
+static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage,
+                      struct peer *out)
 {
     const struct device_slot *device = stage_device(core, job, stage);
     out->device = job->plan.stage[stage].device;
@@ -70,8 +74,8 @@ static void fill_peer(const struct core *core, const struct job_slot *job, size_
     }
 }
 
-static void fill_sources(const struct core *core, const struct job_slot *job, const struct plan_stage *stage,
-                         struct assignment_run *run)
+static void fill_sources(const struct core *core, const struct job_slot *job,
+                         const struct plan_stage *stage, struct assignment_run *run)
 {
     for (int64_t u = stage->first; u < stage->end; u++) {
         const struct unit_source *from = &job->source[u];
@@ -95,7 +99,8 @@ static void fill_sources(const struct core *core, const struct job_slot *job, co
     }
 }
 
-static void fill_run(const struct core *core, const struct device_slot *device, struct assignment_run *run)
+static void fill_run(const struct core *core, const struct device_slot *device,
+                     struct assignment_run *run)
 {
     const struct job_slot *job = device->job;
     const struct plan *plan = &job->plan;
@@ -136,7 +141,8 @@ static void fill_run(const struct core *core, const struct device_slot *device, 
     run->data = job->job.data;
 }
 
-bool core_assignment(const struct core *core, const char *device_id, const char *boot, struct assignment *out)
+bool core_assignment(const struct core *core, const char *device_id, const char *boot,
+                     struct assignment *out)
 {
     const struct device_slot *device = device_find(core, device_id);
     if (!device || strcmp(device->device.boot, boot) != 0) {
@@ -172,7 +178,8 @@ bool core_may_read_blob(const struct core *core, const char *device_id, const ch
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     for (int64_t u = stage->first; u < stage->end; u++) {
         int from = job->source[u].from;
-        const char *named = from == SOURCE_CENTER ? source_hash(job, u) : job->job.data.checkpoint_sha256;
+        const char *named =
+            from == SOURCE_CENTER ? source_hash(job, u) : job->job.data.checkpoint_sha256;
         if ((from == SOURCE_CENTER || from == SOURCE_CHECKPOINT) && strcmp(named, sha256) == 0) {
             return true;
         }

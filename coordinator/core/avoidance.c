@@ -1,5 +1,5 @@
-/* Which devices a job does without for a while: one end of a link that is cut, a stage that was too slow, a device that
- * failed by itself. A device that fails again is left out for twice as long. */
+/* Which devices a job does without for a while: one end of a link that is cut, a stage that was too
+ * slow, a device that failed by itself. A device that fails again is left out for twice as long. */
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
@@ -34,17 +34,20 @@ static struct avoided *take(struct job_slot *job, const struct device_slot *devi
 }
 
 /* It has not failed for as long as it was left out, and a phase besides. */
-static bool is_forgiven(const struct core *core, const struct job_slot *job, const struct avoided *entry)
+static bool is_forgiven(const struct core *core, const struct job_slot *job,
+                        const struct avoided *entry)
 {
     return core->now_ms - entry->until_ms > entry->for_ms + job->job.deadlines.prepare_ms;
 }
 
-void avoid(struct core *core, struct job_slot *job, const struct device_slot *device, enum avoidance why)
+void avoid(struct core *core, struct job_slot *job, const struct device_slot *device,
+           enum avoidance why)
 {
     struct avoided *entry = take(job, device);
     /* Which devices had joined is not known after a restart of the coordinator. */
     const bool known = job->previous.stage_count > 0;
-    const bool joined = known && job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
+    const bool joined =
+        known && job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
     if (is_forgiven(core, job, entry)) {
         entry->count = 0;
     }
@@ -60,8 +63,8 @@ void avoid(struct core *core, struct job_slot *job, const struct device_slot *de
     entry->until_ms = core->now_ms + for_ms;
 }
 
-bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device,
-                enum avoid_level level)
+bool job_avoids(const struct core *core, const struct job_slot *job,
+                const struct device_slot *device, enum avoid_level level)
 {
     for (size_t i = 0; level != AVOID_NOBODY && i < AVOIDED_MAX; i++) {
         const struct avoided *entry = &job->avoided[i];

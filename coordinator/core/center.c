@@ -21,7 +21,8 @@ struct center_version *center_coming(struct job_slot *job)
 
 /* ---- forgetting ---- */
 
-static bool version_refers(const struct center_version *version, size_t unit_count, const char *sha256)
+static bool version_refers(const struct center_version *version, size_t unit_count,
+                           const char *sha256)
 {
     for (size_t u = 0; version->count > 0 && u < unit_count; u++) {
         if (version->present[u] && strcmp(version->unit[u].sha256, sha256) == 0) {
@@ -32,8 +33,8 @@ static bool version_refers(const struct center_version *version, size_t unit_cou
 }
 
 /* What the stage's device holds of the version that is on its way; NULL: it has not said so. */
-static const struct holding *coming_holding(const struct core *core, const struct job_slot *job, size_t stage,
-                                            int64_t unit)
+static const struct holding *coming_holding(const struct core *core, const struct job_slot *job,
+                                            size_t stage, int64_t unit)
 {
     const struct device_slot *device = stage_device(core, job, stage);
     int64_t version = job->center[1 - job->whole].version;
@@ -66,7 +67,8 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
         if (version_refers(&job->center[0], job->unit_count, sha256) ||
-            version_refers(&job->center[1], job->unit_count, sha256) || (job != by && is_awaited(core, job, sha256))) {
+            version_refers(&job->center[1], job->unit_count, sha256) ||
+            (job != by && is_awaited(core, job, sha256))) {
             return true;
         }
     }
@@ -88,18 +90,21 @@ bool core_refers(const struct core *core, const char *sha256)
     return is_referred(core, NULL, sha256);
 }
 
-/* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is used again: actions of
- * this step may point to them. */
-static void drop_version(struct core *core, struct job_slot *job, struct center_version *version, const char *keep)
+/* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is
+ * used again: actions of this step may point to them. */
+static void drop_version(struct core *core, struct job_slot *job, struct center_version *version,
+                         const char *keep)
 {
     if (version->count > 0) {
         version->count = 0;
-        /* The blob of a model of one unit may be the exported file of an equal job: it is left to the sweep at start.
+        /* The blob of a model of one unit may be the exported file of an equal job: it is left to
+         * the sweep at start.
          */
         for (size_t u = 0; job->unit_count > 1 && u < job->unit_count; u++) {
             bool first = version->present[u];
             for (size_t k = 0; first && k < u; k++) {
-                first = !version->present[k] || strcmp(version->unit[k].sha256, version->unit[u].sha256) != 0;
+                first = !version->present[k] ||
+                        strcmp(version->unit[k].sha256, version->unit[u].sha256) != 0;
             }
             const char *sha256 = version->unit[u].sha256;
             if (first && strcmp(sha256, keep) != 0 && !is_referred(core, job, sha256)) {
@@ -151,7 +156,8 @@ void center_discard(struct core *core, struct job_slot *job)
 
 bool center_owes(const struct job_slot *job, size_t stage)
 {
-    const struct center_version *whole = &job->center[job->whole], *coming = &job->center[1 - job->whole];
+    const struct center_version *whole = &job->center[job->whole],
+                                *coming = &job->center[1 - job->whole];
     if (whole->version == job->plan.last_version) {
         return false;
     }
@@ -197,7 +203,8 @@ void center_collect(struct core *core, struct job_slot *job, int64_t version)
     int64_t bytes = 0;
     bool goes_on = coming->version == version; /* a round has begun to store it */
     for (size_t u = 0; u < job->unit_count; u++) {
-        bool differs = coming->present[u] && strcmp(coming->unit[u].sha256, job->cut.unit[u].sha256) != 0;
+        bool differs =
+            coming->present[u] && strcmp(coming->unit[u].sha256, job->cut.unit[u].sha256) != 0;
         goes_on = goes_on && !(coming->count > 0 && differs);
         bytes += job->cut.unit[u].bytes;
     }
@@ -207,7 +214,8 @@ void center_collect(struct core *core, struct job_slot *job, int64_t version)
     }
     job->deadline_ms = core->now_ms + transfer_timeout_ms(bytes);
     job_touch(core, job);
-    job_set_state(core, job, job->job.state, job->job.state_reason, "stores step %" PRId64 " in the center", version);
+    job_set_state(core, job, job->job.state, job->job.state_reason,
+                  "stores step %" PRId64 " in the center", version);
     center_advance(core, job);
 }
 
@@ -230,7 +238,8 @@ void center_advance(struct core *core, struct job_slot *job)
 {
     struct center_version *coming = center_coming(job), *old = center_whole(job);
     bool round = job_phase(job) != PHASE_FINISHED;
-    if (coming->version == 0 || coming->count < job->unit_count || (round && !is_confirmed(core, job))) {
+    if (coming->version == 0 || coming->count < job->unit_count ||
+        (round && !is_confirmed(core, job))) {
         return;
     }
     job->whole = 1 - job->whole;
@@ -248,7 +257,8 @@ void center_advance(struct core *core, struct job_slot *job)
     }
 }
 
-bool core_may_store_unit(const struct core *core, const char *device_id, const struct center_unit *unit)
+bool core_may_store_unit(const struct core *core, const char *device_id,
+                         const struct center_unit *unit)
 {
     const struct device_slot *device = device_find(core, device_id);
     const struct job_slot *job = job_find(core, unit->job.text);
@@ -259,7 +269,8 @@ bool core_may_store_unit(const struct core *core, const char *device_id, const s
                      ? unit->version == job->plan.last_version
                      : unit->version > 0 && unit->version == job->round[ROUND_OF_CENTER].version;
     const struct plan_stage *stage = &job->plan.stage[device->stage];
-    return asked && unit->generation == job->plan.generation && unit->unit >= stage->first && unit->unit < stage->end;
+    return asked && unit->generation == job->plan.generation && unit->unit >= stage->first &&
+           unit->unit < stage->end;
 }
 
 void handle_blob_stored(struct core *core, const struct event *event)
@@ -267,9 +278,11 @@ void handle_blob_stored(struct core *core, const struct event *event)
     const struct center_unit *unit = &event->blob_stored.unit;
     if (!core_may_store_unit(core, event->blob_stored.device.text, unit)) {
         act_problem(core, PROBLEM_STALE_GENERATION,
-                    "unit %" PRId64 " at version %" PRId64 " is not asked of '%s' in generation %" PRId64, unit->unit,
-                    unit->version, event->blob_stored.device.text, unit->generation);
-        return; /* the blob may be on its way for somebody else: what nobody refers to is swept at the next start */
+                    "unit %" PRId64 " at version %" PRId64
+                    " is not asked of '%s' in generation %" PRId64,
+                    unit->unit, unit->version, event->blob_stored.device.text, unit->generation);
+        return; /* the blob may be on its way for somebody else: what nobody refers to is swept at
+                   the next start */
     }
     struct job_slot *job = job_find(core, unit->job.text);
     struct center_version *coming = center_coming(job);
@@ -281,8 +294,8 @@ void handle_blob_stored(struct core *core, const struct event *event)
                                                           : unit->sha256;
     if (strcmp(known, unit->sha256) != 0) {
         act_problem(core, PROBLEM_INVALID_BLOB,
-                    "unit %" PRId64 " at version %" PRId64 " has another hash than reported", unit->unit,
-                    unit->version);
+                    "unit %" PRId64 " at version %" PRId64 " has another hash than reported",
+                    unit->unit, unit->version);
         return;
     }
     if (!whole && !coming->present[unit->unit]) {
@@ -301,8 +314,8 @@ void handle_blob_stored(struct core *core, const struct event *event)
 
 /* ---- damage ---- */
 
-/* A unit of the whole version is damaged: the version counts as not held, and the job goes on from what its devices
- * have. */
+/* A unit of the whole version is damaged: the version counts as not held, and the job goes on from
+ * what its devices have. */
 static void lose_version(struct core *core, struct job_slot *job)
 {
     struct center_version *whole = center_whole(job);
@@ -312,10 +325,11 @@ static void lose_version(struct core *core, struct job_slot *job)
     job->job.version = 0;
     job_changed(core, job);
     if (!plan_active(job)) {
-        job_set_state(core, job, job->job.state, job->job.state_reason,
-                      "step %" PRId64
-                      " in the center is damaged; the next start is from what the devices hold, or step 0",
-                      version);
+        job_set_state(
+            core, job, job->job.state, job->job.state_reason,
+            "step %" PRId64
+            " in the center is damaged; the next start is from what the devices hold, or step 0",
+            version);
     } else if (job_phase(job) == PHASE_PREPARE && job->plan.resume_version == version) {
         generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
                         "step %" PRId64 " in the center is damaged", version);
@@ -327,10 +341,11 @@ void handle_blob_damaged(struct core *core, const struct event *event)
     const struct event_blob_damaged *damaged = &event->blob_damaged;
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = job_slot_at(core, i);
-        /* A job that only waits for the export rests on the version: there is nothing else to take. */
-        const bool exports =
-            job->job.state == JOB_CANCELLING || (plan_active(job) && job_phase(job) == PHASE_FINISHED &&
-                                                 center_whole(job)->version == job->plan.last_version);
+        /* A job that only waits for the export rests on the version: there is nothing else to take.
+         */
+        const bool exports = job->job.state == JOB_CANCELLING ||
+                             (plan_active(job) && job_phase(job) == PHASE_FINISHED &&
+                              center_whole(job)->version == job->plan.last_version);
         if (!exports && version_refers(center_whole(job), job->unit_count, damaged->sha256)) {
             lose_version(core, job);
         }
@@ -347,7 +362,8 @@ void center_export(struct core *core, struct job_slot *job)
     job_mark(core, job);
     act_export(core, job->job.id.text, job->job.version);
     if (job->job.state != JOB_CANCELLING) {
-        job_set_state(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
+        job_set_state(core, job, job->job.state, job->job.state_reason,
+                      "assembles the trained model");
     }
 }
 
@@ -355,7 +371,8 @@ void center_export(struct core *core, struct job_slot *job)
 void center_export_now(struct core *core, struct job_slot *job)
 {
     int64_t version = job->job.version;
-    if (job->job.export_version > 0 || version == job->job.exported_version || version == job->total_steps) {
+    if (job->job.export_version > 0 || version == job->job.exported_version ||
+        version == job->total_steps) {
         return;
     }
     job->job.export_version = version;
@@ -366,7 +383,8 @@ void center_export_now(struct core *core, struct job_slot *job)
 /* The trained version is whole in the center and waits there; its devices need not. */
 static void export_failed(struct core *core, struct job_slot *job, const char *message)
 {
-    int shift = job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
+    int shift =
+        job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
     int64_t pause_ms = (int64_t)EXPORT_RETRY_MS << shift;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         struct device_slot *device = stage_device(core, job, s);
@@ -389,7 +407,8 @@ void center_disk_has_room(struct core *core, struct job_slot *job)
     }
 }
 
-static void store_checkpoint(struct core *core, const struct job_slot *job, const struct event_exported *exported)
+static void store_checkpoint(struct core *core, const struct job_slot *job,
+                             const struct event_exported *exported)
 {
     core->checkpoint = (struct checkpoint){.job = job->job.id,
                                            .revision = 1,
@@ -399,12 +418,13 @@ static void store_checkpoint(struct core *core, const struct job_slot *job, cons
     core_id(core, core->checkpoint.id.text, "ckpt_");
     memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
     act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
-    act_publish(core, "checkpoint_stored", core->checkpoint.id.text, "the model of '%s' at step %" PRId64,
-                job->job.spec.name, exported->version);
+    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
+                "the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
 }
 
 /* What the job ends with. */
-static void take_last(struct core *core, struct job_slot *job, const struct event_exported *exported)
+static void take_last(struct core *core, struct job_slot *job,
+                      const struct event_exported *exported)
 {
     if (exported->failed) {
         export_failed(core, job, exported->message);
@@ -415,16 +435,18 @@ static void take_last(struct core *core, struct job_slot *job, const struct even
     center_forget(core, job, exported->sha256);
     if (job->job.state == JOB_CANCELLING) {
         char message[MESSAGE_SIZE];
-        text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept", exported->version);
+        text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept",
+                 exported->version);
         job_end(core, job, JOB_CANCELLED, "", message);
     } else {
         job_end(core, job, JOB_SUCCEEDED, "", "trained");
     }
 }
 
-/* What was asked for while the job goes on. A version that a newer one has replaced before it could be read is not
- * missed. */
-static void take_asked(struct core *core, struct job_slot *job, const struct event_exported *exported)
+/* What was asked for while the job goes on. A version that a newer one has replaced before it could
+ * be read is not missed. */
+static void take_asked(struct core *core, struct job_slot *job,
+                       const struct event_exported *exported)
 {
     bool replaced = exported->failed && job->job.version > exported->version;
     job->job.export_version = 0;
@@ -432,15 +454,17 @@ static void take_asked(struct core *core, struct job_slot *job, const struct eve
     if (replaced) {
         center_export_now(core, job);
     } else if (exported->failed) {
-        act_publish(core, "export_failed", job->job.id.text, "step %" PRId64 " of '%s' could not be exported: %.150s",
-                    exported->version, job->job.spec.name, exported->message);
+        act_publish(core, "export_failed", job->job.id.text,
+                    "step %" PRId64 " of '%s' could not be exported: %.150s", exported->version,
+                    job->job.spec.name, exported->message);
     } else {
         job->job.exported_version = exported->version;
         store_checkpoint(core, job, exported);
     }
 }
 
-/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept at the next start.
+/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept
+ * at the next start.
  */
 void handle_exported(struct core *core, const struct event *event)
 {
@@ -465,7 +489,8 @@ void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
     struct center_version *version = NULL;
     if (unit->version == job->job.version) {
         version = center_whole(job);
-    } else if (plan_active(job) && job->plan.state != PLAN_PREPARING && unit->generation == job->plan.generation &&
+    } else if (plan_active(job) && job->plan.state != PLAN_PREPARING &&
+               unit->generation == job->plan.generation &&
                (job_phase(job) != PHASE_FINISHED || unit->version == job->plan.last_version)) {
         version = center_coming(job);
         version = version->count == 0 || version->version == unit->version ? version : NULL;
@@ -483,7 +508,8 @@ void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
 static void resume_exports(struct core *core, struct job_slot *job)
 {
     if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
-        job_end(core, job, JOB_FAILED, "export_failed", "cancelled; the version to keep is not whole in the center");
+        job_end(core, job, JOB_FAILED, "export_failed",
+                "cancelled; the version to keep is not whole in the center");
     } else if (job->job.state == JOB_CANCELLING) {
         center_export(core, job);
     } else if (job->job.export_version > 0) {

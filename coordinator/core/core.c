@@ -16,12 +16,14 @@ static void *pointers_new(size_t count)
 
 int core_new(const struct core_config *config, struct core **out, struct err *err)
 {
-    if (config->heartbeat_ms < 1 || config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
+    if (config->heartbeat_ms < 1 ||
+        config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
         return err_set(err, ERR_INVALID, "a lease is at least %d heartbeats", LEASE_HEARTBEATS_MIN);
     }
     if (config->devices_max < 1 || config->devices_max > DEVICES_MAX || config->jobs_max < 1 ||
         config->jobs_max > JOBS_LIVE_MAX) {
-        return err_set(err, ERR_INVALID, "expected 1 to %d devices and 1 to %d jobs", DEVICES_MAX, JOBS_LIVE_MAX);
+        return err_set(err, ERR_INVALID, "expected 1 to %d devices and 1 to %d jobs", DEVICES_MAX,
+                       JOBS_LIVE_MAX);
     }
     AUTO(core_free) struct core *core = calloc(1, sizeof(*core));
     if (!core) {
@@ -29,20 +31,20 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     }
     core->config = *config;
     core->deadline_ms = NEVER;
-    int rc = table_init(&core->devices, sizeof(struct device_slot), offsetof(struct device_slot, device.id.text),
-                        config->devices_max, err);
+    int rc = table_init(&core->devices, sizeof(struct device_slot),
+                        offsetof(struct device_slot, device.id.text), config->devices_max, err);
     rc = rc != 0 ? rc
-                 : table_init(&core->jobs, sizeof(struct job_slot), offsetof(struct job_slot, job.id.text),
-                              config->jobs_max, err);
-    rc = rc != 0
-             ? rc
-             : table_init(&core->datasets, sizeof(struct dataset), offsetof(struct dataset, name), DATASETS_MAX, err);
-    rc = rc != 0
-             ? rc
-             : table_init(&core->models, sizeof(struct model_row), offsetof(struct model_row, name), MODELS_MAX, err);
+                 : table_init(&core->jobs, sizeof(struct job_slot),
+                              offsetof(struct job_slot, job.id.text), config->jobs_max, err);
     rc = rc != 0 ? rc
-                 : table_init(&core->checkpoints, sizeof(struct checkpoint), offsetof(struct checkpoint, sha256),
-                              CHECKPOINTS_MAX, err);
+                 : table_init(&core->datasets, sizeof(struct dataset),
+                              offsetof(struct dataset, name), DATASETS_MAX, err);
+    rc = rc != 0 ? rc
+                 : table_init(&core->models, sizeof(struct model_row),
+                              offsetof(struct model_row, name), MODELS_MAX, err);
+    rc = rc != 0 ? rc
+                 : table_init(&core->checkpoints, sizeof(struct checkpoint),
+                              offsetof(struct checkpoint, sha256), CHECKPOINTS_MAX, err);
     if (rc != 0) {
         return rc;
     }
@@ -57,8 +59,9 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->planning = calloc(1, sizeof(*core->planning));
     core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
-    if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept || !core->device_list ||
-        !core->job_list || !core->queue || !core->candidate || !core->held || !core->planning || !core->answer) {
+    if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
+        !core->device_list || !core->job_list || !core->queue || !core->candidate || !core->held ||
+        !core->planning || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the core");
     }
     rc = arena_scratch_new(&core->planning->scratch, err);
@@ -163,7 +166,8 @@ static void handle_disk(struct core *core, const struct event *event)
 
 /* ---- the end of a step ---- */
 
-/* Those left over from an earlier step are not marked: marks take room from the actions that are to settle them. */
+/* Those left over from an earlier step are not marked: marks take room from the actions that are to
+ * settle them. */
 static void settle_failures(struct core *core)
 {
     bool all = core->unsettled;
@@ -200,13 +204,14 @@ static void flush_device(struct core *core, struct device_slot *device)
     core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
 }
 
-/* The row is written on every change of state and now and then for progress; the revision rises with progress at most
- * once a heartbeat. */
+/* The row is written on every change of state and now and then for progress; the revision rises
+ * with progress at most once a heartbeat. */
 static void flush_job(struct core *core, struct job_slot *job)
 {
     int64_t store_ms = 5 * core->config.heartbeat_ms;
     incident_settle(core, job);
-    bool show = job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
+    bool show =
+        job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
     if (show && core->now_ms - job->progress_stored_ms >= store_ms) {
         job->changed = true;
         job->plan_changed = job->has_plan;
@@ -237,7 +242,8 @@ static void flush_job(struct core *core, struct job_slot *job)
         deadlines_fill(core, job);
         act_persist(core, OBJECT_JOB, &job->job);
     }
-    job->listed = job->changed = job->plan_changed = job->previous_changed = job->incident_changed = false;
+    job->listed = job->changed = job->plan_changed = job->previous_changed = job->incident_changed =
+        false;
 }
 
 static int64_t earliest(const int64_t *due_ms, size_t count)
@@ -324,7 +330,8 @@ void core_step(struct core *core, const struct event *event, struct actions *act
     core->beating = NULL;
     core->planning->work = 0;
     /* A turn that comes late (a slow disk, a suspended machine) must not cost anybody the lease. */
-    if (core->deadline_ms != NEVER && core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {
+    if (core->deadline_ms != NEVER &&
+        core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {
         devices_late(core, core->now_ms - core->deadline_ms);
     }
     handlers[event->type](core, event);

@@ -1,8 +1,10 @@
-/* core_private.h: what the files of the core offer each other. For coordinator/core/ and nobody else; one thread.
+/* core_private.h: what the files of the core offer each other. For coordinator/core/ and nobody
+ * else; one thread.
  *
- * A step: the handler of the event changes slots and marks them (job_changed, device_changed, device_touch), failures
- * of a generation are only noted; at the end of the step failures are handled, the scheduler runs if it must, and every
- * marked object becomes one row, one revision and one wake-up (core.c). */
+ * A step: the handler of the event changes slots and marks them (job_changed, device_changed,
+ * device_touch), failures of a generation are only noted; at the end of the step failures are
+ * handled, the scheduler runs if it must, and every marked object becomes one row, one revision and
+ * one wake-up (core.c). */
 #ifndef COORDINATOR_CORE_CORE_PRIVATE_H
 #define COORDINATOR_CORE_CORE_PRIVATE_H
 
@@ -14,14 +16,17 @@
 void act_persist(struct core *core, enum object_kind kind, const void *object);
 void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version);
 void act_reply(struct core *core, int status, enum object_kind kind, const void *object);
-void act_problem(struct core *core, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+void act_problem(struct core *core, enum problem_code code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 void act_wake(struct core *core, enum object_kind kind, const char *id);
 void act_export(struct core *core, const char *job_id, int64_t version);
 void act_tune(struct core *core, const char *job_id);
 void act_delete_blob(struct core *core, const char *sha256);
 void act_metric(struct core *core, const char *job_id, const struct metric *metric);
-void act_publish(struct core *core, const char *event, const char *id, const char *format, ...) PRINTF_LIKE(4, 5);
-/* Whether this step may do one more job's worth of actions, with what the marked objects will take counted in. */
+void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+/* Whether this step may do one more job's worth of actions, with what the marked objects will take
+ * counted in. */
 bool act_room(const struct core *core);
 void core_id(struct core *core, char out[ID_SIZE], const char *prefix);
 /* An id from the rows: new ones are greater. */
@@ -33,8 +38,8 @@ void text_format(char *out, size_t size, const char *format, va_list arguments) 
 /* ---- core.c ---- */
 void device_changed(struct core *core, struct device_slot *device);
 void device_touch(struct core *core, struct device_slot *device);
-/* The job is looked at at the end of the step (its deadlines, a failure); job_changed and plan_changed write the row
- * too. */
+/* The job is looked at at the end of the step (its deadlines, a failure); job_changed and
+ * plan_changed write the row too. */
 void job_mark(struct core *core, struct job_slot *job);
 void job_changed(struct core *core, struct job_slot *job);
 void plan_changed(struct core *core, struct job_slot *job);
@@ -65,8 +70,8 @@ enum verb_effect {
 };
 enum verb_effect states_verb(int state, enum job_verb verb);
 /* Set the job's state; asserts that the change is legal. reason: a code or "". */
-void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason, const char *format, ...)
-    PRINTF_LIKE(5, 6);
+void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason,
+                   const char *format, ...) PRINTF_LIKE(5, 6);
 /* Whether the plan has devices that work for it. */
 bool plan_active(const struct job_slot *job);
 /* Whether a stage of it is the device's. */
@@ -87,7 +92,8 @@ void devices_spare(struct core *core, int64_t ms);
 int64_t device_due_ms(const struct core *core, const struct device_slot *device);
 /* Reckon anew when it is due. */
 void device_time(struct core *core, struct device_slot *device);
-/* Its connections are broken and it does not answer: as good as lost, though its lease still runs. */
+/* Its connections are broken and it does not answer: as good as lost, though its lease still runs.
+ */
 void device_disconnected(struct core *core, struct device_slot *device);
 bool device_online(const struct device_slot *device);
 /* Reachable for others: online or suspect. */
@@ -96,7 +102,8 @@ bool device_reachable(const struct device_slot *device);
 bool device_ready(const struct device_slot *device);
 /* Whether its job cannot do without it: once all its units are in the center, nobody misses it. */
 bool device_needed(const struct device_slot *device);
-void device_assign(struct core *core, struct device_slot *device, struct job_slot *job, size_t stage);
+void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,
+                   size_t stage);
 void device_release(struct core *core, struct device_slot *device);
 
 /* ---- identity.c ---- */
@@ -104,9 +111,11 @@ void device_release(struct core *core, struct device_slot *device);
 bool identity_takes(struct core *core, struct device_slot *device, const char *boot);
 
 /* ---- holdings.c ---- */
-void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
+void holdings_replace(struct core *core, struct device_slot *device,
+                      const struct heartbeat *heartbeat);
 void holdings_clear(struct core *core, struct device_slot *device);
-/* Whether a decision about the job may rest on it: it is on the job's line, and the device was not told to drop it. */
+/* Whether a decision about the job may rest on it: it is on the job's line, and the device was not
+ * told to drop it. */
 bool holdings_usable(const struct job_slot *job, const struct holding_item *item);
 /* NULL: the device does not hold it usably. */
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
@@ -115,33 +124,38 @@ bool holdings_of_job(const struct core *core, const struct device_slot *device, 
 /* The plan's devices may hold something of the job from now on. */
 void members_add(struct core *core, struct job_slot *job);
 /* Whether a plan of the job had the device; true where that is not known. */
-bool members_has(const struct core *core, const struct job_slot *job, const struct device_slot *device);
+bool members_has(const struct core *core, const struct job_slot *job,
+                 const struct device_slot *device);
 /* The device's slot will be another one's. */
 void members_forget(struct core *core, const struct device_slot *device);
 /* What the device shall drop, by what it holds and how the jobs stand: drop[DROPS_MAX]. */
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop);
-/* Note that the device's assignment now tells it to drop what holdings_drops names: nothing relies on it any more. */
+/* Note that the device's assignment now tells it to drop what holdings_drops names: nothing relies
+ * on it any more. */
 void holdings_let_go(struct core *core, struct device_slot *device);
-/* Wake every device whose assignment depends on the job: its stages and all that hold something of it. */
+/* Wake every device whose assignment depends on the job: its stages and all that hold something of
+ * it. */
 void job_touch(struct core *core, struct job_slot *job);
-/* Take what the stages' devices hold at the version as the job's cut. false: something is missing. */
+/* Take what the stages' devices hold at the version as the job's cut. false: something is missing.
+ */
 bool cut_take(const struct core *core, struct job_slot *job, int64_t version);
 
 /* ---- recovery.c ---- */
-/* Whether a version that was computed or loaded in a generation is part of what the job does now. */
+/* Whether a version that was computed or loaded in a generation is part of what the job does now.
+ */
 bool line_holds(const struct job *job, int64_t generation, int64_t version);
 /* A generation starts from version `first`. */
 void line_push(struct job *job, int64_t generation, int64_t first);
 bool absent_has(const struct absent *absent, const struct device_slot *device);
-/* From which version the job's next generation starts without the absent devices: the newest of which the reachable
- * ones hold every unit with one hash, and its hashes; else, and after a pause, what the center has, or 0, and an empty
- * cut. */
-int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
-                       struct cut *out);
+/* From which version the job's next generation starts without the absent devices: the newest of
+ * which the reachable ones hold every unit with one hash, and its hashes; else, and after a pause,
+ * what the center has, or 0, and an empty cut. */
+int64_t recovery_start(const struct core *core, const struct job_slot *job,
+                       const struct absent *absent, struct cut *out);
 /* Whether a device that has not told what it holds may have what the start would lack. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job);
-/* How long a start that is older than what the job had is worth putting off, for devices of its last plan that are away
- * and may bring something newer. 0: there is none to wait for. */
+/* How long a start that is older than what the job had is worth putting off, for devices of its
+ * last plan that are away and may bring something newer. 0: there is none to wait for. */
 int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start);
 /* Of the plan's resume_version; "" and 0: from the seed. */
 const char *source_hash(const struct job_slot *job, int64_t unit);
@@ -151,8 +165,10 @@ bool source_is(const struct job_slot *job, int64_t unit, const struct device_slo
 /* Where each stage takes its units from: job->source, job->moving_bytes, plan.bytes_moved. */
 void sources_choose(struct core *core, struct job_slot *job);
 
-/* What the devices without the absent ones hold of the job, for recovery_without: how many of core->held. */
-size_t recovery_list(const struct core *core, const struct job_slot *job, const struct absent *absent);
+/* What the devices without the absent ones hold of the job, for recovery_without: how many of
+ * core->held. */
+size_t recovery_list(const struct core *core, const struct job_slot *job,
+                     const struct absent *absent);
 /* recovery_start without more devices, from the first `count` of core->held. */
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
                          const struct absent *absent);
@@ -160,23 +176,27 @@ int64_t recovery_without(const struct core *core, const struct job_slot *job, si
 int64_t recovery_center(const struct job_slot *job);
 
 /* ---- held.c ---- */
-/* Fills core->held with what reachable devices hold usably, newest versions first, then by unit and device: of version
- * `only`, or (-1) of every version that is newer than the center's. Returns how many. */
-size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent, int64_t only);
+/* Fills core->held with what reachable devices hold usably, newest versions first, then by unit and
+ * device: of version `only`, or (-1) of every version that is newer than the center's. Returns how
+ * many. */
+size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent,
+                 int64_t only);
 /* Leaves only versions of which every unit is held. Returns how many. */
 size_t held_covered(const struct core *core, const struct job_slot *job, size_t count);
-/* The newest version below `below` (NEVER: of all) that is whole without the absent devices, all holders of a unit
- * agreeing on its hash; out (NULL or empty) gets its hashes. 0: none is. */
-int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent,
-                    int64_t below, struct cut *out);
+/* The newest version below `below` (NEVER: of all) that is whole without the absent devices, all
+ * holders of a unit agreeing on its hash; out (NULL or empty) gets its hashes. 0: none is. */
+int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count,
+                    const struct absent *absent, int64_t below, struct cut *out);
 
 /* ---- links.c ---- */
 /* Both live, and do not reach each other. */
-void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a, const struct device_slot *b);
+void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a,
+               const struct device_slot *b);
 /* Whether that was so lately. */
 bool link_is_bad(const struct core *core, const struct job_slot *job, const struct device_slot *a,
                  const struct device_slot *b);
-/* Whether the plan that is being prepared and fails by a link can be made without moving units: by that which ran. */
+/* Whether the plan that is being prepared and fails by a link can be made without moving units: by
+ * that which ran. */
 bool links_can_stay(const struct core *core, const struct job_slot *job);
 /* Whether the newest plan that ran had the device. */
 bool links_ran(const struct job_slot *job, const struct device_slot *device);
@@ -184,10 +204,12 @@ bool links_ran(const struct job_slot *job, const struct device_slot *device);
 void links_count(const struct core *core, struct job_slot *job, bool by_link);
 /* No generation has failed by a link lately. */
 void links_reset(struct job_slot *job);
-/* How long the next generation is put off. What is held is not given up for what may be over in a moment. */
+/* How long the next generation is put off. What is held is not given up for what may be over in a
+ * moment. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
-/* From which version the plan in core->planning starts: `start`, or an older one (and job->cut) when a link keeps
- * `start` from the plan, it can run from the older one, and trying takes as long as the steps in between would. */
+/* From which version the plan in core->planning starts: `start`, or an older one (and job->cut)
+ * when a link keeps `start` from the plan, it can run from the older one, and trying takes as long
+ * as the steps in between would. */
 int64_t links_weigh(struct core *core, struct job_slot *job, int64_t start);
 
 /* ---- rounds.c ---- */
@@ -203,11 +225,13 @@ void rounds_center_done(struct core *core, struct job_slot *job);
 void rounds_tick(struct core *core, struct job_slot *job);
 int64_t rounds_due_ms(const struct job_slot *job);
 /* What stage 0 says of its rounds, and the answer in the reply. */
-void rounds_take(struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat);
+void rounds_take(struct core *core, const struct device_slot *device,
+                 const struct heartbeat *heartbeat);
 
 /* ---- suspicion.c ---- */
 void handle_poll_broken(struct core *core, const struct event *event);
-void suspicion_take(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
+void suspicion_take(struct core *core, struct device_slot *device,
+                    const struct heartbeat *heartbeat);
 /* Ask the device for a sign of life at once. */
 void suspicion_challenge(struct core *core, struct device_slot *device);
 void suspicion_clear(struct device_slot *device);
@@ -229,12 +253,14 @@ enum avoidance {
     AVOID_LOST,   /* it was lost, or started anew: from the second time on */
     AVOID_FAILED, /* by itself */
 };
-/* Whom a plan leaves out. With AVOID_NOBODY those that ran out of memory are given all they have, too. */
+/* Whom a plan leaves out. With AVOID_NOBODY those that ran out of memory are given all they have,
+ * too. */
 enum avoid_level { AVOID_NOBODY, AVOID_FAILURES, AVOID_ALL };
 /* Leave the device out of the job's plans for a time that doubles. */
-void avoid(struct core *core, struct job_slot *job, const struct device_slot *device, enum avoidance why);
-bool job_avoids(const struct core *core, const struct job_slot *job, const struct device_slot *device,
-                enum avoid_level level);
+void avoid(struct core *core, struct job_slot *job, const struct device_slot *device,
+           enum avoidance why);
+bool job_avoids(const struct core *core, const struct job_slot *job,
+                const struct device_slot *device, enum avoid_level level);
 /* When the first of those that the job avoids is taken again; NEVER: it avoids nobody. */
 int64_t avoided_until_ms(const struct core *core, const struct job_slot *job);
 /* From now on. */
@@ -243,15 +269,18 @@ void avoid_nobody(struct job_slot *job);
 /* ---- incidents.c ---- */
 void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure);
 void incident_decided(struct core *core, struct job_slot *job);
-/* A device reports how far a generation came that is over: while it could not be heard it trained on. */
+/* A device reports how far a generation came that is over: while it could not be heard it trained
+ * on. */
 void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
 /* A newer version that is behind a link, and an older one that is not. */
 struct weighing {
     int64_t newer, older;
-    int64_t waited_ms, again_ms; /* since the link's first failure; to do the steps in between again */
+    int64_t waited_ms,
+        again_ms; /* since the link's first failure; to do the steps in between again */
 };
 /* Which of the two was chosen. */
-void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing, bool waits);
+void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
+                      bool waits);
 void incident_ready(struct core *core, struct job_slot *job);
 /* At the end of a step: resolved when a step beyond the start is done. */
 void incident_settle(struct core *core, struct job_slot *job);
@@ -264,13 +293,15 @@ void incident_restore(struct core *core, const struct incident *row);
 /* ---- join.c ---- */
 /* Whether jobs that run are better off with a device that is free. */
 void join_run(struct core *core);
-/* Look for more devices now, and plan the next look: when a move has paid for itself, or an exclusion ends. */
+/* Look for more devices now, and plan the next look: when a move has paid for itself, or an
+ * exclusion ends. */
 void join_watch(struct core *core, struct job_slot *job);
 
 /* ---- deadlines.c ---- */
 void deadlines_fill(const struct core *core, struct job_slot *job);
 int64_t suspect_ms(const struct core *core);
-/* Of the first lease after a start: agents that wait to repeat their calls are heard before it is over. */
+/* Of the first lease after a start: agents that wait to repeat their calls are heard before it is
+ * over. */
 int64_t first_lease_ms(const struct core *core);
 int64_t challenge_ms(const struct core *core, const struct device_slot *device);
 /* How long a phase may take before its generation fails. */
@@ -291,33 +322,38 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
 /* Unit times of the planning's devices for the job (NULL: a job that does not exist yet). */
 void profile_times(struct planning *planning, const struct job_slot *job);
 /* Of the job's units [first, end). Uses the planning's scratch. */
-uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end);
+uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
+                                 int64_t end);
 struct partition_link profile_link(const struct device_slot *a, const struct device_slot *b);
 
 /* ---- progress.c ---- */
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat);
-/* Of any generation whose steps are not abandoned, from any device that a plan of the job had: what it could not tell
- * in time it tells later, whatever it does then. */
-void progress_take_metrics(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
+/* Of any generation whose steps are not abandoned, from any device that a plan of the job had: what
+ * it could not tell in time it tells later, whatever it does then. */
+void progress_take_metrics(struct core *core, struct device_slot *device,
+                           const struct heartbeat *heartbeat);
 /* The job goes on from the plan's resume_version. */
 void progress_restart(struct job_slot *job);
 void progress_set_step(struct job_slot *job, int64_t step);
-/* Something proves that the step was done: no version that is told is newer than the step that is told. */
+/* Something proves that the step was done: no version that is told is newer than the step that is
+ * told. */
 void progress_reach(struct job_slot *job, int64_t step);
 /* Nothing trains: there is no speed. */
 void progress_halt(struct job_slot *job);
 /* The job has ended: its speed is its mean. */
 void progress_end(struct job_slot *job);
-/* Steps after the version, or a newer committed one, are given up, and what was measured of them. Whether anything
- * changed. */
+/* Steps after the version, or a newer committed one, are given up, and what was measured of them.
+ * Whether anything changed. */
 bool progress_go_back(struct job_slot *job, int64_t version);
-/* What was told before the coordinator's restart is true as far as the plan's start does not say otherwise. */
+/* What was told before the coordinator's restart is true as far as the plan's start does not say
+ * otherwise. */
 void progress_restore(struct job_slot *job, const struct job_progress *told);
 
 /* ---- problem.c ---- */
 /* Cut the model over planning->device[]; end NULL: the best cuts. */
-NODISCARD int problem_solve(struct core *core, const struct job_slot *job, const size_t *end, struct err *err);
+NODISCARD int problem_solve(struct core *core, const struct job_slot *job, const size_t *end,
+                            struct err *err);
 
 /* What the memory of the planned stage goes to, but for replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t device);
@@ -337,18 +373,21 @@ struct placement_request {
     enum avoid_level avoid;
     struct absent without; /* and these */
 };
-/* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too little memory (and
- * whether recomputing would do, for a job that is not submitted yet);
+/* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too
+ * little memory (and whether recomputing would do, for a job that is not submitted yet);
  * ERR_INVALID: the wish cannot be met. */
-NODISCARD int placement_choose(struct core *core, const struct placement_request *request, struct err *err);
+NODISCARD int placement_choose(struct core *core, const struct placement_request *request,
+                               struct err *err);
 /* How many devices would match, whatever they do now; leaves core->candidate. */
 size_t placement_count(struct core *core, const struct placement_request *request);
 /* The same without leaving them, and the memory that they have free together. */
-size_t placement_there(const struct core *core, const struct placement_request *request, uint64_t *bytes);
+size_t placement_there(const struct core *core, const struct placement_request *request,
+                       uint64_t *bytes);
 /* Whether the device has the labels and the numeric class that the job asks for. */
 bool placement_labels_match(const struct job_spec *spec, const struct device *device);
 bool placement_class_matches(const struct job_spec *spec, const struct device *device);
-/* Whether its build has the kernels that the model names; those that were measured are no wish of the job's. */
+/* Whether its build has the kernels that the model names; those that were measured are no wish of
+ * the job's. */
 bool placement_kernels_match(const struct placement_request *request, const struct device *device);
 /* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
 const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
@@ -363,8 +402,8 @@ bool placement_one_class(const struct planning *planning);
 
 /* ---- shortage.c ---- */
 /* Which devices the job waits for, and why it does not get them. Returns ERR_STATE. */
-NODISCARD int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
-                       struct err *err);
+NODISCARD int shortage(const struct core *core, const struct placement_request *request,
+                       size_t wanted, size_t there, struct err *err);
 
 /* ---- scheduler.c ---- */
 void scheduler_run(struct core *core);
@@ -378,29 +417,32 @@ void handle_job_verb(struct core *core, const struct event *event);
 void preview_stages(struct core *core, const struct model *model);
 /* What a new slot needs when its job (id, spec, data) is in it. */
 void job_init(struct core *core, struct job_slot *job, const struct model *model);
-void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message);
+void job_end(struct core *core, struct job_slot *job, int state, const char *reason,
+             const char *message);
 void job_pause_now(struct core *core, struct job_slot *job);
 
 /* ---- generations.c ---- */
-/* Where the next generation would run without some devices, as placement_choose answers. wish: what was asked for, or
- * NULL. */
-NODISCARD int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
-                               const struct absent *without, enum avoid_level least, struct err *err);
-/* Put the next generation off, until then at most: devices may tell of a newer version, or bring one. */
-void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format, ...)
-    PRINTF_LIKE(4, 5);
-/* Plan and prepare the next generation. false: the job waits, for enough devices or for what those that are away may
- * bring. */
+/* Where the next generation would run without some devices, as placement_choose answers. wish: what
+ * was asked for, or NULL. */
+NODISCARD int generation_place(struct core *core, const struct job_slot *job,
+                               const struct replan_request *wish, const struct absent *without,
+                               enum avoid_level least, struct err *err);
+/* Put the next generation off, until then at most: devices may tell of a newer version, or bring
+ * one. */
+void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms,
+                       const char *format, ...) PRINTF_LIKE(4, 5);
+/* Plan and prepare the next generation. false: the job waits, for enough devices or for what those
+ * that are away may bring. */
 bool generation_begin(struct core *core, struct job_slot *job, int reason);
-/* The borders and devices that were asked for are used, or come to nothing. Until the new plan runs they are kept: a
- * coordinator that starts anew may have to make it again. */
+/* The borders and devices that were asked for are used, or come to nothing. Until the new plan runs
+ * they are kept: a coordinator that starts anew may have to make it again. */
 void wish_drop(struct core *core, struct job_slot *job);
 /* Ask the running plan to stop. */
 void generation_stop(struct core *core, struct job_slot *job, int reason);
 /* Go on when the phase is complete. */
 void generation_advance(struct core *core, struct job_slot *job);
-/* The active plan ends: its devices are free, what has come of a version that it stored is forgotten. version: where it
- * stopped, unless that is known already. */
+/* The active plan ends: its devices are free, what has come of a version that it stored is
+ * forgotten. version: where it stopped, unless that is known already. */
 void plan_close(struct core *core, struct job_slot *job, int64_t version);
 
 /* ---- tuning.c ---- */
@@ -415,13 +457,15 @@ void handle_tuned(struct core *core, const struct event *event);
 
 /* ---- failures.c ---- */
 /* Note that the generation failed; the first cause counts. */
-void generation_fail(struct core *core, struct job_slot *job, struct blame blame, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+void generation_fail(struct core *core, struct job_slot *job, struct blame blame,
+                     const char *format, ...) PRINTF_LIKE(4, 5);
 /* At the end of the step. */
 void generation_failed(struct core *core, struct job_slot *job);
-/* The plan in core->planning needs devices that have just failed by themselves: whether it has to wait. */
+/* The plan in core->planning needs devices that have just failed by themselves: whether it has to
+ * wait. */
 bool generation_waits(struct core *core, struct job_slot *job);
-/* A version was reached. What was below the furthest that generations got to was done before, and is no progress. */
+/* A version was reached. What was below the furthest that generations got to was done before, and
+ * is no progress. */
 void failures_progress(struct job_slot *job, int64_t step);
 /* Nothing is held against the job or its devices any more. */
 void failures_forget(struct job_slot *job);
@@ -454,7 +498,8 @@ void center_export(struct core *core, struct job_slot *job);
 void center_disk_has_room(struct core *core, struct job_slot *job);
 /* Assemble the center's version on request; the job goes on. */
 void center_export_now(struct core *core, struct job_slot *job);
-/* A row that stays although its job is not live: its blob is not deleted for an equal one of another job. */
+/* A row that stays although its job is not live: its blob is not deleted for an equal one of
+ * another job. */
 void center_keep(struct core *core, const char *sha256);
 /* All units of a job that failed. */
 void center_keep_job(struct core *core, const struct job_slot *job);

@@ -1,5 +1,6 @@
-/* core_state.h: the state of the coordinator's core, as plain structs. For coordinator/core/ and nobody else; one
- * thread. Everything is reserved in core_new; a step allocates nothing of its own. */
+/* core_state.h: the state of the coordinator's core, as plain structs. For coordinator/core/ and
+ * nobody else; one thread. Everything is reserved in core_new; a step allocates nothing of its own.
+ */
 #ifndef COORDINATOR_CORE_CORE_STATE_H
 #define COORDINATOR_CORE_CORE_STATE_H
 
@@ -16,13 +17,15 @@
 #define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
 #define KEPT_MAX 16384               /* blobs of failed jobs */
 #define STEP_WINDOW 32               /* step times of which the median is told */
-#define FAILURES_MAX 3               /* devices that fail in the same way before the job is to blame */
-#define AVOIDED_MAX 8                /* devices that a job does without for a while */
-#define BAD_LINKS_MAX 32             /* pairs of devices that do not reach each other, of one job */
-#define STALL_SHIFT_MAX 6            /* a job that stalls again and again gets up to 2^6 times its step deadline */
-#define DEVICE_FORGET_MS 3600000     /* a device that never worked is removed so long after it was lost */
-#define GENERATION_MAX 1000000000    /* a device that claims to have seen more is not believed */
-#define REVISION_MAX (1ll << 52)     /* of an assignment; the same */
+#define FAILURES_MAX 3   /* devices that fail in the same way before the job is to blame */
+#define AVOIDED_MAX 8    /* devices that a job does without for a while */
+#define BAD_LINKS_MAX 32 /* pairs of devices that do not reach each other, of one job */
+#define STALL_SHIFT_MAX                                                                            \
+    6 /* a job that stalls again and again gets up to 2^6 times its step deadline */
+#define DEVICE_FORGET_MS                                                                           \
+    3600000 /* a device that never worked is removed so long after it was lost */
+#define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
+#define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
 #define PAST_BOOTS 4
 #define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
 
@@ -31,7 +34,8 @@ struct job_slot;
 struct holding_item {
     struct holding holding;
     uint32_t next; /* in the device's list or among the free ones; 0: none */
-    bool let_go;   /* the device was told to drop it and may do so at any moment: nothing relies on it */
+    bool let_go; /* the device was told to drop it and may do so at any moment: nothing relies on it
+                  */
 };
 
 /* A holding among those of a job. */
@@ -63,8 +67,8 @@ struct device_profile {
     double update_seconds_per_byte;                                 /* of parameters */
 };
 
-/* The last metrics that a device told, by name: of one generation it tells them in order, and repeats them until they
- * are acknowledged. */
+/* The last metrics that a device told, by name: of one generation it tells them in order, and
+ * repeats them until they are acknowledged. */
 struct metric_mark {
     char job[ID_SIZE];
     int64_t generation;
@@ -75,20 +79,20 @@ struct device_slot {
     struct device device;
     struct job_slot *job; /* it works for; NULL: free */
     size_t stage;
-    int64_t seen_ms;                     /* its last call of any kind */
-    int64_t lost_ms;                     /* with state lost: since when, as far as forgetting it goes */
-    int64_t beat_ms;                     /* its last heartbeat */
+    int64_t seen_ms; /* its last call of any kind */
+    int64_t lost_ms; /* with state lost: since when, as far as forgetting it goes */
+    int64_t beat_ms; /* its last heartbeat */
     char past_boot[PAST_BOOTS][ID_SIZE]; /* that were replaced last */
     size_t next_past;                    /* the one to be overwritten next */
     bool shared;                         /* one of them came back: two agents use the identity */
-    char claim_boot[ID_SIZE];            /* asks to take over from the present one, which may live; "": none */
-    int64_t claim_ms;                    /* when it asked first */
+    char claim_boot[ID_SIZE]; /* asks to take over from the present one, which may live; "": none */
+    int64_t claim_ms;         /* when it asked first */
     int64_t assignment_revision;
     uint32_t holdings; /* first of its list, the newest versions first; 0: none */
     uint32_t holding_count;
-    int64_t let_go_revision;                  /* of the assignment that last named something to drop */
-    bool holdings_known;                      /* it has told them since its boot and ours */
-    int64_t asked_bytes;                      /* scratch of sources_choose: what others shall fetch from it */
+    int64_t let_go_revision; /* of the assignment that last named something to drop */
+    bool holdings_known;     /* it has told them since its boot and ours */
+    int64_t asked_bytes;     /* scratch of sources_choose: what others shall fetch from it */
     struct trouble trouble[PEER_REPORTS_MAX]; /* whom it cannot reach in its present generation */
     size_t trouble_count;
     char challenge[ID_SIZE];  /* the nonce that its next heartbeat shall repeat; "": none */
@@ -98,7 +102,7 @@ struct device_slot {
     double jitter_ms;         /* by how much its heartbeats are late, as a rule */
     int64_t busy_ms;          /* its compute thread is in one task so long */
     bool changed, touched;    /* at the end of this step: write the row; wake its polls */
-    uint64_t reserved;        /* number of the scheduler's pass in which it is kept for a waiting job */
+    uint64_t reserved; /* number of the scheduler's pass in which it is kept for a waiting job */
     struct measured_link link[LINKS_MAX];
     size_t next_link; /* the one to be replaced next */
     struct device_profile profile;
@@ -114,7 +118,8 @@ struct stage_report {
     int64_t step;
 };
 
-/* A version of which the devices hold every unit: what the last stop left, or where a generation started. */
+/* A version of which the devices hold every unit: what the last stop left, or where a generation
+ * started. */
 struct cut {
     int64_t version; /* 0: none */
     struct {
@@ -157,8 +162,8 @@ struct blame {
     enum failure_cause cause;
     const struct device_slot *device; /* whose fault it is; NULL: nobody's in particular */
     const struct device_slot *other;  /* LINK: the other end */
-    const char *code;                 /* ERROR: of the device's report; NULL: the cause says it all */
-    int64_t since_ms;                 /* the last sign of life or progress as far as known */
+    const char *code; /* ERROR: of the device's report; NULL: the cause says it all */
+    int64_t since_ms; /* the last sign of life or progress as far as known */
 };
 
 struct failure {
@@ -193,7 +198,8 @@ struct avoided {
     int64_t for_ms, until_ms;
 };
 
-/* Devices that failed in the same way, one after the other, without progress in between: then the job is to blame. */
+/* Devices that failed in the same way, one after the other, without progress in between: then the
+ * job is to blame. */
 struct charge {
     char code[REASON_SIZE];
     struct device_id device[FAILURES_MAX];
@@ -216,8 +222,9 @@ struct job_slot {
     struct incident incident; /* the open one, or the one that ended in this step */
     bool has_incident, incident_changed;
     struct incident_times times;
-    struct plan plan;     /* the newest; valid when has_plan */
-    struct plan previous; /* the one before: its last row is written in the step that makes the next */
+    struct plan plan; /* the newest; valid when has_plan */
+    struct plan
+        previous; /* the one before: its last row is written in the step that makes the next */
     bool has_plan;
     const struct model *model;
     size_t unit_count;
@@ -226,9 +233,9 @@ struct job_slot {
     bool kernels_told;              /* all have, and ACTION_TUNE was asked for */
 
     bool listed, changed, plan_changed, previous_changed, ended; /* at the end of this step */
-    bool progressed;                                             /* the revision shall rise for progress */
-    int64_t progress_shown_ms;                                   /* when it last did */
-    int64_t progress_stored_ms;                                  /* when the row was last written for it */
+    bool progressed;            /* the revision shall rise for progress */
+    int64_t progress_shown_ms;  /* when it last did */
+    int64_t progress_stored_ms; /* when the row was last written for it */
 
     struct stage_report report[STAGES_MAX];
     struct cut cut;
@@ -240,7 +247,8 @@ struct job_slot {
     struct open_round round[ROUND_KINDS];
 
     int64_t deadline_ms;    /* of the phase; NEVER */
-    int64_t suspicion_ms;   /* an error of code peer stands unless its suspicion is settled before; NEVER */
+    int64_t suspicion_ms;   /* an error of code peer stands unless its suspicion is settled before;
+                               NEVER */
     size_t suspicion_stage; /* who reported it */
     char suspicion_text[MESSAGE_SIZE];
     int64_t progress_ms;   /* when some stage's step last rose */
@@ -252,17 +260,20 @@ struct job_slot {
     struct avoided avoided[AVOIDED_MAX];
     struct bad_link bad_link[BAD_LINKS_MAX];
     size_t next_bad_link;
-    int links;             /* generations in a row that failed by a link and got no further than the furthest of them */
+    int links; /* generations in a row that failed by a link and got no further than the furthest of
+                  them */
     int64_t link_step;     /* which got so far */
     int64_t link_since_ms; /* when the first of them did; NEVER */
     int64_t retry_ms;      /* the next generation is put off until then; NEVER: it is not */
     bool retry_early;      /* unless it can do without the devices that failed */
-    struct replan_request ran;         /* devices and borders of the newest plan that ran; device_count 0: none */
-    bool stay;                         /* the next generation shall be cut like that: its units stay where they are */
+    struct replan_request
+        ran;   /* devices and borders of the newest plan that ran; device_count 0: none */
+    bool stay; /* the next generation shall be cut like that: its units stay where they are */
     uint64_t member[DEVICES_MAX / 64]; /* by the slot of a device: some plan of the job had it */
-    bool members_known;                /* every plan of the job was made in this life of the coordinator */
-    int64_t gather_ms; /* devices may tell of a newer version, or bring one, until then; NEVER: it is not asked for */
-    int64_t export_ms; /* try the export again; NEVER */
+    bool members_known; /* every plan of the job was made in this life of the coordinator */
+    int64_t gather_ms;  /* devices may tell of a newer version, or bring one, until then; NEVER: it
+                           is not asked for */
+    int64_t export_ms;  /* try the export again; NEVER */
     int export_attempts;
     int64_t decided_ms;   /* when the plan was made */
     int64_t moving_bytes; /* of state that its devices fetch */
@@ -275,9 +286,11 @@ struct job_slot {
     int waiting_reason;     /* enum plan_reason of the plan after waiting for devices */
     struct failure failure; /* noted in this step */
     int64_t reached_step;   /* of this generation */
-    int64_t furthest_step;  /* of those that have failed or stopped: what is below it is no progress */
+    int64_t
+        furthest_step; /* of those that have failed or stopped: what is below it is no progress */
     struct charge charge;
-    int failures; /* devices that could not take the units of a start, one after the other: it may be to blame */
+    int failures; /* devices that could not take the units of a start, one after the other: it may
+                     be to blame */
     int faults;   /* what the job is charged with since it last made progress */
     int put_offs; /* how often it was put off since */
     struct memory_cap cap[STAGES_MAX];
@@ -305,7 +318,8 @@ struct core {
     int64_t now_ms, wall_ms;
     int64_t deadline_ms; /* as told after the last step */
     int64_t thawed_ms;   /* polls that break until then may have timed out while a turn was late */
-    int64_t deaf_ms;     /* silence until then is ours: we were away, and agents may not have called again yet */
+    int64_t deaf_ms;     /* silence until then is ours: we were away, and agents may not have called
+                            again yet */
 
     uint64_t seed, id_count;
     int64_t id_wall_ms; /* ids rise, whatever the clock does */
@@ -320,7 +334,8 @@ struct core {
     uint32_t holding_spare, holding_fresh;
 
     char (*kept)[SHA256_SIZE]; /* [KEPT_MAX] units of failed jobs, whose rows stay */
-    size_t kept_count;         /* KEPT_MAX: maybe more, so nothing is deleted any more before the next start */
+    size_t
+        kept_count; /* KEPT_MAX: maybe more, so nothing is deleted any more before the next start */
 
     struct device_slot **device_list; /* [devices_max] marked in this step */
     size_t device_list_count;
@@ -374,7 +389,8 @@ struct planning {
     uint64_t cap_bytes[STAGES_MAX];
     const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
-    enum conv2d_backend backend; /* stage_bytes of this stamp are of it, and of the job and recompute above */
+    enum conv2d_backend
+        backend; /* stage_bytes of this stamp are of it, and of the job and recompute above */
     uint32_t stamp;
     struct arena_scratch *scratch; /* of the questions for memory */
 };

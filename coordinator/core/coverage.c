@@ -1,5 +1,5 @@
-/* Who holds what of a job, what each failure would cost, and what the job would do without some devices: by the very
- * functions that decide it when it happens. */
+/* Who holds what of a job, what each failure would cost, and what the job would do without some
+ * devices: by the very functions that decide it when it happens. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 /* ---- copies ---- */
 
 /* The newest stay. */
-static void add_copy(struct replica_unit *unit, const struct device_slot *device, const struct holding *holding)
+static void add_copy(struct replica_unit *unit, const struct device_slot *device,
+                     const struct holding *holding)
 {
     size_t at = unit->copy_count;
     while (at > 0 && unit->copy[at - 1].version < holding->version) {
@@ -20,8 +21,9 @@ static void add_copy(struct replica_unit *unit, const struct device_slot *device
     }
     size_t last = unit->copy_count < COPIES_MAX ? unit->copy_count : COPIES_MAX - 1;
     memmove(&unit->copy[at + 1], &unit->copy[at], (last - at) * sizeof(unit->copy[0]));
-    unit->copy[at] = (struct replica_copy){
-        .device = device->device.id, .version = holding->version, .generation = holding->generation};
+    unit->copy[at] = (struct replica_copy){.device = device->device.id,
+                                           .version = holding->version,
+                                           .generation = holding->generation};
     unit->copy_count = last + 1;
 }
 
@@ -33,9 +35,11 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
     }
     for (size_t d = 0; d < core->devices.count; d++) {
         const struct device_slot *device = device_slot_at(core, d);
-        for (uint32_t i = device_reachable(device) ? device->holdings : 0; i != 0; i = core->holding[i].next) {
+        for (uint32_t i = device_reachable(device) ? device->holdings : 0; i != 0;
+             i = core->holding[i].next) {
             const struct holding *holding = &core->holding[i].holding;
-            if (holding->unit < (int64_t)job->unit_count && holdings_usable(job, &core->holding[i])) {
+            if (holding->unit < (int64_t)job->unit_count &&
+                holdings_usable(job, &core->holding[i])) {
                 add_copy(&out->unit[holding->unit], device, holding);
             }
         }
@@ -56,28 +60,34 @@ static struct need need_of(const struct core *core, const struct job_slot *job)
     struct memory_bytes bytes;
     const struct memory_request request = {.first = 0,
                                            .end = job->unit_count,
-                                           .micro_batch = (size_t)(spec->batch / spec->micro_batches),
+                                           .micro_batch =
+                                               (size_t)(spec->batch / spec->micro_batches),
                                            .in_flight = 1,
                                            .threads = 1,
                                            .recompute = spec->recompute,
                                            .backend = conv2d_backend_of(job->job.numeric_class),
                                            .scratch = core->planning->scratch};
     int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
-    return (struct need){.devices = (size_t)spec->devices_min, .bytes = rc == 0 ? bytes.total : UINT64_MAX};
+    return (struct need){.devices = (size_t)spec->devices_min,
+                         .bytes = rc == 0 ? bytes.total : UINT64_MAX};
 }
 
-static bool can_continue(const struct core *core, const struct job_slot *job, const struct absent *absent,
-                         const struct need *need)
+static bool can_continue(const struct core *core, const struct job_slot *job,
+                         const struct absent *absent, const struct need *need)
 {
-    const struct placement_request request = {
-        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .without = *absent};
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .without = *absent};
     uint64_t bytes;
     size_t count = placement_there(core, &request, &bytes);
     return count >= need->devices && bytes >= need->bytes;
 }
 
-static struct replica_loss loss_of(const struct core *core, const struct job_slot *job, const struct need *need,
-                                   size_t held, size_t first, size_t second)
+static struct replica_loss loss_of(const struct core *core, const struct job_slot *job,
+                                   const struct need *need, size_t held, size_t first,
+                                   size_t second)
 {
     struct replica_loss loss = {.device_count = 1};
     loss.device[0] = job->plan.stage[first].device;
@@ -90,13 +100,14 @@ static struct replica_loss loss_of(const struct core *core, const struct job_slo
     return loss;
 }
 
-/* Devices may hold a version that is newer than the present step: of a life of the coordinator that a restored backup
- * knows nothing of. What a loss costs counts from there. */
+/* Devices may hold a version that is newer than the present step: of a life of the coordinator that
+ * a restored backup knows nothing of. What a loss costs counts from there. */
 static void count_steps(const struct job_slot *job, struct replicas *out)
 {
     out->step = job->job.progress.step;
     for (size_t i = 0; i < out->single_count; i++) {
-        out->step = out->single[i].resume_version > out->step ? out->single[i].resume_version : out->step;
+        out->step =
+            out->single[i].resume_version > out->step ? out->single[i].resume_version : out->step;
     }
     for (size_t i = 0; i < out->single_count; i++) {
         out->single[i].steps_lost = out->step - out->single[i].resume_version;
@@ -136,7 +147,8 @@ static bool knows_all(struct core *core, const struct plan_question *question)
 {
     for (size_t i = 0; i < question->without_count; i++) {
         if (!device_find(core, question->without[i].text)) {
-            act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: no device '%s'", i, question->without[i].text);
+            act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: no device '%s'", i,
+                        question->without[i].text);
             return false;
         }
     }
@@ -157,7 +169,8 @@ void handle_plan_question(struct core *core, const struct event *event)
     struct cut cut;
     struct err err = {0};
     if (!job) {
-        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended", question->job.text);
+        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended",
+                    question->job.text);
         return;
     }
     if (!knows_all(core, question)) {
@@ -166,7 +179,8 @@ void handle_plan_question(struct core *core, const struct event *event)
     const struct absent absent = {.device = question->without, .count = question->without_count};
     int rc = generation_place(core, job, NULL, &absent, AVOID_NOBODY, &err);
     if (rc != 0) {
-        act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES, "%.250s", err.text);
+        act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES,
+                    "%.250s", err.text);
         return;
     }
     memset(answer, 0, sizeof(*answer));

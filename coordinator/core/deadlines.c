@@ -1,5 +1,5 @@
-/* How long anything is waited for: one table, formulas of the seconds that a step is expected to take. docs/protocol.md
- * shows it, and so does every job. */
+/* How long anything is waited for: one table, formulas of the seconds that a step is expected to
+ * take. docs/protocol.md shows it, and so does every job. */
 #include <math.h>
 
 #include "coordinator/core/core_private.h"
@@ -10,9 +10,9 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
-#define MEASURED_FACTOR 2        /* a prediction counts up to so many times what this plan measured */
-#define KNOWN_FACTOR 10          /* and what the plans before did */
-#define EVALUATION_FACTOR 5      /* so many times what an evaluation takes, and STOP_MS, are allowed */
+#define MEASURED_FACTOR 2   /* a prediction counts up to so many times what this plan measured */
+#define KNOWN_FACTOR 10     /* and what the plans before did */
+#define EVALUATION_FACTOR 5 /* so many times what an evaluation takes, and STOP_MS, are allowed */
 #define FETCH_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that a phase waits for */
 #define ROUND_BYTES_PER_MS 1000  /* 1 MB/s: replication yields to training */
 
@@ -21,7 +21,8 @@ static int64_t as_ms(double ms)
     return (int64_t)fmin(ms, 1e12);
 }
 
-/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect. */
+/* Two heartbeats are missed when the third is half due: one that is late does not make a suspect.
+ */
 int64_t suspect_ms(const struct core *core)
 {
     int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
@@ -58,8 +59,8 @@ int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job)
     return transfer_timeout_ms(bytes);
 }
 
-/* What is measured bounds what is predicted: one transfer that fell into a frozen device must not make everybody wait
- * for hours. Another plan of the job may be slower, but not by any factor. */
+/* What is measured bounds what is predicted: one transfer that fell into a frozen device must not
+ * make everybody wait for hours. Another plan of the job may be slower, but not by any factor. */
 static double measured_or_predicted(const struct job_slot *job)
 {
     double predicted = job->has_plan ? job->plan.predicted_step_seconds : 0;
@@ -67,7 +68,8 @@ static double measured_or_predicted(const struct job_slot *job)
     if (measured > 0) {
         return fmax(measured, fmin(predicted, MEASURED_FACTOR * measured));
     }
-    return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds) : predicted;
+    return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds)
+                                       : predicted;
 }
 
 int64_t redo_ms(const struct job_slot *job, int64_t steps)
@@ -126,7 +128,8 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     deadlines->challenge_ms = CHALLENGE_MS_MIN;
     deadlines->step_ms = as_ms(fmax(5000 * expected, STEP_MS_MIN));
     double peer_ms = fmax((double)deadlines->step_ms / 4, PEER_MS_MIN);
-    deadlines->peer_ms = as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
+    deadlines->peer_ms =
+        as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
     deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
     deadlines->evaluation_ms = evaluation_timeout_ms(job);
     deadlines->prepare_ms = prepare_timeout_ms(core, job);

@@ -21,11 +21,12 @@ bool device_ready(const struct device_slot *device)
 
 bool device_needed(const struct device_slot *device)
 {
-    return device->job && (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
+    return device->job &&
+           (job_phase(device->job) != PHASE_FINISHED || center_owes(device->job, device->stage));
 }
 
-/* A place in the table that an enrolment took and nothing came of: no plan had the device, it holds nothing, and nobody
- * cordoned it. */
+/* A place in the table that an enrolment took and nothing came of: no plan had the device, it holds
+ * nothing, and nobody cordoned it. */
 static bool is_forgettable(const struct device_slot *device)
 {
     return device->device.untried && !device->device.cordoned && device->holding_count == 0;
@@ -109,7 +110,8 @@ static bool is_source(const struct job_slot *job, const struct device_slot *devi
 }
 
 /* The jobs that it works for, or that take units from it. */
-static void fail_its_jobs(struct core *core, const struct device_slot *device, struct blame blame, const char *how)
+static void fail_its_jobs(struct core *core, const struct device_slot *device, struct blame blame,
+                          const char *how)
 {
     if (device->job && device_needed(device)) {
         generation_fail(core, device->job, blame, "device '%s' %s", device->device.name, how);
@@ -117,8 +119,8 @@ static void fail_its_jobs(struct core *core, const struct device_slot *device, s
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = job_slot_at(core, i);
         if (job != device->job && is_source(job, device)) {
-            generation_fail(core, job, blame, "device '%s', which has units to hand over, %s", device->device.name,
-                            how);
+            generation_fail(core, job, blame, "device '%s', which has units to hand over, %s",
+                            device->device.name, how);
         }
     }
 }
@@ -150,7 +152,8 @@ static void remove_device(struct core *core, struct device_slot *device, const c
     device_changed(core, device);
     device_touch(core, device);
     act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);
-    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed%s", device->device.name, why);
+    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed%s",
+                device->device.name, why);
 }
 
 void devices_tick(struct core *core)
@@ -179,7 +182,8 @@ void devices_spare(struct core *core, int64_t ms)
     core->deaf_ms = deaf_ms > core->deaf_ms ? deaf_ms : core->deaf_ms;
 }
 
-/* Whoever could not be heard for late_ms repeats its calls after about as long again, or after CALL_RETRY_MS_MAX. */
+/* Whoever could not be heard for late_ms repeats its calls after about as long again, or after
+ * CALL_RETRY_MS_MAX. */
 void devices_late(struct core *core, int64_t late_ms)
 {
     int64_t spare_ms = 2 * (late_ms + core->config.heartbeat_ms), first_ms = first_lease_ms(core);
@@ -211,12 +215,15 @@ void devices_late(struct core *core, int64_t late_ms)
         for (size_t k = 0; k < sizeof(deadline) / sizeof(deadline[0]); k++) {
             *deadline[k] += *deadline[k] == NEVER ? 0 : late_ms;
         }
-        job->step_due_ms = job->step_due_ms < soon_ms ? soon_ms : job->step_due_ms; /* nobody was heard meanwhile */
+        job->step_due_ms = job->step_due_ms < soon_ms
+                               ? soon_ms
+                               : job->step_due_ms; /* nobody was heard meanwhile */
         job_mark(core, job);
     }
 }
 
-void device_assign(struct core *core, struct device_slot *device, struct job_slot *job, size_t stage)
+void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,
+                   size_t stage)
 {
     if (device->job != job) {
         ASSERT(!device->job);
@@ -306,7 +313,8 @@ void handle_enroll(struct core *core, const struct event *event)
     const struct enroll_request *request = event->enroll.request;
     if (request->protocol < PROTOCOL_VERSION_MIN || request->protocol > PROTOCOL_VERSION) {
         act_problem(core, PROBLEM_PROTOCOL_VERSION,
-                    "the agent speaks protocol %" PRId64 ", this coordinator %d to %d: upgrade the %s",
+                    "the agent speaks protocol %" PRId64
+                    ", this coordinator %d to %d: upgrade the %s",
                     request->protocol, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION,
                     request->protocol < PROTOCOL_VERSION_MIN ? "agent" : "coordinator");
         return;
@@ -317,8 +325,8 @@ void handle_enroll(struct core *core, const struct event *event)
         device = add_device(core, request);
     }
     if (!device) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %zu devices, the most this coordinator keeps",
-                    core->devices.max);
+        act_problem(core, PROBLEM_TOO_MANY,
+                    "there are %zu devices, the most this coordinator keeps", core->devices.max);
         return;
     }
     bool same_boot = known && strcmp(device->device.boot, request->boot) == 0;
@@ -337,17 +345,19 @@ void handle_enroll(struct core *core, const struct event *event)
     device_seen(core, device);
     core->schedule = core->joinable = true;
     if (!known) {
-        act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled", device->device.name);
+        act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled",
+                    device->device.name);
     }
-    core->enroll_reply = (struct enroll_reply){
-        .device = device->device.id, .protocol = PROTOCOL_VERSION, .interval_ms = core->config.heartbeat_ms};
+    core->enroll_reply = (struct enroll_reply){.device = device->device.id,
+                                               .protocol = PROTOCOL_VERSION,
+                                               .interval_ms = core->config.heartbeat_ms};
     act_reply(core, known ? 200 : 201, OBJECT_ENROLL_REPLY, &core->enroll_reply);
 }
 
 /* ---- verbs ---- */
 
-/* Whether a plan names the device: as a source of those who prepare, or as a neighbour of those who still bring their
- * units into the center although it has left. */
+/* Whether a plan names the device: as a source of those who prepare, or as a neighbour of those who
+ * still bring their units into the center although it has left. */
 static bool device_named(const struct core *core, const struct device_slot *device)
 {
     for (size_t i = 0; i < core->jobs.count; i++) {
@@ -366,8 +376,10 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
         device->lost_ms = core->now_ms; /* a person has just looked at it */
         device_changed(core, device);
         core->schedule = core->joinable = true;
-        act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned", device->device.id.text,
-                    cordoned ? "device '%s' takes no new work" : "device '%s' takes work again", device->device.name);
+        act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned",
+                    device->device.id.text,
+                    cordoned ? "device '%s' takes no new work" : "device '%s' takes work again",
+                    device->device.name);
     }
     act_reply(core, 202, OBJECT_DEVICE, &device->device);
 }
@@ -397,8 +409,9 @@ void handle_device_verb(struct core *core, const struct event *event)
         return;
     }
     if (verb->if_revision != 0 && verb->if_revision != device->device.revision) {
-        act_problem(core, PROBLEM_REVISION_MISMATCH, "device '%s' has revision %" PRId64 ", not %" PRId64,
-                    device->device.name, device->device.revision, verb->if_revision);
+        act_problem(core, PROBLEM_REVISION_MISMATCH,
+                    "device '%s' has revision %" PRId64 ", not %" PRId64, device->device.name,
+                    device->device.revision, verb->if_revision);
         return;
     }
     switch (verb->verb) {

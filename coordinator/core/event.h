@@ -1,5 +1,5 @@
-/* event.h: everything that can happen to the coordinator's core, as plain data. What pointers point to is borrowed for
- * the step only, but for `model`s. Pure. */
+/* event.h: everything that can happen to the coordinator's core, as plain data. What pointers point
+ * to is borrowed for the step only, but for `model`s. Pure. */
 #ifndef COORDINATOR_CORE_EVENT_H
 #define COORDINATOR_CORE_EVENT_H
 
@@ -33,13 +33,14 @@ enum event_type {
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device has made another call than these: it lives */
-    EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: a hint that it may be gone */
-    EVENT_BLOB_DAMAGED,      /* the content of a blob in the center is not what its hash says */
-    EVENT_DISK,              /* the store's disk is nearly full, or no longer */
+    EVENT_POLL_BROKEN, /* the connection of a device's parked poll broke: a hint that it may be gone
+                        */
+    EVENT_BLOB_DAMAGED, /* the content of a blob in the center is not what its hash says */
+    EVENT_DISK,         /* the store's disk is nearly full, or no longer */
 };
 
-/* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps the model alive so
- * long. */
+/* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps
+ * the model alive so long. */
 struct restored_job {
     struct job job;
     const struct model *model;
@@ -81,7 +82,8 @@ struct event_device_verb {
 };
 
 struct event_job_submit {
-    const struct job_spec *spec; /* checked by job_spec_check; model.sha256 and model.name are set */
+    const struct job_spec
+        *spec; /* checked by job_spec_check; model.sha256 and model.name are set */
     const struct job_data *data;
     const struct model *model;
     bool dry_run;

@@ -1,4 +1,5 @@
-/* What a generation fails by, whom that is charged to, and what comes next; what a job waits for by the clock. */
+/* What a generation fails by, whom that is charged to, and what comes next; what a job waits for by
+ * the clock. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -20,10 +21,12 @@ static void add_device(struct failure *failure, const struct device_slot *device
     }
 }
 
-void generation_fail(struct core *core, struct job_slot *job, struct blame blame, const char *format, ...)
+void generation_fail(struct core *core, struct job_slot *job, struct blame blame,
+                     const char *format, ...)
 {
     struct failure *failure = &job->failure;
-    bool stored = job_phase(job) == PHASE_FINISHED && center_whole(job)->version == job->plan.last_version;
+    bool stored =
+        job_phase(job) == PHASE_FINISHED && center_whole(job)->version == job->plan.last_version;
     if (!plan_active(job) || stored || failure->cause != FAILURE_NONE) {
         return;
     }
@@ -31,7 +34,8 @@ void generation_fail(struct core *core, struct job_slot *job, struct blame blame
     va_start(arguments, format);
     text_format(failure->text, sizeof(failure->text), format, arguments);
     va_end(arguments);
-    text_set(failure->code, sizeof(failure->code), "%s", blame.code ? blame.code : phase_names[job_phase(job)]);
+    text_set(failure->code, sizeof(failure->code), "%s",
+             blame.code ? blame.code : phase_names[job_phase(job)]);
     failure->cause = blame.cause;
     failure->since_ms = blame.since_ms;
     failure->device_count = 0;
@@ -73,8 +77,9 @@ static void fail_late(struct core *core, struct job_slot *job)
         }
     }
     if (count == 0 || (count > 1 && count == job->plan.stage_count)) {
-        generation_fail(core, job, blame, "phase %s did not end in time, %" PRId64 " s after its plan was made", phase,
-                        seconds);
+        generation_fail(core, job, blame,
+                        "phase %s did not end in time, %" PRId64 " s after its plan was made",
+                        phase, seconds);
         return;
     }
     char more[64] = "";
@@ -133,7 +138,8 @@ void failures_progress(struct job_slot *job, int64_t step)
     }
 }
 
-/* A device that fails once more is charged itself: the job is when another one fails in the same way. */
+/* A device that fails once more is charged itself: the job is when another one fails in the same
+ * way. */
 static bool charge(struct job_slot *job, const struct failure *failure)
 {
     struct charge *charge = &job->charge;
@@ -143,7 +149,8 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     }
     for (size_t i = 0; i < failure->device_count && charge->count < FAILURES_MAX; i++) {
         size_t at = 0;
-        while (at < charge->count && strcmp(charge->device[at].text, failure->device[i].id.text) != 0) {
+        while (at < charge->count &&
+               strcmp(charge->device[at].text, failure->device[i].id.text) != 0) {
             at++;
         }
         if (at == charge->count) {
@@ -154,9 +161,9 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     return false;
 }
 
-/* What the job itself is charged with: a job that stalls is given more and more time first, and is then charged
- * whoever was at work. Devices that are lost or start anew are no fault of it, nor is a link that stays cut. Whether
- * this failure was one more. */
+/* What the job itself is charged with: a job that stalls is given more and more time first, and is
+ * then charged whoever was at work. Devices that are lost or start anew are no fault of it, nor is
+ * a link that stays cut. Whether this failure was one more. */
 static bool count_fault(struct job_slot *job, const struct failure *failure)
 {
     switch (failure->cause) {
@@ -189,9 +196,10 @@ static bool blames_start(const struct job_slot *job, const struct failure *failu
            (strcmp(failure->code, "peer") == 0 || strcmp(failure->code, "internal") == 0);
 }
 
-/* Who failed by itself is left out, before anything is charged to the job. Who is lost may be so again as soon as it
- * returns. */
-static void avoid_devices(struct core *core, struct job_slot *job, const struct failure *failure, bool advanced)
+/* Who failed by itself is left out, before anything is charged to the job. Who is lost may be so
+ * again as soon as it returns. */
+static void avoid_devices(struct core *core, struct job_slot *job, const struct failure *failure,
+                          bool advanced)
 {
     bool failed = failure->cause == FAILURE_ERROR || failure->cause == FAILURE_DEADLINE;
     bool lost = failure->cause == FAILURE_DEVICE_LOST || failure->cause == FAILURE_RESTARTED;
@@ -228,13 +236,14 @@ static void gather(struct core *core, struct job_slot *job)
     job_changed(core, job);
     job->waiting_reason = PLAN_RESTARTED;
     core->schedule = true;
-    generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
+    generation_gather(core, job, core->now_ms + core->config.lease_ms,
+                      "asks its devices what they hold");
 }
 
-/* The present plan ends and the next one is put off. What is held stays held. With code device_failed the next one is
- * tried as soon as the job can do without the devices that failed. */
-static void put_off(struct core *core, struct job_slot *job, int reason, const char *code, int64_t pause_ms,
-                    const char *text)
+/* The present plan ends and the next one is put off. What is held stays held. With code
+ * device_failed the next one is tried as soon as the job can do without the devices that failed. */
+static void put_off(struct core *core, struct job_slot *job, int reason, const char *code,
+                    int64_t pause_ms, const char *text)
 {
     const struct absent nobody = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
@@ -251,8 +260,9 @@ static void put_off(struct core *core, struct job_slot *job, int reason, const c
     if (job->job.state == JOB_PAUSING || job->job.state == JOB_QUEUED) {
         return;
     }
-    job_set_state(core, job, JOB_WAITING_FOR_DEVICES, code, "%.170s; step %" PRId64 " is tried again in %.1f s", text,
-                  start, (double)pause_ms / 1000);
+    job_set_state(core, job, JOB_WAITING_FOR_DEVICES, code,
+                  "%.170s; step %" PRId64 " is tried again in %.1f s", text, start,
+                  (double)pause_ms / 1000);
 }
 
 static int64_t put_off_ms(const struct core *core, struct job_slot *job)
@@ -269,16 +279,18 @@ bool generation_waits(struct core *core, struct job_slot *job)
         return false; /* it has waited */
     }
     if (job->retry_ms == NEVER) {
-        put_off(core, job, PLAN_PREPARE_FAILED, "device_failed", put_off_ms(core, job), job->plan.failure);
+        put_off(core, job, PLAN_PREPARE_FAILED, "device_failed", put_off_ms(core, job),
+                job->plan.failure);
     }
     return true;
 }
 
-/* Nothing is lost by the end of a job that has never made a step, and somebody waits for the answer. */
+/* Nothing is lost by the end of a job that has never made a step, and somebody waits for the
+ * answer. */
 static bool is_hopeless(const struct job_slot *job, const struct failure *failure)
 {
-    return failure->cause == FAILURE_ERROR && failure->device_count > 0 && job->furthest_step == 0 &&
-           job->job.version == 0 && strcmp(failure->code, "peer") != 0;
+    return failure->cause == FAILURE_ERROR && failure->device_count > 0 &&
+           job->furthest_step == 0 && job->job.version == 0 && strcmp(failure->code, "peer") != 0;
 }
 
 void generation_failed(struct core *core, struct job_slot *job)
@@ -294,8 +306,8 @@ void generation_failed(struct core *core, struct job_slot *job)
     incident_failed(core, job, &failure);
     memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
     plan_changed(core, job);
-    act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s", job->plan.generation,
-                failure.text);
+    act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s",
+                job->plan.generation, failure.text);
     if (guilty && is_hopeless(job, &failure)) {
         job_end(core, job, JOB_FAILED, "no_progress", failure.text);
         return;

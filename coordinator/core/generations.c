@@ -8,8 +8,8 @@
 
 /* ---- the end of a plan ---- */
 
-/* Where it stopped is told already, or is `version`. Rows of half a version mean something only while their plan stores
- * it. */
+/* Where it stopped is told already, or is `version`. Rows of half a version mean something only
+ * while their plan stores it. */
 static void end_plan(struct core *core, struct job_slot *job, int64_t version)
 {
     bool ran = job->plan.state != PLAN_PREPARING;
@@ -69,7 +69,8 @@ static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
 
 static void make_plan(struct core *core, struct job_slot *job, int reason, int64_t start)
 {
-    int64_t newest = job->job.generation > job->generation_floor ? job->job.generation : job->generation_floor;
+    int64_t newest =
+        job->job.generation > job->generation_floor ? job->job.generation : job->generation_floor;
     memset(&job->plan, 0, sizeof(job->plan));
     core_id(core, job->plan.id.text, "plan_");
     job->plan.job = job->job.id;
@@ -121,13 +122,17 @@ static void tell_prepare(struct core *core, struct job_slot *job)
                 : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
                                                               : JOB_RECOVERING;
     job_set_state(core, job, state, plan_reason_names[job->plan.reason],
-                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s%s", job->plan.generation,
-                  job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
-                  tuning_wanted(job) ? ", to measure kernels" : "", state == JOB_PAUSING ? ", to pause there" : "");
+                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s%s",
+                  job->plan.generation, job->plan.stage_count,
+                  job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
+                  tuning_wanted(job) ? ", to measure kernels" : "",
+                  state == JOB_PAUSING ? ", to pause there" : "");
     act_publish(core, "plan_made", job->plan.id.text,
-                "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64 ", %.3g s a step expected",
-                job->plan.generation, job->job.spec.name, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
-                job->plan.resume_version, job->plan.predicted_step_seconds);
+                "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64
+                ", %.3g s a step expected",
+                job->plan.generation, job->job.spec.name, job->plan.stage_count,
+                job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
+                job->plan.predicted_step_seconds);
 }
 
 static void prepare(struct core *core, struct job_slot *job, int reason, int64_t start)
@@ -156,7 +161,8 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     tell_prepare(core, job);
 }
 
-static void wait_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start, const char *text)
+static void wait_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start,
+                             const char *text)
 {
     wish_drop(core, job);
     job->waiting_reason = reason;
@@ -176,8 +182,9 @@ static void wait_for_devices(struct core *core, struct job_slot *job, int reason
     job_set_state(core, job, state, "waiting_for_devices", "%s", text);
 }
 
-int generation_place(struct core *core, const struct job_slot *job, const struct replan_request *wish,
-                     const struct absent *without, enum avoid_level least, struct err *err)
+int generation_place(struct core *core, const struct job_slot *job,
+                     const struct replan_request *wish, const struct absent *without,
+                     enum avoid_level least, struct err *err)
 {
     struct replan_request first;
     struct placement_request request = {
@@ -213,7 +220,8 @@ int generation_place(struct core *core, const struct job_slot *job, const struct
     return rc;
 }
 
-void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format, ...)
+void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms,
+                       const char *format, ...)
 {
     char text[MESSAGE_SIZE];
     va_list arguments;
@@ -228,8 +236,8 @@ void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms
     }
 }
 
-/* The first devices that return, after a power cut perhaps, do not give up what those behind them bring along: waiting
- * for these never costs more than the steps would. Whether the job waits. */
+/* The first devices that return, after a power cut perhaps, do not give up what those behind them
+ * bring along: waiting for these never costs more than the steps would. Whether the job waits. */
 static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t start)
 {
     int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);
@@ -237,7 +245,8 @@ static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t star
     if (plan_active(job) || until_ms <= core->now_ms) {
         return false;
     }
-    generation_gather(core, job, until_ms, "waits for devices that are away: step %" PRId64 " is not the newest it had",
+    generation_gather(core, job, until_ms,
+                      "waits for devices that are away: step %" PRId64 " is not the newest it had",
                       start);
     return true;
 }
@@ -300,8 +309,8 @@ static void run(struct core *core, struct job_slot *job)
     char cost[MESSAGE_SIZE];
     incident_cost(job, cost, sizeof(cost));
     job_set_state(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s%s%.200s",
-                  job->plan.generation, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
-                  cost[0] == '\0' ? "" : "; ", cost);
+                  job->plan.generation, job->plan.stage_count,
+                  job->plan.stage_count == 1 ? "" : "s", cost[0] == '\0' ? "" : "; ", cost);
 }
 
 static bool all_ready(const struct job_slot *job)
@@ -328,7 +337,8 @@ static bool stop_complete(struct core *core, struct job_slot *job, int64_t *vers
     }
     const struct center_version *whole = center_whole(job);
     bool in_center = whole->version == *version && whole->count == job->unit_count;
-    return *version == 0 || in_center || job->cut.version == *version || cut_take(core, job, *version);
+    return *version == 0 || in_center || job->cut.version == *version ||
+           cut_take(core, job, *version);
 }
 
 static void stopped(struct core *core, struct job_slot *job, int64_t version)
@@ -346,7 +356,8 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
     }
 }
 
-/* A device stops by itself at the end of the job, or when it was without its coordinator for too long. */
+/* A device stops by itself at the end of the job, or when it was without its coordinator for too
+ * long. */
 static void stopped_unasked(struct core *core, struct job_slot *job)
 {
     int64_t version = -1;
@@ -355,7 +366,8 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
     }
     if (version >= 0 && version < job->total_steps) {
         job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
-                      "devices have stopped at step %" PRId64 " without their coordinator", version);
+                      "devices have stopped at step %" PRId64 " without their coordinator",
+                      version);
         generation_stop(core, job, PLAN_RESTARTED);
     } else if (version >= 0 && job->deadline_ms == NEVER) {
         job->deadline_ms = core->now_ms + stop_timeout_ms(job);

@@ -20,17 +20,18 @@ static void take_address(struct core *core, struct device_slot *device, const ch
     }
 }
 
-/* Whether the device reports about the plan that the job has now. Its id tells: the number may come again when the rows
- * were restored from a backup. */
-static bool is_current(const struct device_slot *device, const struct job_slot *job, const struct heartbeat *heartbeat)
+/* Whether the device reports about the plan that the job has now. Its id tells: the number may come
+ * again when the rows were restored from a backup. */
+static bool is_current(const struct device_slot *device, const struct job_slot *job,
+                       const struct heartbeat *heartbeat)
 {
     return device->job == job && heartbeat->generation == job->plan.generation &&
            strcmp(heartbeat->plan, job->plan.id.text) == 0;
 }
 
-/* A device has seen a later generation than the rows know, or works for another plan of the same number: they were
- * restored from a backup. Generations go on above it, and the present one, which the device refuses or mistakes, is
- * given up. */
+/* A device has seen a later generation than the rows know, or works for another plan of the same
+ * number: they were restored from a backup. Generations go on above it, and the present one, which
+ * the device refuses or mistakes, is given up. */
 static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job,
                          const struct heartbeat *heartbeat)
 {
@@ -43,9 +44,11 @@ static void take_highest(struct core *core, struct device_slot *device, struct j
     }
     job->generation_floor = highest > job->generation_floor ? highest : job->generation_floor;
     if (device->job == job) {
-        generation_fail(core, job,
-                        (struct blame){.cause = FAILURE_RESTARTED, .device = device, .since_ms = core->now_ms},
-                        "device '%s' has seen generation %" PRId64 " of another life", device->device.name, highest);
+        generation_fail(
+            core, job,
+            (struct blame){.cause = FAILURE_RESTARTED, .device = device, .since_ms = core->now_ms},
+            "device '%s' has seen generation %" PRId64 " of another life", device->device.name,
+            highest);
     }
 }
 
@@ -64,8 +67,8 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
     job->cap_count = i < job->cap_count ? job->cap_count : i + 1;
 }
 
-/* Another device cannot be reached: which one, the device's reports say, and it is asked (suspicion.c). The generation
- * fails when that is settled, or after link_ms. */
+/* Another device cannot be reached: which one, the device's reports say, and it is asked
+ * (suspicion.c). The generation fails when that is settled, or after link_ms. */
 static void take_peer_error(struct core *core, struct device_slot *device, struct job_slot *job,
                             const struct device_error *error)
 {
@@ -73,8 +76,8 @@ static void take_peer_error(struct core *core, struct device_slot *device, struc
     if (job->suspicion_ms == NEVER) {
         job->suspicion_ms = core->now_ms + job->job.deadlines.link_ms;
         job->suspicion_stage = device->stage;
-        text_set(job->suspicion_text, sizeof(job->suspicion_text), "device '%.60s': %.150s", device->device.name,
-                 error->message);
+        text_set(job->suspicion_text, sizeof(job->suspicion_text), "device '%.60s': %.150s",
+                 device->device.name, error->message);
         job_mark(core, job);
     }
 }
@@ -90,15 +93,18 @@ static void take_error(struct core *core, struct device_slot *device, struct job
         if (strcmp(error->code, "memory") == 0) {
             lower_cap(job, device);
         }
-        const struct blame blame = {
-            .cause = FAILURE_ERROR, .device = device, .code = error->code, .since_ms = core->now_ms};
-        generation_fail(core, job, blame, "device '%.60s': %.40s: %.120s", device->device.name, error->code,
-                        error->message);
+        const struct blame blame = {.cause = FAILURE_ERROR,
+                                    .device = device,
+                                    .code = error->code,
+                                    .since_ms = core->now_ms};
+        generation_fail(core, job, blame, "device '%.60s': %.40s: %.120s", device->device.name,
+                        error->code, error->message);
     }
 }
 
-/* Of the version at which it has stopped its list names every unit of its stage. A list that was under way for longer
- * than a newer one may have taken its place: the device is asked for it again. */
+/* Of the version at which it has stopped its list names every unit of its stage. A list that was
+ * under way for longer than a newer one may have taken its place: the device is asked for it again.
+ */
 static void check_holdings(struct core *core, struct job_slot *job, struct device_slot *device,
                            const struct heartbeat *heartbeat)
 {
@@ -169,8 +175,8 @@ void handle_heartbeat(struct core *core, const struct event *event)
         return;
     }
     if (strcmp(device->device.boot, heartbeat->boot) != 0) {
-        act_problem(core, PROBLEM_STALE_BOOT, "device '%s' has started anew; boot '%.31s' is over", device->device.name,
-                    heartbeat->boot);
+        act_problem(core, PROBLEM_STALE_BOOT, "device '%s' has started anew; boot '%.31s' is over",
+                    device->device.name, heartbeat->boot);
         return;
     }
     take_jitter(core, device);
@@ -200,7 +206,8 @@ void handle_heartbeat(struct core *core, const struct event *event)
         rounds_check(core, device->job);
     }
     rounds_take(core, device, heartbeat);
-    /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it lists what it holds.
+    /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it
+     * lists what it holds.
      */
     core->heartbeat_reply.reenroll = !device->holdings_known;
     core->beating = device;

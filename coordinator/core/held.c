@@ -1,5 +1,5 @@
-/* Which versions of a job its devices hold, and which of them are whole: listed once, in the order of versions and
- * units, and asked as often as need be. */
+/* Which versions of a job its devices hold, and which of them are whole: listed once, in the order
+ * of versions and units, and asked as often as need be. */
 #include <string.h>
 
 #include "base/sort.h"
@@ -17,7 +17,8 @@ static int compare(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent, int64_t only)
+size_t held_list(const struct core *core, const struct job_slot *job, const struct absent *absent,
+                 int64_t only)
 {
     size_t count = 0;
     for (size_t d = 0; d < core->devices.count; d++) {
@@ -28,8 +29,10 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
         for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
             const struct holding *holding = &core->holding[i].holding;
             bool wanted = only >= 0 ? holding->version == only
-                                    : holding->version > job->job.version && holding->version <= job->total_steps;
-            if (wanted && holding->unit < (int64_t)job->unit_count && holdings_usable(job, &core->holding[i])) {
+                                    : holding->version > job->job.version &&
+                                          holding->version <= job->total_steps;
+            if (wanted && holding->unit < (int64_t)job->unit_count &&
+                holdings_usable(job, &core->holding[i])) {
                 core->held[count] = (struct held_item){.version = holding->version,
                                                        .unit = (uint32_t)holding->unit,
                                                        .order = (uint32_t)count,
@@ -45,9 +48,10 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
     return count;
 }
 
-/* Whether the items of one version, without the absent devices, are of every unit, with one hash each. */
-static bool is_whole(const struct core *core, const struct job_slot *job, const struct held_item *item, size_t count,
-                     const struct absent *absent)
+/* Whether the items of one version, without the absent devices, are of every unit, with one hash
+ * each. */
+static bool is_whole(const struct core *core, const struct job_slot *job,
+                     const struct held_item *item, size_t count, const struct absent *absent)
 {
     size_t units = 0;
     const char *sha256 = NULL;
@@ -92,17 +96,19 @@ size_t held_covered(const struct core *core, const struct job_slot *job, size_t 
     return kept;
 }
 
-int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent,
-                    int64_t below, struct cut *out)
+int64_t held_newest(const struct core *core, const struct job_slot *job, size_t count,
+                    const struct absent *absent, int64_t below, struct cut *out)
 {
     for (size_t first = 0, end; first < count; first = end) {
         end = version_end(core, first, count);
-        if (core->held[first].version >= below || !is_whole(core, job, &core->held[first], end - first, absent)) {
+        if (core->held[first].version >= below ||
+            !is_whole(core, job, &core->held[first], end - first, absent)) {
             continue;
         }
         for (size_t i = first; out && i < end; i++) {
             const struct holding *holding = &core->holding[core->held[i].item].holding;
-            if (!absent_has(absent, core->held[i].device) && out->unit[holding->unit].sha256[0] == '\0') {
+            if (!absent_has(absent, core->held[i].device) &&
+                out->unit[holding->unit].sha256[0] == '\0') {
                 memcpy(out->unit[holding->unit].sha256, holding->sha256, SHA256_SIZE);
                 out->unit[holding->unit].bytes = holding->bytes;
             }

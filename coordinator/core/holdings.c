@@ -38,8 +38,8 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
     device_touch(core, device); /* what it is told to drop follows from the list */
 }
 
-/* When all the room is taken, who has the longest list gives of it to who has less: one that lists more than there is
- * to hold takes nothing from the others. */
+/* When all the room is taken, who has the longest list gives of it to who has less: one that lists
+ * more than there is to hold takes nothing from the others. */
 static bool make_room(struct core *core, const struct device_slot *device)
 {
     struct device_slot *longest = NULL;
@@ -52,7 +52,8 @@ static bool make_room(struct core *core, const struct device_slot *device)
     if (!longest || longest->holding_count <= device->holding_count + 1) {
         return false;
     }
-    trim(core, longest, longest->holding_count - (longest->holding_count - device->holding_count) / 2);
+    trim(core, longest,
+         longest->holding_count - (longest->holding_count - device->holding_count) / 2);
     return true;
 }
 
@@ -88,19 +89,22 @@ void members_forget(struct core *core, const struct device_slot *device)
     }
 }
 
-bool members_has(const struct core *core, const struct job_slot *job, const struct device_slot *device)
+bool members_has(const struct core *core, const struct job_slot *job,
+                 const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
     return !job->members_known || (job->member[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-/* A holding is of use only with a version, unit and size that its job can have, and from a device that a plan of the
- * job had. Of a job that is not there any more one is enough: it is told to drop them all. */
-static bool plausible(const struct core *core, const struct device_slot *device, const struct holding *holding)
+/* A holding is of use only with a version, unit and size that its job can have, and from a device
+ * that a plan of the job had. Of a job that is not there any more one is enough: it is told to drop
+ * them all. */
+static bool plausible(const struct core *core, const struct device_slot *device,
+                      const struct holding *holding)
 {
     const struct job_slot *job = job_find(core, holding->job.text);
-    if (holding->version < 0 || holding->unit < 0 || holding->generation < 0 || holding->bytes < 0 ||
-        holding->bytes > (int64_t)BLOB_BYTES_MAX) {
+    if (holding->version < 0 || holding->unit < 0 || holding->generation < 0 ||
+        holding->bytes < 0 || holding->bytes > (int64_t)BLOB_BYTES_MAX) {
         return false;
     }
     return job ? holding->version <= job->total_steps && holding->unit < (int64_t)job->unit_count &&
@@ -109,8 +113,8 @@ static bool plausible(const struct core *core, const struct device_slot *device,
 }
 
 /* Whether the report was written before the device saw that it should drop this. */
-static bool still_let_go(const struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat,
-                         const struct holding *holding)
+static bool still_let_go(const struct core *core, const struct device_slot *device,
+                         const struct heartbeat *heartbeat, const struct holding *holding)
 {
     bool let_go = false;
     if (heartbeat->revision >= device->let_go_revision) {
@@ -118,13 +122,15 @@ static bool still_let_go(const struct core *core, const struct device_slot *devi
     }
     for (uint32_t i = device->holdings; i != 0 && !let_go; i = core->holding[i].next) {
         const struct holding *known = &core->holding[i].holding;
-        let_go = core->holding[i].let_go && known->unit == holding->unit && known->version == holding->version &&
+        let_go = core->holding[i].let_go && known->unit == holding->unit &&
+                 known->version == holding->version &&
                  strcmp(known->job.text, holding->job.text) == 0;
     }
     return let_go;
 }
 
-/* A holding in a report, to be sorted: when there is no room for all, the newest versions are kept. */
+/* A holding in a report, to be sorted: when there is no room for all, the newest versions are kept.
+ */
 struct reported {
     int64_t version;
     uint32_t index;
@@ -140,15 +146,16 @@ static int compare_reported(const void *left, const void *right)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static void take_all(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat,
-                     const struct reported *reported)
+static void take_all(struct core *core, struct device_slot *device,
+                     const struct heartbeat *heartbeat, const struct reported *reported)
 {
     uint32_t *end = &device->holdings;
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
         const struct holding *holding = &heartbeat->holding[reported[i].index];
         uint32_t index = plausible(core, device, holding) ? take_item(core, device) : 0;
         if (index != 0) {
-            core->holding[index] = (struct holding_item){.holding = *holding, .let_go = reported[i].let_go};
+            core->holding[index] =
+                (struct holding_item){.holding = *holding, .let_go = reported[i].let_go};
             *end = index;
             end = &core->holding[index].next;
             device->holding_count++;
@@ -156,22 +163,26 @@ static void take_all(struct core *core, struct device_slot *device, const struct
     }
 }
 
-void holdings_replace(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+void holdings_replace(struct core *core, struct device_slot *device,
+                      const struct heartbeat *heartbeat)
 {
     struct drop before[DROPS_MAX] = {0}, after[DROPS_MAX] = {0};
     size_t before_count = holdings_drops(core, device, before);
     struct reported reported[HOLDINGS_MAX];
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
-        reported[i] = (struct reported){.version = heartbeat->holding[i].version,
-                                        .index = (uint32_t)i,
-                                        .let_go = still_let_go(core, device, heartbeat, &heartbeat->holding[i])};
+        reported[i] = (struct reported){
+            .version = heartbeat->holding[i].version,
+            .index = (uint32_t)i,
+            .let_go = still_let_go(core, device, heartbeat, &heartbeat->holding[i])};
     }
     sort_in_place(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
-    core->schedule = core->schedule || !device->holdings_known; /* some job may have waited for it */
+    core->schedule =
+        core->schedule || !device->holdings_known; /* some job may have waited for it */
     device->holdings_known = true;
     take_all(core, device, heartbeat, reported);
-    if (holdings_drops(core, device, after) != before_count || memcmp(before, after, sizeof(before)) != 0) {
+    if (holdings_drops(core, device, after) != before_count ||
+        memcmp(before, after, sizeof(before)) != 0) {
         device_touch(core, device);
     }
 }
@@ -187,7 +198,8 @@ const struct holding *holdings_find(const struct core *core, const struct device
 {
     for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
         const struct holding *holding = &core->holding[i].holding;
-        if (holding->unit == unit && holding->version == version && holdings_usable(job, &core->holding[i])) {
+        if (holding->unit == unit && holding->version == version &&
+            holdings_usable(job, &core->holding[i])) {
             return holding;
         }
     }

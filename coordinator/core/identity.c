@@ -1,8 +1,9 @@
-/* Which boot speaks for a device. A new one takes over at once: an agent that was started again need not wait for the
- * lease of the one before. A boot that comes back after it was replaced shows that two agents use the identity: they
- * would take over in turn for ever, and each time end what the other one does. From then on no boot takes over from one
- * that lives. Of two agents the one that ran first stays: it is the one that comes back. docs/protocol.md, "Two agents
- * with one identity". */
+/* Which boot speaks for a device. A new one takes over at once: an agent that was started again
+ * need not wait for the lease of the one before. A boot that comes back after it was replaced shows
+ * that two agents use the identity: they would take over in turn for ever, and each time end what
+ * the other one does. From then on no boot takes over from one that lives. Of two agents the one
+ * that ran first stays: it is the one that comes back. docs/protocol.md, "Two agents with one
+ * identity". */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,18 +14,20 @@ static bool lives(const struct core *core, const struct device_slot *device)
     return core->now_ms - device->seen_ms < core->config.lease_ms;
 }
 
-/* Whether it lives is known half a heartbeat after the question: what was on its way before says nothing. Of several
- * that ask, one is answered after the other. */
+/* Whether it lives is known half a heartbeat after the question: what was on its way before says
+ * nothing. Of several that ask, one is answered after the other. */
 static void refuse(struct core *core, struct device_slot *device, const char *boot)
 {
     bool same = strcmp(device->claim_boot, boot) == 0;
     if (same && device->seen_ms > device->claim_ms + core->config.heartbeat_ms / 2) {
         act_problem(core, PROBLEM_IDENTITY_IN_USE,
-                    "another agent uses the identity of device '%.60s', at %.100s: give each its own --state-dir",
+                    "another agent uses the identity of device '%.60s', at %.100s: give each its "
+                    "own --state-dir",
                     device->device.name, device->device.address);
         return;
     }
-    if (!same && (device->claim_boot[0] == '\0' || core->now_ms - device->claim_ms >= core->config.lease_ms)) {
+    if (!same && (device->claim_boot[0] == '\0' ||
+                  core->now_ms - device->claim_ms >= core->config.lease_ms)) {
         memcpy(device->claim_boot, boot, ID_SIZE);
         device->claim_ms = core->now_ms;
     }
@@ -43,9 +46,10 @@ bool identity_takes(struct core *core, struct device_slot *device, const char *b
         back = back || strcmp(device->past_boot[i], boot) == 0;
     }
     if (back && !device->shared) {
-        act_publish(core, "device_shared", device->device.id.text,
-                    "two agents use the identity of device '%s': the one that has come back keeps it",
-                    device->device.name);
+        act_publish(
+            core, "device_shared", device->device.id.text,
+            "two agents use the identity of device '%s': the one that has come back keeps it",
+            device->device.name);
     }
     memcpy(device->past_boot[device->next_past], device->device.boot, ID_SIZE);
     device->next_past = (device->next_past + 1) % PAST_BOOTS;

@@ -42,7 +42,8 @@ static void add_devices(struct incident *incident, const struct failure *failure
 {
     for (size_t i = 0; i < failure->device_count; i++) {
         size_t at = 0;
-        while (at < incident->device_count && strcmp(incident->device[at].id.text, failure->device[i].id.text) != 0) {
+        while (at < incident->device_count &&
+               strcmp(incident->device[at].id.text, failure->device[i].id.text) != 0) {
             at++;
         }
         if (at == incident->device_count && at < INCIDENT_DEVICES_MAX) {
@@ -67,7 +68,8 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
     incident->detected_ms = core->wall_ms;
     incident->detect_seconds = seconds_between(since_ms, core->now_ms);
     job->has_incident = true;
-    act_publish(core, "incident_opened", incident->id.text, "'%.60s': %.180s", job->job.spec.name, failure->text);
+    act_publish(core, "incident_opened", incident->id.text, "'%.60s': %.180s", job->job.spec.name,
+                failure->text);
 }
 
 void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure)
@@ -77,15 +79,17 @@ void incident_failed(struct core *core, struct job_slot *job, const struct failu
     }
     struct incident *incident = &job->incident;
     incident->failures++;
-    incident->step_reached = job->reached_step > incident->step_reached ? job->reached_step : incident->step_reached;
+    incident->step_reached =
+        job->reached_step > incident->step_reached ? job->reached_step : incident->step_reached;
     add_devices(incident, failure);
     changed(core, job);
 }
 
 static void count_redone(struct incident *incident)
 {
-    incident->steps_redone =
-        incident->step_reached > incident->resume_version ? incident->step_reached - incident->resume_version : 0;
+    incident->steps_redone = incident->step_reached > incident->resume_version
+                                 ? incident->step_reached - incident->resume_version
+                                 : 0;
 }
 
 void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
@@ -121,7 +125,8 @@ void incident_decided(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
-void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing, bool waits)
+void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
+                      bool waits)
 {
     static const char waiting[] = "; waits for step ";
     char before[MESSAGE_SIZE];
@@ -135,11 +140,14 @@ void incident_weighed(struct core *core, struct job_slot *job, const struct weig
         *said = '\0';
     }
     if (waits) {
-        text_set(message, MESSAGE_SIZE, "%.130s%s%" PRId64 ": the steps since step %" PRId64 " would take %.1f s again",
-                 before, waiting, weighing->newer, weighing->older, (double)weighing->again_ms / 1000);
+        text_set(message, MESSAGE_SIZE,
+                 "%.130s%s%" PRId64 ": the steps since step %" PRId64 " would take %.1f s again",
+                 before, waiting, weighing->newer, weighing->older,
+                 (double)weighing->again_ms / 1000);
     } else {
         text_set(message, MESSAGE_SIZE,
-                 "%.110s; step %" PRId64 " could not be fetched for %.1f s and was given up for step %" PRId64
+                 "%.110s; step %" PRId64
+                 " could not be fetched for %.1f s and was given up for step %" PRId64
                  ": the steps since take %.1f s again",
                  before, weighing->newer, (double)weighing->waited_ms / 1000, weighing->older,
                  (double)weighing->again_ms / 1000);
@@ -174,7 +182,9 @@ static void first_failure(const struct incident *incident, char *out, size_t siz
     switch ((enum incident_cause)incident->cause) {
     case INCIDENT_DEVICE_LOST: text_set(out, size, "device '%.60s' was lost", name); break;
     case INCIDENT_DEVICE_RESTARTED: text_set(out, size, "device '%.60s' started anew", name); break;
-    case INCIDENT_LINK: text_set(out, size, "devices '%.60s' and '%.60s' did not reach each other", name, other); break;
+    case INCIDENT_LINK:
+        text_set(out, size, "devices '%.60s' and '%.60s' did not reach each other", name, other);
+        break;
     case INCIDENT_STALLED: text_set(out, size, "no step was done for too long"); break;
     case INCIDENT_ERROR: text_set(out, size, "device '%.60s' reported an error", name); break;
     case INCIDENT_DEADLINE: text_set(out, size, "a phase did not end in time"); break;
@@ -198,7 +208,8 @@ void incident_cost(const struct job_slot *job, char *out, size_t size)
         text_set(out, size, "%s%s, no step is made again", first, more);
     } else {
         text_set(out, size, "%s%s, %" PRId64 " step%s made again from step %" PRId64, first, more,
-                 incident->steps_redone, incident->steps_redone == 1 ? " is" : "s are", incident->resume_version);
+                 incident->steps_redone, incident->steps_redone == 1 ? " is" : "s are",
+                 incident->resume_version);
     }
 }
 
@@ -217,16 +228,19 @@ static void resolve(struct core *core, struct job_slot *job)
     incident->generation_after = job->plan.generation;
     close_incident(core, job, INCIDENT_RESOLVED);
     act_publish(core, "incident_resolved", incident->id.text,
-                "'%.40s' trains again from step %" PRId64 " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
+                "'%.40s' trains again from step %" PRId64
+                " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
                 "rebuild %.3f s, resume %.3f s, %" PRId64 " step%s redone",
                 job->job.spec.name, incident->resume_version, incident_cause_names[incident->cause],
-                incident->detect_seconds, incident->decide_seconds, incident->fetch_seconds, incident->rebuild_seconds,
-                incident->resume_seconds, incident->steps_redone, incident->steps_redone == 1 ? "" : "s");
+                incident->detect_seconds, incident->decide_seconds, incident->fetch_seconds,
+                incident->rebuild_seconds, incident->resume_seconds, incident->steps_redone,
+                incident->steps_redone == 1 ? "" : "s");
 }
 
 void incident_settle(struct core *core, struct job_slot *job)
 {
-    if (job->has_incident && job->times.ready_ms != 0 && job->reached_step > job->plan.resume_version) {
+    if (job->has_incident && job->times.ready_ms != 0 &&
+        job->reached_step > job->plan.resume_version) {
         resolve(core, job);
     }
 }
@@ -237,8 +251,8 @@ void incident_end(struct core *core, struct job_slot *job)
         resolve(core, job); /* its last step was done before */
     } else if (job->has_incident) {
         close_incident(core, job, INCIDENT_ABANDONED);
-        act_publish(core, "incident_abandoned", job->incident.id.text, "'%.60s' does not train on: %.150s",
-                    job->job.spec.name, job->job.message);
+        act_publish(core, "incident_abandoned", job->incident.id.text,
+                    "'%.60s' does not train on: %.150s", job->job.spec.name, job->job.message);
     }
 }
 
@@ -251,8 +265,8 @@ void incident_restore(struct core *core, const struct incident *row)
         return;
     }
     const int64_t wall[] = {row->suspected_ms, row->detected_ms, row->decided_ms, row->ready_ms};
-    int64_t *const time[] = {&job->times.suspected_ms, &job->times.detected_ms, &job->times.decided_ms,
-                             &job->times.ready_ms};
+    int64_t *const time[] = {&job->times.suspected_ms, &job->times.detected_ms,
+                             &job->times.decided_ms, &job->times.ready_ms};
     for (size_t i = 0; i < sizeof(wall) / sizeof(wall[0]); i++) {
         int64_t age_ms = core->wall_ms > wall[i] ? core->wall_ms - wall[i] : 0;
         *time[i] = wall[i] == 0 ? 0 : age_ms < core->now_ms ? core->now_ms - age_ms : 1;

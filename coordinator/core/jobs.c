@@ -6,7 +6,8 @@
 
 /* ---- ends ---- */
 
-void job_end(struct core *core, struct job_slot *job, int state, const char *reason, const char *message)
+void job_end(struct core *core, struct job_slot *job, int state, const char *reason,
+             const char *message)
 {
     if (state == JOB_CANCELLED) {
         center_forget(core, job, "");
@@ -70,17 +71,20 @@ void job_init(struct core *core, struct job_slot *job, const struct model *model
 }
 
 /* What can be said against a job before it waits in the queue. Returns whether it was answered. */
-static bool refuse(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
+static bool refuse(struct core *core, const struct event_job_submit *submit,
+                   const struct replan_request *wish)
 {
     const struct job_spec *spec = submit->spec;
     struct err err = {0};
     if (job_total_steps(spec, submit->data->train_samples) < 1) {
-        act_problem(core, PROBLEM_INVALID_FIELDS, "/batch: the data set's %" PRId64 " samples do not make one batch",
+        act_problem(core, PROBLEM_INVALID_FIELDS,
+                    "/batch: the data set's %" PRId64 " samples do not make one batch",
                     submit->data->train_samples);
         return true;
     }
     if (spec->devices_min > (int64_t)submit->model->unit_count) {
-        act_problem(core, PROBLEM_INVALID_FIELDS, "/devices/min: %" PRId64 " is more than the model's %zu units",
+        act_problem(core, PROBLEM_INVALID_FIELDS,
+                    "/devices/min: %" PRId64 " is more than the model's %zu units",
                     spec->devices_min, submit->model->unit_count);
         return true;
     }
@@ -89,8 +93,9 @@ static bool refuse(struct core *core, const struct event_job_submit *submit, con
         return true;
     }
     if (wish && (int64_t)wish->cut_count + 1 < spec->devices_min) {
-        act_problem(core, PROBLEM_INVALID_FIELDS, "/cuts: %zu stage%s fewer than devices.min, %" PRId64,
-                    wish->cut_count + 1, wish->cut_count == 0 ? " is" : "s are", spec->devices_min);
+        act_problem(core, PROBLEM_INVALID_FIELDS,
+                    "/cuts: %zu stage%s fewer than devices.min, %" PRId64, wish->cut_count + 1,
+                    wish->cut_count == 0 ? " is" : "s are", spec->devices_min);
         return true;
     }
     const struct placement_request request = {
@@ -129,7 +134,8 @@ void preview_stages(struct core *core, const struct model *model)
     }
 }
 
-static void dry_run(struct core *core, const struct event_job_submit *submit, const struct replan_request *wish)
+static void dry_run(struct core *core, const struct event_job_submit *submit,
+                    const struct replan_request *wish)
 {
     struct err err = {0};
     struct job_preview *preview = &core->answer->preview;
@@ -186,7 +192,8 @@ void handle_job_submit(struct core *core, const struct event *event)
     }
     struct job_slot *job = add_job(core, submit);
     if (!job) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %zu jobs that have not ended, the most this coordinator keeps",
+        act_problem(core, PROBLEM_TOO_MANY,
+                    "there are %zu jobs that have not ended, the most this coordinator keeps",
                     core->jobs.max);
         return;
     }
@@ -199,10 +206,12 @@ void handle_job_submit(struct core *core, const struct event *event)
 
 static void wrong_state(struct core *core, const struct job_slot *job, enum job_verb verb)
 {
-    static const char *const words[] = {[JOB_PAUSE] = "pause",        [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel",
-                                        [JOB_CANCEL_KEEP] = "cancel", [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
+    static const char *const words[] = {
+        [JOB_PAUSE] = "pause",        [JOB_RESUME] = "resume", [JOB_CANCEL] = "cancel",
+        [JOB_CANCEL_KEEP] = "cancel", [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
     if (verb == JOB_REPLAN && job->job.state == JOB_REPLANNING) {
-        act_problem(core, PROBLEM_WRONG_STATE, "a re-plan is under way; try again when the job runs");
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "a re-plan is under way; try again when the job runs");
         return;
     }
     act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job that is %s (%s)", words[verb],
@@ -210,11 +219,15 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
 }
 
 /* Try the wish before the devices stop for it. Returns whether it was refused. */
-static bool refuse_replan(struct core *core, struct job_slot *job, const struct replan_request *wish)
+static bool refuse_replan(struct core *core, struct job_slot *job,
+                          const struct replan_request *wish)
 {
     struct err err = {0};
-    const struct placement_request request = {
-        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = wish};
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .wish = wish};
     int rc = job_cuts_check(wish->cut, wish->cut_count, job->unit_count, NULL, &err);
     rc = rc != 0 ? rc : placement_choose(core, &request, &err);
     if (rc == 0) {
@@ -255,7 +268,8 @@ static bool refuse_export(struct core *core, const struct job_slot *job)
         return false;
     }
     act_problem(core, PROBLEM_WRONG_STATE,
-                "the coordinator has no whole version of the job yet; a pause stores its newest step there, and so "
+                "the coordinator has no whole version of the job yet; a pause stores its newest "
+                "step there, and so "
                 "does every replication.center_every steps");
     return true;
 }
@@ -269,7 +283,8 @@ static bool cancel_keeping(struct core *core, struct job_slot *job)
     job->failure.cause = FAILURE_NONE;
     job->job.export_version = 0; /* this one is what is wanted now */
     job->export_attempts = 0;
-    job_set_state(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint", job->job.version);
+    job_set_state(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint",
+                  job->job.version);
     incident_end(core, job);
     center_export(core, job);
     return true;
@@ -296,7 +311,8 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
         return true;
     case EFFECT_STOP: return stop_for(core, job, verb);
     case EFFECT_QUEUE:
-        job_set_state(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64, job->job.version);
+        job_set_state(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64,
+                      job->job.version);
         core->schedule = true;
         return true;
     case EFFECT_RETRY: failures_retry(core, job); return true;
@@ -316,7 +332,8 @@ void handle_job_verb(struct core *core, const struct event *event)
         return;
     }
     if (verb->if_revision != 0 && verb->if_revision != job->job.revision) {
-        act_problem(core, PROBLEM_REVISION_MISMATCH, "job '%s' has revision %" PRId64 ", not %" PRId64, verb->job.text,
+        act_problem(core, PROBLEM_REVISION_MISMATCH,
+                    "job '%s' has revision %" PRId64 ", not %" PRId64, verb->job.text,
                     job->job.revision, verb->if_revision);
         return;
     }

@@ -1,5 +1,5 @@
-/* A device that came free may make a job faster that runs already: it joins when the steps it saves are worth the
- * move. */
+/* A device that came free may make a job faster that runs already: it joins when the steps it saves
+ * are worth the move. */
 #include <math.h>
 #include <string.h>
 
@@ -15,19 +15,23 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
 {
     return !job->ended && job->job.state == JOB_RUNNING && job_phase(job) == PHASE_RUN &&
            job->failure.cause == FAILURE_NONE && job->join_looked != core->join_pass &&
-           (int64_t)job->plan.stage_count < job->job.spec.devices_max && job->plan.stage_count < job->unit_count &&
-           core->now_ms >= job->join_after_ms;
+           (int64_t)job->plan.stage_count < job->job.spec.devices_max &&
+           job->plan.stage_count < job->unit_count && core->now_ms >= job->join_after_ms;
 }
 
-/* Seconds per step of the plan that runs, by what is known of its devices now, and never more than it was measured to
- * take: an estimate that is wrong shall not make it look slow. 0: it cannot be said. */
+/* Seconds per step of the plan that runs, by what is known of its devices now, and never more than
+ * it was measured to take: an estimate that is wrong shall not make it look slow. 0: it cannot be
+ * said. */
 static double present_seconds(struct core *core, const struct job_slot *job)
 {
     struct replan_request present;
     struct err err = {0};
     placement_as_wish(&job->plan, &present);
-    const struct placement_request request = {
-        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .wish = &present};
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .wish = &present};
     if (placement_choose(core, &request, &err) != 0) {
         return 0;
     }
@@ -47,7 +51,8 @@ static double moved_share(const struct core *core, const struct job_slot *job)
         while (job->plan.stage[old].end <= (int64_t)u) {
             old++;
         }
-        moved += strcmp(core->planning->device[stage]->device.id.text, job->plan.stage[old].device.text) != 0;
+        moved += strcmp(core->planning->device[stage]->device.id.text,
+                        job->plan.stage[old].device.text) != 0;
     }
     return (double)moved / (double)job->unit_count;
 }
@@ -56,8 +61,11 @@ static void consider(struct core *core, struct job_slot *job)
 {
     struct err err = {0};
     double present = present_seconds(core, job);
-    const struct placement_request request = {
-        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE, .avoid = AVOID_ALL};
+    const struct placement_request request = {.spec = &job->job.spec,
+                                              .model = job->model,
+                                              .job = job,
+                                              .candidates = CANDIDATES_FREE,
+                                              .avoid = AVOID_ALL};
     if (!(present > 0) || placement_choose(core, &request, &err) != 0 ||
         core->planning->device_count <= job->plan.stage_count) {
         return;
@@ -65,7 +73,9 @@ static void consider(struct core *core, struct job_slot *job)
     double gain = present - core->planning->plan.step_seconds;
     double steps_left = (double)(job->total_steps - job->reached_step);
     double rebuild = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS;
-    double cost = present + moved_share(core, job) * (double)job->state_bytes / MOVE_BYTES_PER_SECOND + rebuild;
+    double cost = present +
+                  moved_share(core, job) * (double)job->state_bytes / MOVE_BYTES_PER_SECOND +
+                  rebuild;
     if (!(gain * steps_left > WORTH * cost)) {
         return;
     }
@@ -73,8 +83,8 @@ static void consider(struct core *core, struct job_slot *job)
     double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
     job->join_after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
     job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
-                  "stops to go on with %zu devices: %.3g s a step instead of %.3g s", core->planning->device_count,
-                  core->planning->plan.step_seconds, present);
+                  "stops to go on with %zu devices: %.3g s a step instead of %.3g s",
+                  core->planning->device_count, core->planning->plan.step_seconds, present);
     generation_stop(core, job, PLAN_DEVICE_JOINED);
 }
 
@@ -91,7 +101,8 @@ void join_run(struct core *core)
         if (!may_grow(core, job)) {
             continue;
         }
-        if (trials == TRIALS_PER_STEP || core->planning->work >= PARTITION_WORK_MAX || !act_room(core)) {
+        if (trials == TRIALS_PER_STEP || core->planning->work >= PARTITION_WORK_MAX ||
+            !act_room(core)) {
             return; /* the rest in the next step */
         }
         trials++;
@@ -104,7 +115,8 @@ void join_run(struct core *core)
 void join_watch(struct core *core, struct job_slot *job)
 {
     int64_t avoided_ms = avoided_until_ms(core, job);
-    job->join_ms =
-        job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms ? job->join_after_ms : avoided_ms;
+    job->join_ms = job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms
+                       ? job->join_after_ms
+                       : avoided_ms;
     core->joinable = true;
 }

@@ -1,5 +1,6 @@
-/* Pairs of devices of a job that do not reach each other although both live: what is taken from whom then, when the
- * next generation is tried, and when a version that only such a link could bring is given up. */
+/* Pairs of devices of a job that do not reach each other although both live: what is taken from
+ * whom then, when the next generation is tried, and when a version that only such a link could
+ * bring is given up. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,14 +15,16 @@
 
 /* ---- pairs ---- */
 
-static bool is_pair(const struct bad_link *link, const struct device_slot *a, const struct device_slot *b)
+static bool is_pair(const struct bad_link *link, const struct device_slot *a,
+                    const struct device_slot *b)
 {
     const char *first = link->device[0].text, *second = link->device[1].text;
     return (strcmp(first, a->device.id.text) == 0 && strcmp(second, b->device.id.text) == 0) ||
            (strcmp(first, b->device.id.text) == 0 && strcmp(second, a->device.id.text) == 0);
 }
 
-void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a, const struct device_slot *b)
+void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a,
+               const struct device_slot *b)
 {
     size_t at = 0;
     while (at < BAD_LINKS_MAX && !is_pair(&job->bad_link[at], a, b)) {
@@ -31,8 +34,9 @@ void link_note(const struct core *core, struct job_slot *job, const struct devic
         at = job->next_bad_link;
         job->next_bad_link = (job->next_bad_link + 1) % BAD_LINKS_MAX;
     }
-    job->bad_link[at] = (struct bad_link){.device = {a->device.id, b->device.id},
-                                          .until_ms = core->now_ms + BAD_LEASES * core->config.lease_ms};
+    job->bad_link[at] =
+        (struct bad_link){.device = {a->device.id, b->device.id},
+                          .until_ms = core->now_ms + BAD_LEASES * core->config.lease_ms};
 }
 
 bool link_is_bad(const struct core *core, const struct job_slot *job, const struct device_slot *a,
@@ -47,9 +51,10 @@ bool link_is_bad(const struct core *core, const struct job_slot *job, const stru
     return false;
 }
 
-/* Whether stages on these devices, in this order, would have to use such a link among themselves. */
-static bool ring_is_bad(const struct core *core, const struct job_slot *job, struct device_slot *const *device,
-                        size_t count)
+/* Whether stages on these devices, in this order, would have to use such a link among themselves.
+ */
+static bool ring_is_bad(const struct core *core, const struct job_slot *job,
+                        struct device_slot *const *device, size_t count)
 {
     bool closed = job->job.spec.neighbor_every > 0; /* copies go from the last one to the first */
     for (size_t s = 0; s < count; s++) {
@@ -78,7 +83,8 @@ bool links_can_stay(const struct core *core, const struct job_slot *job)
 {
     const struct replan_request *ran = &job->ran;
     struct device_slot *device[STAGES_MAX];
-    if (job->plan.state != PLAN_PREPARING || ran->device_count == 0 || same_layout(&job->plan, ran)) {
+    if (job->plan.state != PLAN_PREPARING || ran->device_count == 0 ||
+        same_layout(&job->plan, ran)) {
         return false;
     }
     for (size_t s = 0; s < ran->device_count; s++) {
@@ -126,12 +132,14 @@ int64_t links_pause_ms(const struct core *core, const struct job_slot *job)
     if (job->links <= EAGER_MAX) {
         return 0;
     }
-    int shift = job->links - EAGER_MAX - 1 < PAUSE_SHIFT_MAX ? job->links - EAGER_MAX - 1 : PAUSE_SHIFT_MAX;
+    int shift =
+        job->links - EAGER_MAX - 1 < PAUSE_SHIFT_MAX ? job->links - EAGER_MAX - 1 : PAUSE_SHIFT_MAX;
     int64_t ms = core->config.heartbeat_ms << shift;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
-/* Whether some unit of the version would have to come over such a link, whoever of its holders is asked. */
+/* Whether some unit of the version would have to come over such a link, whoever of its holders is
+ * asked. */
 static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
 {
     const struct planning *planning = core->planning;
@@ -142,8 +150,8 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
             bool reached = false;
             for (; at < count && core->held[at].unit == unit; at++) {
                 const struct device_slot *holder = core->held[at].device;
-                reached =
-                    reached || holder == planning->device[s] || !link_is_bad(core, job, holder, planning->device[s]);
+                reached = reached || holder == planning->device[s] ||
+                          !link_is_bad(core, job, holder, planning->device[s]);
             }
             if (!reached) {
                 return true;
@@ -154,9 +162,11 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
     return false;
 }
 
-/* The newest version below it that the plan gets without such a link, and its hashes: held, or the center's. 0: none.
+/* The newest version below it that the plan gets without such a link, and its hashes: held, or the
+ * center's. 0: none.
  */
-static int64_t version_within_reach(struct core *core, const struct job_slot *job, int64_t below, struct cut *out)
+static int64_t version_within_reach(struct core *core, const struct job_slot *job, int64_t below,
+                                    struct cut *out)
 {
     static const struct cut none;
     const struct absent nobody = {0};

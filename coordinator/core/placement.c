@@ -12,8 +12,9 @@ bool placement_labels_match(const struct job_spec *spec, const struct device *de
 {
     for (size_t i = 0; i < spec->device_label_count; i++) {
         size_t k = 0;
-        while (k < device->label_count && (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
-                                           strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
+        while (k < device->label_count &&
+               (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
+                strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
             k++;
         }
         if (k == device->label_count) {
@@ -25,7 +26,8 @@ bool placement_labels_match(const struct job_spec *spec, const struct device *de
 
 bool placement_class_matches(const struct job_spec *spec, const struct device *device)
 {
-    return spec->numeric_class[0] == '\0' || strcmp(spec->numeric_class, device->numeric_class) == 0;
+    return spec->numeric_class[0] == '\0' ||
+           strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
 bool placement_kernels_match(const struct placement_request *request, const struct device *device)
@@ -39,14 +41,16 @@ static bool is_candidate(const struct core *core, const struct placement_request
                          const struct device_slot *device)
 {
     const struct job_spec *spec = request->spec;
-    if (!placement_labels_match(spec, &device->device) || !placement_class_matches(spec, &device->device) ||
+    if (!placement_labels_match(spec, &device->device) ||
+        !placement_class_matches(spec, &device->device) ||
         !placement_kernels_match(request, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {
         return true;
     }
-    if (absent_has(&request->without, device) || job_avoids(core, request->job, device, request->avoid)) {
+    if (absent_has(&request->without, device) ||
+        job_avoids(core, request->job, device, request->avoid)) {
         return false;
     }
     if (request->candidates == CANDIDATES_ONLINE) {
@@ -68,7 +72,8 @@ size_t placement_count(struct core *core, const struct placement_request *reques
     return core->candidate_count;
 }
 
-size_t placement_there(const struct core *core, const struct placement_request *request, uint64_t *bytes)
+size_t placement_there(const struct core *core, const struct placement_request *request,
+                       uint64_t *bytes)
 {
     size_t count = 0;
     *bytes = 0;
@@ -92,8 +97,8 @@ static double merit(const struct placement_request *request, const struct device
 }
 
 /* The best candidates of a numeric class (NULL: of any), best first, ties in the order of ids. */
-static size_t choose_best(const struct core *core, const struct placement_request *request, const char *numeric_class,
-                          size_t most, struct device_slot **chosen)
+static size_t choose_best(const struct core *core, const struct placement_request *request,
+                          const char *numeric_class, size_t most, struct device_slot **chosen)
 {
     size_t count = 0;
     for (size_t i = 0; i < core->candidate_count; i++) {
@@ -117,7 +122,8 @@ static size_t choose_best(const struct core *core, const struct placement_reques
     return count;
 }
 
-static double total_merit(const struct placement_request *request, struct device_slot *const *chosen, size_t count)
+static double total_merit(const struct placement_request *request,
+                          struct device_slot *const *chosen, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -126,10 +132,11 @@ static double total_merit(const struct placement_request *request, struct device
     return sum;
 }
 
-/* The class that can do the job fastest; the job's own as long as it can do it at all. NULL: none has enough devices.
+/* The class that can do the job fastest; the job's own as long as it can do it at all. NULL: none
+ * has enough devices.
  */
-static const char *choose_class(const struct core *core, const struct placement_request *request, size_t least,
-                                size_t most)
+static const char *choose_class(const struct core *core, const struct placement_request *request,
+                                size_t least, size_t most)
 {
     const char *seen[CLASSES_MAX], *best = NULL;
     size_t seen_count = 0;
@@ -167,7 +174,8 @@ static void set_devices(struct planning *planning, struct device_slot *const *ch
     planning->device_count = count;
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
-        while (at > 0 && strcmp(planning->device[at - 1]->device.id.text, chosen[i]->device.id.text) > 0) {
+        while (at > 0 &&
+               strcmp(planning->device[at - 1]->device.id.text, chosen[i]->device.id.text) > 0) {
             planning->device[at] = planning->device[at - 1];
             at--;
         }
@@ -179,7 +187,8 @@ static void leave_out_smallest(struct planning *planning)
 {
     size_t smallest = 0;
     for (size_t i = 1; i < planning->device_count; i++) {
-        if (planning->cap_bytes[i] < planning->cap_bytes[smallest]) { /* as of the attempt that failed */
+        if (planning->cap_bytes[i] <
+            planning->cap_bytes[smallest]) { /* as of the attempt that failed */
             smallest = i;
         }
     }
@@ -189,9 +198,10 @@ static void leave_out_smallest(struct planning *planning)
     }
 }
 
-/* Every stage holds a unit at least: a device too small for any is in the way of all, so the smallest are left out
- * until it fits. */
-static int solve_with_fewer(struct core *core, const struct placement_request *request, size_t least, struct err *err)
+/* Every stage holds a unit at least: a device too small for any is in the way of all, so the
+ * smallest are left out until it fits. */
+static int solve_with_fewer(struct core *core, const struct placement_request *request,
+                            size_t least, struct err *err)
 {
     struct planning *planning = core->planning;
     int rc = problem_solve(core, request->job, NULL, err);
@@ -205,7 +215,8 @@ static int solve_with_fewer(struct core *core, const struct placement_request *r
 
 /* ---- wishes ---- */
 
-static int wished_devices(struct core *core, const struct placement_request *request, struct err *err)
+static int wished_devices(struct core *core, const struct placement_request *request,
+                          struct err *err)
 {
     const struct replan_request *wish = request->wish;
     struct planning *planning = core->planning;
@@ -213,10 +224,12 @@ static int wished_devices(struct core *core, const struct placement_request *req
     for (size_t i = 0; i < wish->device_count; i++) {
         struct device_slot *device = device_find(core, wish->device[i].text);
         if (!device) {
-            return err_set(err, ERR_INVALID, "/devices/%zu: no device '%s'", i, wish->device[i].text);
+            return err_set(err, ERR_INVALID, "/devices/%zu: no device '%s'", i,
+                           wish->device[i].text);
         }
         if (!is_candidate(core, request, device)) {
-            return err_set(err, ERR_STATE, "device '%s' is not free for this job", device->device.name);
+            return err_set(err, ERR_STATE, "device '%s' is not free for this job",
+                           device->device.name);
         }
         planning->device[i] = device;
     }
@@ -224,32 +237,34 @@ static int wished_devices(struct core *core, const struct placement_request *req
 }
 
 /* A job that waits is told what it waits for; one that runs, that it cannot be so. */
-static int wish_too_large(const struct core *core, const struct placement_request *request, size_t there,
-                          struct err *err)
+static int wish_too_large(const struct core *core, const struct placement_request *request,
+                          size_t there, struct err *err)
 {
     size_t cuts = request->wish->cut_count;
     if (!request->job || !plan_active(request->job)) {
         return shortage(core, request, cuts + 1, there, err);
     }
-    return err_set(err, ERR_STATE, "%zu border%s %zu stages; %zu device%s available to this job", cuts,
-                   cuts == 1 ? " makes" : "s make", cuts + 1, there, there == 1 ? " is" : "s are");
+    return err_set(err, ERR_STATE, "%zu border%s %zu stages; %zu device%s available to this job",
+                   cuts, cuts == 1 ? " makes" : "s make", cuts + 1, there,
+                   there == 1 ? " is" : "s are");
 }
 
 static int place_wish(struct core *core, const struct placement_request *request, struct err *err)
 {
     const struct replan_request *wish = request->wish;
     struct planning *planning = core->planning;
-    size_t units = request->model->unit_count, count = wish->has_cuts ? wish->cut_count + 1 : wish->device_count;
+    size_t units = request->model->unit_count,
+           count = wish->has_cuts ? wish->cut_count + 1 : wish->device_count;
     size_t end[STAGES_MAX];
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
     const char *where = wish->has_cuts ? "/cuts" : "/devices";
     if (count > units || count > STAGES_MAX) {
-        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu unit%s", where, count, units,
-                       units == 1 ? "" : "s");
+        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu unit%s", where, count,
+                       units, units == 1 ? "" : "s");
     }
     if (count < least || count > most) {
-        return err_set(err, ERR_INVALID, "%s: %zu stage%s, the job asks for %zu to %zu devices", where, count,
-                       count == 1 ? "" : "s", least, most);
+        return err_set(err, ERR_INVALID, "%s: %zu stage%s, the job asks for %zu to %zu devices",
+                       where, count, count == 1 ? "" : "s", least, most);
     }
     if (wish->device_count > 0) {
         int rc = wished_devices(core, request, err);
@@ -288,7 +303,8 @@ const struct replan_request *placement_first_wish(const struct job_spec *spec, i
     return out;
 }
 
-static int choose(struct core *core, const struct placement_request *request, enum recompute recompute, struct err *err)
+static int choose(struct core *core, const struct placement_request *request,
+                  enum recompute recompute, struct err *err)
 {
     struct planning *planning = core->planning;
     planning->stamp++;
@@ -309,7 +325,8 @@ static int choose(struct core *core, const struct placement_request *request, en
         return shortage(core, request, least, there, err);
     }
     if (least > most) {
-        return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least, request->model->unit_count);
+        return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least,
+                       request->model->unit_count);
     }
     struct device_slot *chosen[STAGES_MAX];
     const char *numeric_class =
@@ -341,7 +358,8 @@ int placement_choose(struct core *core, const struct placement_request *request,
 bool placement_one_class(const struct planning *planning)
 {
     for (size_t i = 1; i < planning->device_count; i++) {
-        if (strcmp(planning->device[i]->device.numeric_class, planning->device[0]->device.numeric_class) != 0) {
+        if (strcmp(planning->device[i]->device.numeric_class,
+                   planning->device[0]->device.numeric_class) != 0) {
             return false;
         }
     }
@@ -354,7 +372,8 @@ static uint64_t stage_state(const struct planning *planning, size_t device)
     return planning->stage_bytes[first][planning->plan.end[device]].bytes.snapshot;
 }
 
-/* Two versions of the stage before it in the ring, as far as there is memory, with what the blobs say of themselves. */
+/* Two versions of the stage before it in the ring, as far as there is memory, with what the blobs
+ * say of themselves. */
 static uint64_t replica_bytes(const struct planning *planning, size_t device)
 {
     size_t count = planning->device_count;
@@ -396,7 +415,8 @@ void placement_fill(const struct planning *planning, struct plan *plan)
     size_t units = planning->model->unit_count, first = 0;
     plan->stage_count = planning->device_count;
     plan->predicted_step_seconds = found->step_seconds;
-    plan->predicted_efficiency = found->step_seconds > 0 ? found->bound_seconds / found->step_seconds : 0;
+    plan->predicted_efficiency =
+        found->step_seconds > 0 ? found->bound_seconds / found->step_seconds : 0;
     for (size_t d = 0; d < planning->device_count; d++) {
         struct plan_stage *stage = &plan->stage[d];
         *stage = (struct plan_stage){

@@ -4,17 +4,19 @@
 #include "coordinator/core/core_private.h"
 #include "libtrain/model/memory.h"
 
-_Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX, "every plan can be made");
+_Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX,
+               "every plan can be made");
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
 
-/* memory_of_stage counts one copy of the state; replication takes one while another is on its way and a third is
- * committed. */
+/* memory_of_stage counts one copy of the state; replication takes one while another is on its way
+ * and a third is committed. */
 #define SNAPSHOTS_MORE 2
 
 /* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
 #define MEMORY_WORK 0.7
 
-/* A generation is of one numeric class, or of one that was not enough: any device speaks for all. */
+/* A generation is of one numeric class, or of one that was not enough: any device speaks for all.
+ */
 static enum conv2d_backend backend_of(const struct planning *planning)
 {
     return planning->device_count > 0 ? conv2d_backend_of(planning->device[0]->device.numeric_class)
@@ -40,7 +42,8 @@ static uint64_t snapshots_more(const struct planning *planning, uint64_t snapsho
     return replicates ? SNAPSHOTS_MORE * snapshot : 0;
 }
 
-/* One question a range: the planner asks for the same one many times. A base of UINT64_MAX: more than can be. */
+/* One question a range: the planner asks for the same one many times. A base of UINT64_MAX: more
+ * than can be. */
 static const struct memory_growth *range_bytes(struct planning *planning, size_t first, size_t end)
 {
     struct stage_bytes *range = &planning->stage_bytes[first][end];
@@ -50,7 +53,8 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
         for (size_t u = first; u < end; u++) {
             planning->memory_work += MEMORY_WORK * (double)planning->model->unit[u].op_count;
         }
-        if (memory_of_range(planning->model, &planning->spec->optimizer, &request, &range->bytes, NULL) == 0) {
+        if (memory_of_range(planning->model, &planning->spec->optimizer, &request, &range->bytes,
+                            NULL) == 0) {
             range->bytes.base += snapshots_more(planning, range->bytes.snapshot);
         } else {
             range->bytes = (struct memory_growth){.base = UINT64_MAX};
@@ -62,7 +66,9 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
 static size_t threads_of(const struct planning *planning, size_t device)
 {
     int64_t threads = planning->device[device]->device.probe.threads;
-    return threads < 1 ? 1 : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX : (size_t)threads;
+    return threads < 1                             ? 1
+           : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX
+                                                   : (size_t)threads;
 }
 
 static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
@@ -73,7 +79,8 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
     uint64_t by_thread, by_flight, bytes;
     if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
         __builtin_mul_overflow(range->per_micro_batch, in_flight - 1, &by_flight) ||
-        __builtin_add_overflow(range->base, by_thread, &bytes) || __builtin_add_overflow(bytes, by_flight, &bytes)) {
+        __builtin_add_overflow(range->base, by_thread, &bytes) ||
+        __builtin_add_overflow(bytes, by_flight, &bytes)) {
         return UINT64_MAX;
     }
     return bytes;
@@ -89,14 +96,14 @@ struct plan_memory problem_memory(const struct planning *planning, size_t device
     if (memory_of_stage(planning->model, &planning->spec->optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
-    return (struct plan_memory){.parameters_bytes = (int64_t)bytes.parameters,
-                                .gradients_bytes = (int64_t)bytes.gradients,
-                                .optimizer_bytes = (int64_t)bytes.optimizer,
-                                .activations_bytes = (int64_t)bytes.activations,
-                                .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
-                                .borders_bytes = (int64_t)bytes.borders,
-                                .snapshots_bytes =
-                                    (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
+    return (struct plan_memory){
+        .parameters_bytes = (int64_t)bytes.parameters,
+        .gradients_bytes = (int64_t)bytes.gradients,
+        .optimizer_bytes = (int64_t)bytes.optimizer,
+        .activations_bytes = (int64_t)bytes.activations,
+        .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
+        .borders_bytes = (int64_t)bytes.borders,
+        .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
 }
 
 static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)
@@ -149,8 +156,8 @@ int problem_solve(struct core *core, const struct job_slot *job, const size_t *e
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,
     };
-    int rc =
-        end ? partition_evaluate(&problem, end, &planning->plan, err) : partition_solve(&problem, &planning->plan, err);
+    int rc = end ? partition_evaluate(&problem, end, &planning->plan, err)
+                 : partition_solve(&problem, &planning->plan, err);
     planning->work += rc == 0 ? planning->plan.work : 0;
     return rc;
 }

@@ -1,5 +1,5 @@
-/* What is known of the speed of devices and links: measured values, and predictions from the probe where there are
- * none. Source: pipeline.md 2. */
+/* What is known of the speed of devices and links: measured values, and predictions from the probe
+ * where there are none. Source: pipeline.md 2. */
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +60,8 @@ static void take_link(struct device_slot *device, const struct link_report *repo
     link_add(&device->link[at].sums, &more);
 }
 
-uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first, int64_t end)
+uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
+                                 int64_t end)
 {
     uint64_t bytes = 0;
     cost_count(job->model, core->planning->cost);
@@ -70,7 +71,8 @@ uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, 
     return bytes;
 }
 
-static uint64_t trained_bytes(struct core *core, const struct job_slot *job, const struct plan_stage *stage)
+static uint64_t trained_bytes(struct core *core, const struct job_slot *job,
+                              const struct plan_stage *stage)
 {
     uint64_t bytes = 0;
     cost_count(job->model, core->planning->cost);
@@ -96,8 +98,9 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
     for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
         const struct unit_seconds *seconds =
             &heartbeat->unit_seconds[i]; /* backward: none in front of the first trained */
-        if (seconds->unit >= stage->first && seconds->unit < stage->end && is_seconds(seconds->forward_seconds) &&
-            seconds->backward_seconds >= 0 && seconds->backward_seconds < UNIT_SECONDS_MAX) {
+        if (seconds->unit >= stage->first && seconds->unit < stage->end &&
+            is_seconds(seconds->forward_seconds) && seconds->backward_seconds >= 0 &&
+            seconds->backward_seconds < UNIT_SECONDS_MAX) {
             profile->forward_seconds[seconds->unit] = seconds->forward_seconds;
             profile->backward_seconds[seconds->unit] = seconds->backward_seconds;
         }
@@ -111,7 +114,8 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
     }
     if (is_seconds(heartbeat->update_seconds)) {
         uint64_t bytes = trained_bytes(core, job, stage);
-        profile->update_seconds_per_byte = bytes > 0 ? heartbeat->update_seconds / (double)bytes : 0;
+        profile->update_seconds_per_byte =
+            bytes > 0 ? heartbeat->update_seconds / (double)bytes : 0;
     }
 }
 
@@ -132,11 +136,13 @@ struct ratio {
 
 static bool is_measured(const struct device_slot *device, const struct job_slot *job, size_t unit)
 {
-    return job && strcmp(device->profile.job.text, job->job.id.text) == 0 && device->profile.forward_seconds[unit] > 0;
+    return job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
+           device->profile.forward_seconds[unit] > 0;
 }
 
 /* Predictions everywhere first, and how measured values compare with them. */
-static void predict_device(struct planning *planning, const struct job_slot *job, size_t d, struct ratio *ratio)
+static void predict_device(struct planning *planning, const struct job_slot *job, size_t d,
+                           struct ratio *ratio)
 {
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
@@ -148,29 +154,36 @@ static void predict_device(struct planning *planning, const struct job_slot *job
         const struct unit_cost *cost = &planning->cost[u];
         const struct device_probe *probe = &device->device.probe;
         double forward = predict(probe, cost->forward_flops, cost->forward_bytes, (double)samples);
-        double backward = predict(probe, cost->backward_flops + again * cost->again_flops,
-                                  cost->backward_bytes + again * cost->again_bytes, (double)samples);
+        double backward =
+            predict(probe, cost->backward_flops + again * cost->again_flops,
+                    cost->backward_bytes + again * cost->again_bytes, (double)samples);
         planning->forward_seconds[d * units + u] = forward;
         planning->backward_seconds[d * units + u] = backward;
-        planning->update_seconds[d * units + u] = predict(probe, 0, (double)cost->trained_bytes, update_passes);
+        planning->update_seconds[d * units + u] =
+            predict(probe, 0, (double)cost->trained_bytes, update_passes);
         ratio->whole += forward + backward;
         if (is_measured(device, job, u)) {
-            ratio->measured += device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
+            ratio->measured +=
+                device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
             ratio->predicted += forward + backward;
         }
     }
 }
 
-/* By how much a device's predictions are off: as far as it was measured by itself, for the rest as all devices are.
- * What one small unit takes says little of the others: it may fit a cache, or end before a quota bites. */
+/* By how much a device's predictions are off: as far as it was measured by itself, for the rest as
+ * all devices are. What one small unit takes says little of the others: it may fit a cache, or end
+ * before a quota bites. */
 static double scale_of(const struct ratio *own, double common)
 {
     const double unknown = UNMEASURED_WEIGHT * own->whole;
-    return own->predicted + unknown > 0 ? (own->measured + unknown * common) / (own->predicted + unknown) : common;
+    return own->predicted + unknown > 0
+               ? (own->measured + unknown * common) / (own->predicted + unknown)
+               : common;
 }
 
 /* A measured unit takes its value; the others are scaled. */
-static void correct_device(struct planning *planning, const struct job_slot *job, size_t d, double scale)
+static void correct_device(struct planning *planning, const struct job_slot *job, size_t d,
+                           double scale)
 {
     const struct device_slot *device = planning->device[d];
     size_t units = planning->model->unit_count;
@@ -183,8 +196,9 @@ static void correct_device(struct planning *planning, const struct job_slot *job
         *backward = measured ? device->profile.backward_seconds[u] : *backward * scale;
         bool known = job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
                      device->profile.update_seconds_per_byte > 0;
-        *update =
-            known ? device->profile.update_seconds_per_byte * (double)planning->cost[u].trained_bytes : *update * scale;
+        *update = known ? device->profile.update_seconds_per_byte *
+                              (double)planning->cost[u].trained_bytes
+                        : *update * scale;
     }
 }
 
@@ -202,7 +216,8 @@ void profile_times(struct planning *planning, const struct job_slot *job)
     }
 }
 
-static void add_sums(const struct device_slot *from, const struct device_slot *to, struct link_sums *sums)
+static void add_sums(const struct device_slot *from, const struct device_slot *to,
+                     struct link_sums *sums)
 {
     for (size_t i = 0; i < LINKS_MAX; i++) {
         if (strcmp(from->link[i].device.text, to->device.id.text) == 0) {

@@ -4,7 +4,8 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
-/* A step time outside is no measurement, and the speed that would follow from it no number of JSON. */
+/* A step time outside is no measurement, and the speed that would follow from it no number of JSON.
+ */
 #define STEP_SECONDS_MIN 1e-9
 #define STEP_SECONDS_MAX 1e9
 
@@ -47,7 +48,8 @@ void progress_end(struct job_slot *job)
     struct job_progress *progress = &job->job.progress;
     double seconds = (double)(job->job.ended_ms - job->job.started_ms) / 1000;
     bool trained = job->job.started_ms > 0 && seconds > 0; /* clocks of the wall may go back */
-    progress->samples_per_second = trained ? (double)progress->step * (double)job->job.spec.batch / seconds : 0;
+    progress->samples_per_second =
+        trained ? (double)progress->step * (double)job->job.spec.batch / seconds : 0;
     progress->eta_seconds = 0;
 }
 
@@ -66,7 +68,8 @@ bool progress_go_back(struct job_slot *job, int64_t version)
     }
     progress_set_step(job, version);
     return progress->step != before.step || progress->has_loss != before.has_loss ||
-           progress->has_accuracy != before.has_accuracy || progress->samples_per_second != before.samples_per_second ||
+           progress->has_accuracy != before.has_accuracy ||
+           progress->samples_per_second != before.samples_per_second ||
            progress->eta_seconds != before.eta_seconds;
 }
 
@@ -118,7 +121,8 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->known_step_seconds = job->plan.measured_step_seconds;
 }
 
-/* From the report of the step to that of its evaluation. One that came with the step took no time to speak of. */
+/* From the report of the step to that of its evaluation. One that came with the step took no time
+ * to speak of. */
 static void take_evaluation_seconds(const struct core *core, struct job_slot *job, int64_t version)
 {
     if (version == job->reached_step && job->plan.state == PLAN_RUNNING) {
@@ -127,7 +131,8 @@ static void take_evaluation_seconds(const struct core *core, struct job_slot *jo
 }
 
 /* present: it was measured in the present generation. */
-static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric, bool present)
+static void take_metric(struct core *core, struct job_slot *job, const struct metric *metric,
+                        bool present)
 {
     struct job_progress *progress = &job->job.progress;
     act_metric(core, job->job.id.text, metric);
@@ -158,7 +163,8 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
 }
 
 /* What the device has told of that generation: nothing yet, when it told of another one last. */
-static int64_t *told_steps(struct device_slot *device, const struct job_slot *job, int64_t generation)
+static int64_t *told_steps(struct device_slot *device, const struct job_slot *job,
+                           int64_t generation)
 {
     struct metric_mark *told = &device->told;
     if (told->generation != generation || strcmp(told->job, job->job.id.text) != 0) {
@@ -168,12 +174,15 @@ static int64_t *told_steps(struct device_slot *device, const struct job_slot *jo
     return told->step;
 }
 
-void progress_take_metrics(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+void progress_take_metrics(struct core *core, struct device_slot *device,
+                           const struct heartbeat *heartbeat)
 {
     const bool named = heartbeat->metrics_job[0] != '\0';
-    const int64_t generation = named ? heartbeat->metrics_generation : heartbeat->highest_generation;
-    struct job_slot *job =
-        heartbeat->metric_count == 0 ? NULL : job_find(core, named ? heartbeat->metrics_job : heartbeat->job);
+    const int64_t generation =
+        named ? heartbeat->metrics_generation : heartbeat->highest_generation;
+    struct job_slot *job = heartbeat->metric_count == 0
+                               ? NULL
+                               : job_find(core, named ? heartbeat->metrics_job : heartbeat->job);
     if (!job || !members_has(core, job, device)) {
         return;
     }
@@ -183,9 +192,10 @@ void progress_take_metrics(struct core *core, struct device_slot *device, const 
     const bool present = device->job == job && generation == job->plan.generation;
     for (size_t i = 0; i < heartbeat->metric_count; i++) {
         const struct metric *metric = &heartbeat->metric[i];
-        bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) && metric->step >= 0 &&
-                     metric->step <= job->total_steps;
-        if (!valid || metric->step <= told[metric->name] || !line_holds(&job->job, generation, metric->step)) {
+        bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) &&
+                     metric->step >= 0 && metric->step <= job->total_steps;
+        if (!valid || metric->step <= told[metric->name] ||
+            !line_holds(&job->job, generation, metric->step)) {
             continue;
         }
         take_metric(core, job, metric, present);
@@ -202,7 +212,8 @@ static void take_snapshots(struct job_slot *job, const struct heartbeat *heartbe
 {
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
         const struct holding *holding = &heartbeat->holding[i];
-        if (holding->generation == job->plan.generation && strcmp(holding->job.text, job->job.id.text) == 0) {
+        if (holding->generation == job->plan.generation &&
+            strcmp(holding->job.text, job->job.id.text) == 0) {
             progress_reach(job, holding->version);
         }
     }
@@ -215,7 +226,8 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
     bool valid = heartbeat->step >= job->plan.resume_version && heartbeat->step <= job->total_steps;
     if (valid && heartbeat->step > report->step) {
         report->step = heartbeat->step;
-        job->reached_step = heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
+        job->reached_step =
+            heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
         job->progressed = true;
         if (job_phase(job) == PHASE_RUN) {
             stall_watch(core, job);
@@ -226,7 +238,8 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
     }
     take_snapshots(job, heartbeat);
     if (job->progressed) {
-        /* The step that some stage has done, as what a failure costs counts from it; its seconds may be new. */
+        /* The step that some stage has done, as what a failure costs counts from it; its seconds
+         * may be new. */
         int64_t step = job->job.progress.step;
         progress_set_step(job, job->reached_step > step ? job->reached_step : step);
         job_mark(core, job);

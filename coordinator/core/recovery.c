@@ -4,20 +4,22 @@
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
 
-/* A source that left a challenge without an answer, or that is out of reach, is taken when there is no other. */
+/* A source that left a challenge without an answer, or that is out of reach, is taken when there is
+ * no other. */
 #define SILENT_SECONDS 1e9
 
 /* ---- the line ---- */
 
-/* A generation that starts from `first` cuts off every version above it of the generations before: those of the
- * generations before the oldest start that is still known cannot be told from them, and neither can those of
- * generations that the rows never knew (restored from a backup). */
+/* A generation that starts from `first` cuts off every version above it of the generations before:
+ * those of the generations before the oldest start that is still known cannot be told from them,
+ * and neither can those of generations that the rows never knew (restored from a backup). */
 bool line_holds(const struct job *job, int64_t generation, int64_t version)
 {
     if (version == 0) {
         return true;
     }
-    if (generation > job->generation || (job->line_count == LINE_STARTS_MAX && generation < job->line[0].generation)) {
+    if (generation > job->generation ||
+        (job->line_count == LINE_STARTS_MAX && generation < job->line[0].generation)) {
         return false;
     }
     for (size_t i = 0; i < job->line_count; i++) {
@@ -58,28 +60,30 @@ int64_t recovery_center(const struct job_slot *job)
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
-/* What failed twice from a held version by the job's own doing, without a single step, is tried from the center before
- * the job is given up. */
+/* What failed twice from a held version by the job's own doing, without a single step, is tried
+ * from the center before the job is given up. */
 static bool from_center(const struct job_slot *job)
 {
     return job->failures >= FAILURES_MAX - 1;
 }
 
-size_t recovery_list(const struct core *core, const struct job_slot *job, const struct absent *absent)
+size_t recovery_list(const struct core *core, const struct job_slot *job,
+                     const struct absent *absent)
 {
     /* After a pause, whoever still holds something was told to drop it. */
     bool held = !from_center(job) && job->job.state != JOB_QUEUED;
     return held ? held_list(core, job, absent, -1) : 0;
 }
 
-int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count, const struct absent *absent)
+int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
+                         const struct absent *absent)
 {
     int64_t version = held_newest(core, job, count, absent, NEVER, NULL);
     return version > 0 ? version : recovery_center(job);
 }
 
-int64_t recovery_start(const struct core *core, const struct job_slot *job, const struct absent *absent,
-                       struct cut *out)
+int64_t recovery_start(const struct core *core, const struct job_slot *job,
+                       const struct absent *absent, struct cut *out)
 {
     static const struct cut none;
     *out = none;
@@ -90,7 +94,8 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job, cons
 /* The newest version that the job is known to have had: committed, or its last start. */
 static int64_t newest_had(const struct job_slot *job)
 {
-    return job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version : job->plan.resume_version;
+    return job->job.neighbor_version > job->plan.resume_version ? job->job.neighbor_version
+                                                                : job->plan.resume_version;
 }
 
 int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start)
@@ -117,7 +122,8 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
         unknown = device_reachable(device) && !device->holdings_known;
     }
     struct cut cut;
-    return unknown && had > job->job.version && !from_center(job) && recovery_start(core, job, &nobody, &cut) < had;
+    return unknown && had > job->job.version && !from_center(job) &&
+           recovery_start(core, job, &nobody, &cut) < had;
 }
 
 /* ---- sources ---- */
@@ -128,8 +134,9 @@ struct holders {
     size_t count;
 };
 
-static double cost_seconds(const struct core *core, const struct job_slot *job, const struct device_slot *from,
-                           const struct device_slot *to, int64_t bytes)
+static double cost_seconds(const struct core *core, const struct job_slot *job,
+                           const struct device_slot *from, const struct device_slot *to,
+                           int64_t bytes)
 {
     struct partition_link link = profile_link(from, to);
     bool last = from->silent || link_is_bad(core, job, from, to);
@@ -137,9 +144,11 @@ static double cost_seconds(const struct core *core, const struct job_slot *job, 
            (last ? SILENT_SECONDS : 0);
 }
 
-/* The holder that would be through with it first, with what is asked of it already; ties in the order of ids. */
-static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job, struct holders holders,
-                                           const struct device_slot *to, int64_t unit)
+/* The holder that would be through with it first, with what is asked of it already; ties in the
+ * order of ids. */
+static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job,
+                                           struct holders holders, const struct device_slot *to,
+                                           int64_t unit)
 {
     struct device_slot *best = NULL;
     double least = 0;
@@ -163,7 +172,8 @@ static bool holds(const struct core *core, const struct job_slot *job, struct ho
 {
     for (size_t i = 0; i < holders.count; i++) {
         const struct holding *holding = &core->holding[holders.item[i].item].holding;
-        if (holders.item[i].device == device && strcmp(holding->sha256, source_hash(job, unit)) == 0) {
+        if (holders.item[i].device == device &&
+            strcmp(holding->sha256, source_hash(job, unit)) == 0) {
             return true;
         }
     }
@@ -193,7 +203,8 @@ int64_t source_bytes(const struct job_slot *job, int64_t unit)
 bool source_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
 {
     const struct unit_source *source = &job->source[unit];
-    return source->from == SOURCE_DEVICE && strcmp(source->device.text, device->device.id.text) == 0;
+    return source->from == SOURCE_DEVICE &&
+           strcmp(source->device.text, device->device.id.text) == 0;
 }
 
 static void choose_source(struct core *core, struct job_slot *job, struct holders holders,
@@ -225,8 +236,8 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     }
 }
 
-/* From itself, from the cheapest live device, from the center, in this order, and from the center before a device that
- * is out of reach; version 0 from the seed or the checkpoint. */
+/* From itself, from the cheapest live device, from the center, in this order, and from the center
+ * before a device that is out of reach; version 0 from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
     const struct absent nobody = {0};

@@ -1,5 +1,5 @@
-/* The rows of an earlier life become the state again. Leases restart, long enough for agents to call again; what
- * devices hold and measured is unknown until they tell. */
+/* The rows of an earlier life become the state again. Leases restart, long enough for agents to
+ * call again; what devices hold and measured is unknown until they tell. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -7,11 +7,13 @@
 
 /* Revisions rise with progress without a row: more than can have been told since the last one. */
 #define REVISION_SKIP 1000
-#define STATE_PER_PARAMETERS_MAX 4 /* bytes of a state by those of its parameters: momentum and buffers are less */
+#define STATE_PER_PARAMETERS_MAX                                                                   \
+    4 /* bytes of a state by those of its parameters: momentum and buffers are less */
 
 static void restore_device(struct core *core, const struct device *row)
 {
-    struct device_slot *device = row->state == DEVICE_REMOVED ? NULL : table_add(&core->devices, row->id.text);
+    struct device_slot *device =
+        row->state == DEVICE_REMOVED ? NULL : table_add(&core->devices, row->id.text);
     core_id_seen(core, row->id.text);
     if (!device) {
         return;
@@ -25,7 +27,8 @@ static void restore_device(struct core *core, const struct device *row)
 
 static void restore_job(struct core *core, const struct restored_job *row)
 {
-    struct job_slot *job = job_state_ended(row->job.state) ? NULL : table_add(&core->jobs, row->job.id.text);
+    struct job_slot *job =
+        job_state_ended(row->job.state) ? NULL : table_add(&core->jobs, row->job.id.text);
     core_id_seen(core, row->job.id.text);
     if (!job) {
         return;
@@ -56,13 +59,15 @@ static void restore_plan(struct core *core, const struct plan *row)
 {
     struct job_slot *job = job_find(core, row->job.text);
     core_id_seen(core, row->id.text);
-    if (job && plan_fits(row, job->unit_count) && (!job->has_plan || row->generation > job->plan.generation)) {
+    if (job && plan_fits(row, job->unit_count) &&
+        (!job->has_plan || row->generation > job->plan.generation)) {
         job->plan = *row;
         job->has_plan = true;
     }
 }
 
-/* Give the plan its devices; one that has brought its units into the center may have left. false: one is not there. */
+/* Give the plan its devices; one that has brought its units into the center may have left. false:
+ * one is not there. */
 static bool take_devices(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -87,8 +92,9 @@ static void gather(struct core *core, struct job_slot *job)
     }
     progress_halt(job);
     job->waiting_reason = PLAN_RESTARTED;
-    bool on_devices = job->has_plan && (job->plan.resume_version > job->job.version ||
-                                        job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
+    bool on_devices =
+        job->has_plan && (job->plan.resume_version > job->job.version ||
+                          job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
     job->gather_ms = on_devices ? core->now_ms + first_lease_ms(core) : core->now_ms;
 }
 
@@ -129,8 +135,8 @@ static void resume_plan(struct core *core, struct job_slot *job)
 {
     const struct job_progress told = job->job.progress;
     failures_progress(job, job->plan.resume_version);
-    job->state_bytes =
-        STATE_PER_PARAMETERS_MAX * (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
+    job->state_bytes = STATE_PER_PARAMETERS_MAX *
+                       (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
     progress_restore(job, &told);
     if (job->plan.state != PLAN_PREPARING) {
@@ -153,7 +159,8 @@ static void resume_plan(struct core *core, struct job_slot *job)
 static void resume_job(struct core *core, struct job_slot *job)
 {
     center_restored(core, job);
-    failures_progress(job, job->job.neighbor_version > job->job.version ? job->job.neighbor_version : job->job.version);
+    failures_progress(job, job->job.neighbor_version > job->job.version ? job->job.neighbor_version
+                                                                        : job->job.version);
     switch ((enum job_state)job->job.state) {
     case JOB_QUEUED:
     case JOB_PLANNING:
@@ -177,7 +184,8 @@ static void resume_job(struct core *core, struct job_slot *job)
     }
 }
 
-/* Rows of devices and plans are written in one transaction; should they differ all the same, the plans are right. */
+/* Rows of devices and plans are written in one transaction; should they differ all the same, the
+ * plans are right. */
 static void settle_devices(struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {

@@ -1,5 +1,5 @@
-/* Rounds of replication: stage 0 opens them, the core commits them or gives them up, and decides by them what may be
- * dropped. */
+/* Rounds of replication: stage 0 opens them, the core commits them or gives them up, and decides by
+ * them what may be dropped. */
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
@@ -23,13 +23,15 @@ static size_t starts_since(const struct job *job, int64_t version)
     return count;
 }
 
-/* What is older than the newest committed version is of no use to anybody. A stop leaves one copy of each unit, which
- * no single loss may take: the version committed before stays until one of the present placement is. Without
- * replication nothing ever is committed, and the plan's start must do. */
+/* What is older than the newest committed version is of no use to anybody. A stop leaves one copy
+ * of each unit, which no single loss may take: the version committed before stays until one of the
+ * present placement is. Without replication nothing ever is committed, and the plan's start must
+ * do. */
 int64_t rounds_pin(const struct job_slot *job)
 {
     const struct open_round *center = &job->round[ROUND_OF_CENTER];
-    int64_t pin = job->job.neighbor_version > job->job.version ? job->job.neighbor_version : job->job.version;
+    int64_t pin =
+        job->job.neighbor_version > job->job.version ? job->job.neighbor_version : job->job.version;
     enum phase phase = job_phase(job);
     bool started = phase == PHASE_RUN || phase == PHASE_STOPPING || phase == PHASE_FINISHED;
     if (started && (!replicates(job) || starts_since(&job->job, pin) > STARTS_KEPT)) {
@@ -74,14 +76,16 @@ static void abandon(struct core *core, struct job_slot *job, enum round_kind kin
     }
 }
 
-static void open_round(struct core *core, struct job_slot *job, enum round_kind kind, int64_t version)
+static void open_round(struct core *core, struct job_slot *job, enum round_kind kind,
+                       int64_t version)
 {
     struct open_round *round = &job->round[kind];
     if (round->version > 0) {
         abandon(core, job, kind); /* stage 0 would not begin another one otherwise */
     }
-    *round = (struct open_round){
-        .version = version, .last = version, .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
+    *round = (struct open_round){.version = version,
+                                 .last = version,
+                                 .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
     if (kind == ROUND_OF_CENTER) {
         center_expect(core, job, version);
     }
@@ -92,9 +96,10 @@ void rounds_restore_center(struct core *core, struct job_slot *job)
 {
     const struct center_version *coming = center_coming(job);
     if (coming->count > 0) {
-        job->round[ROUND_OF_CENTER] = (struct open_round){.version = coming->version,
-                                                          .last = coming->version,
-                                                          .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
+        job->round[ROUND_OF_CENTER] =
+            (struct open_round){.version = coming->version,
+                                .last = coming->version,
+                                .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
     }
 }
 
@@ -111,8 +116,9 @@ static bool neighbor_complete(const struct core *core, const struct job_slot *jo
             bool second = false;
             for (size_t t = 0; first && !second && t < stages; t++) {
                 const struct device_slot *other = stage_device(core, job, t);
-                const struct holding *copy =
-                    t != s && other && device_reachable(other) ? holdings_find(core, other, job, version, u) : NULL;
+                const struct holding *copy = t != s && other && device_reachable(other)
+                                                 ? holdings_find(core, other, job, version, u)
+                                                 : NULL;
                 second = copy && strcmp(copy->sha256, first->sha256) == 0;
             }
             if (!second) {
@@ -126,7 +132,8 @@ static bool neighbor_complete(const struct core *core, const struct job_slot *jo
 void rounds_check(struct core *core, struct job_slot *job)
 {
     struct open_round *neighbor = &job->round[ROUND_OF_NEIGHBOR];
-    if (job_phase(job) == PHASE_RUN && neighbor->version > 0 && neighbor_complete(core, job, neighbor->version)) {
+    if (job_phase(job) == PHASE_RUN && neighbor->version > 0 &&
+        neighbor_complete(core, job, neighbor->version)) {
         job->job.neighbor_version = neighbor->version;
         progress_reach(job, neighbor->version);
         close_round(core, job, ROUND_OF_NEIGHBOR);
@@ -155,13 +162,15 @@ void rounds_tick(struct core *core, struct job_slot *job)
 
 int64_t rounds_due_ms(const struct job_slot *job)
 {
-    int64_t neighbor = job->round[ROUND_OF_NEIGHBOR].deadline_ms, center = job->round[ROUND_OF_CENTER].deadline_ms;
+    int64_t neighbor = job->round[ROUND_OF_NEIGHBOR].deadline_ms,
+            center = job->round[ROUND_OF_CENTER].deadline_ms;
     return neighbor < center ? neighbor : center;
 }
 
 /* ---- what stage 0 asks ---- */
 
-static enum round_state ask(struct core *core, struct job_slot *job, enum round_kind kind, int64_t version)
+static enum round_state ask(struct core *core, struct job_slot *job, enum round_kind kind,
+                            int64_t version)
 {
     const struct open_round *round = &job->round[kind];
     int64_t committed = kind == ROUND_OF_CENTER ? job->job.version : job->job.neighbor_version;
@@ -185,19 +194,20 @@ static enum round_state ask(struct core *core, struct job_slot *job, enum round_
     return ROUND_OPEN;
 }
 
-static int state_of(struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat,
-                    enum round_kind kind, int64_t version)
+static int state_of(struct core *core, const struct device_slot *device,
+                    const struct heartbeat *heartbeat, enum round_kind kind, int64_t version)
 {
     struct job_slot *job = device->job;
-    bool stage_0 = job && device->stage == 0 && strcmp(heartbeat->plan, job->plan.id.text) == 0 && plan_active(job) &&
-                   job->failure.cause == FAILURE_NONE;
+    bool stage_0 = job && device->stage == 0 && strcmp(heartbeat->plan, job->plan.id.text) == 0 &&
+                   plan_active(job) && job->failure.cause == FAILURE_NONE;
     if (stage_0) {
         return ask(core, job, kind, version);
     }
     return version > 0 ? ROUND_ABANDONED : is_paused(core, kind) ? ROUND_PAUSED : ROUND_NONE;
 }
 
-void rounds_take(struct core *core, const struct device_slot *device, const struct heartbeat *heartbeat)
+void rounds_take(struct core *core, const struct device_slot *device,
+                 const struct heartbeat *heartbeat)
 {
     struct heartbeat_reply *reply = &core->heartbeat_reply;
     int64_t neighbor = heartbeat->round_neighbor, center = heartbeat->round_center;

@@ -1,22 +1,24 @@
-/* Which waiting job starts: by priority, then age. A job that waits for devices that exist but are busy keeps those
- * that are free: younger jobs do not starve it. */
+/* Which waiting job starts: by priority, then age. A job that waits for devices that exist but are
+ * busy keeps those that are free: younger jobs do not starve it. */
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
 
-/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. The same when the
- * searches of the step have been as much work as one may be. */
+/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. The
+ * same when the searches of the step have been as much work as one may be. */
 #define PLANS_PER_STEP 16
 
 static bool is_full(const struct core *core, size_t plans)
 {
-    return plans == PLANS_PER_STEP || (plans > 0 && core->planning->work >= PARTITION_WORK_MAX) || !act_room(core);
+    return plans == PLANS_PER_STEP || (plans > 0 && core->planning->work >= PARTITION_WORK_MAX) ||
+           !act_room(core);
 }
 
 static bool waits(const struct job_slot *job)
 {
-    return !job->ended && (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES ||
-                           job->gather_ms != NEVER || job->retry_ms != NEVER);
+    return !job->ended &&
+           (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES ||
+            job->gather_ms != NEVER || job->retry_ms != NEVER);
 }
 
 static bool goes_before(const struct job_slot *a, const struct job_slot *b)
@@ -73,7 +75,8 @@ static bool backs_off(const struct core *core, const struct job_slot *job)
 /* A device that has just come may bring the versions that the job has waited for. */
 static bool must_ask_first(struct core *core, const struct job_slot *job)
 {
-    return job->gather_ms == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES && recovery_must_gather(core, job);
+    return job->gather_ms == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES &&
+           recovery_must_gather(core, job);
 }
 
 static int reason_of(const struct job_slot *job)
@@ -101,11 +104,12 @@ static void reserve(struct core *core, const struct job_slot *job)
     }
 }
 
-/* With no device free, a job that has said so already need not be looked at, unless it has to say it anew. */
+/* With no device free, a job that has said so already need not be looked at, unless it has to say
+ * it anew. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
-    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER && job->retry_ms == NEVER &&
-           strcmp(job->job.state_reason, "waiting_for_devices") == 0;
+    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER &&
+           job->retry_ms == NEVER && strcmp(job->job.state_reason, "waiting_for_devices") == 0;
 }
 
 bool scheduler_any_free(const struct core *core)
@@ -150,7 +154,8 @@ void scheduler_run(struct core *core)
         job->tried = core->pass;
         job->tried_ready = core->ready;
         if (must_ask_first(core, job)) {
-            generation_gather(core, job, core->now_ms + core->config.lease_ms, "asks its devices what they hold");
+            generation_gather(core, job, core->now_ms + core->config.lease_ms,
+                              "asks its devices what they hold");
         }
         if (still_gathering(core, job) || backs_off(core, job)) {
             reserve(core, job);

@@ -6,8 +6,8 @@
 
 /* Devices by what they could do for the job. */
 struct fleet {
-    size_t online;                       /* whatever they are */
-    size_t fit;                          /* of these, with the labels, the class and the kernels that it asks for */
+    size_t online; /* whatever they are */
+    size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
     size_t busy, kept, cordoned, silent; /* of those that fit, why they are not free */
     size_t away;                         /* they would fit, but are not online */
 };
@@ -41,7 +41,8 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
 }
 
 /* Whether an online device has all the labels; with `only`, that one. */
-static bool any_has(const struct core *core, const struct placement_request *request, const struct label *only)
+static bool any_has(const struct core *core, const struct placement_request *request,
+                    const struct label *only)
 {
     struct job_spec spec = {.device_label_count = 0};
     if (only) {
@@ -58,14 +59,15 @@ static bool any_has(const struct core *core, const struct placement_request *req
     return false;
 }
 
-static void nobody_fits(const struct core *core, const struct placement_request *request, size_t online, char *out,
-                        size_t size)
+static void nobody_fits(const struct core *core, const struct placement_request *request,
+                        size_t online, char *out, size_t size)
 {
     const struct job_spec *spec = request->spec;
     for (size_t i = 0; i < spec->device_label_count; i++) {
         const struct label *label = &spec->device_label[i];
         if (!any_has(core, request, label)) {
-            text_set(out, size, "no device has the label %s=%s (%zu online)", label->key, label->value, online);
+            text_set(out, size, "no device has the label %s=%s (%zu online)", label->key,
+                     label->value, online);
             return;
         }
     }
@@ -76,7 +78,8 @@ static void nobody_fits(const struct core *core, const struct placement_request 
                  spec->device_label_count > 0 ? " with the labels" : "", online);
     } else {
         text_set(out, size, "no device%s has the numeric class '%.120s' (%zu online)",
-                 spec->device_label_count > 0 ? " with the labels" : "", spec->numeric_class, online);
+                 spec->device_label_count > 0 ? " with the labels" : "", spec->numeric_class,
+                 online);
     }
 }
 
@@ -95,16 +98,16 @@ static void some_are_free(const struct fleet *fleet, const char *there, char *ou
     size_t length = 0;
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         if (other[i].count > 0) {
-            text_set(list + length, sizeof(list) - length, "%s%zu %s", length > 0 ? ", " : "", other[i].count,
-                     other[i].what);
+            text_set(list + length, sizeof(list) - length, "%s%zu %s", length > 0 ? ", " : "",
+                     other[i].count, other[i].what);
             length += strlen(list + length);
         }
     }
     text_set(out, size, "%s%s%.150s%s", there, length > 0 ? " (" : "", list, length > 0 ? ")" : "");
 }
 
-static void describe(const struct core *core, const struct placement_request *request, const char *there, char *out,
-                     size_t size)
+static void describe(const struct core *core, const struct placement_request *request,
+                     const char *there, char *out, size_t size)
 {
     const struct fleet fleet = count_fleet(core, request);
     if (fleet.online == 0) {
@@ -112,15 +115,17 @@ static void describe(const struct core *core, const struct placement_request *re
     } else if (fleet.fit == 0) {
         nobody_fits(core, request, fleet.online, out, size);
     } else if (fleet.busy == fleet.fit) {
-        text_set(out, size, fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy", fleet.fit);
+        text_set(out, size,
+                 fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy",
+                 fleet.fit);
     } else {
         some_are_free(&fleet, there, out, size);
     }
 }
 
 /* The answer to "what if these were gone": it is about the others. */
-static int shortage_without(const struct core *core, const struct placement_request *request, size_t wanted,
-                            size_t there, struct err *err)
+static int shortage_without(const struct core *core, const struct placement_request *request,
+                            size_t wanted, size_t there, struct err *err)
 {
     char who[32] = "this device", why[MESSAGE_SIZE], free[64];
     size_t left_out = request->without.count;
@@ -129,12 +134,14 @@ static int shortage_without(const struct core *core, const struct placement_requ
     }
     text_set(free, sizeof(free), "%zu %s free", there, there == 1 ? "is" : "are");
     describe(core, request, free, why, sizeof(why));
-    return err_set(err, ERR_STATE, "without %s the job would wait for %zu more: it needs %zu (%s), %.180s", who,
-                   wanted - there, wanted, (int64_t)wanted == request->spec->devices_min ? "devices.min" : "cuts", why);
+    return err_set(err, ERR_STATE,
+                   "without %s the job would wait for %zu more: it needs %zu (%s), %.180s", who,
+                   wanted - there, wanted,
+                   (int64_t)wanted == request->spec->devices_min ? "devices.min" : "cuts", why);
 }
 
-int shortage(const struct core *core, const struct placement_request *request, size_t wanted, size_t there,
-             struct err *err)
+int shortage(const struct core *core, const struct placement_request *request, size_t wanted,
+             size_t there, struct err *err)
 {
     char why[MESSAGE_SIZE], free[64], cuts[64] = "";
     size_t missing = wanted - there;
@@ -146,6 +153,6 @@ int shortage(const struct core *core, const struct placement_request *request, s
     if ((int64_t)wanted > request->spec->devices_min) {
         text_set(cuts, sizeof(cuts), ", because 'cuts' makes %zu stages", wanted);
     }
-    return err_set(err, ERR_STATE, "waits for %zu more device%s%s: %.180s", missing, missing == 1 ? "" : "s", cuts,
-                   why);
+    return err_set(err, ERR_STATE, "waits for %zu more device%s%s: %.180s", missing,
+                   missing == 1 ? "" : "s", cuts, why);
 }

@@ -7,8 +7,10 @@
 #define STATE_COUNT (JOB_CANCELLED + 1)
 #define VERB_COUNT (JOB_REPLAN + 1)
 
-/* Every verb in every state. Jobs that have ended are not in the core; their rows answer wrong_state for every verb. */
-#define ENDS_OR_EXPORTS [JOB_CANCEL] = EFFECT_CANCEL, [JOB_CANCEL_KEEP] = EFFECT_KEEP, [JOB_EXPORT] = EFFECT_EXPORT
+/* Every verb in every state. Jobs that have ended are not in the core; their rows answer
+ * wrong_state for every verb. */
+#define ENDS_OR_EXPORTS                                                                            \
+    [JOB_CANCEL] = EFFECT_CANCEL, [JOB_CANCEL_KEEP] = EFFECT_KEEP, [JOB_EXPORT] = EFFECT_EXPORT
 static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
     [JOB_QUEUED] = {[JOB_PAUSE] = EFFECT_PAUSE, ENDS_OR_EXPORTS},
     [JOB_PLANNING] = {[JOB_PAUSE] = EFFECT_PAUSE, ENDS_OR_EXPORTS},
@@ -18,9 +20,11 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
     [JOB_RECOVERING] = {[JOB_PAUSE] = EFFECT_PAUSE_LATER, ENDS_OR_EXPORTS},
     [JOB_PAUSING] = {[JOB_PAUSE] = EFFECT_NOTHING, ENDS_OR_EXPORTS},
     [JOB_PAUSED] = {[JOB_PAUSE] = EFFECT_NOTHING, [JOB_RESUME] = EFFECT_QUEUE, ENDS_OR_EXPORTS},
-    [JOB_WAITING_FOR_DEVICES] = {[JOB_PAUSE] = EFFECT_PAUSE, [JOB_RESUME] = EFFECT_RETRY, ENDS_OR_EXPORTS},
-    [JOB_CANCELLING] =
-        {[JOB_CANCEL] = EFFECT_CANCEL, [JOB_CANCEL_KEEP] = EFFECT_NOTHING, [JOB_EXPORT] = EFFECT_NOTHING},
+    [JOB_WAITING_FOR_DEVICES] =
+        {[JOB_PAUSE] = EFFECT_PAUSE, [JOB_RESUME] = EFFECT_RETRY, ENDS_OR_EXPORTS},
+    [JOB_CANCELLING] = {[JOB_CANCEL] = EFFECT_CANCEL,
+                        [JOB_CANCEL_KEEP] = EFFECT_NOTHING,
+                        [JOB_EXPORT] = EFFECT_NOTHING},
     [JOB_SUCCEEDED] = {0},
     [JOB_FAILED] = {0},
     [JOB_CANCELLED] = {0},
@@ -33,11 +37,12 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
 static const unsigned changes[STATE_COUNT] = {
     [JOB_QUEUED] = TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
     [JOB_PLANNING] = 0,
-    [JOB_PREPARING] = TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
-    [JOB_RUNNING] = TO(JOB_REPLANNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) |
-                    TO(JOB_SUCCEEDED) | ENDS,
-    [JOB_REPLANNING] =
-        TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
+    [JOB_PREPARING] =
+        TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
+    [JOB_RUNNING] = TO(JOB_REPLANNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) |
+                    TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
+    [JOB_REPLANNING] = TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) |
+                       TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
     [JOB_RECOVERING] = TO(JOB_RUNNING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
     [JOB_PAUSING] = TO(JOB_PAUSED) | TO(JOB_SUCCEEDED) | ENDS,
     [JOB_PAUSED] = TO(JOB_QUEUED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING),
@@ -71,7 +76,8 @@ enum verb_effect states_verb(int state, enum job_verb verb)
     return effects[state][verb];
 }
 
-void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason, const char *format, ...)
+void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason,
+                   const char *format, ...)
 {
     char message[MESSAGE_SIZE];
     va_list arguments;
@@ -80,7 +86,8 @@ void job_set_state(struct core *core, struct job_slot *job, int state, const cha
     va_end(arguments);
     bool same = job->job.state == state;
     ASSERT(same || (changes[job->job.state] & TO(state)));
-    if (same && strcmp(job->job.state_reason, reason) == 0 && strcmp(job->job.message, message) == 0) {
+    if (same && strcmp(job->job.state_reason, reason) == 0 &&
+        strcmp(job->job.message, message) == 0) {
         return;
     }
     job->job.state = state;
@@ -94,8 +101,8 @@ void job_set_state(struct core *core, struct job_slot *job, int state, const cha
 
 bool plan_active(const struct job_slot *job)
 {
-    return job->has_plan &&
-           (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING || job->plan.state == PLAN_STOPPING);
+    return job->has_plan && (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING ||
+                             job->plan.state == PLAN_STOPPING);
 }
 
 bool plan_has(const struct plan *plan, const struct device_slot *device)

@@ -21,7 +21,8 @@ void handle_dataset_stored(struct core *core, const struct event *event)
     }
     dataset = table_add(&core->datasets, stored->name);
     if (!dataset) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps", DATASETS_MAX);
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps",
+                    DATASETS_MAX);
         return;
     }
     *dataset = *stored;
@@ -40,16 +41,18 @@ void handle_model_stored(struct core *core, const struct event *event)
         if (strcmp(model->sha256, stored->sha256) == 0) {
             act_reply(core, 200, OBJECT_MODEL, model);
         } else {
-            act_problem(core, PROBLEM_NAME_TAKEN,
-                        "model '%s' exists with another description; what a name stands for never changes: "
-                        "take another name",
-                        model->name);
+            act_problem(
+                core, PROBLEM_NAME_TAKEN,
+                "model '%s' exists with another description; what a name stands for never changes: "
+                "take another name",
+                model->name);
         }
         return;
     }
     model = table_add(&core->models, stored->name);
     if (!model) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps", MODELS_MAX);
+        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps",
+                    MODELS_MAX);
         return;
     }
     *model = *stored;
@@ -71,7 +74,8 @@ void handle_checkpoint_stored(struct core *core, const struct event *event)
     }
     checkpoint = table_add(&core->checkpoints, stored->sha256);
     if (!checkpoint) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d uploaded checkpoints, the most this version keeps",
+        act_problem(core, PROBLEM_TOO_MANY,
+                    "there are %d uploaded checkpoints, the most this version keeps",
                     CHECKPOINTS_MAX);
         return;
     }
@@ -82,6 +86,6 @@ void handle_checkpoint_stored(struct core *core, const struct event *event)
     core_id(core, checkpoint->id.text, "ckpt_");
     act_persist(core, OBJECT_CHECKPOINT, checkpoint);
     act_reply(core, 201, OBJECT_CHECKPOINT, checkpoint);
-    act_publish(core, "checkpoint_stored", checkpoint->id.text, "an uploaded checkpoint of %" PRId64 " bytes is stored",
-                checkpoint->bytes);
+    act_publish(core, "checkpoint_stored", checkpoint->id.text,
+                "an uploaded checkpoint of %" PRId64 " bytes is stored", checkpoint->bytes);
 }

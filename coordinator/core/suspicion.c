@@ -1,6 +1,7 @@
-/* Who is to blame when a device cannot be reached or a job stands still: whoever is accused is asked at once. No answer
- * and a refused or broken connection: the device is out of the plan. An answer: the link is to blame, if the complaint
- * stands. A complaint of mere silence leaves it to the lease. */
+/* Who is to blame when a device cannot be reached or a job stands still: whoever is accused is
+ * asked at once. No answer and a refused or broken connection: the device is out of the plan. An
+ * answer: the link is to blame, if the complaint stands. A complaint of mere silence leaves it to
+ * the lease. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static struct trouble *find_trouble(struct device_slot *device, const struct dev
     return NULL;
 }
 
-/* Since when, by those who say that nobody listens there or that the connection broke; NEVER: nobody says so. */
+/* Since when, by those who say that nobody listens there or that the connection broke; NEVER:
+ * nobody says so. */
 static int64_t cut_off_since(const struct core *core, const struct device_slot *device)
 {
     int64_t since_ms = device->poll_broken ? device->seen_ms : NEVER;
@@ -87,21 +89,24 @@ static bool concerns(const struct device_slot *device, const struct device_slot 
     return false;
 }
 
-/* Whether there are devices enough beside it and those that are avoided already: of a pair one end is left out. */
-static bool can_do_without(const struct core *core, const struct job_slot *job, const struct device_slot *device)
+/* Whether there are devices enough beside it and those that are avoided already: of a pair one end
+ * is left out. */
+static bool can_do_without(const struct core *core, const struct job_slot *job,
+                           const struct device_slot *device)
 {
-    const struct placement_request request = {.spec = &job->job.spec,
-                                              .model = job->model,
-                                              .job = job,
-                                              .candidates = CANDIDATES_FREE,
-                                              .avoid = AVOID_ALL,
-                                              .without = {.device = &device->device.id, .count = 1}};
+    const struct placement_request request = {
+        .spec = &job->job.spec,
+        .model = job->model,
+        .job = job,
+        .candidates = CANDIDATES_FREE,
+        .avoid = AVOID_ALL,
+        .without = {.device = &device->device.id, .count = 1}};
     uint64_t bytes;
     return placement_there(core, &request, &bytes) >= (size_t)job->job.spec.devices_min;
 }
 
-/* The later stage of the two goes; of a device of the plan and a source outside of it, the device. Who goes is avoided
- * unless the next plan is the one that ran. */
+/* The later stage of the two goes; of a device of the plan and a source outside of it, the device.
+ * Who goes is avoided unless the next plan is the one that ran. */
 static void blame_link(struct core *core, struct device_slot *device, const struct trouble *trouble)
 {
     struct device_slot *suspect = device_find(core, trouble->device.text);
@@ -112,7 +117,8 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
     link_note(core, job, device, suspect);
     bool later = suspect->job == job && suspect->stage > device->stage;
     struct device_slot *leaves = later ? suspect : device;
-    /* If only moved units need the link, the plan that ran can do without; whoever was to join it is left out. */
+    /* If only moved units need the link, the plan that ran can do without; whoever was to join it
+     * is left out. */
     bool stays = links_can_stay(core, job), one = links_ran(job, device) != links_ran(job, suspect);
     if (stays && one) {
         leaves = links_ran(job, device) ? suspect : device;
@@ -120,31 +126,38 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
     if ((!stays || one) && can_do_without(core, job, leaves)) {
         avoid(core, job, leaves, AVOID_LINK);
     }
-    generation_fail(
-        core, job,
-        (struct blame){
-            .cause = FAILURE_LINK, .device = leaves, .other = later ? device : suspect, .since_ms = trouble->since_ms},
-        "devices '%.60s' and '%.60s' are alive and do not reach each other", device->device.name, suspect->device.name);
+    generation_fail(core, job,
+                    (struct blame){.cause = FAILURE_LINK,
+                                   .device = leaves,
+                                   .other = later ? device : suspect,
+                                   .since_ms = trouble->since_ms},
+                    "devices '%.60s' and '%.60s' are alive and do not reach each other",
+                    device->device.name, suspect->device.name);
 }
 
 /* An error of code peer was not settled before its time: by its reports, or by itself. */
 void suspicion_settle(struct core *core, struct job_slot *job)
 {
     struct device_slot *device = stage_device(core, job, job->suspicion_stage);
-    const struct trouble *trouble = device && device->trouble_count > 0 ? &device->trouble[0] : NULL;
+    const struct trouble *trouble =
+        device && device->trouble_count > 0 ? &device->trouble[0] : NULL;
     struct device_slot *suspect = trouble ? device_find(core, trouble->device.text) : NULL;
     if (suspect && suspect->silent) {
-        generation_fail(core, job,
-                        (struct blame){.cause = FAILURE_DEVICE_LOST, .device = suspect, .since_ms = trouble->since_ms},
-                        "device '%.60s' does not answer; %.150s", suspect->device.name, job->suspicion_text);
+        generation_fail(
+            core, job,
+            (struct blame){
+                .cause = FAILURE_DEVICE_LOST, .device = suspect, .since_ms = trouble->since_ms},
+            "device '%.60s' does not answer; %.150s", suspect->device.name, job->suspicion_text);
     } else if (suspect) {
         blame_link(core, device, trouble);
     }
-    const struct blame blame = {.cause = FAILURE_ERROR, .device = device, .code = "peer", .since_ms = core->now_ms};
+    const struct blame blame = {
+        .cause = FAILURE_ERROR, .device = device, .code = "peer", .since_ms = core->now_ms};
     generation_fail(core, job, blame, "%s", job->suspicion_text);
 }
 
-/* The accused speaks: those who complain have link_ms left to take it back. Who could not prepare for it does not. */
+/* The accused speaks: those who complain have link_ms left to take it back. Who could not prepare
+ * for it does not. */
 static void answered(struct core *core, struct device_slot *suspect)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
@@ -177,7 +190,8 @@ static void take_answer(struct core *core, struct device_slot *device, const cha
 }
 
 /* A complaint that is new, or harder than before, makes the accused speak. */
-static void take_reports(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+static void take_reports(struct core *core, struct device_slot *device,
+                         const struct heartbeat *heartbeat)
 {
     struct trouble before[PEER_REPORTS_MAX];
     size_t before_count = device->trouble_count;
@@ -192,8 +206,10 @@ static void take_reports(struct core *core, struct device_slot *device, const st
             continue;
         }
         int64_t for_ms = report->for_ms < core->now_ms ? report->for_ms : core->now_ms;
-        struct trouble trouble = {
-            .device = report->device, .kind = report->kind, .since_ms = core->now_ms - for_ms, .due_ms = NEVER};
+        struct trouble trouble = {.device = report->device,
+                                  .kind = report->kind,
+                                  .since_ms = core->now_ms - for_ms,
+                                  .due_ms = NEVER};
         bool known = false;
         for (size_t k = 0; k < before_count; k++) {
             if (strcmp(before[k].device.text, report->device.text) == 0) {
@@ -209,7 +225,8 @@ static void take_reports(struct core *core, struct device_slot *device, const st
     }
 }
 
-void suspicion_take(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat)
+void suspicion_take(struct core *core, struct device_slot *device,
+                    const struct heartbeat *heartbeat)
 {
     take_answer(core, device, heartbeat->challenge);
     take_reports(core, device, heartbeat);
@@ -238,14 +255,16 @@ int64_t suspicion_due_ms(const struct device_slot *device)
     return due_ms;
 }
 
-/* Nobody could be heard meanwhile: a challenge begins anew, and complaints have a heartbeat left to be taken back. */
+/* Nobody could be heard meanwhile: a challenge begins anew, and complaints have a heartbeat left to
+ * be taken back. */
 void suspicion_late(const struct core *core, struct device_slot *device)
 {
     if (device->challenge_due_ms != NEVER) {
         device->challenge_due_ms = core->now_ms + challenge_ms(core, device);
     }
     for (size_t i = 0; i < device->trouble_count; i++) {
-        int64_t *due_ms = &device->trouble[i].due_ms, least_ms = core->now_ms + 2 * core->config.heartbeat_ms;
+        int64_t *due_ms = &device->trouble[i].due_ms,
+                least_ms = core->now_ms + 2 * core->config.heartbeat_ms;
         *due_ms = *due_ms < least_ms ? least_ms : *due_ms;
     }
 }
@@ -283,7 +302,8 @@ static struct device_slot *busiest(const struct core *core, const struct job_slo
     struct device_slot *worst = NULL;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         struct device_slot *device = stage_device(core, job, s);
-        if (device && device->busy_ms > job->job.deadlines.step_ms && (!worst || device->busy_ms > worst->busy_ms)) {
+        if (device && device->busy_ms > job->job.deadlines.step_ms &&
+            (!worst || device->busy_ms > worst->busy_ms)) {
             worst = device;
         }
     }
@@ -297,10 +317,12 @@ static void stall_settle(struct core *core, struct job_slot *job)
     job->step_due_ms = NEVER;
     if (worst) {
         avoid(core, job, worst, AVOID_SLOW);
-        generation_fail(core, job, blame, "no step since step %" PRId64 ": device '%.60s' is at one task for %.1f s",
+        generation_fail(core, job, blame,
+                        "no step since step %" PRId64 ": device '%.60s' is at one task for %.1f s",
                         job->reached_step, worst->device.name, (double)worst->busy_ms / 1000);
     } else {
-        generation_fail(core, job, blame, "no step since step %" PRId64 " for %.1f s, and no device works on one",
+        generation_fail(core, job, blame,
+                        "no step since step %" PRId64 " for %.1f s, and no device works on one",
                         job->reached_step, (double)(core->now_ms - job->progress_ms) / 1000);
     }
 }
@@ -319,8 +341,9 @@ void stall_tick(struct core *core, struct job_slot *job)
         job->job.stalled = true;
         job->step_due_ms = core->now_ms + step_timeout_ms(job);
         job_changed(core, job);
-        act_publish(core, "job_stalled", job->job.id.text, "no step since step %" PRId64 " for %.1f s",
-                    job->reached_step, (double)(core->now_ms - job->progress_ms) / 1000);
+        act_publish(core, "job_stalled", job->job.id.text,
+                    "no step since step %" PRId64 " for %.1f s", job->reached_step,
+                    (double)(core->now_ms - job->progress_ms) / 1000);
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             struct device_slot *device = stage_device(core, job, s);
             if (device) {

@@ -6,14 +6,16 @@
 
 #include "base/assert.h"
 
-int table_init(struct table *table, size_t item_size, size_t key_offset, size_t max, struct err *err)
+int table_init(struct table *table, size_t item_size, size_t key_offset, size_t max,
+               struct err *err)
 {
     *table = (struct table){.item_size = item_size, .key_offset = key_offset, .max = max};
     table->items = calloc(max, item_size);
     table->order = calloc(max, sizeof(table->order[0]));
     table->spare = calloc(max, sizeof(table->spare[0]));
     if (!table->items || !table->order || !table->spare) {
-        return err_set(err, ERR_MEMORY, "out of memory for a table of %zu x %zu bytes", max, item_size);
+        return err_set(err, ERR_MEMORY, "out of memory for a table of %zu x %zu bytes", max,
+                       item_size);
     }
     return 0;
 }
@@ -69,7 +71,8 @@ void *table_add(struct table *table, const char *key)
         return NULL;
     }
     size_t slot = table->spare_count > 0 ? table->spare[--table->spare_count] : table->fresh++;
-    memmove(&table->order[index + 1], &table->order[index], (table->count - index) * sizeof(table->order[0]));
+    memmove(&table->order[index + 1], &table->order[index],
+            (table->count - index) * sizeof(table->order[0]));
     table->order[index] = (uint32_t)slot;
     table->count++;
     char *item = table->items + slot * table->item_size;
@@ -83,7 +86,8 @@ void table_remove(struct table *table, void *item)
     size_t index = position(table, (const char *)item + table->key_offset, &found);
     ASSERT(found && table_at(table, index) == item);
     table->count--;
-    memmove(&table->order[index], &table->order[index + 1], (table->count - index) * sizeof(table->order[0]));
+    memmove(&table->order[index], &table->order[index + 1],
+            (table->count - index) * sizeof(table->order[0]));
     table->spare[table->spare_count++] = (uint32_t)table_slot(table, item);
 }
 

@@ -1,5 +1,6 @@
-/* table.h: a fixed-capacity table of objects found by their text key: bsearch in an index kept in the order of keys.
- * Memory is reserved once and touched only as far as it is used. For the coordinator's core only; one thread. */
+/* table.h: a fixed-capacity table of objects found by their text key: bsearch in an index kept in
+ * the order of keys. Memory is reserved once and touched only as far as it is used. For the
+ * coordinator's core only; one thread. */
 #ifndef COORDINATOR_CORE_TABLE_H
 #define COORDINATOR_CORE_TABLE_H
 
@@ -19,14 +20,16 @@ struct table {
     size_t max;
 };
 
-NODISCARD int table_init(struct table *table, size_t item_size, size_t key_offset, size_t max, struct err *err);
+NODISCARD int table_init(struct table *table, size_t item_size, size_t key_offset, size_t max,
+                         struct err *err);
 void table_done(struct table *table);
 
 /* NULL: not there. */
 void *table_find(const struct table *table, const char *key);
 /* The item at `index` in the order of keys. */
 void *table_at(const struct table *table, size_t index);
-/* A zeroed item with a place in the order; the caller writes the key into it at once. NULL: the table is full. */
+/* A zeroed item with a place in the order; the caller writes the key into it at once. NULL: the
+ * table is full. */
 void *table_add(struct table *table, const char *key);
 /* The item leaves the table; its content stays readable until the next table_add. */
 void table_remove(struct table *table, void *item);

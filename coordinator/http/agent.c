@@ -52,7 +52,8 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct enroll_request request = {0};
-    if (!answer_check_query(exchange, allowed) || !answer_check_json_type(exchange) || !check_protocol(exchange) ||
+    if (!answer_check_query(exchange, allowed) || !answer_check_json_type(exchange) ||
+        !check_protocol(exchange) ||
         !answer_read_body(exchange, &enroll_request_record, false, &request)) {
         return;
     }
@@ -78,7 +79,8 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct heartbeat *heartbeat = coordinator->heartbeat;
-    if (answer_check_query(exchange, allowed) && answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
+    if (answer_check_query(exchange, allowed) &&
+        answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
         know_agent(coordinator, exchange, heartbeat);
         struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
         turn_event(coordinator->turn, &event, exchange, NULL);
@@ -88,10 +90,11 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 
 /* ---- the assignment, a long poll ---- */
 
-/* HMAC over job, plan and both ends: the same text on the caller's and on the called side. The plan's identifier stands
- * for the generation it made: after a restored backup another generation may get the same number. */
-static void ticket(const struct coordinator *coordinator, const char *job, const char *from, const char *to,
-                   char out[TICKET_SIZE])
+/* HMAC over job, plan and both ends: the same text on the caller's and on the called side. The
+ * plan's identifier stands for the generation it made: after a restored backup another generation
+ * may get the same number. */
+static void ticket(const struct coordinator *coordinator, const char *job, const char *from,
+                   const char *to, char out[TICKET_SIZE])
 {
     const struct plan *plan = core_job_plan(coordinator->core, job);
     ASSERT(plan); /* a job that an assignment names has one */
@@ -100,7 +103,8 @@ static void ticket(const struct coordinator *coordinator, const char *job, const
     hmac_text(coordinator->ticket_key, text, out);
 }
 
-static void fill_tickets(const struct coordinator *coordinator, const char *device, struct assignment *assignment)
+static void fill_tickets(const struct coordinator *coordinator, const char *device,
+                         struct assignment *assignment)
 {
     for (size_t index = 0; index < assignment->caller_count; index++) {
         struct caller *caller = &assignment->caller[index];
@@ -128,8 +132,8 @@ static void fill_tickets(const struct coordinator *coordinator, const char *devi
     }
 }
 
-static int complete_assignment(struct coordinator *coordinator, const char *device, struct assignment *assignment,
-                               struct err *err)
+static int complete_assignment(struct coordinator *coordinator, const char *device,
+                               struct assignment *assignment, struct err *err)
 {
     fill_tickets(coordinator, device, assignment);
     if (!assignment->has_run) {
@@ -144,8 +148,8 @@ static int complete_assignment(struct coordinator *coordinator, const char *devi
     return code;
 }
 
-static void answer_assignment(struct coordinator *coordinator, struct http_exchange *exchange, const char *device,
-                              struct assignment *assignment)
+static void answer_assignment(struct coordinator *coordinator, struct http_exchange *exchange,
+                              const char *device, struct assignment *assignment)
 {
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
@@ -159,7 +163,8 @@ static void answer_assignment(struct coordinator *coordinator, struct http_excha
     }
 }
 
-static bool look_at_assignment(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+static bool look_at_assignment(void *context, struct http_exchange *exchange, const char *id,
+                               int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     int64_t revision = core_assignment_revision(coordinator->core, id);
@@ -184,14 +189,16 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     const char *id = http_query(exchange, "device");
     const char *boot = http_query(exchange, "boot");
     if (!id || !boot) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameters 'device' and 'boot' are needed");
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "query parameters 'device' and 'boot' are needed");
         return NULL;
     }
     const struct device *device = core_device(coordinator->core, id);
     if (!device) {
         answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
     } else if (strcmp(device->boot, boot) != 0) {
-        answer_problem(exchange, PROBLEM_STALE_BOOT, "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
+        answer_problem(exchange, PROBLEM_STALE_BOOT,
+                       "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
         device = NULL;
     } else {
         http_know_client(exchange);
@@ -207,7 +214,8 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     }
     struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
     turn_event(coordinator->turn, &event, NULL, NULL);
-    /* The call can bring a lost device back, and a plan with it: both are stored before the answer. */
+    /* The call can bring a lost device back, and a plan with it: both are stored before the answer.
+     */
     if (!turn_settle(coordinator->turn)) {
         answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
         return NULL;
@@ -219,13 +227,16 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     return core_device(coordinator->core, event.contact.device.text);
 }
 
-void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id)
+void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
+                  const char *id)
 {
     struct coordinator *coordinator = context;
-    const struct device *device = kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
+    const struct device *device =
+        kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
     const char *boot = http_query(exchange, "boot");
     /* The connection of an earlier boot says nothing about this one. */
-    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping && !turn_held(coordinator->turn)) {
+    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping &&
+        !turn_held(coordinator->turn)) {
         struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = device->id}};
         turn_event(coordinator->turn, &event, NULL, NULL);
     }
@@ -236,7 +247,8 @@ void serve_assignment(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {"device", "boot", "after", "wait", NULL};
     struct coordinator *coordinator = context;
     int64_t after, wait_seconds;
-    if (!answer_check_query(exchange, allowed) || !answer_query_int(exchange, "after", 0, INT64_MAX, 0, &after) ||
+    if (!answer_check_query(exchange, allowed) ||
+        !answer_query_int(exchange, "after", 0, INT64_MAX, 0, &after) ||
         !answer_query_int(exchange, "wait", 0, WAIT_SECONDS_MAX, 0, &wait_seconds)) {
         return;
     }
@@ -249,8 +261,10 @@ void serve_assignment(void *context, struct http_exchange *exchange)
 
 /* ---- blobs and data sets for agents ---- */
 
-/* The device that asks for content, with no parameters but its own; NULL when the problem was answered. */
-static const struct device *asking_device(struct coordinator *coordinator, struct http_exchange *exchange)
+/* The device that asks for content, with no parameters but its own; NULL when the problem was
+ * answered. */
+static const struct device *asking_device(struct coordinator *coordinator,
+                                          struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"device", "boot", NULL};
     return answer_check_query(exchange, allowed) ? agent_caller(coordinator, exchange) : NULL;
@@ -265,8 +279,8 @@ void serve_blob_get(void *context, struct http_exchange *exchange)
         return;
     }
     if (!core_may_read_blob(coordinator->core, device->id.text, sha256)) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "the assignment of '%s' does not name blob %.70s",
-                       device->id.text, sha256);
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB,
+                       "the assignment of '%s' does not name blob %.70s", device->id.text, sha256);
         return;
     }
     content_serve(coordinator, exchange, sha256, NULL);
@@ -281,9 +295,10 @@ void serve_agent_dataset(void *context, struct http_exchange *exchange)
         return;
     }
     const struct job *job = core_job(coordinator->core, device->job);
-    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 && strcmp(job->data.test_sha256, sha256) != 0)) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "the job of '%s' does not use data set %.70s", device->id.text,
-                       sha256);
+    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 &&
+                 strcmp(job->data.test_sha256, sha256) != 0)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB,
+                       "the job of '%s' does not use data set %.70s", device->id.text, sha256);
         return;
     }
     content_serve(coordinator, exchange, sha256, NULL);

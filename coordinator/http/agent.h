@@ -1,4 +1,5 @@
-/* agent.h: who an agent is that asks for something: what its routes have in common. The loop's thread only. */
+/* agent.h: who an agent is that asks for something: what its routes have in common. The loop's
+ * thread only. */
 #ifndef COORDINATOR_HTTP_AGENT_H
 #define COORDINATOR_HTTP_AGENT_H
 
@@ -12,7 +13,9 @@ void agent_release(struct coordinator *coordinator);
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
 /* The same of a call that has just come: a sign of life. */
 const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange);
-/* The client of a parked request hung up: where that was a device's poll, the device may be gone. */
-void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id);
+/* The client of a parked request hung up: where that was a device's poll, the device may be gone.
+ */
+void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
+                  const char *id);
 
 #endif

@@ -34,7 +34,8 @@ void answer_object(struct http_exchange *exchange, int status, int64_t revision,
     http_reply(exchange, status, body->size ? content_type_json : NULL, body->data, body->size);
 }
 
-void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value)
+void answer_record(struct http_exchange *exchange, int status, const struct record *record,
+                   const void *value)
 {
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
@@ -65,7 +66,8 @@ static void send_problem(struct http_exchange *exchange, enum problem_code code,
 {
     BUF_AUTO struct buf body;
     buf_init(&body, JSON_BODY_MAX);
-    json_auto_t *problem = problem_write(code, detail, http_path(exchange), http_request_id(exchange), faults);
+    json_auto_t *problem =
+        problem_write(code, detail, http_path(exchange), http_request_id(exchange), faults);
     int status = problem_kinds[code].status;
     if (status == 429 || status == 503 || status == 507) {
         http_reply_header(exchange, "Retry-After", "1");
@@ -90,7 +92,8 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
 
 void answer_held(struct http_exchange *exchange)
 {
-    answer_problem(exchange, PROBLEM_DISK_FULL, "nothing can be stored until the disk of --state-dir has room");
+    answer_problem(exchange, PROBLEM_DISK_FULL,
+                   "nothing can be stored until the disk of --state-dir has room");
 }
 
 /* What people try first is often a name, or an id of something else: say where the ids are. */
@@ -102,7 +105,8 @@ void answer_unknown(struct http_exchange *exchange, enum problem_code code, cons
     } table[] = {
         {PROBLEM_UNKNOWN_DEVICE, "device", "/v1/devices"},
         {PROBLEM_UNKNOWN_JOB, "job", "/v1/jobs"},
-        {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint", "/v1/jobs/{id}/checkpoints, or GET /v1/checkpoints"},
+        {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint",
+         "/v1/jobs/{id}/checkpoints, or GET /v1/checkpoints"},
         {PROBLEM_UNKNOWN_INCIDENT, "incident", "/v1/incidents"},
     };
     size_t at = 0;
@@ -110,7 +114,8 @@ void answer_unknown(struct http_exchange *exchange, enum problem_code code, cons
         at++;
         ASSERT(at < sizeof table / sizeof table[0]);
     }
-    answer_problem(exchange, code, "no %s '%.40s'; ids are in GET %s", table[at].what, id, table[at].where);
+    answer_problem(exchange, code, "no %s '%.40s'; ids are in GET %s", table[at].what, id,
+                   table[at].where);
 }
 
 void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text)
@@ -135,12 +140,14 @@ void answer_faults(struct http_exchange *exchange, const struct record_faults *f
 {
     char detail[ERR_TEXT_MAX];
     const char *pointer = faults->fault[0].pointer;
-    snprintf(detail, sizeof detail, "%s: %s", pointer[0] ? pointer : "the body", faults->fault[0].message);
+    snprintf(detail, sizeof detail, "%s: %s", pointer[0] ? pointer : "the body",
+             faults->fault[0].message);
     send_problem(exchange, PROBLEM_INVALID_FIELDS, detail, faults);
 }
 
 /* on_limit: what a limit that was met means here. */
-static void send_err(struct http_exchange *exchange, const struct err *err, enum problem_code on_limit)
+static void send_err(struct http_exchange *exchange, const struct err *err,
+                     enum problem_code on_limit)
 {
     const struct {
         int code;
@@ -201,22 +208,24 @@ bool answer_check_query(struct http_exchange *exchange, const char *const *allow
     }
     const char *nearest = parse_nearest(check.unknown, allowed, check.count);
     if (nearest) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "unknown query parameter '%s'; did you mean '%s'?",
-                       check.unknown, nearest);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "unknown query parameter '%s'; did you mean '%s'?", check.unknown, nearest);
     } else {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "unknown query parameter '%s'", check.unknown);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "unknown query parameter '%s'",
+                       check.unknown);
     }
     return false;
 }
 
-bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max, int64_t fallback,
-                      int64_t *out)
+bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
+                      int64_t fallback, int64_t *out)
 {
     const char *text = http_query(exchange, name);
     struct err err = {0};
     *out = fallback;
     if (text && parse_i64(text, min, max, out, &err)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name, err.text);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name,
+                       err.text);
         return false;
     }
     return true;
@@ -228,7 +237,8 @@ bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *o
     struct err err = {0};
     *out = false;
     if (text && parse_bool(text, out, &err)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name, err.text);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s': %s", name,
+                       err.text);
         return false;
     }
     return true;
@@ -239,7 +249,8 @@ static bool is_json(const char *content_type)
     static const char wanted[] = "application/json";
     size_t length = sizeof wanted - 1;
     return content_type && strncasecmp(content_type, wanted, length) == 0 &&
-           (content_type[length] == '\0' || content_type[length] == ';' || content_type[length] == ' ');
+           (content_type[length] == '\0' || content_type[length] == ';' ||
+            content_type[length] == ' ');
 }
 
 bool answer_check_json_type(struct http_exchange *exchange)
@@ -254,13 +265,13 @@ bool answer_check_json_type(struct http_exchange *exchange)
 
 bool answer_check_upload_type(struct http_exchange *exchange)
 {
-    static const char *const simple_types[] = {"application/x-www-form-urlencoded", "multipart/form-data",
-                                               "text/plain"};
+    static const char *const simple_types[] = {"application/x-www-form-urlencoded",
+                                               "multipart/form-data", "text/plain"};
     const char *type = http_header(exchange, "Content-Type");
     for (size_t index = 0; type && index < sizeof simple_types / sizeof simple_types[0]; index++) {
         if (strncasecmp(type, simple_types[index], strlen(simple_types[index])) == 0) {
-            answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send the file itself (curl -T FILE), not '%.60s'",
-                           type);
+            answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                           "send the file itself (curl -T FILE), not '%.60s'", type);
             return false;
         }
     }
@@ -308,7 +319,8 @@ bool answer_read_json(struct http_exchange *exchange, json_t **out)
     return true;
 }
 
-bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty, void *out)
+bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty,
+                      void *out)
 {
     size_t size;
     const char *body = http_body(exchange, &size);
@@ -339,7 +351,8 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
     char digits[32];
     size_t length = strlen(text);
     struct err err = {0};
-    bool quoted = length >= 3 && length < sizeof digits && text[0] == '"' && text[length - 1] == '"';
+    bool quoted =
+        length >= 3 && length < sizeof digits && text[0] == '"' && text[length - 1] == '"';
     if (quoted) {
         memcpy(digits, text + 1, length - 2);
         digits[length - 2] = '\0';
@@ -355,12 +368,13 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
 void answer_bad_cursor(struct http_exchange *exchange, const char *cursor)
 {
     answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                   "query parameter 'cursor': '%.40s' is not one that this list gave; send its 'next_cursor' unchanged",
+                   "query parameter 'cursor': '%.40s' is not one that this list gave; send its "
+                   "'next_cursor' unchanged",
                    cursor);
 }
 
-bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key, struct answer_list *list,
-                       const char **after)
+bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key,
+                       struct answer_list *list, const char **after)
 {
     static const char *const allowed[] = {"limit", "cursor", NULL};
     int64_t limit;
@@ -403,7 +417,8 @@ bool answer_list_text(struct answer_list *list, const char *id, const char *text
     return !list->failed;
 }
 
-bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind, const void *object)
+bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind,
+                      const void *object)
 {
     if (!list_room(list, id)) {
         return false;
@@ -415,8 +430,10 @@ bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind
 void answer_list_end(struct http_exchange *exchange, struct answer_list *list)
 {
     if (!list->failed) {
-        list->failed = list->more ? buf_printf(&list->body, &list->err, "],\"next_cursor\":\"%s\"}", list->last) != 0
-                                  : buf_printf(&list->body, &list->err, "],\"next_cursor\":null}") != 0;
+        list->failed =
+            list->more
+                ? buf_printf(&list->body, &list->err, "],\"next_cursor\":\"%s\"}", list->last) != 0
+                : buf_printf(&list->body, &list->err, "],\"next_cursor\":null}") != 0;
     }
     if (list->failed) {
         answer_err(exchange, &list->err);

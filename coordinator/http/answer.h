@@ -1,4 +1,5 @@
-/* answer.h: how every route answers: JSON objects with ETag, lists with cursors, problems. The loop's thread only. */
+/* answer.h: how every route answers: JSON objects with ETag, lists with cursors, problems. The
+ * loop's thread only. */
 #ifndef COORDINATOR_HTTP_ANSWER_H
 #define COORDINATOR_HTTP_ANSWER_H
 
@@ -16,14 +17,18 @@
 void answer_object(struct http_exchange *exchange, int status, int64_t revision, struct buf *body);
 /* Write the object and answer 200 with its revision as ETag. */
 void answer_kind(struct http_exchange *exchange, enum object_kind kind, const void *object);
-void answer_record(struct http_exchange *exchange, int status, const struct record *record, const void *value);
+void answer_record(struct http_exchange *exchange, int status, const struct record *record,
+                   const void *value);
 
-void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+void answer_problem(struct http_exchange *exchange, enum problem_code code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 /* disk_full: a commit is held (turn.h). */
 void answer_held(struct http_exchange *exchange);
-/* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed. */
+/* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed.
+ */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
-/* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer ("/cuts: ..."). */
+/* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer
+ * ("/cuts: ..."). */
 void answer_core_problem(struct http_exchange *exchange, enum problem_code code, const char *text);
 /* invalid_fields with every fault. */
 void answer_faults(struct http_exchange *exchange, const struct record_faults *faults);
@@ -35,21 +40,23 @@ void answer_upload_err(struct http_exchange *exchange, const struct err *err);
 /* Refuse query parameters that are not in `allowed` (NULL at its end): false when answered. */
 bool answer_check_query(struct http_exchange *exchange, const char *const *allowed);
 /* An integer parameter within [min, max], or fallback when it is absent: false when answered. */
-bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max, int64_t fallback,
-                      int64_t *out);
+bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
+                      int64_t fallback, int64_t *out);
 /* A parameter that is true or false, false when it is absent: false when answered. */
 bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *out);
 /* Whether the body is announced as JSON: false when answered. */
 bool answer_check_json_type(struct http_exchange *exchange);
-/* Whether the body of an upload is none that a form of a web page could send: false when answered. */
+/* Whether the body of an upload is none that a form of a web page could send: false when answered.
+ */
 bool answer_check_upload_type(struct http_exchange *exchange);
 /* Verbs without arguments take no body, or {}: false when answered. */
 bool answer_no_body(struct http_exchange *exchange);
 /* A JSON body as a value, owned by the caller: false when answered. */
 bool answer_read_json(struct http_exchange *exchange, json_t **out);
-/* A JSON body into *out (which holds the defaults), strictly: false when answered. An empty body is read as {} where
- * allow_empty. */
-bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty, void *out);
+/* A JSON body into *out (which holds the defaults), strictly: false when answered. An empty body is
+ * read as {} where allow_empty. */
+bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty,
+                      void *out);
 /* The revision of If-Match, 0 when there is none: false when answered. */
 bool answer_if_match(struct http_exchange *exchange, int64_t *revision);
 
@@ -62,15 +69,17 @@ struct answer_list {
     bool more;
     bool failed;
 };
-/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered. key: the form of
- * the list's keys, which a cursor must have. *after: the key after which the page starts ("" from the start). */
-bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key, struct answer_list *list,
-                       const char **after);
+/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered.
+ * key: the form of the list's keys, which a cursor must have. *after: the key after which the page
+ * starts ("" from the start). */
+bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key,
+                       struct answer_list *list, const char **after);
 /* 400: the cursor is none that the list gave. */
 void answer_bad_cursor(struct http_exchange *exchange, const char *cursor);
 /* Add an item by its text or by its record. Returns false when the page is full: stop. */
 bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);
-bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind, const void *object);
+bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind,
+                      const void *object);
 void answer_list_end(struct http_exchange *exchange, struct answer_list *list);
 
 #endif

@@ -1,4 +1,5 @@
-/* Checkpoints: of jobs, and those that are uploaded: received straight into the center while their header is read. */
+/* Checkpoints: of jobs, and those that are uploaded: received straight into the center while their
+ * header is read. */
 #include "coordinator/http/checkpoints.h"
 
 #include <inttypes.h>
@@ -27,11 +28,13 @@ static bool read_checkpoint(void *arg, const struct state_row *row)
 {
     struct checkpoint_row *out = arg;
     struct record_faults faults = {0};
-    out->code = wire_read(&checkpoint_record, row->document, row->document_size, &out->checkpoint, &faults, &out->err);
+    out->code = wire_read(&checkpoint_record, row->document, row->document_size, &out->checkpoint,
+                          &faults, &out->err);
     return false;
 }
 
-int checkpoint_find(struct coordinator *coordinator, const char *id, struct checkpoint *out, struct err *err)
+int checkpoint_find(struct coordinator *coordinator, const char *id, struct checkpoint *out,
+                    struct err *err)
 {
     struct checkpoint_row row = {0};
     int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, err);
@@ -45,7 +48,8 @@ int checkpoint_find(struct coordinator *coordinator, const char *id, struct chec
     return code;
 }
 
-static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange, struct checkpoint *out)
+static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange,
+                            struct checkpoint *out)
 {
     static const char *const allowed[] = {NULL};
     const char *id = http_param(exchange, "id");
@@ -96,8 +100,8 @@ void serve_all_checkpoints(void *context, struct http_exchange *exchange)
     if (!answer_list_begin(exchange, &checkpoint_id_form, &list, &after)) {
         return;
     }
-    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, after, list.limit + 1, false, list_checkpoint, &list,
-                   &err)) {
+    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, after, list.limit + 1, false,
+                   list_checkpoint, &list, &err)) {
         buf_done(&list.body);
         answer_err(exchange, &err);
         return;
@@ -139,14 +143,15 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
         return err_set(err, ERR_FORMAT, "it has no tensors");
     }
     if (announced > 0 && (uint64_t)announced != upload->expected_bytes) {
-        return err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header", announced,
-                       upload->expected_bytes);
+        return err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header",
+                       announced, upload->expected_bytes);
     }
     return 0;
 }
 
 /* Keep what belongs to the header, and read it as soon as it is whole. */
-static int note_header(struct checkpoint_upload *upload, const char *data, size_t size, struct err *err)
+static int note_header(struct checkpoint_upload *upload, const char *data, size_t size,
+                       struct err *err)
 {
     uint64_t wanted = PREFIX_BYTES;
     while (!upload->known) {
@@ -188,7 +193,8 @@ static void end_upload(struct upload *frame)
 
 static struct event stored_event(const struct upload *frame)
 {
-    struct event event = {.type = EVENT_CHECKPOINT_STORED, .checkpoint_stored = {.bytes = (int64_t)frame->bytes}};
+    struct event event = {.type = EVENT_CHECKPOINT_STORED,
+                          .checkpoint_stored = {.bytes = (int64_t)frame->bytes}};
     memcpy(event.checkpoint_stored.sha256, frame->sha256, SHA256_SIZE);
     return event;
 }
@@ -208,15 +214,18 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
         return false;
     }
     if (http_content_length(exchange) > (int64_t)BLOB_BYTES_MAX) {
-        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a checkpoint has at most %llu bytes", BLOB_BYTES_MAX);
+        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a checkpoint has at most %llu bytes",
+                       BLOB_BYTES_MAX);
         return false;
     }
     if (coordinator->checkpoint_uploads == UPLOADS_MAX) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already", UPLOADS_MAX);
+        answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already",
+                       UPLOADS_MAX);
         return false;
     }
     if (core_uploads_full(coordinator->core)) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "there are %d uploaded checkpoints, the most this version keeps",
+        answer_problem(exchange, PROBLEM_TOO_MANY,
+                       "there are %d uploaded checkpoints, the most this version keeps",
                        CHECKPOINTS_MAX);
         return false;
     }
@@ -239,10 +248,12 @@ static void finish_upload(void *state)
     }
     if (upload->known) {
         answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT,
-                       "it has %" PRIu64 " bytes, %" PRIu64 " by its header", frame->bytes, upload->expected_bytes);
+                       "it has %" PRIu64 " bytes, %" PRIu64 " by its header", frame->bytes,
+                       upload->expected_bytes);
     } else {
-        answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT,
-                       "the file ends before its header does; send a safetensors file (curl -X POST -T FILE)");
+        answer_problem(
+            frame->exchange, PROBLEM_INVALID_CHECKPOINT,
+            "the file ends before its header does; send a safetensors file (curl -X POST -T FILE)");
     }
     upload_abort(state);
 }

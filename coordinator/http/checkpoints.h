@@ -6,6 +6,7 @@
 #include "schema/dataset.h"
 
 /* ERR_NOT_FOUND; ERR_FORMAT: its row is damaged. */
-NODISCARD int checkpoint_find(struct coordinator *coordinator, const char *id, struct checkpoint *out, struct err *err);
+NODISCARD int checkpoint_find(struct coordinator *coordinator, const char *id,
+                              struct checkpoint *out, struct err *err);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum piece_state { PIECE_EMPTY, PIECE_READING, PIECE_FULL, PIECE_FAILED };
 
-/* One download: a worker opens the blob, then reads it piece by piece. The worker has all of it but `exchange` and
- * `abandoned` while a job is under way, the loop's thread otherwise. */
+/* One download: a worker opens the blob, then reads it piece by piece. The worker has all of it but
+ * `exchange` and `abandoned` while a job is under way, the loop's thread otherwise. */
 struct content {
     struct work_job job; /* first */
     struct coordinator *coordinator;
@@ -48,8 +48,8 @@ static void piece_run(struct work_job *job)
     struct content *content = (struct content *)job;
     uint64_t left = content->length - content->piece_offset;
     size_t wanted = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-    content->code = blob_read(content->reader, content->base + content->piece_offset, content->piece, wanted,
-                              &content->piece_size, &content->err);
+    content->code = blob_read(content->reader, content->base + content->piece_offset,
+                              content->piece, wanted, &content->piece_size, &content->err);
     if (!content->code && content->piece_size == 0) {
         content->code = err_set(&content->err, ERR_FORMAT, "blob %s ends early", content->sha256);
     }
@@ -64,7 +64,8 @@ static void piece_done(struct work_job *job)
     }
     content->state = content->code ? PIECE_FAILED : PIECE_FULL;
     if (content->code) {
-        log_error("download_failed", "sha256=%s error=%s", content->sha256, log_quote(content->err.text).text);
+        log_error("download_failed", "sha256=%s error=%s", content->sha256,
+                  log_quote(content->err.text).text);
         damage_report(content->coordinator, content->sha256);
     }
     http_exchange_ready(content->exchange);
@@ -120,8 +121,8 @@ static int choose_range(struct content *content)
     if (partial < 0) {
         snprintf(text, sizeof text, "bytes */%" PRIu64, content->size);
         http_reply_header(exchange, "Content-Range", text);
-        answer_problem(exchange, PROBLEM_RANGE_NOT_SATISFIABLE, "Range '%.60s' is not within %" PRIu64 " bytes", range,
-                       content->size);
+        answer_problem(exchange, PROBLEM_RANGE_NOT_SATISFIABLE,
+                       "Range '%.60s' is not within %" PRIu64 " bytes", range, content->size);
         return 0;
     }
     if (partial == 0) {
@@ -146,7 +147,8 @@ static void begin_answer(struct content *content)
     http_reply_header(exchange, "ETag", etag);
     if (content->file_name[0]) {
         char disposition[160];
-        snprintf(disposition, sizeof disposition, "attachment; filename=\"%.100s\"", content->file_name);
+        snprintf(disposition, sizeof disposition, "attachment; filename=\"%.100s\"",
+                 content->file_name);
         http_reply_header(exchange, "Content-Disposition", disposition);
     }
     content->job = (struct work_job){.run = piece_run, .done = piece_done};
@@ -157,11 +159,12 @@ static void begin_answer(struct content *content)
 static void open_run(struct work_job *job)
 {
     struct content *content = (struct content *)job;
-    content->code =
-        blob_reader_open(content->coordinator->blobs, content->sha256, &content->reader, &content->size, &content->err);
+    content->code = blob_reader_open(content->coordinator->blobs, content->sha256, &content->reader,
+                                     &content->size, &content->err);
     if (!content->code) {
         content->piece = malloc(PIECE_BYTES);
-        content->code = content->piece ? 0 : err_set(&content->err, ERR_MEMORY, "download: out of memory");
+        content->code =
+            content->piece ? 0 : err_set(&content->err, ERR_MEMORY, "download: out of memory");
     }
 }
 
@@ -191,8 +194,8 @@ static void client_gone(void *arg)
     content->exchange = NULL;
 }
 
-void content_serve(struct coordinator *coordinator, struct http_exchange *exchange, const char *sha256,
-                   const char *file_name)
+void content_serve(struct coordinator *coordinator, struct http_exchange *exchange,
+                   const char *sha256, const char *file_name)
 {
     struct content *content = calloc(1, sizeof *content);
     if (!content) {

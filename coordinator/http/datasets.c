@@ -20,7 +20,8 @@
 
 _Static_assert(READING_SIZE == READING_TEXT_MAX, "a row holds what a data set says");
 
-/* One PUT on its way: received into a spool, converted by a worker into the center, then told to the core. */
+/* One PUT on its way: received into a spool, converted by a worker into the center, then told to
+ * the core. */
 struct dataset_upload {
     struct work_job job; /* first */
     struct coordinator *coordinator;
@@ -66,7 +67,9 @@ static void upload_fail(struct dataset_upload *upload)
 static int convert_go_on(void *arg, struct err *err)
 {
     const struct dataset_upload *upload = arg;
-    return work_stopping(upload->coordinator->work) ? err_set(err, ERR_CANCELLED, "the program ends") : 0;
+    return work_stopping(upload->coordinator->work)
+               ? err_set(err, ERR_CANCELLED, "the program ends")
+               : 0;
 }
 
 static int convert_sink(void *arg, const void *data, size_t size, struct err *err)
@@ -95,14 +98,15 @@ static void convert_run(struct work_job *job)
                                     .go_on = convert_go_on,
                                     .go_on_arg = upload};
     int fd = spool_fd(upload->spool);
-    upload->code = blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
+    upload->code =
+        blob_upload_open(coordinator->blobs, NULL, limits.total_bytes, &upload->blob, &upload->err);
     if (upload->code) {
         return;
     }
     upload->code = blob_upload_keep_free(upload->blob, 0, &upload->err);
     if (!upload->code) {
-        upload->code =
-            dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload, &upload->info, &upload->err);
+        upload->code = dataset_convert(&fd, 1, &upload->reading, &limits, convert_sink, upload,
+                                       &upload->info, &upload->err);
     }
     upload->code = upload->code ? upload->code : keep_class_names(upload, &names.class);
     dataset_names_done(&names);
@@ -128,7 +132,8 @@ static void stored_done(struct work_job *job)
     if (upload->exchange) {
         http_on_end(upload->exchange, NULL, NULL);
     }
-    struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &upload->dataset}};
+    struct event event = {.type = EVENT_DATASET_STORED,
+                          .dataset_stored = {.dataset = &upload->dataset}};
     struct turn_extra extra = {.description_size = upload->class_names.size};
     if (extra.description_size > 0) {
         extra.description = upload->class_names.data;
@@ -141,7 +146,8 @@ static void stored_done(struct work_job *job)
 }
 
 /* The blob writer's thread. */
-static void on_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+static void on_durable(void *arg, int code, const char *sha256, uint64_t size,
+                       const struct err *err)
 {
     struct dataset_upload *upload = arg;
     const struct dataset_info *info = &upload->info;
@@ -161,7 +167,8 @@ static void on_durable(void *arg, int code, const char *sha256, uint64_t size, c
         dataset->positions = info->positions > 1 ? info->positions : 0;
         memcpy(dataset->reading, info->reading, sizeof dataset->reading);
         if (upload->class_names.size > 0) {
-            sha256_text(upload->class_names.data, upload->class_names.size, dataset->class_names_sha256);
+            sha256_text(upload->class_names.data, upload->class_names.size,
+                        dataset->class_names_sha256);
         }
     }
     upload->job.done = stored_done;
@@ -259,7 +266,8 @@ static bool read_query(struct http_exchange *exchange, struct reading *out)
 }
 
 /* What can be said with the headers alone. */
-static bool admit(struct coordinator *coordinator, struct http_exchange *exchange, struct reading *reading)
+static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
+                  struct reading *reading)
 {
     const struct coordinator_config *config = coordinator->config;
     const char *name = http_param(exchange, "name");
@@ -269,13 +277,14 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
         return false;
     }
     if (!name_valid(name)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "data set name '%.60s': expected %s", name,
-                       name_form.expected);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "data set name '%.60s': expected %s",
+                       name, name_form.expected);
         return false;
     }
     int64_t length = http_content_length(exchange);
     if (length > 0 && (uint64_t)length > config->dataset_max_bytes) {
-        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a data set has at most %" PRIu64 " bytes (--max-dataset)",
+        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE,
+                       "a data set has at most %" PRIu64 " bytes (--max-dataset)",
                        config->dataset_max_bytes);
         return false;
     }
@@ -285,8 +294,8 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     }
     if (free_bytes < config->min_free_bytes + (uint64_t)(length > 0 ? length : 0)) {
         answer_problem(exchange, PROBLEM_DISK_FULL,
-                       "%" PRIu64 " bytes are free, %" PRIu64 " are to stay free (--min-free)", free_bytes,
-                       config->min_free_bytes);
+                       "%" PRIu64 " bytes are free, %" PRIu64 " are to stay free (--min-free)",
+                       free_bytes, config->min_free_bytes);
         return false;
     }
     return true;
@@ -302,7 +311,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         return false;
     }
     if (coordinator->dataset_uploads == UPLOADS_MAX) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already", UPLOADS_MAX);
+        answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already",
+                       UPLOADS_MAX);
         return false;
     }
     disk_look(coordinator);
@@ -316,7 +326,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
                                   .min_free_bytes = coordinator->config->min_free_bytes,
                                   .on_room = on_room,
                                   .arg = upload};
-    int code = upload ? spool_new(&config, &upload->spool, &err) : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    int code = upload ? spool_new(&config, &upload->spool, &err)
+                      : err_set(&err, ERR_MEMORY, "upload: out of memory");
     if (code) {
         free(upload);
         answer_err(exchange, &err);
@@ -350,8 +361,9 @@ static void sink_finish(void *state)
     struct dataset_upload *upload = state;
     if (spool_size(upload->spool) == 0) {
         upload->refused = true;
-        upload->code = err_set(&upload->err, ERR_FORMAT,
-                               "the body is empty; send a tar, IDX, NPY, CIFAR or safetensors file (curl -T FILE)");
+        upload->code = err_set(
+            &upload->err, ERR_FORMAT,
+            "the body is empty; send a tar, IDX, NPY, CIFAR or safetensors file (curl -T FILE)");
         upload_fail(upload);
         return;
     }
@@ -377,7 +389,8 @@ void serve_datasets(void *context, struct http_exchange *exchange)
     }
     for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
         const struct dataset *dataset = core_dataset_at(coordinator->core, index);
-        if (strcmp(dataset->name, after) > 0 && !answer_list_kind(&list, dataset->name, OBJECT_DATASET, dataset)) {
+        if (strcmp(dataset->name, after) > 0 &&
+            !answer_list_kind(&list, dataset->name, OBJECT_DATASET, dataset)) {
             break;
         }
     }
@@ -385,7 +398,8 @@ void serve_datasets(void *context, struct http_exchange *exchange)
 }
 
 /* The data set of the path, or NULL when the problem was answered. */
-static const struct dataset *named_dataset(struct coordinator *coordinator, struct http_exchange *exchange)
+static const struct dataset *named_dataset(struct coordinator *coordinator,
+                                           struct http_exchange *exchange)
 {
     const char *name = http_param(exchange, "name");
     const struct dataset *dataset = core_dataset(coordinator->core, name);
@@ -398,7 +412,8 @@ static const struct dataset *named_dataset(struct coordinator *coordinator, stru
 void serve_dataset(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
-    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    const struct dataset *dataset =
+        answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
     if (dataset) {
         answer_kind(exchange, OBJECT_DATASET, dataset);
     }
@@ -407,7 +422,8 @@ void serve_dataset(void *context, struct http_exchange *exchange)
 void serve_dataset_class_names(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
-    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    const struct dataset *dataset =
+        answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
     struct name_list names AUTO(name_list_done) = {0};
     struct err err = {0};
     if (!dataset) {
@@ -430,7 +446,8 @@ void serve_dataset_class_names(void *context, struct http_exchange *exchange)
 void serve_dataset_content(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
-    const struct dataset *dataset = answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
+    const struct dataset *dataset =
+        answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
     if (dataset) {
         char file_name[NAME_SIZE + 16];
         snprintf(file_name, sizeof file_name, "%s.safetensors", dataset->name);

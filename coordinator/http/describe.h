@@ -1,5 +1,5 @@
-/* describe.h: models by name (the zoo, then what was posted) and what a data set asks of a model. The loop's thread
- * only. */
+/* describe.h: models by name (the zoo, then what was posted) and what a data set asks of a model.
+ * The loop's thread only. */
 #ifndef COORDINATOR_HTTP_DESCRIBE_H
 #define COORDINATOR_HTTP_DESCRIBE_H
 
@@ -7,11 +7,13 @@
 #include "libtrain/model/model.h"
 
 /* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists what there is. */
-NODISCARD int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err);
+NODISCARD int describe_named(struct coordinator *coordinator, const char *name, json_t **out,
+                             struct err *err);
 
 /* Input shape, dtype and classes that a model needs for this data set. */
 struct model_fit describe_fit(const struct dataset *dataset);
-/* The names of its classes; none where they are not known. ERR_NOT_FOUND, ERR_FORMAT: the row is lost or damaged. */
+/* The names of its classes; none where they are not known. ERR_NOT_FOUND, ERR_FORMAT: the row is
+ * lost or damaged. */
 NODISCARD int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset,
                                    struct name_list *out, struct err *err);
 

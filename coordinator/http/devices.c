@@ -17,14 +17,16 @@ void serve_devices(void *context, struct http_exchange *exchange)
     }
     for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
         const struct device *device = core_device_at(coordinator->core, index);
-        if (strcmp(device->id.text, after) > 0 && !answer_list_kind(&list, device->id.text, OBJECT_DEVICE, device)) {
+        if (strcmp(device->id.text, after) > 0 &&
+            !answer_list_kind(&list, device->id.text, OBJECT_DEVICE, device)) {
             break;
         }
     }
     answer_list_end(exchange, &list);
 }
 
-static bool look_at_device(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+static bool look_at_device(void *context, struct http_exchange *exchange, const char *id,
+                           int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     const struct device *device = core_device(coordinator->core, id);
@@ -42,10 +44,12 @@ static bool look_at_device(void *context, struct http_exchange *exchange, const 
 void serve_device(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_DEVICE, http_param(exchange, "id"), look_at_device);
+    wait_for_object(coordinator->parked, exchange, OBJECT_DEVICE, http_param(exchange, "id"),
+                    look_at_device);
 }
 
-static void device_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum device_verb verb)
+static void device_verb(struct coordinator *coordinator, struct http_exchange *exchange,
+                        enum device_verb verb)
 {
     static const char *const allowed[] = {NULL};
     struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.verb = verb}};

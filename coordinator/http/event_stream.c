@@ -18,8 +18,10 @@
 
 #define RING_EVENTS 1024
 #define READERS_MAX 1024
-#define EVENT_TEXT_MAX 2048 /* a message of nothing but control characters, escaped, and the rest */
-#define EVENTS_KEEP 100000  /* rows */
+#define EVENT_TEXT_MAX                                                                             \
+    2048                   /* a message of nothing but control characters, escaped, and the rest   \
+                            */
+#define EVENTS_KEEP 100000 /* rows */
 #define PING_MS 15000
 
 struct frame {
@@ -33,7 +35,8 @@ struct reader {
     struct http_exchange *exchange; /* NULL: free */
     uint64_t next;                  /* number of the event it reads next */
     size_t sent;                    /* bytes of that event already given */
-    char replay_after[ID_SIZE]; /* events older than the ring: read from the store behind this id; "" when caught up */
+    char replay_after[ID_SIZE];   /* events older than the ring: read from the store behind this id;
+                                     "" when caught up */
     char pending[EVENT_TEXT_MAX]; /* one event of the store, or a ping */
     size_t pending_size, pending_sent;
     int64_t last_ms; /* when it last read, or was looked at for a ping */
@@ -59,7 +62,8 @@ static bool note_newest(void *arg, const struct state_row *row)
     return false;
 }
 
-int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out, struct err *err)
+int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out,
+                     struct err *err)
 {
     struct event_stream *stream = calloc(1, sizeof *stream);
     if (stream) {
@@ -82,8 +86,9 @@ int event_stream_new(struct state_store *state, uint64_t seed, struct event_stre
     return 0;
 }
 
-/* Readers resume by id, so the ids of one millisecond must rise as well: a counter takes the place of the first random
- * word. The id's time, not the clock, goes into the row, so that a restart goes on behind it. */
+/* Readers resume by id, so the ids of one millisecond must rise as well: a counter takes the place
+ * of the first random word. The id's time, not the clock, goes into the row, so that a restart goes
+ * on behind it. */
 static void make_id(struct event_stream *stream, struct public_event *event)
 {
     int64_t now_ms = clock_wall_ms();
@@ -91,7 +96,8 @@ static void make_id(struct event_stream *stream, struct public_event *event)
         stream->id_ms = now_ms;
         stream->id_count = 0;
     }
-    struct rng_block words = rng_block(&stream->ids, (uint64_t)stream->id_ms << 20 ^ stream->id_count);
+    struct rng_block words =
+        rng_block(&stream->ids, (uint64_t)stream->id_ms << 20 ^ stream->id_count);
     words.word[0] = stream->id_count++;
     ASSERT(stream->id_count != 0);
     event->created_ms = stream->id_ms;
@@ -110,10 +116,11 @@ void event_stream_free(struct event_stream **pointer)
 }
 
 /* One server-sent event; returns its size, 0 when it does not fit. */
-static size_t format_frame(char out[EVENT_TEXT_MAX], const char *id, const char *type, const char *data,
-                           size_t data_size)
+static size_t format_frame(char out[EVENT_TEXT_MAX], const char *id, const char *type,
+                           const char *data, size_t data_size)
 {
-    int length = snprintf(out, EVENT_TEXT_MAX, "id: %s\nevent: %s\ndata: %.*s\n\n", id, type, (int)data_size, data);
+    int length = snprintf(out, EVENT_TEXT_MAX, "id: %s\nevent: %s\ndata: %.*s\n\n", id, type,
+                          (int)data_size, data);
     return length > 0 && length < EVENT_TEXT_MAX ? (size_t)length : 0;
 }
 
@@ -182,7 +189,8 @@ static bool replay_row(void *arg, const struct state_row *row)
         log_error("event_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
         return false;
     }
-    reader->pending_size = format_frame(reader->pending, event.id, event.type, row->document, row->document_size);
+    reader->pending_size =
+        format_frame(reader->pending, event.id, event.type, row->document, row->document_size);
     return false;
 }
 
@@ -192,8 +200,8 @@ static uint64_t ring_start(const struct event_stream *stream)
     return stream->added > RING_EVENTS ? stream->added - RING_EVENTS : 0;
 }
 
-/* Put the next event that is older than the ring into `pending`; caught up: leave "replay" and go on in the ring. All
- * rows are published: nothing is added meanwhile. */
+/* Put the next event that is older than the ring into `pending`; caught up: leave "replay" and go
+ * on in the ring. All rows are published: nothing is added meanwhile. */
 static int replay_next(struct event_stream *stream, struct reader *reader)
 {
     struct err err = {0};
@@ -211,7 +219,8 @@ static int replay_next(struct event_stream *stream, struct reader *reader)
     }
     char before[ID_SIZE];
     memcpy(before, reader->replay_after, sizeof before);
-    int code = state_list(stream->state, STATE_EVENTS, NULL, reader->replay_after, 1, false, replay_row, reader, &err);
+    int code = state_list(stream->state, STATE_EVENTS, NULL, reader->replay_after, 1, false,
+                          replay_row, reader, &err);
     if (code) {
         log_error("event_replay_failed", "error=%s", log_quote(err.text).text);
     } else if (strcmp(before, reader->replay_after) == 0) {
@@ -251,7 +260,8 @@ static ssize_t reader_read(void *arg, uint64_t offset, void *out, size_t size)
             continue;
         }
         if (reader->next < ring_start(stream)) {
-            return -2; /* too slow: it reconnects with Last-Event-ID and gets the rest from the store */
+            return -2; /* too slow: it reconnects with Last-Event-ID and gets the rest from the
+                          store */
         }
         if (reader->next == stream->published) {
             return stream->ending ? -1 : 0;
@@ -272,34 +282,41 @@ static void reader_done(void *arg)
     reader->stream->readers--;
 }
 
-void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange, const char *last_event_id)
+void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
+                        const char *last_event_id)
 {
     struct reader *reader = NULL;
     for (size_t index = 0; index < READERS_MAX && !reader; index++) {
         reader = stream->reader[index].exchange ? NULL : &stream->reader[index];
     }
     if (!reader) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "%d event streams are open already", READERS_MAX);
+        answer_problem(exchange, PROBLEM_TOO_MANY, "%d event streams are open already",
+                       READERS_MAX);
         return;
     }
-    *reader =
-        (struct reader){.stream = stream, .exchange = exchange, .next = stream->published, .last_ms = clock_now_ms()};
+    *reader = (struct reader){.stream = stream,
+                              .exchange = exchange,
+                              .next = stream->published,
+                              .last_ms = clock_now_ms()};
     if (last_event_id && last_event_id[0]) {
         snprintf(reader->replay_after, sizeof reader->replay_after, "%s", last_event_id);
     }
     /* A first comment, so that the client sees the headers at once. */
-    reader->pending_size = (size_t)snprintf(reader->pending, sizeof reader->pending, ": events\n\n");
+    reader->pending_size =
+        (size_t)snprintf(reader->pending, sizeof reader->pending, ": events\n\n");
     stream->readers++;
     http_reply_header(exchange, "Cache-Control", "no-store");
     struct http_source source = {.read = reader_read, .done = reader_done, .arg = reader};
-    http_reply_stream(exchange, 200, "text/event-stream; charset=utf-8", HTTP_SIZE_UNKNOWN, &source);
+    http_reply_stream(exchange, 200, "text/event-stream; charset=utf-8", HTTP_SIZE_UNKNOWN,
+                      &source);
 }
 
 /* One that is in the middle of an event does not take what it is sent: it needs no ping. */
 static void ping(struct reader *reader)
 {
     if (reader->sent == 0 && reader->pending_sent == reader->pending_size) {
-        reader->pending_size = (size_t)snprintf(reader->pending, sizeof reader->pending, ": ping\n\n");
+        reader->pending_size =
+            (size_t)snprintf(reader->pending, sizeof reader->pending, ": ping\n\n");
         reader->pending_sent = 0;
         http_exchange_ready(reader->exchange);
     }

@@ -1,5 +1,6 @@
-/* event_stream.h: public events: rows of state.db, the newest in a ring, and the readers of GET /v1/events (server-sent
- * events), who copy from the ring at their own pace. The loop's thread only. */
+/* event_stream.h: public events: rows of state.db, the newest in a ring, and the readers of GET
+ * /v1/events (server-sent events), who copy from the ring at their own pace. The loop's thread
+ * only. */
 #ifndef COORDINATOR_HTTP_EVENT_STREAM_H
 #define COORDINATOR_HTTP_EVENT_STREAM_H
 
@@ -14,15 +15,20 @@ struct event_stream;
 struct state_store;
 
 /* Goes on behind the newest event of the store. */
-NODISCARD int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out, struct err *err);
+NODISCARD int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out,
+                               struct err *err);
 void event_stream_free(struct event_stream **stream);
-/* Write an ACTION_PUBLISH as a row (inside the turn's transaction) and keep it for event_stream_publish. */
-NODISCARD int event_stream_add(struct event_stream *stream, const struct action *action, struct err *err);
+/* Write an ACTION_PUBLISH as a row (inside the turn's transaction) and keep it for
+ * event_stream_publish. */
+NODISCARD int event_stream_add(struct event_stream *stream, const struct action *action,
+                               struct err *err);
 /* After the commit: let readers have what was added. */
 void event_stream_publish(struct event_stream *stream);
 /* Answer with the stream, behind last_event_id ("" or NULL: only what comes from now on). */
-void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange, const char *last_event_id);
-/* Send ": ping" to readers that got nothing for a while. The next time to call it; INT64_MAX without readers. */
+void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
+                        const char *last_event_id);
+/* Send ": ping" to readers that got nothing for a while. The next time to call it; INT64_MAX
+ * without readers. */
 int64_t event_stream_ping(struct event_stream *stream, int64_t now_ms);
 /* The program stops: readers get what there is, then their streams end. */
 void event_stream_end(struct event_stream *stream);

@@ -8,7 +8,8 @@
 #include "coordinator/http/wait.h"
 
 /* The incident as the core has it; NULL: it is over, its row does not change any more. */
-static const struct incident *live_incident(struct coordinator *coordinator, const char *job, const char *id)
+static const struct incident *live_incident(struct coordinator *coordinator, const char *job,
+                                            const char *id)
 {
     const struct incident *incident = core_job_incident(coordinator->core, job);
     return incident && strcmp(incident->id.text, id) == 0 ? incident : NULL;
@@ -28,7 +29,8 @@ static bool list_incident(void *arg, const struct state_row *row)
 }
 
 /* job NULL: of all jobs. */
-static void list_incidents(struct coordinator *coordinator, struct http_exchange *exchange, const char *job)
+static void list_incidents(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const char *job)
 {
     struct incident_list incidents = {.coordinator = coordinator};
     const char *after;
@@ -36,8 +38,8 @@ static void list_incidents(struct coordinator *coordinator, struct http_exchange
     if (!answer_list_begin(exchange, &incident_id_form, &incidents.list, &after)) {
         return;
     }
-    if (state_list(coordinator->state, STATE_INCIDENTS, job, after, incidents.list.limit + 1, false, list_incident,
-                   &incidents, &err)) {
+    if (state_list(coordinator->state, STATE_INCIDENTS, job, after, incidents.list.limit + 1, false,
+                   list_incident, &incidents, &err)) {
         buf_done(&incidents.list.body);
         answer_err(exchange, &err);
         return;
@@ -65,7 +67,8 @@ static bool copy_parent(void *arg, const struct state_row *row)
     return false;
 }
 
-static bool look_at_incident(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+static bool look_at_incident(void *context, struct http_exchange *exchange, const char *id,
+                             int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     char job[ID_SIZE] = "";
@@ -86,5 +89,6 @@ static bool look_at_incident(void *context, struct http_exchange *exchange, cons
 void serve_incident(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_INCIDENT, http_param(exchange, "id"), look_at_incident);
+    wait_for_object(coordinator->parked, exchange, OBJECT_INCIDENT, http_param(exchange, "id"),
+                    look_at_incident);
 }

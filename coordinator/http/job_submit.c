@@ -21,7 +21,8 @@
 struct submission {
     struct work_job job; /* first */
     struct coordinator *coordinator;
-    struct http_exchange *exchange; /* NULL: the client went while a worker looked at the checkpoint */
+    struct http_exchange
+        *exchange; /* NULL: the client went while a worker looked at the checkpoint */
     bool dry_run;
     struct job_spec spec;
     struct job_data data;
@@ -34,19 +35,21 @@ struct submission {
     struct err err;
 };
 
-static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name, const char *pointer,
-                                          struct record_faults *faults)
+static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name,
+                                          const char *pointer, struct record_faults *faults)
 {
     const struct dataset *dataset = core_dataset(coordinator->core, name);
     if (!dataset) {
-        record_fault(faults, pointer, "no data set '%s'; upload it with PUT /v1/datasets/%s", name, name);
+        record_fault(faults, pointer, "no data set '%s'; upload it with PUT /v1/datasets/%s", name,
+                     name);
     }
     return dataset;
 }
 
 /* Labels are numbers: each has to mean the same class in both. */
-static int compare_classes(struct coordinator *coordinator, const struct dataset *train, const struct dataset *test,
-                           const struct name_list *names, struct record_faults *faults, struct err *err)
+static int compare_classes(struct coordinator *coordinator, const struct dataset *train,
+                           const struct dataset *test, const struct name_list *names,
+                           struct record_faults *faults, struct err *err)
 {
     struct name_list others AUTO(name_list_done) = {0};
     if (strcmp(train->class_names_sha256, test->class_names_sha256) == 0) {
@@ -56,17 +59,19 @@ static int compare_classes(struct coordinator *coordinator, const struct dataset
     if (!code && !class_names_agree(&others, names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(&others, names, difference);
-        record_fault(faults, "/dataset/test", "its classes are not those of '%s' (%s): the same number means another",
+        record_fault(faults, "/dataset/test",
+                     "its classes are not those of '%s' (%s): the same number means another",
                      train->name, difference);
     }
     return code;
 }
 
-static int resolve_data(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
-                        struct err *err)
+static int resolve_data(struct coordinator *coordinator, struct submission *submission,
+                        struct record_faults *faults, struct err *err)
 {
     const struct job_spec *spec = &submission->spec;
-    const struct dataset *train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
+    const struct dataset *train =
+        find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
     const struct dataset *test = NULL;
     if (spec->dataset_test[0]) {
         test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
@@ -80,30 +85,32 @@ static int resolve_data(struct coordinator *coordinator, struct submission *subm
     submission->data.train_samples = train->samples;
     submission->fit = describe_fit(train);
     if (train->samples < spec->batch) {
-        record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'", (long long)spec->batch,
-                     (long long)train->samples, train->name);
+        record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'",
+                     (long long)spec->batch, (long long)train->samples, train->name);
     }
     const int64_t steps = job_total_steps(spec, train->samples);
     if (steps >= 1 && spec->learning_rate.warmup_steps >= steps) {
-        record_fault(faults, "/learning_rate/warmup_steps", "must be below the %lld steps of the job",
-                     (long long)steps);
+        record_fault(faults, "/learning_rate/warmup_steps",
+                     "must be below the %lld steps of the job", (long long)steps);
     }
     if (!test || code) {
         return code;
     }
     memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
     submission->data.test_samples = test->samples;
-    if (test->height != train->height || test->width != train->width || test->channels != train->channels ||
-        strcmp(test->dtype, train->dtype) != 0 || test->positions != train->positions) {
-        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'", train->name);
+    if (test->height != train->height || test->width != train->width ||
+        test->channels != train->channels || strcmp(test->dtype, train->dtype) != 0 ||
+        test->positions != train->positions) {
+        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'",
+                     train->name);
     }
     if (test->classes > train->classes) {
         record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
                      (long long)test->classes - 1, train->name, (long long)train->classes - 1);
     }
     if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s", test->reading,
-                     train->name, train->reading);
+        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s",
+                     test->reading, train->name, train->reading);
     }
     return compare_classes(coordinator, train, test, &submission->class_names, faults, err);
 }
@@ -119,7 +126,8 @@ static void resolve_checkpoint(struct coordinator *coordinator, struct submissio
     int code = id[0] ? checkpoint_find(coordinator, id, &checkpoint, &err) : 0;
     if (code) {
         record_fault(faults, "/init/checkpoint", "%s",
-                     code == ERR_NOT_FOUND ? "no such checkpoint; GET /v1/checkpoints lists them" : err.text);
+                     code == ERR_NOT_FOUND ? "no such checkpoint; GET /v1/checkpoints lists them"
+                                           : err.text);
     } else if (id[0]) {
         memcpy(data->checkpoint_sha256, checkpoint.sha256, SHA256_SIZE);
         data->checkpoint_bytes = checkpoint.bytes;
@@ -127,8 +135,8 @@ static void resolve_checkpoint(struct coordinator *coordinator, struct submissio
 }
 
 /* The description of a model that is given by name; gives ownership. */
-static int find_model(struct coordinator *coordinator, const char *name, struct record_faults *faults, json_t **out,
-                      struct err *err)
+static int find_model(struct coordinator *coordinator, const char *name,
+                      struct record_faults *faults, json_t **out, struct err *err)
 {
     int code = describe_named(coordinator, name, out, err);
     if (code == ERR_NOT_FOUND) {
@@ -138,16 +146,18 @@ static int find_model(struct coordinator *coordinator, const char *name, struct 
     return code;
 }
 
-/* What the center could not take: a unit's state, or the trained model, of more bytes than a blob has. */
-static int check_sizes(const struct job_spec *spec, const struct model *model, bool named, struct record_faults *faults,
-                       struct err *err)
+/* What the center could not take: a unit's state, or the trained model, of more bytes than a blob
+ * has. */
+static int check_sizes(const struct job_spec *spec, const struct model *model, bool named,
+                       struct record_faults *faults, struct err *err)
 {
     BUF_AUTO struct buf header;
     buf_init(&header, SAFETENSORS_HEADER_MAX);
     const struct evaluation evaluation = {.micro_batch = 1};
     int code = trained_header(model, &evaluation, &header, err);
     if (code == ERR_LIMIT) {
-        record_fault(faults, named ? "/model/name" : "/model/description", "the trained model: %s", err->text);
+        record_fault(faults, named ? "/model/name" : "/model/description", "the trained model: %s",
+                     err->text);
         return ERR_INVALID;
     }
     uint64_t export_bytes = header.size;
@@ -160,7 +170,8 @@ static int check_sizes(const struct job_spec *spec, const struct model *model, b
                 snprintf(pointer, sizeof pointer, "/model/description/units/%zu", unit);
             }
             record_fault(faults, pointer,
-                         "the state of unit '%s' has %" PRIu64 " bytes; the center takes %llu of a unit",
+                         "the state of unit '%s' has %" PRIu64
+                         " bytes; the center takes %llu of a unit",
                          model->unit[unit].name, layout->blob_bytes, BLOB_BYTES_MAX);
         }
         export_bytes += code ? 0 : layout->export_bytes;
@@ -168,14 +179,16 @@ static int check_sizes(const struct job_spec *spec, const struct model *model, b
     }
     if (!code && export_bytes > BLOB_BYTES_MAX) {
         record_fault(faults, named ? "/model/name" : "/model/description",
-                     "the trained model has %" PRIu64 " bytes; the center takes %llu", export_bytes, BLOB_BYTES_MAX);
+                     "the trained model has %" PRIu64 " bytes; the center takes %llu", export_bytes,
+                     BLOB_BYTES_MAX);
     }
     return code;
 }
 
-/* Turn the model's description, its own or that of its name, into a catalog entry and check what depends on it. */
-static int resolve_model(struct coordinator *coordinator, struct submission *submission, const json_t *named,
-                         struct record_faults *faults, struct err *err)
+/* Turn the model's description, its own or that of its name, into a catalog entry and check what
+ * depends on it. */
+static int resolve_model(struct coordinator *coordinator, struct submission *submission,
+                         const json_t *named, struct record_faults *faults, struct err *err)
 {
     struct job_spec *spec = &submission->spec;
     const json_t *description = named ? named : spec->model.description;
@@ -184,16 +197,18 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     if (code) {
         return code;
     }
-    const struct model_samples samples = {.class_names = &submission->class_names, .reading = submission->reading};
+    const struct model_samples samples = {.class_names = &submission->class_names,
+                                          .reading = submission->reading};
     const struct catalog_change change = {
         .normalise = job_normalise(spec), .samples = &samples, .kernels = spec->kernels};
-    code =
-        catalog_resolve(coordinator->catalog, description, &submission->fit, &change, &submission->model, &inner, err);
+    code = catalog_resolve(coordinator->catalog, description, &submission->fit, &change,
+                           &submission->model, &inner, err);
     for (size_t index = 0; index < inner.count; index++) {
         char pointer[RECORD_POINTER_MAX];
         bool of_kernels = strncmp(inner.fault[index].pointer, "/kernels", strlen("/kernels")) == 0;
         const char *place = of_kernels ? "" : named ? "/model/name" : "/model/description";
-        snprintf(pointer, sizeof pointer, "%.24s%.130s", place, named && !of_kernels ? "" : inner.fault[index].pointer);
+        snprintf(pointer, sizeof pointer, "%.24s%.130s", place,
+                 named && !of_kernels ? "" : inner.fault[index].pointer);
         record_fault(faults, pointer, "%s", inner.fault[index].message);
     }
     faults->more = faults->more || inner.more;
@@ -201,7 +216,9 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     if (!code && spec->freeze_count > 0) {
         code = job_freeze(spec, submission->model->model, frozen, faults, err);
         const struct catalog_change freeze = {.frozen = frozen};
-        code = code ? code : catalog_derive(coordinator->catalog, submission->model, &freeze, &submission->model, err);
+        code = code ? code
+                    : catalog_derive(coordinator->catalog, submission->model, &freeze,
+                                     &submission->model, err);
     }
     if (code) {
         return code;
@@ -215,12 +232,13 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
         return code;
     }
     code = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
-    int except = job_units_check(spec->init_except, spec->init_except_count, entry->model, "/init/except", faults, err);
+    int except = job_units_check(spec->init_except, spec->init_except_count, entry->model,
+                                 "/init/except", faults, err);
     return code ? code : except;
 }
 
-static int resolve(struct coordinator *coordinator, struct submission *submission, struct record_faults *faults,
-                   struct err *err)
+static int resolve(struct coordinator *coordinator, struct submission *submission,
+                   struct record_faults *faults, struct err *err)
 {
     job_spec_complete(&submission->spec);
     int code = job_spec_check(&submission->spec, faults, err);
@@ -234,11 +252,13 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
     if (!model->name[0] && !model->description) {
         return code ? code : ERR_INVALID; /* a fault already */
     }
-    int model_code = model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
+    int model_code =
+        model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
     if (!model_code && !submission->data.train_sha256[0]) {
         model_code = ERR_INVALID; /* a model cannot be fitted to an unknown data set */
     }
-    model_code = model_code ? model_code : resolve_model(coordinator, submission, named, faults, err);
+    model_code =
+        model_code ? model_code : resolve_model(coordinator, submission, named, faults, err);
     code = code ? code : model_code;
     return code || faults->count == 0 ? code : ERR_INVALID;
 }
@@ -249,10 +269,12 @@ static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct 
 {
     size_t got = 0;
     int code = blob_read(arg, offset, out, size, &got, err);
-    return code || got == size ? code : err_set(err, ERR_FORMAT, "it ends at byte %" PRIu64, offset + got);
+    return code || got == size ? code
+                               : err_set(err, ERR_FORMAT, "it ends at byte %" PRIu64, offset + got);
 }
 
-static void note_misfit(struct submission *submission, int code, const struct err *err, const char *remedy)
+static void note_misfit(struct submission *submission, int code, const struct err *err,
+                        const char *remedy)
 {
     if (code == ERR_INVALID) {
         record_fault(&submission->faults, "/init/checkpoint", "%s%s", err->text, remedy);
@@ -262,7 +284,8 @@ static void note_misfit(struct submission *submission, int code, const struct er
     }
 }
 
-/* A fault for each unit that cannot be taken, and one where its weights would mean something else. */
+/* A fault for each unit that cannot be taken, and one where its weights would mean something else.
+ */
 static void check_units(struct submission *submission, const struct checkpoint_file *file)
 {
     const struct model *model = submission->model->model;
@@ -284,8 +307,8 @@ static void fit_run(struct work_job *job)
     struct blob_reader *reader = NULL;
     struct checkpoint_file *file = NULL;
     uint64_t size = 0;
-    int code = blob_reader_open(submission->coordinator->blobs, submission->data.checkpoint_sha256, &reader, &size,
-                                &submission->err);
+    int code = blob_reader_open(submission->coordinator->blobs, submission->data.checkpoint_sha256,
+                                &reader, &size, &submission->err);
     code = code ? code : checkpoint_file_open(read_blob, reader, &file, &submission->err);
     submission->code = code;
     if (!code) {
@@ -297,7 +320,8 @@ static void fit_run(struct work_job *job)
 
 /* ---- the request ---- */
 
-static void submit(struct submission *submission, struct http_exchange *exchange, struct turn_extra *extra)
+static void submit(struct submission *submission, struct http_exchange *exchange,
+                   struct turn_extra *extra)
 {
     extra->description = submission->model->text.data;
     extra->description_size = submission->model->text.size;
@@ -317,8 +341,8 @@ static void answer_fit(struct submission *submission, struct http_exchange *exch
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);
     } else if (submission->code) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "checkpoint '%s': %s", submission->spec.init_checkpoint.text,
-                       submission->err.text);
+        answer_problem(exchange, PROBLEM_INTERNAL, "checkpoint '%s': %s",
+                       submission->spec.init_checkpoint.text, submission->err.text);
     } else if (submission->dry_run || replay_check(submission->coordinator, exchange, &extra)) {
         submit(submission, exchange, &extra);
     }
@@ -347,13 +371,15 @@ static void fit_client_gone(void *arg)
 }
 
 /* Takes the submission when it has to wait for a worker: it is NULL then. */
-static void serve_submission(struct submission **place, struct http_exchange *exchange, struct turn_extra *extra)
+static void serve_submission(struct submission **place, struct http_exchange *exchange,
+                             struct turn_extra *extra)
 {
     struct submission *submission = *place;
     struct coordinator *coordinator = submission->coordinator;
     int code = resolve(coordinator, submission, &submission->faults, &submission->err);
     name_list_done(&submission->class_names);
-    record_done(&job_spec_record, &submission->spec); /* the core knows models, with their kernels, by their hash */
+    record_done(&job_spec_record,
+                &submission->spec); /* the core knows models, with their kernels, by their hash */
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);
     } else if (code) {
@@ -387,7 +413,8 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     submission->coordinator = coordinator;
     submission->dry_run = dry;
     submission->spec = job_spec_default;
-    if ((dry || (replay_check(coordinator, exchange, &extra) && disk_takes_rows(coordinator, exchange))) &&
+    if ((dry ||
+         (replay_check(coordinator, exchange, &extra) && disk_takes_rows(coordinator, exchange))) &&
         answer_read_body(exchange, &job_spec_record, false, &submission->spec)) {
         serve_submission(&submission, exchange, &extra);
     }

@@ -9,7 +9,8 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
 
-/* A list is read from the rows; a job that has not ended is shown as the core sees it, with its progress. */
+/* A list is read from the rows; a job that has not ended is shown as the core sees it, with its
+ * progress. */
 struct job_list {
     struct coordinator *coordinator;
     struct answer_list list;
@@ -31,8 +32,8 @@ void serve_jobs(void *context, struct http_exchange *exchange)
         return;
     }
     struct err err = {0};
-    if (state_list(jobs.coordinator->state, STATE_JOBS, NULL, after, jobs.list.limit + 1, false, list_job, &jobs,
-                   &err)) {
+    if (state_list(jobs.coordinator->state, STATE_JOBS, NULL, after, jobs.list.limit + 1, false,
+                   list_job, &jobs, &err)) {
         buf_done(&jobs.list.body);
         answer_err(exchange, &err);
         return;
@@ -55,8 +56,8 @@ static bool copy_row(void *arg, const struct state_row *row)
     return false;
 }
 
-void row_answer(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table, const char *id,
-                enum problem_code unknown)
+void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
+                enum state_table table, const char *id, enum problem_code unknown)
 {
     struct row_copy copy = {0};
     buf_init(&copy.text, JSON_BODY_MAX);
@@ -72,7 +73,8 @@ void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
     buf_done(&copy.text);
 }
 
-static bool look_at_job(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+static bool look_at_job(void *context, struct http_exchange *exchange, const char *id,
+                        int64_t after, bool last)
 {
     struct coordinator *coordinator = context;
     const struct job *job = core_job(coordinator->core, id);
@@ -91,7 +93,8 @@ static bool look_at_job(void *context, struct http_exchange *exchange, const cha
 void serve_job(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_JOB, http_param(exchange, "id"), look_at_job);
+    wait_for_object(coordinator->parked, exchange, OBJECT_JOB, http_param(exchange, "id"),
+                    look_at_job);
 }
 
 static bool skip_row(void *arg, const struct state_row *row)
@@ -104,8 +107,9 @@ static bool skip_row(void *arg, const struct state_row *row)
 bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
 {
     struct err err = {0};
-    int code =
-        core_job(coordinator->core, id) ? 0 : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
+    int code = core_job(coordinator->core, id)
+                   ? 0
+                   : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
     if (code == ERR_NOT_FOUND) {
         answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
     } else if (code) {
@@ -119,7 +123,8 @@ static bool read_ending(void *arg, const struct state_row *row)
 {
     static const struct {
         const char *state, *ending;
-    } table[] = {{"succeeded", "has succeeded"}, {"failed", "has failed"}, {"cancelled", "was cancelled"}};
+    } table[] = {
+        {"succeeded", "has succeeded"}, {"failed", "has failed"}, {"cancelled", "was cancelled"}};
     const char **ending = arg;
     struct err err = {0};
     json_auto_t *document = NULL;
@@ -135,7 +140,8 @@ static bool read_ending(void *arg, const struct state_row *row)
     return false;
 }
 
-bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
+bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
+                      const char *id)
 {
     if (core_job(coordinator->core, id)) {
         return false;
@@ -160,13 +166,14 @@ static bool makes_rows(enum job_verb verb)
 }
 
 /* What all verbs have in common; the query and the body are read already. */
-static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb,
-                     const struct replan_request *replan)
+static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange,
+                     enum job_verb verb, const struct replan_request *replan)
 {
     const char *id = http_param(exchange, "id");
     struct turn_extra extra = {0};
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
-    if (!answer_if_match(exchange, &event.job_verb.if_revision) || !replay_check(coordinator, exchange, &extra) ||
+    if (!answer_if_match(exchange, &event.job_verb.if_revision) ||
+        !replay_check(coordinator, exchange, &extra) ||
         (makes_rows(verb) && !disk_takes_rows(coordinator, exchange))) {
         return;
     }
@@ -180,7 +187,8 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
     }
 }
 
-static void plain_verb(struct coordinator *coordinator, struct http_exchange *exchange, enum job_verb verb)
+static void plain_verb(struct coordinator *coordinator, struct http_exchange *exchange,
+                       enum job_verb verb)
 {
     static const char *const allowed[] = {NULL};
     if (answer_check_query(exchange, allowed) && answer_no_body(exchange)) {
@@ -219,7 +227,8 @@ void serve_job_replan(void *context, struct http_exchange *exchange)
     struct replan_request replan = {0};
     struct record_faults faults = {0};
     struct err err = {0};
-    if (!answer_check_query(exchange, allowed) || !answer_read_body(exchange, &replan_request_record, true, &replan)) {
+    if (!answer_check_query(exchange, allowed) ||
+        !answer_read_body(exchange, &replan_request_record, true, &replan)) {
         return;
     }
     if (replan_request_check(&replan, &faults, &err)) {

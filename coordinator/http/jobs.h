@@ -1,5 +1,5 @@
-/* jobs.h: the job that a request names: what the routes of jobs and of their records have in common. The loop's thread
- * only.
+/* jobs.h: the job that a request names: what the routes of jobs and of their records have in
+ * common. The loop's thread only.
  */
 #ifndef COORDINATOR_HTTP_JOBS_H
 #define COORDINATOR_HTTP_JOBS_H
@@ -10,11 +10,12 @@
 
 /* Whether the job exists, living or ended: false when the problem was answered. */
 bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id);
-/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. True when that, or that
- * there is no such job, was answered. */
-bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange, const char *id);
+/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. True
+ * when that, or that there is no such job, was answered. */
+bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
+                      const char *id);
 /* Answer with an object as its row has it, or with `unknown`. */
-void row_answer(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table, const char *id,
-                enum problem_code unknown);
+void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
+                enum state_table table, const char *id, enum problem_code unknown);
 
 #endif

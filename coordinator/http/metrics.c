@@ -1,5 +1,5 @@
-/* GET /v1/jobs/{id}/metrics. A page may have 10,000 items. The loop's thread reads the rows, a portion a turn, as
- * state.db is its own; a worker writes them as text, which takes longer. */
+/* GET /v1/jobs/{id}/metrics. A page may have 10,000 items. The loop's thread reads the rows, a
+ * portion a turn, as state.db is its own; a worker writes them as text, which takes longer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ struct metric_page {
     struct buf body;
     size_t count;
     int64_t last_step;
-    size_t whole_size;  /* of the body up to the last step that the limit has room for; 0: not even one */
+    size_t whole_size;  /* of the body up to the last step that the limit has room for; 0: not even
+                           one */
     int64_t whole_step; /* that step */
     bool more;          /* the limit is reached and there are further steps */
     int code;
@@ -69,8 +70,9 @@ static void write_point(struct metric_page *page, const struct point *point)
     }
     char number[JSON_NUMBER_SIZE];
     json_number(point->value, number);
-    page->code = buf_printf(&page->body, &page->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}",
-                            page->count ? "," : "", point->step, point->name, number);
+    page->code =
+        buf_printf(&page->body, &page->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}",
+                   page->count ? "," : "", point->step, point->name, number);
     page->count++;
     page->last_step = point->step;
 }
@@ -104,8 +106,9 @@ static void cut_page(struct metric_page *page)
 static int end_page(struct metric_page *page, struct err *err)
 {
     cut_page(page);
-    return page->more ? buf_printf(&page->body, err, "],\"next_cursor\":\"%" PRId64 "\"}", page->last_step)
-                      : buf_printf(&page->body, err, "],\"next_cursor\":null}");
+    return page->more
+               ? buf_printf(&page->body, err, "],\"next_cursor\":\"%" PRId64 "\"}", page->last_step)
+               : buf_printf(&page->body, err, "],\"next_cursor\":null}");
 }
 
 static void answer_page(struct metric_page *page)
@@ -145,8 +148,8 @@ static int read_portion(struct metric_page *page, struct err *err)
 {
     page->point_count = 0;
     page->ended = true;
-    return state_metrics(page->coordinator->state, page->id, page->name[0] ? page->name : NULL, page->since,
-                         wanted(page) + METRICS_OF_STEP_MAX, take_point, page, err);
+    return state_metrics(page->coordinator->state, page->id, page->name[0] ? page->name : NULL,
+                         page->since, wanted(page) + METRICS_OF_STEP_MAX, take_point, page, err);
 }
 
 static void portion_done(struct work_job *job)
@@ -176,7 +179,8 @@ static bool known_metric(const char *name)
     return false;
 }
 
-/* The step after which the page starts: that of ?cursor=, or else of ?since=. false when answered. */
+/* The step after which the page starts: that of ?cursor=, or else of ?since=. false when answered.
+ */
 static bool read_start(struct http_exchange *exchange, int64_t *out)
 {
     const char *cursor = http_query(exchange, "cursor");
@@ -220,8 +224,9 @@ void serve_metrics(void *context, struct http_exchange *exchange)
         return;
     }
     if (name && !known_metric(name)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                       "no metric '%.40s'; there are loss, step_seconds, test_loss and test_accuracy", name);
+        answer_problem(
+            exchange, PROBLEM_INVALID_PARAMETER,
+            "no metric '%.40s'; there are loss, step_seconds, test_loss and test_accuracy", name);
         return;
     }
     if (!turn_settle(coordinator->turn)) {

@@ -27,7 +27,8 @@ static int unknown_model(const struct coordinator *coordinator, const char *name
         code = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, index)->name);
     }
     /* A list that does not fit is cut: the first names are help enough. */
-    return err_set(err, ERR_NOT_FOUND, "no model '%s'; there are %s%s", name, names.data, code ? " ..." : "");
+    return err_set(err, ERR_NOT_FOUND, "no model '%s'; there are %s%s", name, names.data,
+                   code ? " ..." : "");
 }
 
 int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err)
@@ -53,8 +54,8 @@ struct model_fit describe_fit(const struct dataset *dataset)
         .positions = dataset->positions > 0 ? (uint32_t)dataset->positions : 1};
 }
 
-int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset, struct name_list *out,
-                         struct err *err)
+int describe_class_names(struct coordinator *coordinator, const struct dataset *dataset,
+                         struct name_list *out, struct err *err)
 {
     json_auto_t *list = NULL;
     int code = dataset->class_names_sha256[0]
@@ -110,10 +111,11 @@ void serve_models(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
-/* Resolve for the view: with the named data set, else with the usual one of a model of the zoo, else as it stands or
- * with the usual guess. */
-static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset, struct model **out,
-                        bool *assumed, struct record_faults *faults, struct err *err)
+/* Resolve for the view: with the named data set, else with the usual one of a model of the zoo,
+ * else as it stands or with the usual guess. */
+static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset,
+                        struct model **out, bool *assumed, struct record_faults *faults,
+                        struct err *err)
 {
     const struct model_fit *usual = model_zoo_fit(name);
     struct model_fit fit;
@@ -125,8 +127,8 @@ static int resolve_view(const json_t *description, const char *name, const struc
     return model_parse(description, &fit, out, faults, err);
 }
 
-static void show_model(struct http_exchange *exchange, json_t *description, const struct model_row *row,
-                       const struct dataset *dataset)
+static void show_model(struct http_exchange *exchange, json_t *description,
+                       const struct model_row *row, const struct dataset *dataset)
 {
     struct record_faults faults = {0};
     struct err err = {0};
@@ -141,7 +143,8 @@ static void show_model(struct http_exchange *exchange, json_t *description, cons
         return;
     }
     struct model_view *view = calloc(1, sizeof *view);
-    int code = view ? model_view_make(model, row, assumed, view, &err) : err_set(&err, ERR_MEMORY, "out of memory");
+    int code = view ? model_view_make(model, row, assumed, view, &err)
+                    : err_set(&err, ERR_MEMORY, "out of memory");
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
     if (!code) {
@@ -208,14 +211,16 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     if (!name || !name_valid(name)) {
         record_fault(&faults, "/name", "expected %s", name_form.expected);
     } else if (model_zoo_text(name)) {
-        answer_problem(exchange, PROBLEM_NAME_TAKEN, "'%s' is a model of the zoo; take another name", name);
+        answer_problem(exchange, PROBLEM_NAME_TAKEN,
+                       "'%s' is a model of the zoo; take another name", name);
         return;
     } else {
         snprintf(row.name, sizeof row.name, "%s", name);
     }
     struct model *model = NULL;
     bool assumed;
-    int code = faults.count ? ERR_INVALID : model_parse_usual(description, &model, &assumed, &faults, &err);
+    int code = faults.count ? ERR_INVALID
+                            : model_parse_usual(description, &model, &assumed, &faults, &err);
     model_free(&model);
     if (faults.count > 0) {
         answer_faults(exchange, &faults);

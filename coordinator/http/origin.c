@@ -38,7 +38,8 @@ bool origin_is_own_host(const char *host, const struct conf_list *allowed)
     size_t length = strcspn(host, ":");
     bool own = is_loopback(host, length);
     for (size_t i = 0; !own && i < allowed->count; i++) {
-        own = strlen(allowed->item[i]) == length && strncasecmp(host, allowed->item[i], length) == 0;
+        own =
+            strlen(allowed->item[i]) == length && strncasecmp(host, allowed->item[i], length) == 0;
     }
     return own;
 }

@@ -7,7 +7,8 @@
 #include "base/assert.h"
 
 #define PARKED_NONE SIZE_MAX
-#define LOOKS_A_RUN 32 /* a look writes an answer: thousands at once would hold up every other request */
+#define LOOKS_A_RUN                                                                                \
+    32 /* a look writes an answer: thousands at once would hold up every other request */
 
 struct entry {
     struct http_exchange *exchange; /* NULL: free */
@@ -185,8 +186,8 @@ void parked_on_hangup(struct parked *parked, parked_hangup_fn fn)
     parked->hangup = fn;
 }
 
-void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind, const char *id,
-                 int64_t after, int64_t deadline_ms, parked_look_fn look)
+void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind,
+                 const char *id, int64_t after, int64_t deadline_ms, parked_look_fn look)
 {
     bool full = parked->first_free == PARKED_NONE && parked->fresh == parked->capacity;
     if (look(parked->context, exchange, id, after, full)) {
@@ -200,8 +201,12 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
         parked->first_free = parked->entry[index].next;
     }
     struct entry *entry = &parked->entry[index];
-    *entry = (struct entry){
-        .exchange = exchange, .kind = kind, .after = after, .deadline_ms = deadline_ms, .look = look, .owner = parked};
+    *entry = (struct entry){.exchange = exchange,
+                            .kind = kind,
+                            .after = after,
+                            .deadline_ms = deadline_ms,
+                            .look = look,
+                            .owner = parked};
     snprintf(entry->id, sizeof entry->id, "%s", id);
     size_t bucket = bucket_of(parked, kind, entry->id);
     entry->next = parked->bucket[bucket];

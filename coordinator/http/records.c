@@ -28,20 +28,23 @@ static bool list_child(void *arg, const struct state_row *row)
     return answer_list_text(&children->list, row->id, row->document, row->document_size);
 }
 
-static void list_children(struct coordinator *coordinator, struct http_exchange *exchange, enum state_table table)
+static void list_children(struct coordinator *coordinator, struct http_exchange *exchange,
+                          enum state_table table)
 {
     struct child_list children = {.coordinator = coordinator};
     const char *id = http_param(exchange, "id");
     const char *after;
     struct err err = {0};
     const struct text_form *key = table == STATE_PLANS ? &plan_id_form : &checkpoint_id_form;
-    if (!job_exists(coordinator, exchange, id) || !answer_list_begin(exchange, key, &children.list, &after)) {
+    if (!job_exists(coordinator, exchange, id) ||
+        !answer_list_begin(exchange, key, &children.list, &after)) {
         return;
     }
     if (table == STATE_PLANS) {
         children.live = core_job_plan(coordinator->core, id);
     }
-    if (state_list(coordinator->state, table, id, after, children.list.limit + 1, false, list_child, &children, &err)) {
+    if (state_list(coordinator->state, table, id, after, children.list.limit + 1, false, list_child,
+                   &children, &err)) {
         buf_done(&children.list.body);
         answer_err(exchange, &err);
         return;
@@ -73,7 +76,8 @@ static bool match_plan(void *arg, const struct state_row *row)
     struct plan_search *search = arg;
     struct record_faults faults = {0};
     search->plan = (struct plan){0};
-    search->code = wire_read(&plan_record, row->document, row->document_size, &search->plan, &faults, &search->err);
+    search->code = wire_read(&plan_record, row->document, row->document_size, &search->plan,
+                             &faults, &search->err);
     search->found = !search->code && search->plan.generation == search->generation;
     return !search->code && !search->found;
 }
@@ -87,7 +91,8 @@ void serve_plan(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, id)) {
         return;
     }
-    if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation, &search.err)) {
+    if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation,
+                  &search.err)) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "generation: %s", search.err.text);
         return;
     }
@@ -96,11 +101,13 @@ void serve_plan(void *context, struct http_exchange *exchange)
         answer_kind(exchange, OBJECT_PLAN, live);
         return;
     }
-    int code = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan, &search, &search.err);
+    int code = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan,
+                          &search, &search.err);
     if (code || search.code) {
         answer_err(exchange, &search.err);
     } else if (!search.found) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id, search.generation);
+        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
+                       search.generation);
     } else {
         answer_kind(exchange, OBJECT_PLAN, &search.plan);
     }
@@ -118,11 +125,13 @@ struct job_row {
 static bool read_job(void *arg, const struct state_row *row)
 {
     struct job_row *out = arg;
-    out->code = wire_read(&job_record, row->document, row->document_size, &out->job, NULL, &out->err);
+    out->code =
+        wire_read(&job_record, row->document, row->document_size, &out->job, NULL, &out->err);
     return false;
 }
 
-static void answer_kernels(struct coordinator *coordinator, struct http_exchange *exchange, const struct job *job)
+static void answer_kernels(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const struct job *job)
 {
     const struct catalog_entry *entry;
     BUF_AUTO struct buf body;
@@ -130,8 +139,10 @@ static void answer_kernels(struct coordinator *coordinator, struct http_exchange
     buf_init(&body, JSON_BODY_MAX);
     int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, &err);
     if (!code) {
-        json_auto_t *table = kernel_table_describe(entry->model, conv2d_backend_of(job->numeric_class));
-        code = table ? json_write(table, &body, &err) : err_set(&err, ERR_MEMORY, "kernels: out of memory");
+        json_auto_t *table =
+            kernel_table_describe(entry->model, conv2d_backend_of(job->numeric_class));
+        code = table ? json_write(table, &body, &err)
+                     : err_set(&err, ERR_MEMORY, "kernels: out of memory");
     }
     if (code) {
         answer_err(exchange, &err);

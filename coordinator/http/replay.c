@@ -29,8 +29,8 @@ void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *ke
     snprintf(out, REPLAY_ROW_ID_SIZE, "%08" PRId64 "/%s", wall_ms / DAY_MS, key);
 }
 
-int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision, const struct buf *body,
-                 struct err *err)
+int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision,
+                 const struct buf *body, struct err *err)
 {
     int code = buf_printf(out, err, "%s %03d %019" PRId64 " ", request_sha256, status, revision);
     return code || body->size == 0 ? code : buf_append(out, body->data, body->size, err);
@@ -51,16 +51,19 @@ static bool take_stored(void *arg, const struct state_row *row)
     }
     stored->found = true;
     if (row->document_size < BODY_AT) {
-        stored->code = err_set(&stored->err, ERR_IO, "the stored answer of '%s' is damaged", row->id);
+        stored->code =
+            err_set(&stored->err, ERR_IO, "the stored answer of '%s' is damaged", row->id);
         return false;
     }
     memcpy(stored->request_sha256, row->document, SHA256_SIZE - 1);
     stored->code = read_number(row->document + STATUS_AT, 3, &stored->status, &stored->err);
     if (!stored->code) {
-        stored->code = read_number(row->document + REVISION_AT, 19, &stored->revision, &stored->err);
+        stored->code =
+            read_number(row->document + REVISION_AT, 19, &stored->revision, &stored->err);
     }
     if (!stored->code) {
-        stored->code = buf_append(&stored->body, row->document + BODY_AT, row->document_size - BODY_AT, &stored->err);
+        stored->code = buf_append(&stored->body, row->document + BODY_AT,
+                                  row->document_size - BODY_AT, &stored->err);
     }
     return false;
 }
@@ -79,7 +82,8 @@ static int find_stored(struct coordinator *coordinator, const char *key, struct 
     return code ? code : stored->code;
 }
 
-/* Once a day answers are let go that are older than yesterday's, and those that stay are counted. */
+/* Once a day answers are let go that are older than yesterday's, and those that stay are counted.
+ */
 static int forget_old(struct coordinator *coordinator, struct err *err)
 {
     struct replays *replays = &coordinator->replays;
@@ -96,7 +100,8 @@ static int forget_old(struct coordinator *coordinator, struct err *err)
     return code;
 }
 
-/* Whether the answer to a new key can be kept for as long as is promised; false when a problem was answered. */
+/* Whether the answer to a new key can be kept for as long as is promised; false when a problem was
+ * answered. */
 static bool can_keep(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     struct err err = {0};
@@ -109,7 +114,8 @@ static bool can_keep(struct coordinator *coordinator, struct http_exchange *exch
     }
     if (coordinator->replays.count >= REPLAYS_MAX) {
         answer_problem(exchange, PROBLEM_TOO_MANY,
-                       "the answers of %d requests with an Idempotency-Key are kept, the most; each is for a day: "
+                       "the answers of %d requests with an Idempotency-Key are kept, the most; "
+                       "each is for a day: "
                        "send this one without a key, or tomorrow",
                        REPLAYS_MAX);
         return false;
@@ -124,7 +130,8 @@ static void hash_parameter(void *arg, const char *name, const char *value)
 }
 
 /* What makes two requests the same: method, path, parameters, body. */
-static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE], struct err *err)
+static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE],
+                        struct err *err)
 {
     struct sha256 *hash = NULL;
     int code = sha256_new(&hash, err);
@@ -142,18 +149,21 @@ static int hash_request(const struct http_exchange *exchange, char out[SHA256_SI
     return 0;
 }
 
-static void answer_stored(struct http_exchange *exchange, const struct turn_extra *extra, struct stored *stored)
+static void answer_stored(struct http_exchange *exchange, const struct turn_extra *extra,
+                          struct stored *stored)
 {
     if (strcmp(stored->request_sha256, extra->request_sha256) != 0) {
         answer_problem(exchange, PROBLEM_IDEMPOTENCY_MISMATCH,
-                       "Idempotency-Key '%.60s' was used for another request; take a new key", extra->replay_key);
+                       "Idempotency-Key '%.60s' was used for another request; take a new key",
+                       extra->replay_key);
     } else {
         http_reply_header(exchange, "Idempotent-Replay", "true");
         answer_object(exchange, (int)stored->status, stored->revision, &stored->body);
     }
 }
 
-bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange, struct turn_extra *extra)
+bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange,
+                  struct turn_extra *extra)
 {
     const char *key = http_header(exchange, "Idempotency-Key");
     extra->replay_key[0] = '\0';

@@ -1,5 +1,6 @@
-/* replay.h: Idempotency-Key: for a day the same key and body get the same answer, and the same key with another body is
- * refused. The answer is stored by the turn in the transaction of the effect. The loop's thread only. */
+/* replay.h: Idempotency-Key: for a day the same key and body get the same answer, and the same key
+ * with another body is refused. The answer is stored by the turn in the transaction of the effect.
+ * The loop's thread only. */
 #ifndef COORDINATOR_HTTP_REPLAY_H
 #define COORDINATOR_HTTP_REPLAY_H
 
@@ -10,16 +11,18 @@
 #include "coordinator/coordinator.h"
 
 #define REPLAY_ROW_ID_SIZE (IDEMPOTENCY_KEY_SIZE + 16)
-/* Answers that are kept at a time; a new key beyond it is refused, so that none is let go before its day is over. */
+/* Answers that are kept at a time; a new key beyond it is refused, so that none is let go before
+ * its day is over. */
 #define REPLAYS_MAX 100000
 /* The row of a key that is used at wall_ms: the day stands first, so that the oldest go first. */
 void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *key);
 /* Append the document of the row. */
-NODISCARD int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision,
-                           const struct buf *body, struct err *err);
+NODISCARD int replay_write(struct buf *out, const char *request_sha256, int status,
+                           int64_t revision, const struct buf *body, struct err *err);
 
-/* Look at the request's key. Returns true to go on, with the key noted in *extra for turn_event; false when the stored
- * answer, or a problem, was sent. */
-bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange, struct turn_extra *extra);
+/* Look at the request's key. Returns true to go on, with the key noted in *extra for turn_event;
+ * false when the stored answer, or a problem, was sent. */
+bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange,
+                  struct turn_extra *extra);
 
 #endif

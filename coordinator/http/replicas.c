@@ -1,4 +1,5 @@
-/* What failures would cost: who holds what of a job, and the plan that it would get without some devices. */
+/* What failures would cost: who holds what of a job, and the plan that it would get without some
+ * devices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

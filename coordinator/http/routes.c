@@ -71,34 +71,38 @@ static const struct http_route routes[] = {
 static void fallback_not_found(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_NOT_FOUND, "no route '%.200s'; GET /openapi.json lists them", http_path(exchange));
+    answer_problem(exchange, PROBLEM_NOT_FOUND, "no route '%.200s'; GET /openapi.json lists them",
+                   http_path(exchange));
 }
 
 static void fallback_method(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED, "'%.16s' is not a method of '%.200s'; it has %s",
-                   http_method(exchange), http_path(exchange), http_allowed(exchange));
+    answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED,
+                   "'%.16s' is not a method of '%.200s'; it has %s", http_method(exchange),
+                   http_path(exchange), http_allowed(exchange));
 }
 
 static void fallback_too_large(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "the body is larger than this route takes (JSON: %u bytes)",
-                   JSON_BODY_MAX);
+    answer_problem(exchange, PROBLEM_BODY_TOO_LARGE,
+                   "the body is larger than this route takes (JSON: %u bytes)", JSON_BODY_MAX);
 }
 
 static void fallback_busy(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_BUSY, "too many requests or bodies are under way; try again in a moment");
+    answer_problem(exchange, PROBLEM_BUSY,
+                   "too many requests or bodies are under way; try again in a moment");
 }
 
 static void fallback_bad_request(void *context, struct http_exchange *exchange)
 {
     (void)context;
     const char *fault = http_fault(exchange);
-    answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "%s", fault ? fault : "the request line is malformed");
+    answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "%s",
+                   fault ? fault : "the request line is malformed");
 }
 
 /* Answer a request that a foreign web page may have made. */
@@ -109,13 +113,15 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
     const char *origin = http_header(exchange, "Origin");
     if (address_is_loopback(&config->address) && !origin_is_own_host(host, &config->allow_host)) {
         answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN,
-                       "Host '%.100s' is not a loopback name; behind a reverse proxy start the coordinator with "
+                       "Host '%.100s' is not a loopback name; behind a reverse proxy start the "
+                       "coordinator with "
                        "--allow-host NAME",
                        host ? host : "");
         return true;
     }
     if (origin && !origin_is_own(origin, host)) {
-        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN, "requests from the web page '%.100s' are not taken", origin);
+        answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN,
+                       "requests from the web page '%.100s' are not taken", origin);
         return true;
     }
     return false;
@@ -136,9 +142,12 @@ static void guard(void *context, struct http_exchange *exchange)
         answer_problem(exchange, PROBLEM_STOPPING, "the coordinator is shutting down");
         return;
     }
-    /* What a reader is shown must be in the store: other requests of this pass may not be committed yet. */
-    bool reads = strcmp(http_method(exchange), "GET") == 0 || strcmp(http_method(exchange), "HEAD") == 0;
-    /* People may see what waits for the disk; a device that acted on it could contradict the next life. */
+    /* What a reader is shown must be in the store: other requests of this pass may not be committed
+     * yet. */
+    bool reads =
+        strcmp(http_method(exchange), "GET") == 0 || strcmp(http_method(exchange), "HEAD") == 0;
+    /* People may see what waits for the disk; a device that acted on it could contradict the next
+     * life. */
     if (turn_held(coordinator->turn) &&
         (!reads || strncmp(http_path(exchange), AGENT_PREFIX, sizeof AGENT_PREFIX - 1) == 0)) {
         answer_held(exchange);
@@ -149,8 +158,8 @@ static void guard(void *context, struct http_exchange *exchange)
     }
 }
 
-/* An agent's first requests must get through when strangers have taken all that is theirs, and so must the question
- * whether the coordinator lives. */
+/* An agent's first requests must get through when strangers have taken all that is theirs, and so
+ * must the question whether the coordinator lives. */
 static bool is_reserved(void *context, const struct http_exchange *exchange)
 {
     (void)context;
@@ -159,14 +168,16 @@ static bool is_reserved(void *context, const struct http_exchange *exchange)
     return strncmp(path, agents, sizeof agents - 1) == 0 || strcmp(path, "/healthz") == 0;
 }
 
-static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
+static void finished(void *context, const struct http_exchange *exchange, int status,
+                     double seconds)
 {
     struct coordinator *coordinator = context;
     coordinator->requests_open--;
     coordinator->statistics.requests++;
     coordinator->statistics.errors += status >= 500;
-    log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f", http_request_id(exchange),
-              http_method(exchange), log_quote(http_path(exchange)).text, status, seconds);
+    log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f",
+              http_request_id(exchange), http_method(exchange), log_quote(http_path(exchange)).text,
+              status, seconds);
 }
 
 int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err)
@@ -175,7 +186,8 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
         .listen = coordinator->config->address,
         .routes = routes,
         .route_count = sizeof routes / sizeof routes[0],
-        .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request, fallback_busy},
+        .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request,
+                      fallback_busy},
         .guard = guard,
         .finished = finished,
         .context = coordinator,

@@ -1,5 +1,5 @@
-/* routes.h: the one table of the API's routes, and the handlers by resource. Every handler has the coordinator as its
- * context and runs on the loop's thread. */
+/* routes.h: the one table of the API's routes, and the handlers by resource. Every handler has the
+ * coordinator as its context and runs on the loop's thread. */
 #ifndef COORDINATOR_HTTP_ROUTES_H
 #define COORDINATOR_HTTP_ROUTES_H
 
@@ -9,7 +9,8 @@
 struct coordinator;
 
 /* Listen with all routes. */
-NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err);
+NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out,
+                          struct err *err);
 
 #define HANDLER(name) void name(void *context, struct http_exchange *exchange)
 

@@ -16,7 +16,8 @@ void serve_health(void *context, struct http_exchange *exchange)
     answer_record(exchange, 200, &service_status_record, &status);
 }
 
-/* Before this is served the rows are restored, and the guard refuses requests while the program stops. */
+/* Before this is served the rows are restored, and the guard refuses requests while the program
+ * stops. */
 void serve_ready(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -50,9 +51,10 @@ void serve_events(void *context, struct http_exchange *exchange)
         return;
     }
     if (last && last[0] && !id_valid(last, "evt_")) {
-        answer_problem(
-            exchange, PROBLEM_INVALID_PARAMETER,
-            "Last-Event-ID: expected the id of an event (evt_...), or no such header: from now on; not '%.40s'", last);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "Last-Event-ID: expected the id of an event (evt_...), or no such header: "
+                       "from now on; not '%.40s'",
+                       last);
         return;
     }
     event_stream_serve(coordinator->stream, exchange, last);
@@ -74,17 +76,21 @@ static int write_states(struct buf *out, const struct coordinator *coordinator, 
     for (size_t index = 0; index < core_job_count(coordinator->core); index++) {
         jobs[core_job_at(coordinator->core, index)->state]++;
     }
-    int code =
-        buf_printf(out, err, "# HELP paceline_devices Enrolled devices by state.\n# TYPE paceline_devices gauge\n");
+    int code = buf_printf(
+        out, err,
+        "# HELP paceline_devices Enrolled devices by state.\n# TYPE paceline_devices gauge\n");
     for (int state = 0; !code && state <= DEVICE_REMOVED; state++) {
-        code = buf_printf(out, err, "paceline_devices{state=\"%s\"} %zu\n", device_state_names[state], devices[state]);
+        code = buf_printf(out, err, "paceline_devices{state=\"%s\"} %zu\n",
+                          device_state_names[state], devices[state]);
     }
     if (!code) {
         code = buf_printf(out, err,
-                          "# HELP paceline_jobs Jobs that have not ended, by state.\n# TYPE paceline_jobs gauge\n");
+                          "# HELP paceline_jobs Jobs that have not ended, by state.\n# TYPE "
+                          "paceline_jobs gauge\n");
     }
     for (int state = 0; !code && state < JOB_SUCCEEDED; state++) {
-        code = buf_printf(out, err, "paceline_jobs{state=\"%s\"} %zu\n", job_state_names[state], jobs[state]);
+        code = buf_printf(out, err, "paceline_jobs{state=\"%s\"} %zu\n", job_state_names[state],
+                          jobs[state]);
     }
     return code;
 }
@@ -123,13 +129,15 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
         {"paceline_job_step", "Last step applied by every stage.", job_step},
         {"paceline_job_loss", "Loss of the last step.", job_loss},
         {"paceline_job_samples_per_second", "Training speed.", job_speed},
-        {"paceline_job_neighbor_version", "Newest version that two devices hold every unit of.", job_neighbor_version},
-        {"paceline_job_center_version", "Newest version that is whole in the center.", job_center_version},
+        {"paceline_job_neighbor_version", "Newest version that two devices hold every unit of.",
+         job_neighbor_version},
+        {"paceline_job_center_version", "Newest version that is whole in the center.",
+         job_center_version},
     };
     int code = 0;
     for (size_t gauge = 0; !code && gauge < sizeof gauges / sizeof gauges[0]; gauge++) {
-        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name, gauges[gauge].help,
-                          gauges[gauge].name);
+        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name,
+                          gauges[gauge].help, gauges[gauge].name);
         for (size_t index = 0; !code && index < core_job_count(coordinator->core); index++) {
             const struct job *job = core_job_at(coordinator->core, index);
             code = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
@@ -141,16 +149,18 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
 
 static int write_incidents(struct buf *out, const struct incident_log *log, struct err *err)
 {
-    int code = buf_printf(out, err,
-                          "# HELP paceline_incidents_total Failures of running jobs since start, by cause.\n"
-                          "# TYPE paceline_incidents_total counter\n");
+    int code = buf_printf(
+        out, err,
+        "# HELP paceline_incidents_total Failures of running jobs since start, by cause.\n"
+        "# TYPE paceline_incidents_total counter\n");
     for (int cause = 0; !code && incident_cause_names[cause]; cause++) {
-        code = buf_printf(out, err, "paceline_incidents_total{cause=\"%s\"} %" PRIu64 "\n", incident_cause_names[cause],
-                          log->opened[cause]);
+        code = buf_printf(out, err, "paceline_incidents_total{cause=\"%s\"} %" PRIu64 "\n",
+                          incident_cause_names[cause], log->opened[cause]);
     }
     code = code ? code
                 : buf_printf(out, err,
-                             "# HELP paceline_recovery_seconds Seconds of each phase of the failures that were "
+                             "# HELP paceline_recovery_seconds Seconds of each phase of the "
+                             "failures that were "
                              "recovered from.\n# TYPE paceline_recovery_seconds summary\n");
     for (int phase = 0; !code && phase < RECOVERY_PHASES; phase++) {
         const char *name = recovery_phase_names[phase];
@@ -179,17 +189,19 @@ static int write_devices(struct buf *out, const struct coordinator *coordinator,
         const char *name, *help;
         double (*value)(const struct device *device);
     } counters[] = {
-        {"paceline_replica_bytes_sent_total", "Bytes of snapshots sent to neighbors and to the center.", device_sent},
-        {"paceline_replica_bytes_written_total", "Bytes of snapshots written to --replica-dir.", device_written},
+        {"paceline_replica_bytes_sent_total",
+         "Bytes of snapshots sent to neighbors and to the center.", device_sent},
+        {"paceline_replica_bytes_written_total", "Bytes of snapshots written to --replica-dir.",
+         device_written},
     };
     int code = 0;
     for (size_t counter = 0; !code && counter < sizeof counters / sizeof counters[0]; counter++) {
-        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name, counters[counter].help,
-                          counters[counter].name);
+        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name,
+                          counters[counter].help, counters[counter].name);
         for (size_t index = 0; !code && index < core_device_count(coordinator->core); index++) {
             const struct device *device = core_device_at(coordinator->core, index);
-            code = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name, device->id.text,
-                              counters[counter].value(device));
+            code = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name,
+                              device->id.text, counters[counter].value(device));
         }
     }
     return code;
@@ -202,23 +214,32 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     struct blob_statistics blobs;
     blob_statistics(coordinator->blobs, &blobs);
     const struct sample samples[] = {
-        {"paceline_http_requests_total", "counter", "Requests answered.", (double)statistics->requests},
+        {"paceline_http_requests_total", "counter", "Requests answered.",
+         (double)statistics->requests},
         {"paceline_http_errors_total", "counter", "Requests answered with a status of 500 or more.",
          (double)statistics->errors},
-        {"paceline_http_requests_open", "gauge", "Requests begun and not finished, this one included.",
-         (double)coordinator->requests_open},
-        {"paceline_received_bytes_total", "counter", "Bytes of uploads received.", (double)statistics->bytes_received},
-        {"paceline_sent_bytes_total", "counter", "Bytes of downloads sent.", (double)statistics->bytes_sent},
-        {"paceline_events_total", "counter", "Events the core has decided on.", (double)statistics->events},
-        {"paceline_commits_total", "counter", "Transactions of state.db.", (double)statistics->turns},
-        {"paceline_turn_seconds_max", "gauge", "Longest decision since start.", statistics->turn_seconds_max},
-        {"paceline_long_polls", "gauge", "Requests that wait for a change.", (double)parked_count(coordinator->parked)},
-        {"paceline_event_readers", "gauge", "Open event streams.", (double)event_stream_readers(coordinator->stream)},
+        {"paceline_http_requests_open", "gauge",
+         "Requests begun and not finished, this one included.", (double)coordinator->requests_open},
+        {"paceline_received_bytes_total", "counter", "Bytes of uploads received.",
+         (double)statistics->bytes_received},
+        {"paceline_sent_bytes_total", "counter", "Bytes of downloads sent.",
+         (double)statistics->bytes_sent},
+        {"paceline_events_total", "counter", "Events the core has decided on.",
+         (double)statistics->events},
+        {"paceline_commits_total", "counter", "Transactions of state.db.",
+         (double)statistics->turns},
+        {"paceline_turn_seconds_max", "gauge", "Longest decision since start.",
+         statistics->turn_seconds_max},
+        {"paceline_long_polls", "gauge", "Requests that wait for a change.",
+         (double)parked_count(coordinator->parked)},
+        {"paceline_event_readers", "gauge", "Open event streams.",
+         (double)event_stream_readers(coordinator->stream)},
         {"paceline_blobs", "gauge", "Blobs in the center.", (double)blobs.blobs},
         {"paceline_blob_bytes", "gauge", "Bytes of the blobs in the center.", (double)blobs.bytes},
         {"paceline_blob_written_bytes_total", "counter", "Bytes of blobs written since start.",
          (double)blobs.bytes_written},
-        {"paceline_disk_free_bytes", "gauge", "Free space of the state directory.", (double)blobs.free_bytes},
+        {"paceline_disk_free_bytes", "gauge", "Free space of the state directory.",
+         (double)blobs.free_bytes},
         {"paceline_uptime_seconds", "gauge", "Seconds since start.",
          (double)(clock_wall_ms() - coordinator->started_ms) / 1000.0},
     };
@@ -228,8 +249,8 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     int code = 0;
     for (size_t index = 0; !code && index < sizeof samples / sizeof samples[0]; index++) {
         const struct sample *sample = &samples[index];
-        code = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name, sample->help,
-                          sample->name, sample->type, sample->name, sample->value);
+        code = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name,
+                          sample->help, sample->name, sample->type, sample->name, sample->value);
     }
     code = code ? code : write_states(&body, coordinator, &err);
     code = code ? code : write_jobs(&body, coordinator, &err);

@@ -6,15 +6,17 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
 
-/* One unit's state on its way: received, durable, told to the core. Without a body the blob of that hash is to be there
- * already: a unit that did not change since the last version costs no transfer. */
+/* One unit's state on its way: received, durable, told to the core. Without a body the blob of that
+ * hash is to be there already: a unit that did not change since the last version costs no transfer.
+ */
 struct unit_upload {
     struct upload frame; /* first */
     struct event_blob_stored stored;
 };
 
 /* A number that the query must have. */
-static bool read_number(struct http_exchange *exchange, const char *name, int64_t min, int64_t max, int64_t *out)
+static bool read_number(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
+                        int64_t *out)
 {
     if (!http_query(exchange, name)) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s' is needed", name);
@@ -29,11 +31,13 @@ static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
     const char *job = http_query(exchange, "job");
     const char *sha256 = http_param(exchange, "sha256");
     if (!job || !id_valid(job, "job_")) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter 'job': the id of a job");
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "query parameter 'job': the id of a job");
         return false;
     }
     if (!sha256_form.valid(sha256)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "blob '%.70s': expected %s", sha256, sha256_form.expected);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "blob '%.70s': expected %s", sha256,
+                       sha256_form.expected);
         return false;
     }
     memcpy(unit->job.text, job, strlen(job) + 1);
@@ -44,9 +48,11 @@ static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
 }
 
 /* Whether the device may send this unit now, by what it says of itself and the body. */
-static bool admit(struct coordinator *coordinator, struct http_exchange *exchange, struct event_blob_stored *stored)
+static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
+                  struct event_blob_stored *stored)
 {
-    static const char *const allowed[] = {"device", "boot", "job", "generation", "version", "unit", NULL};
+    static const char *const allowed[] = {"device",  "boot", "job", "generation",
+                                          "version", "unit", NULL};
     const struct center_unit *unit = &stored->unit;
     if (!answer_check_query(exchange, allowed) || !answer_check_upload_type(exchange)) {
         return false;
@@ -56,14 +62,17 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
         return false;
     }
     if (http_content_length(exchange) > (int64_t)BLOB_BYTES_MAX) {
-        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a unit's state has at most %llu bytes", BLOB_BYTES_MAX);
+        answer_problem(exchange, PROBLEM_BODY_TOO_LARGE, "a unit's state has at most %llu bytes",
+                       BLOB_BYTES_MAX);
         return false;
     }
     stored->device = device->id;
     if (!core_may_store_unit(coordinator->core, device->id.text, unit)) {
         answer_problem(exchange, PROBLEM_STALE_GENERATION,
-                       "unit %" PRId64 " of '%s' at version %" PRId64 " is not asked of '%s' in generation %" PRId64,
-                       unit->unit, unit->job.text, unit->version, device->id.text, unit->generation);
+                       "unit %" PRId64 " of '%s' at version %" PRId64
+                       " is not asked of '%s' in generation %" PRId64,
+                       unit->unit, unit->job.text, unit->version, device->id.text,
+                       unit->generation);
         return false;
     }
     return true;
@@ -71,7 +80,8 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
 
 static struct event stored_event(const struct upload *frame)
 {
-    struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = ((const struct unit_upload *)frame)->stored};
+    struct event event = {.type = EVENT_BLOB_STORED,
+                          .blob_stored = ((const struct unit_upload *)frame)->stored};
     event.blob_stored.unit.bytes = (int64_t)frame->bytes;
     return event;
 }

@@ -28,8 +28,8 @@ static bool has_body(const struct http_exchange *exchange)
     return http_content_length(exchange) > 0 || http_header(exchange, "Transfer-Encoding");
 }
 
-void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
-                 const char *sha256)
+void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
+                 struct http_exchange *exchange, const char *sha256)
 {
     if (!sha256 && !disk_takes_rows(coordinator, exchange)) {
         return NULL;
@@ -105,7 +105,8 @@ static void upload_report(struct work_job *job)
 }
 
 /* The blob writer's thread. */
-static void upload_durable(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
+static void upload_durable(void *arg, int code, const char *sha256, uint64_t size,
+                           const struct err *err)
 {
     struct upload *upload = arg;
     (void)code; /* err's */
@@ -135,7 +136,8 @@ void upload_finish(void *state)
             awaited_begin(upload->coordinator, &upload->awaited, sha256);
         }
         blob_upload_finish(upload->blob, upload_durable, upload);
-    } else if (blob_confirm(upload->coordinator->blobs, upload->expected, upload_durable, upload, &err)) {
+    } else if (blob_confirm(upload->coordinator->blobs, upload->expected, upload_durable, upload,
+                            &err)) {
         http_on_end(exchange, NULL, NULL);
         upload_end(upload);
         free(upload);

@@ -1,5 +1,6 @@
-/* upload.h: the frame of an upload into the center: the body's pieces become a blob, the client may go meanwhile, and
- * the core is told when the blob is durable, not before. The loop's thread only. */
+/* upload.h: the frame of an upload into the center: the body's pieces become a blob, the client may
+ * go meanwhile, and the core is told when the blob is durable, not before. The loop's thread only.
+ */
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
 
@@ -29,13 +30,14 @@ struct upload_kind {
     void (*end)(struct upload *upload);
     struct event (*event)(const struct upload *upload); /* of a durable blob */
     void (*refuse)(struct http_exchange *exchange, const struct err *err);
-    bool may_discard; /* the core does not say itself that a blob which it would not have is to be deleted */
+    bool may_discard; /* the core does not say itself that a blob which it would not have is to be
+                         deleted */
 };
 
-/* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of the blob, which is to
- * be there already when the request has no body; NULL: any body. */
-void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator, struct http_exchange *exchange,
-                 const char *sha256);
+/* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of
+ * the blob, which is to be there already when the request has no body; NULL: any body. */
+void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
+                 struct http_exchange *exchange, const char *sha256);
 /* The rest of a struct http_sink. */
 size_t upload_write(void *state, const void *data, size_t size);
 void upload_finish(void *state);

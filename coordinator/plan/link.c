@@ -22,9 +22,10 @@ void link_add(struct link_sums *sums, const struct link_sums *more)
     }
 }
 
-/* What share of the time of a transfer goes with its size, by its size alone. Up to what a usual link takes, latency
- * and moving have their usual shares; what is above goes to them by the squares, as errors in proportion to each would
- * have it: a slow transfer of few bytes is a matter of latency, one of many bytes of bandwidth. */
+/* What share of the time of a transfer goes with its size, by its size alone. Up to what a usual
+ * link takes, latency and moving have their usual shares; what is above goes to them by the
+ * squares, as errors in proportion to each would have it: a slow transfer of few bytes is a matter
+ * of latency, one of many bytes of bandwidth. */
 static double expected_share(double bytes, double seconds)
 {
     const double moving = bytes / LINK_BYTES_PER_SECOND;
@@ -41,7 +42,8 @@ static double fitted_share(const struct link_sums *sums, double spread)
     return fmin(fmax(slope / (spread * sums->bytes * sums->seconds), 0), 1);
 }
 
-/* Both, by their weights: the line counts as far as sizes differ and as moving them is expected to matter. */
+/* Both, by their weights: the line counts as far as sizes differ and as moving them is expected to
+ * matter. */
 static double moving_share(const struct link_sums *sums, double bytes, double seconds)
 {
     const double expected = expected_share(bytes, seconds);
@@ -57,14 +59,17 @@ static double moving_share(const struct link_sums *sums, double bytes, double se
 
 struct partition_link link_estimate(const struct link_sums *sums)
 {
-    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS, .bytes_per_second = LINK_BYTES_PER_SECOND};
+    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS,
+                                  .bytes_per_second = LINK_BYTES_PER_SECOND};
     const double bytes = sums->bytes / sums->count, seconds = sums->seconds / sums->count;
-    if (!(sums->count >= 2) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) || !isfinite(seconds)) {
+    if (!(sums->count >= 2) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) ||
+        !isfinite(seconds)) {
         return link;
     }
     const double moving = moving_share(sums, bytes, seconds) * seconds;
     link.latency_seconds = fmin(fmax(seconds - moving, 0), LINK_LATENCY_SECONDS_MAX);
     link.bytes_per_second = moving > 0 ? bytes / moving : LINK_BYTES_PER_SECOND_MAX;
-    link.bytes_per_second = fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
+    link.bytes_per_second =
+        fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
     return link;
 }

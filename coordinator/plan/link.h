@@ -1,5 +1,5 @@
-/* link.h: what transfers over a link say of its latency and bandwidth. Mathematics only: sums in, estimate out. Pure.
- * Source: pipeline.md 2, communication.md 2; the estimator: docs/adr/0028. */
+/* link.h: what transfers over a link say of its latency and bandwidth. Mathematics only: sums in,
+ * estimate out. Pure. Source: pipeline.md 2, communication.md 2; the estimator: docs/adr/0028. */
 #ifndef COORDINATOR_PLAN_LINK_H
 #define COORDINATOR_PLAN_LINK_H
 
@@ -22,8 +22,9 @@ struct link_sums {
 
 /* `more` is finite and not negative. */
 void link_add(struct link_sums *sums, const struct link_sums *more);
-/* A transfer of the mean size takes the mean time by it (within the bounds above), so the bandwidth is never below the
- * mean rate: only how that time is shared between latency and bandwidth is estimated. */
+/* A transfer of the mean size takes the mean time by it (within the bounds above), so the bandwidth
+ * is never below the mean rate: only how that time is shared between latency and bandwidth is
+ * estimated. */
 struct partition_link link_estimate(const struct link_sums *sums);
 
 #endif

@@ -18,9 +18,11 @@
 struct search {
     const struct partition_problem *problem;
     struct stages stages;
-    uint16_t fits_end[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
-    /* The least any cut of the units from u on over the devices from k on adds to a step, counted from the moment the
-     * first micro-batch arrives at k until its last gradient has left; INFINITY: does not fit. */
+    uint16_t fits_end[PARTITION_DEVICES_MAX]
+                     [PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
+    /* The least any cut of the units from u on over the devices from k on adds to a step, counted
+     * from the moment the first micro-batch arrives at k until its last gradient has left;
+     * INFINITY: does not fit. */
     double rest[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1];
     struct partition_plan best; /* step_seconds INFINITY before the first */
     double work, work_max;
@@ -29,14 +31,16 @@ struct search {
 static int check_problem(const struct partition_problem *problem, struct err *err)
 {
     if (problem->unit_count < 1 || problem->unit_count > PARTITION_UNITS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu units: expected 1 to %d", problem->unit_count, PARTITION_UNITS_MAX);
+        return err_set(err, ERR_INVALID, "%zu units: expected 1 to %d", problem->unit_count,
+                       PARTITION_UNITS_MAX);
     }
     if (problem->device_count < 1 || problem->device_count > PARTITION_DEVICES_MAX) {
-        return err_set(err, ERR_INVALID, "%zu devices: expected 1 to %d", problem->device_count, PARTITION_DEVICES_MAX);
+        return err_set(err, ERR_INVALID, "%zu devices: expected 1 to %d", problem->device_count,
+                       PARTITION_DEVICES_MAX);
     }
     if (problem->device_count > problem->unit_count) {
-        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each needs at least one", problem->device_count,
-                       problem->unit_count);
+        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each needs at least one",
+                       problem->device_count, problem->unit_count);
     }
     if (problem->micro_batches < 1) {
         return err_set(err, ERR_INVALID, "no micro-batches");
@@ -44,15 +48,16 @@ static int check_problem(const struct partition_problem *problem, struct err *er
     return 0;
 }
 
-/* The end of the longest stage from `first` on that fits. Looked for just behind `near`, then in growing steps: a
- * question may take a millisecond. */
+/* The end of the longest stage from `first` on that fits. Looked for just behind `near`, then in
+ * growing steps: a question may take a millisecond. */
 static size_t longest_fit(const struct search *search, size_t device, size_t first, size_t near)
 {
     const size_t units = search->problem->unit_count;
     size_t fits = first, beyond = units + 1, step = 1;
     size_t end = near < units ? near + 1 : units;
     while (fits + 1 < beyond) {
-        if (stages_memory(&search->stages, device, first, end, 1) <= search->problem->memory_cap_bytes[device]) {
+        if (stages_memory(&search->stages, device, first, end, 1) <=
+            search->problem->memory_cap_bytes[device]) {
             fits = end;
             end += step;
         } else {
@@ -75,7 +80,8 @@ static void sort_by_cap(const struct partition_problem *problem, size_t *order)
 {
     for (size_t d = 0; d < problem->device_count; d++) {
         size_t at = d;
-        for (; at > 0 && problem->memory_cap_bytes[order[at - 1]] > problem->memory_cap_bytes[d]; at--) {
+        for (; at > 0 && problem->memory_cap_bytes[order[at - 1]] > problem->memory_cap_bytes[d];
+             at--) {
             order[at] = order[at - 1];
         }
         order[at] = d;
@@ -103,17 +109,19 @@ static void prepare_fits(struct search *search)
 }
 
 /* ---- the bound ----
- * Within a step, stage i starts once the first micro-batch has passed the stages and links before it, works on all of
- * them, and its last gradient passes them back: a step is never shorter than what lies before (once forth and back)
- * plus micro_batches times the stage's own work; a link likewise. What lies before is a sum over the stages, so the
- * best cut by this bound follows from the recurrence over (first unit, device), last device first. */
+ * Within a step, stage i starts once the first micro-batch has passed the stages and links before
+ * it, works on all of them, and its last gradient passes them back: a step is never shorter than
+ * what lies before (once forth and back) plus micro_batches times the stage's own work; a link
+ * likewise. What lies before is a sum over the stages, so the best cut by this bound follows from
+ * the recurrence over (first unit, device), last device first. */
 
 struct bound {
     double before; /* what lies before the next stage */
     double most;   /* the longest stage or link so far */
 };
 
-static struct bound bound_add(const struct search *search, struct bound bound, size_t device, size_t first, size_t end)
+static struct bound bound_add(const struct search *search, struct bound bound, size_t device,
+                              size_t first, size_t end)
 {
     double count = (double)search->problem->micro_batches;
     double work = stages_work_seconds(&search->stages, device, first, end);
@@ -125,7 +133,8 @@ static struct bound bound_add(const struct search *search, struct bound bound, s
         most = stages_max(most, work + 2 * latency + (count + 1) * send);
         through = work + 2 * latency + 2 * send;
     }
-    return (struct bound){.before = bound.before + through, .most = stages_max(bound.most, bound.before + most)};
+    return (struct bound){.before = bound.before + through,
+                          .most = stages_max(bound.most, bound.before + most)};
 }
 
 /* Last unit border that leaves one unit for each later device. */
@@ -142,7 +151,8 @@ static void prepare_rest(struct search *search)
     const struct bound none = {0, 0};
     for (size_t first = 0; first <= units; first++) {
         bool fits = first < units && search->fits_end[last][first] == units;
-        search->rest[last][first] = fits ? bound_add(search, none, last, first, units).most : INFINITY;
+        search->rest[last][first] =
+            fits ? bound_add(search, none, last, first, units).most : INFINITY;
     }
     for (size_t d = last; d-- > 0;) {
         for (size_t first = 0; first <= units; first++) {
@@ -150,7 +160,8 @@ static void prepare_rest(struct search *search)
             size_t most = first < units ? last_end(search, d, first) : 0;
             for (size_t end = first + 1; end <= most; end++) {
                 struct bound bound = bound_add(search, none, d, first, end);
-                best = stages_min(best, stages_max(bound.most, bound.before + search->rest[d + 1][end]));
+                best = stages_min(best,
+                                  stages_max(bound.most, bound.before + search->rest[d + 1][end]));
             }
             search->rest[d][first] = best;
         }
@@ -212,14 +223,16 @@ static void child_insert(struct child *child, size_t count, struct child new_chi
 }
 
 /* The ends of a stage that can still be better than the best plan, most promising first. */
-static size_t list_children(const struct search *search, struct bound bound, double update, size_t device, size_t first,
-                            struct child *child)
+static size_t list_children(const struct search *search, struct bound bound, double update,
+                            size_t device, size_t first, struct child *child)
 {
     size_t count = 0, most = last_end(search, device, first);
     for (size_t end = first + 1; end <= most; end++) {
-        double first_update = device == 0 ? stages_update_seconds(&search->stages, 0, 0, end) : update;
+        double first_update =
+            device == 0 ? stages_update_seconds(&search->stages, 0, 0, end) : update;
         struct bound next = bound_add(search, bound, device, first, end);
-        double least = stages_max(next.most, next.before + search->rest[device + 1][end]) + first_update;
+        double least =
+            stages_max(next.most, next.before + search->rest[device + 1][end]) + first_update;
         if (isfinite(least) && least < search->best.step_seconds * (1 - STAGES_EQUAL)) {
             child_insert(child, count++, (struct child){.bound = least, .end = end});
         }
@@ -227,10 +240,10 @@ static size_t list_children(const struct search *search, struct bound bound, dou
     return count;
 }
 
-/* Cut device after device, depth first; end[] is filled as it goes. The depth is the number of devices. only_first: the
- * most promising child alone. */
-static void descend(struct search *search, struct bound bound, double update, size_t device, size_t *end,
-                    bool only_first)
+/* Cut device after device, depth first; end[] is filled as it goes. The depth is the number of
+ * devices. only_first: the most promising child alone. */
+static void descend(struct search *search, struct bound bound, double update, size_t device,
+                    size_t *end, bool only_first)
 {
     size_t first = device == 0 ? 0 : end[device - 1];
     if (device + 1 == search->problem->device_count) {
@@ -246,9 +259,10 @@ static void descend(struct search *search, struct bound bound, double update, si
             break;
         }
         end[device] = child[i].end;
-        double first_update = device == 0 ? stages_update_seconds(&search->stages, 0, 0, end[0]) : update;
-        descend(search, bound_add(search, bound, device, first, end[device]), first_update, device + 1, end,
-                only_first);
+        double first_update =
+            device == 0 ? stages_update_seconds(&search->stages, 0, 0, end[0]) : update;
+        descend(search, bound_add(search, bound, device, first, end[device]), first_update,
+                device + 1, end, only_first);
         if (only_first) {
             break;
         }
@@ -289,7 +303,8 @@ static void improve(struct search *search)
 
 /* ---- what does not fit ---- */
 
-static int misfit(const struct stages *stages, size_t device, size_t first, size_t unit, struct err *err)
+static int misfit(const struct stages *stages, size_t device, size_t first, size_t unit,
+                  struct err *err)
 {
     const struct partition_problem *problem = stages->problem;
     char unit_name[80], first_name[80], device_name[80];
@@ -305,7 +320,8 @@ static int misfit(const struct stages *stages, size_t device, size_t first, size
     };
     for (size_t i = 0; i < 3; i++) {
         if (name[i].names) {
-            (void)snprintf(name[i].text, sizeof(unit_name), "%s '%s'", name[i].word, name[i].names[name[i].index]);
+            (void)snprintf(name[i].text, sizeof(unit_name), "%s '%s'", name[i].word,
+                           name[i].names[name[i].index]);
         } else {
             (void)snprintf(name[i].text, sizeof(unit_name), "%s %zu", name[i].word, name[i].index);
         }
@@ -315,14 +331,15 @@ static int misfit(const struct stages *stages, size_t device, size_t first, size
     uint64_t missing = bytes > cap ? bytes - cap : 0;
     if (first == unit) {
         return err_set(err, ERR_MEMORY,
-                       "%s does not fit on %s: it needs %" PRIu64 " bytes of the %" PRIu64 " there (%" PRIu64
-                       " too many)",
+                       "%s does not fit on %s: it needs %" PRIu64 " bytes of the %" PRIu64
+                       " there (%" PRIu64 " too many)",
                        unit_name, device_name, bytes, cap, missing);
     }
     return err_set(err, ERR_MEMORY,
-                   "%s does not fit on %s beside %zu unit%s from %s on: they need %" PRIu64 " bytes of the %" PRIu64
-                   " there (%" PRIu64 " too many)",
-                   unit_name, device_name, unit - first, unit - first == 1 ? "" : "s", first_name, bytes, cap, missing);
+                   "%s does not fit on %s beside %zu unit%s from %s on: they need %" PRIu64
+                   " bytes of the %" PRIu64 " there (%" PRIu64 " too many)",
+                   unit_name, device_name, unit - first, unit - first == 1 ? "" : "s", first_name,
+                   bytes, cap, missing);
 }
 
 /* Fill device after device as far as possible and say where that ends. */
@@ -338,11 +355,12 @@ static int explain(const struct search *search, struct err *err)
         }
         first = end;
     }
-    return err_set(err, ERR_MEMORY, "no cut of the %zu units fits the %zu devices' memory", problem->unit_count,
-                   problem->device_count);
+    return err_set(err, ERR_MEMORY, "no cut of the %zu units fits the %zu devices' memory",
+                   problem->unit_count, problem->device_count);
 }
 
-int partition_solve(const struct partition_problem *problem, struct partition_plan *out, struct err *err)
+int partition_solve(const struct partition_problem *problem, struct partition_plan *out,
+                    struct err *err)
 {
     int rc = check_problem(problem, err);
     if (rc != 0) {
@@ -370,8 +388,8 @@ int partition_solve(const struct partition_problem *problem, struct partition_pl
     return 0;
 }
 
-int partition_evaluate(const struct partition_problem *problem, const size_t *end, struct partition_plan *out,
-                       struct err *err)
+int partition_evaluate(const struct partition_problem *problem, const size_t *end,
+                       struct partition_plan *out, struct err *err)
 {
     int rc = check_problem(problem, err);
     if (rc != 0) {
@@ -380,9 +398,10 @@ int partition_evaluate(const struct partition_problem *problem, const size_t *en
     size_t first = 0;
     for (size_t d = 0; d < problem->device_count; d++) {
         bool last = d + 1 == problem->device_count;
-        if (end[d] <= first || end[d] > problem->unit_count || (last && end[d] != problem->unit_count)) {
-            return err_set(err, ERR_INVALID, "stage %zu ends at unit %zu: borders must rise to %zu", d, end[d],
-                           problem->unit_count);
+        if (end[d] <= first || end[d] > problem->unit_count ||
+            (last && end[d] != problem->unit_count)) {
+            return err_set(err, ERR_INVALID, "stage %zu ends at unit %zu: borders must rise to %zu",
+                           d, end[d], problem->unit_count);
         }
         first = end[d];
     }

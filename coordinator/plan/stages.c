@@ -20,7 +20,8 @@ void stages_init(struct stages *stages, const struct partition_problem *problem)
     }
 }
 
-static void fill_stages(const struct stages *stages, const size_t *end, struct timeline_stage *stage)
+static void fill_stages(const struct stages *stages, const size_t *end,
+                        struct timeline_stage *stage)
 {
     size_t first = 0;
     for (size_t d = 0; d < stages->problem->device_count; d++) {
@@ -31,7 +32,8 @@ static void fill_stages(const struct stages *stages, const size_t *end, struct t
             .update_seconds = stages_sum(sums->update, first, end[d]),
         };
         if (d + 1 < stages->problem->device_count) {
-            stage[d].send_forward_seconds = stage[d].send_backward_seconds = stages_send_seconds(stages, d, end[d]);
+            stage[d].send_forward_seconds = stage[d].send_backward_seconds =
+                stages_send_seconds(stages, d, end[d]);
             stage[d].latency_seconds = stages->problem->link[d].latency_seconds;
         }
         first = end[d];
@@ -39,7 +41,8 @@ static void fill_stages(const struct stages *stages, const size_t *end, struct t
 }
 
 /* As many micro-batches as travel behind the stage while the slowest stage or link works on one. */
-static void fill_in_flight(const struct stages *stages, struct timeline_stage *stage, bool hide_links)
+static void fill_in_flight(const struct stages *stages, struct timeline_stage *stage,
+                           bool hide_links)
 {
     size_t count = stages->problem->device_count;
     double slowest = 0;
@@ -51,11 +54,14 @@ static void fill_in_flight(const struct stages *stages, struct timeline_stage *s
     limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
     double travel = 0;
     for (size_t i = count; i-- > 0;) {
-        travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds + 2 * stage[i].latency_seconds;
+        travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds +
+                  2 * stage[i].latency_seconds;
         size_t in_flight = count - i;
         if (hide_links && slowest > 0) {
             double wanted = 1 + ceil(travel / slowest - 1e-9);
-            in_flight = wanted > (double)in_flight ? (size_t)stages_min(wanted, TIMELINE_IN_FLIGHT_MAX) : in_flight;
+            in_flight = wanted > (double)in_flight
+                            ? (size_t)stages_min(wanted, TIMELINE_IN_FLIGHT_MAX)
+                            : in_flight;
         }
         stage[i].in_flight = in_flight < limit ? in_flight : limit;
         travel += stage[i].forward_seconds + stage[i].backward_seconds;
@@ -94,9 +100,10 @@ static double fluid_bound(const struct stages *stages)
     return (double)stages->problem->micro_batches / capacity;
 }
 
-/* The usual in-flight limits and those that hide the links; the better ones count, the former when they are equally
- * fast: they take less memory. */
-bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out, double *work)
+/* The usual in-flight limits and those that hide the links; the better ones count, the former when
+ * they are equally fast: they take less memory. */
+bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out,
+                 double *work)
 {
     size_t count = stages->problem->device_count, micro_batches = stages->problem->micro_batches;
     struct timeline_stage stage[PARTITION_DEVICES_MAX];
@@ -109,7 +116,8 @@ bool stages_play(const struct stages *stages, const size_t *end, struct partitio
         if (!fit_memory(stages, end, stage, &plan)) {
             return false;
         }
-        if (hide_links == 1 && memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
+        if (hide_links == 1 &&
+            memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
             break;
         }
         timeline_play(stage, count, micro_batches, stages->problem->clips_norm, &result);

@@ -1,5 +1,5 @@
-/* stages.h: what stages of a chain of units cost on their devices, and what a step takes that is cut into given ones.
- * For coordinator/plan/ and nobody else. Pure. */
+/* stages.h: what stages of a chain of units cost on their devices, and what a step takes that is
+ * cut into given ones. For coordinator/plan/ and nobody else. Pure. */
 #ifndef COORDINATOR_PLAN_STAGES_H
 #define COORDINATOR_PLAN_STAGES_H
 
@@ -10,7 +10,8 @@
 
 /* Of the units before u. */
 struct stage_sums {
-    double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1], update[PARTITION_UNITS_MAX + 1];
+    double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1],
+        update[PARTITION_UNITS_MAX + 1];
 };
 
 struct stages {
@@ -20,10 +21,13 @@ struct stages {
 
 /* The problem must outlive it. */
 void stages_init(struct stages *stages, const struct partition_problem *problem);
-/* Play the cuts (end[device_count]) event by event; what that took is added to *work. false: they do not fit. */
-bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out, double *work);
+/* Play the cuts (end[device_count]) event by event; what that took is added to *work. false: they
+ * do not fit. */
+bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out,
+                 double *work);
 
-/* Plain comparisons: fmin and fmax are calls, for the sake of numbers that are none, and no time is. */
+/* Plain comparisons: fmin and fmax are calls, for the sake of numbers that are none, and no time
+ * is. */
 static inline double stages_max(double a, double b)
 {
     return a > b ? a : b;
@@ -40,13 +44,15 @@ static inline double stages_sum(const double *sum, size_t first, size_t end)
     return stages_max(sum[end] - sum[first], 0);
 }
 
-static inline double stages_work_seconds(const struct stages *stages, size_t device, size_t first, size_t end)
+static inline double stages_work_seconds(const struct stages *stages, size_t device, size_t first,
+                                         size_t end)
 {
     const struct stage_sums *sums = &stages->sums[device];
     return stages_sum(sums->forward, first, end) + stages_sum(sums->backward, first, end);
 }
 
-static inline double stages_update_seconds(const struct stages *stages, size_t device, size_t first, size_t end)
+static inline double stages_update_seconds(const struct stages *stages, size_t device, size_t first,
+                                           size_t end)
 {
     return stages_sum(stages->sums[device].update, first, end);
 }
@@ -58,8 +64,8 @@ static inline double stages_send_seconds(const struct stages *stages, size_t dev
     return (double)problem->border_bytes[end - 1] / problem->link[device].bytes_per_second;
 }
 
-static inline uint64_t stages_memory(const struct stages *stages, size_t device, size_t first, size_t end,
-                                     size_t in_flight)
+static inline uint64_t stages_memory(const struct stages *stages, size_t device, size_t first,
+                                     size_t end, size_t in_flight)
 {
     const struct partition_problem *problem = stages->problem;
     return problem->stage_memory(problem->arg, device, first, end, in_flight);

@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "libtrain/model/schedule.h"
 
-/* Arrival times of the tensors on their way to a stage, oldest first. A stage is never more than its in-flight limit
- * ahead of the next one, so the ring cannot overflow. */
+/* Arrival times of the tensors on their way to a stage, oldest first. A stage is never more than
+ * its in-flight limit ahead of the next one, so the ring cannot overflow. */
 struct ring {
     double at[TIMELINE_IN_FLIGHT_MAX];
     size_t taken, put;
@@ -16,12 +16,14 @@ struct ring {
 /* A stage while it is played. All counts are of the step it is in. */
 struct player {
     struct ring input, gradient;
-    size_t inputs, gradients; /* taken from the rings: what had arrived when the stage last looked */
+    size_t inputs,
+        gradients; /* taken from the rings: what had arrived when the stage last looked */
     size_t forwards, backwards;
-    bool summed;                  /* its sum of squares is on its way */
-    double norm_at, total_at;     /* when that of the next stage arrives, and the total; INFINITY: not sent yet */
-    bool waiting;                 /* it looked and had nothing to do: it looks again when a tensor arrives */
-    double free_at;               /* end of its last work */
+    bool summed; /* its sum of squares is on its way */
+    double norm_at,
+        total_at;   /* when that of the next stage arrives, and the total; INFINITY: not sent yet */
+    bool waiting;   /* it looked and had nothing to do: it looks again when a tensor arrives */
+    double free_at; /* end of its last work */
     double forward_link_free_at;  /* to the next stage */
     double backward_link_free_at; /* to the previous stage */
 };
@@ -61,7 +63,8 @@ static double look_at(const struct game *game, const struct player *player)
         return player->free_at;
     }
     double input = player->inputs < game->micro_batches ? ring_next(&player->input) : INFINITY;
-    double gradient = player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
+    double gradient =
+        player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
     if (game->clips_norm && player->backwards == game->micro_batches) {
         return player->summed ? player->total_at : player->norm_at;
     }
@@ -110,7 +113,8 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
 }
 
 /* A tensor leaves when both its work and the tensor before it on the link are done. */
-static double send(double *link_free_at, double ready_at, double send_seconds, double latency_seconds)
+static double send(double *link_free_at, double ready_at, double send_seconds,
+                   double latency_seconds)
 {
     *link_free_at = (*link_free_at > ready_at ? *link_free_at : ready_at) + send_seconds;
     return *link_free_at + latency_seconds;
@@ -123,8 +127,9 @@ static void work_forward(struct game *game, size_t index, double now)
     player->free_at = now + stage->forward_seconds;
     player->forwards++;
     if (index + 1 < game->stage_count) {
-        ring_put(&game->player[index + 1].input, send(&player->forward_link_free_at, player->free_at,
-                                                      stage->send_forward_seconds, stage->latency_seconds));
+        ring_put(&game->player[index + 1].input,
+                 send(&player->forward_link_free_at, player->free_at, stage->send_forward_seconds,
+                      stage->latency_seconds));
     }
 }
 
@@ -135,13 +140,14 @@ static void work_backward(struct game *game, size_t index, double now)
     player->backwards++;
     if (index > 0) {
         const struct timeline_stage *previous = &game->stage[index - 1];
-        ring_put(&game->player[index - 1].gradient, send(&player->backward_link_free_at, player->free_at,
-                                                         previous->send_backward_seconds, previous->latency_seconds));
+        ring_put(&game->player[index - 1].gradient,
+                 send(&player->backward_link_free_at, player->free_at,
+                      previous->send_backward_seconds, previous->latency_seconds));
     }
 }
 
-/* A stage that has done its passes has the total, from which its update follows, or waits for what it needs. Sums take
- * no time but the links' latency; they queue behind the tensors. */
+/* A stage that has done its passes has the total, from which its update follows, or waits for what
+ * it needs. Sums take no time but the links' latency; they queue behind the tensors. */
 static bool has_total(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
@@ -154,8 +160,8 @@ static bool has_total(struct game *game, size_t index, double now)
         if (index == 0) {
             player->total_at = now;
         } else {
-            game->player[index - 1].norm_at =
-                send(&player->backward_link_free_at, now, 0, game->stage[index - 1].latency_seconds);
+            game->player[index - 1].norm_at = send(&player->backward_link_free_at, now, 0,
+                                                   game->stage[index - 1].latency_seconds);
         }
     }
     if (player->total_at > now) {
@@ -177,11 +183,15 @@ static void work_update(struct game *game, size_t index, double now)
     player->norm_at = player->total_at = INFINITY;
 }
 
-/* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks is known by then. */
-static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches, bool clips_norm)
+/* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks
+ * is known by then. */
+static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
+                   bool clips_norm)
 {
-    struct game game = {
-        .stage = stage, .stage_count = stage_count, .micro_batches = micro_batches, .clips_norm = clips_norm};
+    struct game game = {.stage = stage,
+                        .stage_count = stage_count,
+                        .micro_batches = micro_batches,
+                        .clips_norm = clips_norm};
     for (size_t i = 0; i < stage_count; i++) {
         game.player[i].norm_at = game.player[i].total_at = INFINITY;
     }
@@ -221,23 +231,26 @@ double timeline_work(size_t stage_count, size_t micro_batches)
     return TIMELINE_STEPS * (double)stage_count * (double)played;
 }
 
-void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches, bool clips_norm,
-                   struct timeline_result *out)
+void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
+                   bool clips_norm, struct timeline_result *out)
 {
     ASSERT(stage_count >= 1 && stage_count <= PARTITION_DEVICES_MAX && micro_batches >= 1);
-    size_t played = micro_batches < TIMELINE_MICRO_BATCHES_MAX ? micro_batches : TIMELINE_MICRO_BATCHES_MAX;
+    size_t played =
+        micro_batches < TIMELINE_MICRO_BATCHES_MAX ? micro_batches : TIMELINE_MICRO_BATCHES_MAX;
     for (size_t i = 0; i < stage_count; i++) {
         ASSERT(stage[i].in_flight >= 1 && stage[i].in_flight <= TIMELINE_IN_FLIGHT_MAX);
     }
     double seconds = play(stage, stage_count, played, clips_norm);
     if (played < micro_batches) {
         size_t half = TIMELINE_MICRO_BATCHES_MAX / 2;
-        double each = (seconds - play(stage, stage_count, half, clips_norm)) / (double)(played - half);
+        double each =
+            (seconds - play(stage, stage_count, half, clips_norm)) / (double)(played - half);
         seconds += each * (double)(micro_batches - played);
     }
     *out = (struct timeline_result){.step_seconds = seconds};
     for (size_t i = 0; i < stage_count; i++) {
-        double work = (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches;
+        double work =
+            (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches;
         out->busy[i] = seconds > 0 ? (work + stage[i].update_seconds) / seconds : 0;
     }
 }

@@ -26,7 +26,8 @@ int blob_queue_init(struct blob_queue *queue, size_t limit_bytes, struct err *er
 {
     memset(queue, 0, sizeof(*queue));
     pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) || pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
+    if (pthread_condattr_init(&attributes) ||
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
         pthread_mutex_init(&queue->lock, NULL) || pthread_cond_init(&queue->work, &attributes) ||
         pthread_cond_init(&queue->room, NULL) || pthread_cond_init(&queue->idle, NULL)) {
         return err_set(err, ERR_MEMORY, "blob queue: no lock");
@@ -47,11 +48,14 @@ void blob_queue_done(struct blob_queue *queue)
     (void)pthread_mutex_destroy(&queue->lock);
 }
 
-/* Pages of its own: what an upload has not sent yet costs nothing, and a freed chunk goes back to the system. */
+/* Pages of its own: what an upload has not sent yet costs nothing, and a freed chunk goes back to
+ * the system. */
 int blob_chunk_new(struct blob_upload *upload, struct blob_item **out, struct err *err)
 {
     struct blob_item *item = calloc(1, sizeof(*item));
-    void *data = item ? mmap(NULL, BLOB_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+    void *data = item ? mmap(NULL, BLOB_CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                      : NULL;
     if (!item || data == MAP_FAILED) {
         free(item);
         return err_set(err, ERR_MEMORY, "blob: no memory for a chunk");
@@ -121,7 +125,8 @@ static void unlink_upload(struct blob_queue *queue, struct blob_upload *upload)
 /* No upload fills more than half of the queue: a fast one leaves room for the others. */
 static bool has_room(const struct blob_queue *queue, const struct blob_upload *upload)
 {
-    size_t share = queue->limit_bytes / 2 > BLOB_CHUNK_BYTES ? queue->limit_bytes / 2 : BLOB_CHUNK_BYTES;
+    size_t share =
+        queue->limit_bytes / 2 > BLOB_CHUNK_BYTES ? queue->limit_bytes / 2 : BLOB_CHUNK_BYTES;
     return queue->queued_bytes + BLOB_CHUNK_BYTES <= queue->limit_bytes &&
            upload->queued_bytes + BLOB_CHUNK_BYTES <= share;
 }
@@ -142,7 +147,8 @@ int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upload, struc
     return fits ? 0 : err_set(err, ERR_LIMIT, "%d uploads are open already", BLOB_UPLOADS_MAX);
 }
 
-int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait, struct err *err)
+int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait,
+                    struct err *err)
 {
     lock(queue);
     if (!has_room(queue, upload)) {
@@ -235,7 +241,8 @@ void blob_queue_stop(struct blob_queue *queue)
 static bool batch_is_ready(const struct blob_queue *queue)
 {
     return queue->stopping || queue->room_wanted || queue->open_uploads == 0 ||
-           queue->waiting_bytes >= BLOB_BATCH_BYTES || clock_now_ms() - queue->first_ms >= BLOB_BATCH_WAIT_MS;
+           queue->waiting_bytes >= BLOB_BATCH_BYTES ||
+           clock_now_ms() - queue->first_ms >= BLOB_BATCH_WAIT_MS;
 }
 
 static void wait_for_batch(struct blob_queue *queue)
@@ -259,8 +266,8 @@ static struct blob_item *detach(struct blob_queue *queue)
         if (last && (bytes + item->size > BLOB_BATCH_BYTES || count == BLOB_BATCH_ITEMS)) {
             break;
         }
-        item->dropped =
-            item->upload && ((item->upload->ended && !item->upload->finished) || item->upload->failure.code);
+        item->dropped = item->upload && ((item->upload->ended && !item->upload->finished) ||
+                                         item->upload->failure.code);
         bytes += item->size;
         count++;
         last = item;
@@ -294,7 +301,8 @@ struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, boo
     return items;
 }
 
-void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload, const struct err *failure)
+void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
+                     const struct err *failure)
 {
     lock(queue);
     if (!upload->failure.code) {
@@ -307,7 +315,8 @@ bool blob_queue_owns(struct blob_queue *queue, int64_t id)
 {
     lock(queue);
     bool owned = false;
-    for (const struct blob_upload *upload = queue->first_upload; upload && !owned; upload = upload->next) {
+    for (const struct blob_upload *upload = queue->first_upload; upload && !owned;
+         upload = upload->next) {
         owned = upload->id == id && !upload->failure.code && (!upload->ended || upload->finished);
     }
     unlock(queue);
@@ -319,7 +328,8 @@ static void call_waiting(struct blob_queue *queue)
 {
     struct blob_upload *upload = queue->first_upload;
     while (upload) {
-        if (!upload->waiting || !upload->on_room || !(upload->failure.code || has_room(queue, upload))) {
+        if (!upload->waiting || !upload->on_room ||
+            !(upload->failure.code || has_room(queue, upload))) {
             upload = upload->next;
             continue;
         }

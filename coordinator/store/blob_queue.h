@@ -1,6 +1,7 @@
-/* blob_queue.h: what travels from the threads that feed uploads to the writer: one queue, in order, with one lock that
- * is never held while the disk works. It bounds the memory of chunks on their way, knows which uploads are alive, and
- * tells paused ones when there is room. Private to coordinator/store; knows nothing of SQL. */
+/* blob_queue.h: what travels from the threads that feed uploads to the writer: one queue, in order,
+ * with one lock that is never held while the disk works. It bounds the memory of chunks on their
+ * way, knows which uploads are alive, and tells paused ones when there is room. Private to
+ * coordinator/store; knows nothing of SQL. */
 #ifndef COORDINATOR_STORE_BLOB_QUEUE_H
 #define COORDINATOR_STORE_BLOB_QUEUE_H
 
@@ -24,7 +25,7 @@ enum blob_item_kind { BLOB_ITEM_CHUNK, BLOB_ITEM_END, BLOB_ITEM_DELETE };
 struct blob_item {
     struct blob_item *next;
     enum blob_item_kind kind;
-    bool dropped;               /* CHUNK: its upload was aborted or has failed; set when the writer takes it */
+    bool dropped; /* CHUNK: its upload was aborted or has failed; set when the writer takes it */
     struct blob_upload *upload; /* CHUNK, END */
     char *data;                 /* CHUNK: [BLOB_CHUNK_BYTES], pages of its own */
     size_t size;
@@ -87,10 +88,14 @@ void blob_queue_done(struct blob_queue *queue);
 
 /* ---- feeding threads ---- */
 /* Give the upload its id and count it. ERR_LIMIT. */
-NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upload, struct err *err);
-/* Hand over upload->partial. 1: taken; 0: no room now (never when `wait`); negative: the upload has failed. */
-int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait, struct err *err);
-/* Hand over what is left and the end. Returns when on_room cannot run any more; the upload is the writer's then. */
+NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upload,
+                               struct err *err);
+/* Hand over upload->partial. 1: taken; 0: no room now (never when `wait`); negative: the upload has
+ * failed. */
+int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait,
+                    struct err *err);
+/* Hand over what is left and the end. Returns when on_room cannot run any more; the upload is the
+ * writer's then. */
 void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished);
 /* false: no memory, or too many wait already. */
 bool blob_queue_delete(struct blob_queue *queue, const char *sha256);
@@ -100,11 +105,12 @@ void blob_queue_drain(struct blob_queue *queue);
 void blob_queue_stop(struct blob_queue *queue);
 
 /* ---- the writer ---- */
-/* The next batch, as a list in order. NULL: there is nothing; waits for something unless the caller has other work.
- * *stopped: nothing will come any more. */
+/* The next batch, as a list in order. NULL: there is nothing; waits for something unless the caller
+ * has other work. *stopped: nothing will come any more. */
 struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped);
 /* From now on the upload's feeder is told why. */
-void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload, const struct err *failure);
+void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
+                     const struct err *failure);
 /* Whether rows of this id belong to an upload that goes on. */
 bool blob_queue_owns(struct blob_queue *queue, int64_t id);
 /* A batch was dealt with: free it and the uploads that ended in it, wake who waits for room. */

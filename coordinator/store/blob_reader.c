@@ -1,4 +1,5 @@
-/* Reading: connections of their own, so that nobody waits for the writer's transaction, only for its commit. */
+/* Reading: connections of their own, so that nobody waits for the writer's transaction, only for
+ * its commit. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void close_connection(struct blob_connection **place)
     *place = NULL;
 }
 
-static int open_connection(const char *path, size_t index, struct blob_connection **out, struct err *err)
+static int open_connection(const char *path, size_t index, struct blob_connection **out,
+                           struct err *err)
 {
     struct blob_connection *connection = calloc(1, sizeof(*connection));
     if (!connection) {
@@ -141,7 +143,8 @@ static void give_back(struct blob_store *store, struct blob_connection *connecti
     unlend(&store->pool, connection->index);
 }
 
-static int find(struct blob_store *store, const char *sha256, int64_t *id, uint64_t *size, struct err *err)
+static int find(struct blob_store *store, const char *sha256, int64_t *id, uint64_t *size,
+                struct err *err)
 {
     struct blob_connection *connection = NULL;
     int rc = borrow(store, &connection, err);
@@ -162,8 +165,8 @@ static int find(struct blob_store *store, const char *sha256, int64_t *id, uint6
     return rc || there ? rc : err_set(err, ERR_NOT_FOUND, "no blob '%.80s'", sha256);
 }
 
-int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
-                     struct err *err)
+int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out,
+                     uint64_t *size, struct err *err)
 {
     struct blob_reader *reader = calloc(1, sizeof(*reader));
     if (!reader) {
@@ -256,7 +259,8 @@ static void note_damage(struct blob_store *store, const char *sha256)
 {
     struct blob_pool *pool = &store->pool;
     (void)pthread_mutex_lock(&pool->lock);
-    if (damaged_index(pool, sha256) == pool->damaged_count && pool->damaged_count < BLOB_DAMAGED_MAX) {
+    if (damaged_index(pool, sha256) == pool->damaged_count &&
+        pool->damaged_count < BLOB_DAMAGED_MAX) {
         pool->damaged[pool->damaged_count].told = false;
         memcpy(pool->damaged[pool->damaged_count++].sha256, sha256, BLOB_SHA256_SIZE);
     }
@@ -275,7 +279,8 @@ void blob_mend(struct blob_store *store, const char *sha256)
 }
 
 /* What was read in order from the beginning is compared at its end. */
-static int follow(struct blob_reader *reader, uint64_t offset, const void *data, size_t size, struct err *err)
+static int follow(struct blob_reader *reader, uint64_t offset, const void *data, size_t size,
+                  struct err *err)
 {
     if (!reader->hash || offset != reader->hashed) {
         return 0;
@@ -292,12 +297,13 @@ static int follow(struct blob_reader *reader, uint64_t offset, const void *data,
         return 0;
     }
     note_damage(reader->store, reader->sha256);
-    return err_set(err, ERR_FORMAT, "blob '%s' is damaged: its content has sha256 %s", reader->sha256, found);
+    return err_set(err, ERR_FORMAT, "blob '%s' is damaged: its content has sha256 %s",
+                   reader->sha256, found);
 }
 
 /* The row is not there: because the blob was deleted, or because the file is damaged? */
-static int missing(struct blob_connection *connection, const struct blob_reader *reader, uint64_t index,
-                   struct err *err)
+static int missing(struct blob_connection *connection, const struct blob_reader *reader,
+                   uint64_t index, struct err *err)
 {
     sqlite3_stmt *statement = connection->statement[READER_EXISTS];
     bool exists = false;
@@ -308,17 +314,18 @@ static int missing(struct blob_connection *connection, const struct blob_reader 
     if (rc) {
         return rc;
     }
-    return exists ? err_set(err, ERR_FORMAT, "blob '%s': chunk %llu is missing or has another size", reader->sha256,
-                            (unsigned long long)index)
+    return exists ? err_set(err, ERR_FORMAT, "blob '%s': chunk %llu is missing or has another size",
+                            reader->sha256, (unsigned long long)index)
                   : err_set(err, ERR_NOT_FOUND, "blob '%s' was deleted", reader->sha256);
 }
 
-static int read_chunk(struct blob_connection *connection, const struct blob_reader *reader, uint64_t offset, void *out,
-                      size_t size, struct err *err)
+static int read_chunk(struct blob_connection *connection, const struct blob_reader *reader,
+                      uint64_t offset, void *out, size_t size, struct err *err)
 {
     uint64_t index = offset / BLOB_CHUNK_BYTES;
     uint64_t start = index * BLOB_CHUNK_BYTES;
-    uint64_t expected = reader->size - start < BLOB_CHUNK_BYTES ? reader->size - start : BLOB_CHUNK_BYTES;
+    uint64_t expected =
+        reader->size - start < BLOB_CHUNK_BYTES ? reader->size - start : BLOB_CHUNK_BYTES;
     sqlite3_blob *blob = NULL;
     int rc = sqlite3_blob_open(connection->db, "main", "chunks", "data",
                                (reader->id << BLOB_INDEX_BITS) + (int64_t)index, 0, &blob);
@@ -336,7 +343,8 @@ static int read_chunk(struct blob_connection *connection, const struct blob_read
     return result == 0 && !is_whole ? missing(connection, reader, index, err) : result;
 }
 
-int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size, size_t *out_size, struct err *err)
+int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size, size_t *out_size,
+              struct err *err)
 {
     size_t total = 0;
     while (total < size && offset + total < reader->size) {
@@ -363,14 +371,15 @@ int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t siz
     return 0;
 }
 
-int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg), void *arg, struct err *err)
+int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg), void *arg,
+               struct err *err)
 {
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
     size_t got = 1;
     char *piece = malloc(BLOB_CHUNK_BYTES);
-    int rc =
-        piece ? blob_reader_open(store, sha256, &reader, &size, err) : err_set(err, ERR_MEMORY, "blob: out of memory");
+    int rc = piece ? blob_reader_open(store, sha256, &reader, &size, err)
+                   : err_set(err, ERR_MEMORY, "blob: out of memory");
     for (uint64_t at = 0; rc == 0 && got > 0; at += got) {
         rc = go_on(arg) ? blob_read(reader, at, piece, BLOB_CHUNK_BYTES, &got, err)
                         : err_set(err, ERR_CANCELLED, "the program ends");
@@ -386,7 +395,8 @@ struct listed {
 };
 
 /* Copy the blobs behind `after`, at most LIST_ROWS. */
-static int list_some(struct blob_store *store, const char *after, struct listed *out, size_t *count, struct err *err)
+static int list_some(struct blob_store *store, const char *after, struct listed *out, size_t *count,
+                     struct err *err)
 {
     struct blob_connection *connection = NULL;
     int rc = borrow(store, &connection, err);
@@ -415,8 +425,8 @@ static int list_some(struct blob_store *store, const char *after, struct listed 
     return rc;
 }
 
-int blob_sweep(struct blob_store *store, bool (*keep)(void *arg, const char *sha256, uint64_t size), void *arg,
-               struct err *err)
+int blob_sweep(struct blob_store *store, bool (*keep)(void *arg, const char *sha256, uint64_t size),
+               void *arg, struct err *err)
 {
     struct listed *row = calloc(LIST_ROWS, sizeof(*row));
     if (!row) {

@@ -1,4 +1,5 @@
-/* The other half of the writer: opening its database, and giving back what nothing owns any more. */
+/* The other half of the writer: opening its database, and giving back what nothing owns any more.
+ */
 #include <sqlite3.h>
 #include <stdlib.h>
 
@@ -11,8 +12,8 @@
 #define BLOB_APPLICATION_ID 0x504c6370 /* "PLcp" */
 #define REMOVE_CHUNKS 16               /* a transaction */
 #define VACUUM_PAGES 64                /* a transaction: 4 MiB that may have to move */
-/* Free pages that stay in the file for the next blobs: moving pages costs as much as writing them, and a store that
- * replaces old checkpoints by new ones would do it all the time. */
+/* Free pages that stay in the file for the next blobs: moving pages costs as much as writing them,
+ * and a store that replaces old checkpoints by new ones would do it all the time. */
 #define KEPT_PAGES 256
 #define KEPT_SHARE 8
 
@@ -26,15 +27,18 @@ static const char *const statement_texts[WRITER_STATEMENTS] = {
     [WRITER_PUBLISH] = ("INSERT INTO blobs (id, sha256, size) VALUES (?1, ?2, ?3) "
                         "ON CONFLICT (id) DO UPDATE SET sha256 = ?2, size = ?3"),
     [WRITER_WITHDRAW] = "UPDATE blobs SET sha256 = NULL WHERE sha256 = ?1 RETURNING size",
-    [WRITER_NEXT_GARBAGE] = "SELECT id FROM blobs WHERE sha256 IS NULL AND id > ?1 ORDER BY id LIMIT 1",
-    [WRITER_REMOVE_CHUNKS] = ("DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ?1 << 20 AND "
-                              "id < (?1 + 1) << 20 LIMIT " TEXT(REMOVE_CHUNKS) ")"),
+    [WRITER_NEXT_GARBAGE] =
+        "SELECT id FROM blobs WHERE sha256 IS NULL AND id > ?1 ORDER BY id LIMIT 1",
+    [WRITER_REMOVE_CHUNKS] =
+        ("DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ?1 << 20 AND "
+         "id < (?1 + 1) << 20 LIMIT " TEXT(REMOVE_CHUNKS) ")"),
     [WRITER_REMOVE_ROW] = "DELETE FROM blobs WHERE id = ?1",
     [WRITER_FREE_PAGES] = "PRAGMA freelist_count",
     [WRITER_PAGES] = "PRAGMA page_count",
 };
 
-static int run_with_id(struct blob_writer *writer, enum writer_statement which, int64_t id, struct err *err)
+static int run_with_id(struct blob_writer *writer, enum writer_statement which, int64_t id,
+                       struct err *err)
 {
     if (sqlite3_bind_int64(writer->statement[which], 1, id) != SQLITE_OK) {
         return sql_fail(writer->db, "bind", err);
@@ -105,7 +109,8 @@ int blob_reclaim_all(struct blob_writer *writer, struct err *err)
     return rc;
 }
 
-static int integer_of(struct blob_writer *writer, enum writer_statement which, int64_t *out, struct err *err)
+static int integer_of(struct blob_writer *writer, enum writer_statement which, int64_t *out,
+                      struct err *err)
 {
     bool there = false;
     int rc = sql_step(writer->db, writer->statement[which], &there, err);
@@ -161,8 +166,8 @@ bool blob_reclaim_step(struct blob_writer *writer)
     return rc == 0 && left;
 }
 
-/* Both have to be known before the first page is written. On a file that has them the second would be a write: a start
- * on a full disk could not do it. */
+/* Both have to be known before the first page is written. On a file that has them the second would
+ * be a write: a start on a full disk could not do it. */
 static int prepare_new_file(struct blob_writer *writer, struct err *err)
 {
     int64_t pages = 0;
@@ -170,19 +175,23 @@ static int prepare_new_file(struct blob_writer *writer, struct err *err)
     if (rc || pages > 0) {
         return rc;
     }
-    return sql_exec(writer->db, "PRAGMA page_size = " TEXT(BLOB_PAGE_BYTES) "; PRAGMA auto_vacuum = INCREMENTAL", err);
+    return sql_exec(
+        writer->db,
+        "PRAGMA page_size = " TEXT(BLOB_PAGE_BYTES) "; PRAGMA auto_vacuum = INCREMENTAL", err);
 }
 
 static int prepare_database(struct blob_writer *writer, const char *durability, struct err *err)
 {
-    /* Without secure_delete (Debian's build has it on) freed pages are not overwritten. A batch stays in memory until
-     * its commit: pages that spill earlier would lock out readers for all of the batch. */
+    /* Without secure_delete (Debian's build has it on) freed pages are not overwritten. A batch
+     * stays in memory until its commit: pages that spill earlier would lock out readers for all of
+     * the batch. */
     int rc = prepare_new_file(writer, err);
     rc = rc ? rc
-            : sql_exec(writer->db,
-                       "PRAGMA secure_delete = OFF; PRAGMA cache_spill = OFF; PRAGMA cache_size = -2048;"
-                       "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216",
-                       err);
+            : sql_exec(
+                  writer->db,
+                  "PRAGMA secure_delete = OFF; PRAGMA cache_spill = OFF; PRAGMA cache_size = -2048;"
+                  "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216",
+                  err);
     rc = rc ? rc : sql_exec(writer->db, durability, err);
     rc = rc ? rc : migrate_run(writer->db, checkpoint_migrations, BLOB_APPLICATION_ID, NULL, err);
     for (int i = 0; rc == 0 && i < WRITER_STATEMENTS; i++) {
@@ -194,10 +203,14 @@ static int prepare_database(struct blob_writer *writer, const char *durability, 
 static int read_totals(struct blob_writer *writer, int64_t *next_id, struct err *err)
 {
     int64_t blobs = 0, bytes = 0;
-    int rc = sql_integer(writer->db, "SELECT count(*) FROM blobs WHERE sha256 IS NOT NULL", &blobs, err);
+    int rc =
+        sql_integer(writer->db, "SELECT count(*) FROM blobs WHERE sha256 IS NOT NULL", &blobs, err);
     rc = rc ? rc
-            : sql_integer(writer->db, "SELECT coalesce(sum(size), 0) FROM blobs WHERE sha256 IS NOT NULL", &bytes, err);
-    rc = rc ? rc : sql_integer(writer->db, "SELECT coalesce(max(id), 0) + 1 FROM blobs", next_id, err);
+            : sql_integer(writer->db,
+                          "SELECT coalesce(sum(size), 0) FROM blobs WHERE sha256 IS NOT NULL",
+                          &bytes, err);
+    rc = rc ? rc
+            : sql_integer(writer->db, "SELECT coalesce(max(id), 0) + 1 FROM blobs", next_id, err);
     if (rc == 0) {
         atomic_store(&writer->store->blobs, (uint64_t)blobs);
         atomic_store(&writer->store->bytes, (uint64_t)bytes);
@@ -205,7 +218,8 @@ static int read_totals(struct blob_writer *writer, int64_t *next_id, struct err 
     return rc;
 }
 
-/* Deleting needs a journal: a disk that is full leaves it for later, and the coordinator starts all the same. */
+/* Deleting needs a journal: a disk that is full leaves it for later, and the coordinator starts all
+ * the same. */
 static int reclaim_at_start(struct blob_writer *writer, struct err *err)
 {
     int rc = blob_reclaim_all(writer, err);
@@ -217,8 +231,8 @@ static int reclaim_at_start(struct blob_writer *writer, struct err *err)
     return rc;
 }
 
-int blob_writer_open(struct blob_store *store, const char *durability, struct blob_writer **out, int64_t *next_id,
-                     struct err *err)
+int blob_writer_open(struct blob_store *store, const char *durability, struct blob_writer **out,
+                     int64_t *next_id, struct err *err)
 {
     struct blob_writer *writer = calloc(1, sizeof(*writer));
     if (!writer) {

@@ -22,14 +22,16 @@ struct sqlite3_stmt;
 #define BLOB_SIZE_MAX ((uint64_t)BLOB_CHUNK_BYTES << BLOB_INDEX_BITS)
 
 /* As blob_open with other PRAGMAs, to measure what they lose. */
-NODISCARD int blob_open_with(const struct blob_config *config, const char *durability, struct blob_store **out,
-                             struct err *err);
+NODISCARD int blob_open_with(const struct blob_config *config, const char *durability,
+                             struct blob_store **out, struct err *err);
 
-/* ---- blob_writer.c: the one connection that writes; used by its thread alone once that runs ---- */
+/* ---- blob_writer.c: the one connection that writes; used by its thread alone once that runs ----
+ */
 struct blob_writer;
-/* Opens the database, migrates it and removes what a crash left half written. *next_id: the first id not in use. */
-NODISCARD int blob_writer_open(struct blob_store *store, const char *durability, struct blob_writer **out,
-                               int64_t *next_id, struct err *err);
+/* Opens the database, migrates it and removes what a crash left half written. *next_id: the first
+ * id not in use. */
+NODISCARD int blob_writer_open(struct blob_store *store, const char *durability,
+                               struct blob_writer **out, int64_t *next_id, struct err *err);
 void blob_writer_close(struct blob_writer **writer);
 /* The thread: returns when the queue was stopped and is empty. arg: struct blob_writer. */
 void *blob_writer_run(void *arg);
@@ -64,7 +66,8 @@ struct blob_store {
     struct blob_writer *writer;
     pthread_t thread;
     bool has_queue, has_pool, has_thread, has_commit_lock;
-    /* Readers hold it shared for one chunk, the writer alone for one commit: nobody meets a locked file and polls. */
+    /* Readers hold it shared for one chunk, the writer alone for one commit: nobody meets a locked
+     * file and polls. */
     pthread_rwlock_t commit_lock;
     _Atomic uint64_t blobs, bytes, bytes_written;
     _Atomic uint64_t reusable_bytes; /* free pages inside the file */

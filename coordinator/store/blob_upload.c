@@ -1,5 +1,5 @@
-/* The feeding side of an upload: cut into chunks, hash, hand over. Nothing here waits for the disk, except for one look
- * at the free space when an upload begins. */
+/* The feeding side of an upload: cut into chunks, hash, hand over. Nothing here waits for the disk,
+ * except for one look at the free space when an upload begins. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,16 @@
 
 static int check_expected(const char *sha256, struct err *err)
 {
-    if (strlen(sha256) != BLOB_SHA256_SIZE - 1 || strspn(sha256, "0123456789abcdef") != BLOB_SHA256_SIZE - 1) {
-        return err_set(err, ERR_INVALID, "'%.80s' is not a sha256 in lower-case hexadecimal", sha256);
+    if (strlen(sha256) != BLOB_SHA256_SIZE - 1 ||
+        strspn(sha256, "0123456789abcdef") != BLOB_SHA256_SIZE - 1) {
+        return err_set(err, ERR_INVALID, "'%.80s' is not a sha256 in lower-case hexadecimal",
+                       sha256);
     }
     return 0;
 }
 
-static int look_at_space(const struct blob_store *store, uint64_t announced_bytes, uint64_t *free_bytes, bool *low,
-                         struct err *err)
+static int look_at_space(const struct blob_store *store, uint64_t announced_bytes,
+                         uint64_t *free_bytes, bool *low, struct err *err)
 {
     int rc = file_free_bytes(store->directory, free_bytes, err);
     if (rc == 0) {
@@ -45,8 +47,9 @@ static int check_space(const struct blob_store *store, uint64_t announced_bytes,
             (void)snprintf(announced, sizeof(announced), " beside the %llu that come",
                            (unsigned long long)announced_bytes);
         }
-        return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free%s", store->directory,
-                       (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes, announced);
+        return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free%s",
+                       store->directory, (unsigned long long)free_bytes,
+                       (unsigned long long)store->min_free_bytes, announced);
     }
     return rc;
 }
@@ -94,11 +97,13 @@ void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void
     upload->on_room = fn;
 }
 
-static int64_t feed(struct blob_upload *upload, const char *data, size_t size, bool wait, struct err *err)
+static int64_t feed(struct blob_upload *upload, const char *data, size_t size, bool wait,
+                    struct err *err)
 {
     ASSERT(!upload->sha256[0]);
     if (size > upload->size_limit - upload->size) {
-        return err_set(err, ERR_LIMIT, "blob: more than %llu bytes", (unsigned long long)upload->size_limit);
+        return err_set(err, ERR_LIMIT, "blob: more than %llu bytes",
+                       (unsigned long long)upload->size_limit);
     }
     size_t taken = 0;
     while (taken < size) {
@@ -127,12 +132,14 @@ static int64_t feed(struct blob_upload *upload, const char *data, size_t size, b
     return (int64_t)taken;
 }
 
-int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size, struct err *err)
+int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size,
+                          struct err *err)
 {
     return feed(upload, data, size, false, err);
 }
 
-int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size, struct err *err)
+int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size,
+                          struct err *err)
 {
     int64_t taken = feed(upload, data, size, true, err);
     return taken < 0 ? (int)taken : 0;
@@ -165,7 +172,8 @@ void blob_upload_abort(struct blob_upload *upload)
     blob_queue_end(&upload->store->queue, upload, false);
 }
 
-int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done, void *arg, struct err *err)
+int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done, void *arg,
+                 struct err *err)
 {
     int rc = check_expected(sha256, err);
     if (rc) {

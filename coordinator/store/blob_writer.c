@@ -1,5 +1,5 @@
-/* The writer: batches of the queue become transactions; between them it gives the rows of deleted, failed and abandoned
- * blobs back, a few at a time, so that no upload waits long for that. */
+/* The writer: batches of the queue become transactions; between them it gives the rows of deleted,
+ * failed and abandoned blobs back, a few at a time, so that no upload waits long for that. */
 #include <sqlite3.h>
 
 #include "base/assert.h"
@@ -26,8 +26,8 @@ int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
     }
     if (rc) {
         sql_rollback(writer->db);
-        /* A commit that failed half way leaves its journal to the next one who looks: let that be us, while no reader
-         * can meet it. What is wrong with the disk shows at the next batch. */
+        /* A commit that failed half way leaves its journal to the next one who looks: let that be
+         * us, while no reader can meet it. What is wrong with the disk shows at the next batch. */
         (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     }
     (void)pthread_rwlock_unlock(&writer->store->commit_lock);
@@ -39,7 +39,8 @@ static int bind_failed(struct blob_writer *writer, struct err *err)
     return sql_fail(writer->db, "bind", err);
 }
 
-static int put_chunk(struct blob_writer *writer, const struct blob_item *item, struct tally *tally, struct err *err)
+static int put_chunk(struct blob_writer *writer, const struct blob_item *item, struct tally *tally,
+                     struct err *err)
 {
     int64_t id = item->upload->id;
     sqlite3_stmt *row = writer->statement[WRITER_ADD_ROW];
@@ -60,7 +61,8 @@ static int put_chunk(struct blob_writer *writer, const struct blob_item *item, s
     return rc;
 }
 
-static int find(struct blob_writer *writer, const char *sha256, bool *found, int64_t *size, struct err *err)
+static int find(struct blob_writer *writer, const char *sha256, bool *found, int64_t *size,
+                struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_FIND];
     if (sqlite3_bind_text(statement, 1, sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
@@ -72,7 +74,8 @@ static int find(struct blob_writer *writer, const char *sha256, bool *found, int
     return rc;
 }
 
-static int withdraw(struct blob_writer *writer, const char *sha256, struct tally *tally, struct err *err)
+static int withdraw(struct blob_writer *writer, const char *sha256, struct tally *tally,
+                    struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_WITHDRAW];
     bool there = false;
@@ -90,9 +93,10 @@ static int withdraw(struct blob_writer *writer, const char *sha256, struct tally
     return rc;
 }
 
-/* All rows are there: from this transaction on the blob exists. The same content may exist already; then this copy's
- * rows are space to reclaim. */
-static int publish(struct blob_writer *writer, const struct blob_upload *upload, struct tally *tally, struct err *err)
+/* All rows are there: from this transaction on the blob exists. The same content may exist already;
+ * then this copy's rows are space to reclaim. */
+static int publish(struct blob_writer *writer, const struct blob_upload *upload,
+                   struct tally *tally, struct err *err)
 {
     bool exists = false;
     int64_t size;
@@ -131,7 +135,8 @@ static int confirm(struct blob_writer *writer, struct blob_upload *question, str
     return rc;
 }
 
-static int end_upload(struct blob_writer *writer, struct blob_upload *upload, struct tally *tally, struct err *err)
+static int end_upload(struct blob_writer *writer, struct blob_upload *upload, struct tally *tally,
+                      struct err *err)
 {
     if (upload->confirms) {
         return confirm(writer, upload, err);
@@ -139,10 +144,13 @@ static int end_upload(struct blob_writer *writer, struct blob_upload *upload, st
     return is_publishable(upload) ? publish(writer, upload, tally, err) : 0;
 }
 
-static int apply(struct blob_writer *writer, const struct blob_item *item, struct tally *tally, struct err *err)
+static int apply(struct blob_writer *writer, const struct blob_item *item, struct tally *tally,
+                 struct err *err)
 {
     switch (item->kind) {
-    case BLOB_ITEM_CHUNK: return item->dropped || item->upload->failure.code ? 0 : put_chunk(writer, item, tally, err);
+    case BLOB_ITEM_CHUNK:
+        return item->dropped || item->upload->failure.code ? 0
+                                                           : put_chunk(writer, item, tally, err);
     case BLOB_ITEM_END: return end_upload(writer, item->upload, tally, err);
     case BLOB_ITEM_DELETE: return withdraw(writer, item->sha256, tally, err);
     }
@@ -157,7 +165,8 @@ static void count(struct blob_store *store, const struct tally *tally)
 }
 
 /* One transaction around `first` and what follows it, or around it alone. */
-static int commit_items(struct blob_writer *writer, const struct blob_item *first, bool alone, struct err *err)
+static int commit_items(struct blob_writer *writer, const struct blob_item *first, bool alone,
+                        struct err *err)
 {
     struct tally tally = {0};
     int rc = sql_exec(writer->db, "BEGIN IMMEDIATE", err);
@@ -171,7 +180,8 @@ static int commit_items(struct blob_writer *writer, const struct blob_item *firs
     return rc;
 }
 
-static void fail_upload(struct blob_writer *writer, struct blob_upload *upload, const struct err *failure)
+static void fail_upload(struct blob_writer *writer, struct blob_upload *upload,
+                        const struct err *failure)
 {
     blob_queue_fail(&writer->store->queue, upload, failure);
     /* At once: the space may be what the other uploads of the batch need. */
@@ -182,7 +192,8 @@ static void fail_upload(struct blob_writer *writer, struct blob_upload *upload, 
     writer->has_garbage = true;
 }
 
-/* The batch as a whole did not fit or failed: item by item, in order, only those that fail themselves are refused. */
+/* The batch as a whole did not fit or failed: item by item, in order, only those that fail
+ * themselves are refused. */
 static void commit_each(struct blob_writer *writer, struct blob_item *items)
 {
     for (struct blob_item *item = items; item; item = item->next) {
@@ -191,15 +202,16 @@ static void commit_each(struct blob_writer *writer, struct blob_item *items)
             continue;
         }
         if (item->kind == BLOB_ITEM_DELETE) {
-            log_warn("blob_delete_failed", "sha256=%s error=%s", item->sha256, log_quote(err.text).text);
+            log_warn("blob_delete_failed", "sha256=%s error=%s", item->sha256,
+                     log_quote(err.text).text);
         } else {
             fail_upload(writer, item->upload, &err);
         }
     }
 }
 
-/* New uploads are refused below min_free_bytes, those that had begun below half of it, but for those that leave all of
- * it free: what they bring in this batch must fit beside it. */
+/* New uploads are refused below min_free_bytes, those that had begun below half of it, but for
+ * those that leave all of it free: what they bring in this batch must fit beside it. */
 static void refuse_when_full(struct blob_writer *writer, struct blob_item *items)
 {
     const struct blob_store *store = writer->store;
@@ -217,8 +229,9 @@ static void refuse_when_full(struct blob_writer *writer, struct blob_item *items
         const uint64_t need_bytes = taken_bytes + item->size + BLOB_PAGE_BYTES;
         if (free_bytes < store->min_free_bytes / 2 ||
             (item->upload->keeps_free && free_bytes < store->min_free_bytes + need_bytes)) {
-            int rc = err_set(&err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
-                             (unsigned long long)free_bytes, (unsigned long long)store->min_free_bytes);
+            int rc = err_set(&err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+                             store->directory, (unsigned long long)free_bytes,
+                             (unsigned long long)store->min_free_bytes);
             ASSERT(rc == ERR_FULL);
             fail_upload(writer, item->upload, &err);
         } else {
@@ -240,10 +253,11 @@ static void report(struct blob_writer *writer, struct blob_item *items)
         if (upload->confirms && code == 0 && !upload->found) {
             code = err_set(&err, ERR_NOT_FOUND, "the center has no blob %s", upload->expected);
         } else if (upload->finished && code == 0 && !is_publishable(upload)) {
-            code =
-                err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s", upload->sha256, upload->expected);
+            code = err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s",
+                           upload->sha256, upload->expected);
         }
-        writer->has_garbage = writer->has_garbage || !upload->finished || (code && !upload->confirms);
+        writer->has_garbage =
+            writer->has_garbage || !upload->finished || (code && !upload->confirms);
         if (upload->finished && code == 0 && !upload->confirms) {
             blob_mend(writer->store, upload->sha256);
         }
@@ -271,7 +285,8 @@ void *blob_writer_run(void *arg)
     struct blob_writer *writer = arg;
     bool stopped = false;
     while (!stopped) {
-        struct blob_item *items = blob_queue_take(&writer->store->queue, writer->has_garbage, &stopped);
+        struct blob_item *items =
+            blob_queue_take(&writer->store->queue, writer->has_garbage, &stopped);
         if (items) {
             write_batch(writer, items);
         }

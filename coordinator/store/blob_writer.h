@@ -1,5 +1,5 @@
-/* blob_writer.h: what the two halves of the writer share: writing (blob_writer.c) and giving space back
- * (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
+/* blob_writer.h: what the two halves of the writer share: writing (blob_writer.c) and giving space
+ * back (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
 #ifndef COORDINATOR_STORE_BLOB_WRITER_H
 #define COORDINATOR_STORE_BLOB_WRITER_H
 
@@ -36,8 +36,8 @@ NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *er
 NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
 /* Remove all rows of all blobs that nobody owns. */
 NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
-/* A bounded piece of that, then of giving free pages back to the file system; false: nothing is left to do, or it
- * failed and waits for better times. */
+/* A bounded piece of that, then of giving free pages back to the file system; false: nothing is
+ * left to do, or it failed and waits for better times. */
 bool blob_reclaim_step(struct blob_writer *writer);
 void blob_update_reusable(struct blob_writer *writer);
 

@@ -45,8 +45,8 @@ static int start_writer(struct blob_store *store, struct err *err)
     return 0;
 }
 
-static int open_parts(struct blob_store *store, const struct blob_config *config, const char *durability,
-                      struct err *err)
+static int open_parts(struct blob_store *store, const struct blob_config *config,
+                      const char *durability, struct err *err)
 {
     int rc = make_paths(store, config->directory, err);
     rc = rc ? rc : owner_take(config->directory, "checkpoints.lock", &store->owner, err);
@@ -59,10 +59,12 @@ static int open_parts(struct blob_store *store, const struct blob_config *config
     return rc ? rc : start_writer(store, err);
 }
 
-int blob_open_with(const struct blob_config *config, const char *durability, struct blob_store **out, struct err *err)
+int blob_open_with(const struct blob_config *config, const char *durability,
+                   struct blob_store **out, struct err *err)
 {
     if (config->queue_bytes < BLOB_CHUNK_BYTES) {
-        return err_set(err, ERR_INVALID, "blob store: queue_bytes is %zu, at least one chunk of %u is needed",
+        return err_set(err, ERR_INVALID,
+                       "blob store: queue_bytes is %zu, at least one chunk of %u is needed",
                        config->queue_bytes, BLOB_CHUNK_BYTES);
     }
     struct blob_store *store = calloc(1, sizeof(*store));

@@ -1,9 +1,10 @@
-/* blobs.h: the center: content-addressed blobs in checkpoints.db (rows of 1 MiB, 64 KiB pages, rollback journal, each
- * byte written once). A blob exists only after its last row is committed; its sha256 is computed while it is received.
+/* blobs.h: the center: content-addressed blobs in checkpoints.db (rows of 1 MiB, 64 KiB pages,
+ * rollback journal, each byte written once). A blob exists only after its last row is committed;
+ * its sha256 is computed while it is received.
  *
- * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100 ms). Uploads may be
- * fed from any one thread each and never block: a full queue says so. Readers are for worker threads (each call may
- * read the disk). Only this room sees sqlite3.h. */
+ * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100
+ * ms). Uploads may be fed from any one thread each and never block: a full queue says so. Readers
+ * are for worker threads (each call may read the disk). Only this room sees sqlite3.h. */
 #ifndef COORDINATOR_STORE_BLOBS_H
 #define COORDINATOR_STORE_BLOBS_H
 
@@ -28,71 +29,86 @@ struct blob_config {
 
 /* Opens, removes what a crash left half written, starts the writer. */
 NODISCARD int blob_open(const struct blob_config *config, struct blob_store **out, struct err *err);
-/* Waits for what was finished; drops open uploads, whose feeding threads must have stopped. No reader is open. */
+/* Waits for what was finished; drops open uploads, whose feeding threads must have stopped. No
+ * reader is open. */
 void blob_close(struct blob_store **store);
 
-/* Begin an upload. expected_sha256 may be NULL; size_limit bounds it. Besides the queue each upload holds at most one
- * chunk that is not full yet, so a slow client costs 1 MiB and blocks nobody; 256 may be open or unwritten at a time.
- * ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
-NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint64_t size_limit,
-                               struct blob_upload **out, struct err *err);
-/* For what people bring: an announced size (0: unknown) is to fit beside min_free_bytes, and that much stays free while
- * it is written, too; what jobs have begun to store may use half of it. Before the first write. ERR_FULL: only abort is
- * left. */
-NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes, struct err *err);
-/* Called from the writer thread when a paused upload may go on (or has failed: the next write says why). Set before the
- * first write. Never called again once finish or abort has returned: those wait for a call that is under way, so do not
- * hold a lock that fn takes while ending an upload. */
+/* Begin an upload. expected_sha256 may be NULL; size_limit bounds it. Besides the queue each upload
+ * holds at most one chunk that is not full yet, so a slow client costs 1 MiB and blocks nobody; 256
+ * may be open or unwritten at a time. ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a
+ * sha256. */
+NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256,
+                               uint64_t size_limit, struct blob_upload **out, struct err *err);
+/* For what people bring: an announced size (0: unknown) is to fit beside min_free_bytes, and that
+ * much stays free while it is written, too; what jobs have begun to store may use half of it.
+ * Before the first write. ERR_FULL: only abort is left. */
+NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes,
+                                    struct err *err);
+/* Called from the writer thread when a paused upload may go on (or has failed: the next write says
+ * why). Set before the first write. Never called again once finish or abort has returned: those
+ * wait for a call that is under way, so do not hold a lock that fn takes while ending an upload. */
 void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg);
-/* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a negative ERR_ code:
- * ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give this upload up. After an error only finish
- * (done then says the same) or abort are left. */
-int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size, struct err *err);
+/* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a
+ * negative ERR_ code: ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give
+ * this upload up. After an error only finish (done then says the same) or abort are left. */
+int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t size,
+                          struct err *err);
 /* The same, waiting for room: for worker threads. */
-NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size, struct err *err);
+NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size,
+                                    struct err *err);
 /* The sha256 of all that was given: no more can be. Before finish. */
 void blob_upload_hash(struct blob_upload *upload, char out[BLOB_SHA256_SIZE]);
-/* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0) or was refused
- * (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the upload. done must not wait for
- * the store (write_all, drain, close). Content that is there already is stored once. */
-typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size, const struct err *err);
+/* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0)
+ * or was refused (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the
+ * upload. done must not wait for the store (write_all, drain, close). Content that is there already
+ * is stored once. */
+typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size,
+                             const struct err *err);
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
 /* Give up: its rows are removed. Ends the upload. */
 void blob_upload_abort(struct blob_upload *upload);
-/* Ask whether there is a blob of this hash, in the order of all that the writer was told: a deletion that was ordered
- * before has happened. done as above: code 0 with its size, or ERR_NOT_FOUND. Needs no space on the disk.
- * ERR_LIMIT: too many uploads; ERR_INVALID: not a sha256. */
-NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done, void *arg, struct err *err);
-/* Whether free space is below min_free_bytes: a new upload would be refused. One look at the file system. ERR_IO. */
+/* Ask whether there is a blob of this hash, in the order of all that the writer was told: a
+ * deletion that was ordered before has happened. done as above: code 0 with its size, or
+ * ERR_NOT_FOUND. Needs no space on the disk. ERR_LIMIT: too many uploads; ERR_INVALID: not a
+ * sha256. */
+NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done,
+                           void *arg, struct err *err);
+/* Whether free space is below min_free_bytes: a new upload would be refused. One look at the file
+ * system. ERR_IO. */
 NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct err *err);
 
 /* ERR_NOT_FOUND. */
-NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256, struct blob_reader **out, uint64_t *size,
-                               struct err *err);
+NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256,
+                               struct blob_reader **out, uint64_t *size, struct err *err);
 void blob_reader_close(struct blob_reader **reader);
-/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: damage. A row is missing, or, where all of the
- * blob was read in order, its content has another hash: that is told instead of the last bytes, so that nobody takes
- * it for whole, and the blob is known as damaged from then on. */
-NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size, size_t *out_size,
-                        struct err *err);
-/* Read all of it: ERR_FORMAT when it is damaged; ERR_CANCELLED when go_on says so; ERR_NOT_FOUND; ERR_IO. */
-NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg), void *arg,
-                         struct err *err);
-/* Whether damage was found since the store was opened. Such a blob is still read, but an upload of the right content
- * takes its place, and blob_confirm does not find it. Any thread. */
+/* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: damage. A row is missing, or,
+ * where all of the blob was read in order, its content has another hash: that is told instead of
+ * the last bytes, so that nobody takes it for whole, and the blob is known as damaged from then on.
+ */
+NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size,
+                        size_t *out_size, struct err *err);
+/* Read all of it: ERR_FORMAT when it is damaged; ERR_CANCELLED when go_on says so; ERR_NOT_FOUND;
+ * ERR_IO. */
+NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void *arg),
+                         void *arg, struct err *err);
+/* Whether damage was found since the store was opened. Such a blob is still read, but an upload of
+ * the right content takes its place, and blob_confirm does not find it. Any thread. */
 bool blob_is_damaged(struct blob_store *store, const char *sha256);
 /* The same, true only once for each blob: whoever gets it reports it. */
 bool blob_tell_damage(struct blob_store *store, const char *sha256);
 /* The damaged blob at `index`; false: there are no more. */
 bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA256_SIZE]);
-/* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next chunk). */
+/* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next
+ * chunk). */
 void blob_delete(struct blob_store *store, const char *sha256);
-/* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For tests and tools;
- * not from a callback, and not while others keep writing. */
+/* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For
+ * tests and tools; not from a callback, and not while others keep writing. */
 void blob_drain(struct blob_store *store);
-/* Visit every blob; false: delete it. Only before listening can be said that nothing refers to it. */
-NODISCARD int blob_sweep(struct blob_store *store, bool (*keep)(void *arg, const char *sha256, uint64_t size),
-                         void *arg, struct err *err);
+/* Visit every blob; false: delete it. Only before listening can be said that nothing refers to it.
+ */
+NODISCARD int blob_sweep(struct blob_store *store,
+                         bool (*keep)(void *arg, const char *sha256, uint64_t size), void *arg,
+                         struct err *err);
 
 struct blob_statistics {
     uint64_t blobs, bytes;  /* stored */

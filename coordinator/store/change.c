@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* A record is the struct, whose pointers mean nothing, and the three texts behind it with their NULs. */
+/* A record is the struct, whose pointers mean nothing, and the three texts behind it with their
+ * NULs. */
 int change_log_append(struct buf *log, const struct change *change, struct err *err)
 {
     size_t id_size = strlen(change->row.id) + 1;

@@ -42,10 +42,12 @@ static int make_backup(sqlite3 *db, const char *path, struct err *err)
     return rc == 0 ? 0 : err_wrap(err, "back up to '%s'", path);
 }
 
-static int apply(sqlite3 *db, const struct migration *migration, int application_id, struct err *err)
+static int apply(sqlite3 *db, const struct migration *migration, int application_id,
+                 struct err *err)
 {
     char mark[96];
-    (void)snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", application_id,
+    (void)snprintf(mark, sizeof(mark),
+                   "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", application_id,
                    migration->number);
     int rc = sql_exec(db, "BEGIN IMMEDIATE", err);
     if (rc == 0 && sqlite3_exec(db, migration->text, NULL, NULL, NULL) != SQLITE_OK) {
@@ -73,13 +75,15 @@ static int check_owner(sqlite3 *db, int64_t version, int application_id, struct 
     }
     bool fresh = version == 0 && objects == 0 && id == 0;
     if (!fresh && id != application_id) {
-        return err_set(err, ERR_FORMAT, "a database, but not one of Paceline's (application id %lld)", (long long)id);
+        return err_set(err, ERR_FORMAT,
+                       "a database, but not one of Paceline's (application id %lld)",
+                       (long long)id);
     }
     return 0;
 }
 
-int migrate_run(sqlite3 *db, const struct migration *migrations, int application_id, const char *backup,
-                struct err *err)
+int migrate_run(sqlite3 *db, const struct migration *migrations, int application_id,
+                const char *backup, struct err *err)
 {
     int newest = 0;
     for (const struct migration *each = migrations; each->text; each++) {
@@ -95,7 +99,8 @@ int migrate_run(sqlite3 *db, const struct migration *migrations, int application
         return rc;
     }
     if (version > newest) {
-        return err_set(err, ERR_UNSUPPORTED, "schema %lld was made by a newer version; this one knows up to %d",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "schema %lld was made by a newer version; this one knows up to %d",
                        (long long)version, newest);
     }
     if (version > 0 && version < newest && backup) {

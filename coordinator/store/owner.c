@@ -38,16 +38,19 @@ int owner_take(const char *directory, const char *name, int *out, struct err *er
     }
     if (flock(fd, LOCK_EX | LOCK_NB)) {
         int reason = errno;
-        return reason == EWOULDBLOCK ? held_by_another(fd, directory, err)
-                                     : err_set(err, ERR_IO, "lock '%s': %s", path, strerror(reason));
+        return reason == EWOULDBLOCK
+                   ? held_by_another(fd, directory, err)
+                   : err_set(err, ERR_IO, "lock '%s': %s", path, strerror(reason));
     }
     char text[PID_TEXT_SIZE];
     int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)size, 0) != size) {
-        /* A full disk must not keep a coordinator from starting: the name of the owner is a courtesy. */
+        /* A full disk must not keep a coordinator from starting: the name of the owner is a
+         * courtesy. */
         log_warn("owner_not_named", "path=%s", log_quote(path).text);
     }
     *out = fd;
-    fd = -1; /* NOLINT(clang-analyzer-deadcode.DeadStores): FD_AUTO reads it, which the analyser does not see */
+    fd = -1; /* NOLINT(clang-analyzer-deadcode.DeadStores): FD_AUTO reads it, which the analyser
+                does not see */
     return 0;
 }

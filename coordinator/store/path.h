@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 /* DIRECTORY/NAME. ERR_INVALID: too long. */
-NODISCARD int path_join(char out[PATH_MAX], const char *directory, const char *name, struct err *err);
+NODISCARD int path_join(char out[PATH_MAX], const char *directory, const char *name,
+                        struct err *err);
 
 #endif

@@ -51,7 +51,8 @@ int reserve_fill(struct reserve *reserve, struct err *err)
     }
     if (reason) {
         (void)unlink(reserve->path);
-        return err_set(err, err_from_errno(reason), "reserve '%s': %s", reserve->path, strerror(reason));
+        return err_set(err, err_from_errno(reason), "reserve '%s': %s", reserve->path,
+                       strerror(reason));
     }
     reserve->filled = true;
     return 0;

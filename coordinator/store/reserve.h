@@ -1,5 +1,6 @@
-/* reserve.h: disk space kept for the moment when the disk is full: a preallocated file beside state.db that is given
- * back to the file system so that the coordinator's objects stay writable. Private to coordinator/store. */
+/* reserve.h: disk space kept for the moment when the disk is full: a preallocated file beside
+ * state.db that is given back to the file system so that the coordinator's objects stay writable.
+ * Private to coordinator/store. */
 #ifndef COORDINATOR_STORE_RESERVE_H
 #define COORDINATOR_STORE_RESERVE_H
 
@@ -12,12 +13,14 @@
 struct reserve; /* one owner, one thread */
 
 /* Remember DIRECTORY/NAME; allocates nothing on the disk. */
-NODISCARD int reserve_open(const char *directory, const char *name, struct reserve **out, struct err *err);
+NODISCARD int reserve_open(const char *directory, const char *name, struct reserve **out,
+                           struct err *err);
 void reserve_close(struct reserve **reserve);
-/* Make the file if it is missing. ERR_FULL: no space for it now, try again later; nothing is left behind. */
+/* Make the file if it is missing. ERR_FULL: no space for it now, try again later; nothing is left
+ * behind. */
 NODISCARD int reserve_fill(struct reserve *reserve, struct err *err);
-/* The same, but only when the disk has room for it twice: what was just given back is not taken away again at once.
- * Whether the reserve is there now. */
+/* The same, but only when the disk has room for it twice: what was just given back is not taken
+ * away again at once. Whether the reserve is there now. */
 bool reserve_refill(struct reserve *reserve);
 bool reserve_filled(const struct reserve *reserve);
 /* Give the space back. false: it was already given. */

@@ -22,8 +22,8 @@ static const char *const table_names[STATE_TABLES] = {
     [STATE_META] = "meta",
 };
 
-/* A statement is its text before and behind the name of the table (trim names it twice). Parameters: ?1 id, ?2 parent,
- * ?3 revision, ?4 created_ms, ?5 document, ?6 a count. */
+/* A statement is its text before and behind the name of the table (trim names it twice).
+ * Parameters: ?1 id, ?2 parent, ?3 revision, ?4 created_ms, ?5 document, ?6 a count. */
 struct statement_text {
     const char *head;
     const char *tail;
@@ -33,38 +33,43 @@ struct statement_text {
 #define COLUMNS "SELECT id, parent, revision, created_ms, document FROM "
 static const struct statement_text statement_texts[ROW_STATEMENTS] = {
     [CHANGE_PUT] = {"INSERT INTO ",
-                    " (id, parent, revision, created_ms, document) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO "
+                    " (id, parent, revision, created_ms, document) VALUES (?1, ?2, ?3, ?4, ?5) ON "
+                    "CONFLICT (id) DO "
                     "UPDATE SET parent = ?2, revision = ?3, created_ms = ?4, document = ?5",
                     NULL},
     [CHANGE_DELETE] = {"DELETE FROM ", " WHERE id = ?1", NULL},
     [CHANGE_DELETE_CHILDREN] = {"DELETE FROM ", " WHERE parent = ?2", NULL},
     [CHANGE_DELETE_CHILDREN_BELOW] = {"DELETE FROM ", " WHERE parent = ?2 AND id < ?1", NULL},
-    [CHANGE_TRIM] = {"DELETE FROM ", " WHERE id <= (SELECT id FROM ", " ORDER BY id DESC LIMIT 1 OFFSET ?6)"},
+    [CHANGE_TRIM] = {"DELETE FROM ", " WHERE id <= (SELECT id FROM ",
+                     " ORDER BY id DESC LIMIT 1 OFFSET ?6)"},
     [ROW_GET] = {COLUMNS, " WHERE id = ?1", NULL},
     [ROW_LIST] = {COLUMNS, " WHERE id > ?1 ORDER BY id LIMIT ?6", NULL},
     [ROW_LIST_NEWEST] = {COLUMNS, " WHERE (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
     [ROW_LIST_CHILDREN] = {COLUMNS, " WHERE parent = ?2 AND id > ?1 ORDER BY id LIMIT ?6", NULL},
-    [ROW_LIST_CHILDREN_NEWEST] = {COLUMNS, " WHERE parent = ?2 AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6",
-                                  NULL},
+    [ROW_LIST_CHILDREN_NEWEST] =
+        {COLUMNS, " WHERE parent = ?2 AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
 };
 
 /* The prepared statement, not in use. */
-static int statement_of(struct rows *rows, enum state_table table, int which, sqlite3_stmt **out, struct err *err)
+static int statement_of(struct rows *rows, enum state_table table, int which, sqlite3_stmt **out,
+                        struct err *err)
 {
     ASSERT((unsigned)table < STATE_TABLES && (unsigned)which < ROW_STATEMENTS);
     sqlite3_stmt **slot = &rows->statement[table][which];
     if (!*slot) {
         const struct statement_text *text = &statement_texts[which];
         char sql[SQL_SIZE];
-        int length = snprintf(sql, sizeof(sql), "%s%s%s%s%s", text->head, table_names[table], text->tail,
-                              text->second_tail ? table_names[table] : "", text->second_tail ? text->second_tail : "");
+        int length = snprintf(sql, sizeof(sql), "%s%s%s%s%s", text->head, table_names[table],
+                              text->tail, text->second_tail ? table_names[table] : "",
+                              text->second_tail ? text->second_tail : "");
         ASSERT(length > 0 && (size_t)length < sizeof(sql));
         int rc = sql_prepare(rows->db, sql, slot, err);
         if (rc) {
             return rc;
         }
     }
-    /* A visitor that asks for the same kind of rows again would pull the cursor away from under its own list. */
+    /* A visitor that asks for the same kind of rows again would pull the cursor away from under its
+     * own list. */
     ASSERT(!sqlite3_stmt_busy(*slot));
     *out = *slot;
     return 0;
@@ -75,9 +80,11 @@ static bool takes(sqlite3_stmt *statement, int parameter)
     return parameter <= sqlite3_bind_parameter_count(statement);
 }
 
-static int bind(struct rows *rows, sqlite3_stmt *statement, const struct state_row *row, int64_t count, struct err *err)
+static int bind(struct rows *rows, sqlite3_stmt *statement, const struct state_row *row,
+                int64_t count, struct err *err)
 {
-    /* Numbered parameters count up to the largest one used; those in between may be set without harm. */
+    /* Numbered parameters count up to the largest one used; those in between may be set without
+     * harm. */
     int rc = sqlite3_bind_text(statement, 1, row->id, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK && takes(statement, 2)) {
         rc = sqlite3_bind_text(statement, 2, row->parent, -1, SQLITE_STATIC);
@@ -85,9 +92,9 @@ static int bind(struct rows *rows, sqlite3_stmt *statement, const struct state_r
     if (rc == SQLITE_OK && takes(statement, 5)) {
         rc = sqlite3_bind_int64(statement, 3, row->revision);
         rc = rc == SQLITE_OK ? sqlite3_bind_int64(statement, 4, row->created_ms) : rc;
-        rc = rc == SQLITE_OK
-                 ? sqlite3_bind_text64(statement, 5, row->document, row->document_size, SQLITE_STATIC, SQLITE_UTF8)
-                 : rc;
+        rc = rc == SQLITE_OK ? sqlite3_bind_text64(statement, 5, row->document, row->document_size,
+                                                   SQLITE_STATIC, SQLITE_UTF8)
+                             : rc;
     }
     if (rc == SQLITE_OK && takes(statement, 6)) {
         rc = sqlite3_bind_int64(statement, 6, count);
@@ -129,8 +136,8 @@ static const char *text_of(sqlite3_stmt *statement, int column)
 }
 
 /* Step through the rows of a bound statement. *visited: how many there were. */
-static int visit_rows(struct rows *rows, sqlite3_stmt *statement, state_visit_fn visit, void *arg, size_t *visited,
-                      struct err *err)
+static int visit_rows(struct rows *rows, sqlite3_stmt *statement, state_visit_fn visit, void *arg,
+                      size_t *visited, struct err *err)
 {
     *visited = 0;
     for (;;) {
@@ -156,12 +163,14 @@ static int visit_rows(struct rows *rows, sqlite3_stmt *statement, state_visit_fn
     }
 }
 
-int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
-               size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err)
+int state_list(struct state_store *store, enum state_table table, const char *parent,
+               const char *after_id, size_t limit, bool newest_first, state_visit_fn visit,
+               void *arg, struct err *err)
 {
     enum row_query which = parent ? (newest_first ? ROW_LIST_CHILDREN_NEWEST : ROW_LIST_CHILDREN)
                                   : (newest_first ? ROW_LIST_NEWEST : ROW_LIST);
-    struct state_row key = {.id = after_id ? after_id : "", .parent = parent ? parent : "", .document = ""};
+    struct state_row key = {
+        .id = after_id ? after_id : "", .parent = parent ? parent : "", .document = ""};
     sqlite3_stmt *statement = NULL;
     size_t visited = 0;
     int rc = statement_of(&store->rows, table, (int)which, &statement, err);
@@ -184,8 +193,8 @@ int state_count(struct state_store *store, enum state_table table, size_t *out, 
     return rc;
 }
 
-int state_get(struct state_store *store, enum state_table table, const char *id, state_visit_fn visit, void *arg,
-              struct err *err)
+int state_get(struct state_store *store, enum state_table table, const char *id,
+              state_visit_fn visit, void *arg, struct err *err)
 {
     struct state_row key = {.id = id, .parent = "", .document = ""};
     sqlite3_stmt *statement = NULL;

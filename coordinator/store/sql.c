@@ -35,8 +35,8 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
     int reason = sqlite3_system_errno(db);
     int primary = extended & 0xff;
     if (reason != 0 && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN)) {
-        return err_set(err, error_code(db), "%s: %s (SQLite %d): %s", what, sqlite3_errmsg(db), extended,
-                       strerror(reason));
+        return err_set(err, error_code(db), "%s: %s (SQLite %d): %s", what, sqlite3_errmsg(db),
+                       extended, strerror(reason));
     }
     return err_set(err, error_code(db), "%s: %s (SQLite %d)", what, sqlite3_errmsg(db), extended);
 }
@@ -48,7 +48,8 @@ static int create_private(const char *path, struct err *err)
     if (fd < 0) {
         int reason = errno;
         int code = err_from_errno(reason);
-        return err_set(err, code == ERR_NOT_FOUND ? ERR_IO : code, "open '%s': %s", path, strerror(reason));
+        return err_set(err, code == ERR_NOT_FOUND ? ERR_IO : code, "open '%s': %s", path,
+                       strerror(reason));
     }
     return 0;
 }
@@ -60,9 +61,11 @@ int sql_open(const char *path, sqlite3 **out, struct err *err)
         return rc;
     }
     sqlite3 *db = NULL;
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
-        SQLITE_OK) {
-        rc = db ? sql_fail(db, path, err) : err_set(err, ERR_MEMORY, "open '%s': out of memory", path);
+    if (sqlite3_open_v2(path, &db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                        NULL) != SQLITE_OK) {
+        rc = db ? sql_fail(db, path, err)
+                : err_set(err, ERR_MEMORY, "open '%s': out of memory", path);
         (void)sqlite3_close(db);
         return rc;
     }
@@ -93,7 +96,8 @@ void sql_rollback(sqlite3 *db)
 int sql_prepare(sqlite3 *db, const char *text, sqlite3_stmt **out, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) !=
+        SQLITE_OK) {
         return sql_fail(db, text, err);
     }
     *out = statement;

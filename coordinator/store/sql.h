@@ -1,5 +1,6 @@
-/* sql.h: the few things this room does with every SQLite connection: open, run, prepare, step, and say in one line what
- * failed. Private to coordinator/store. A connection and its statements belong to one thread at a time. */
+/* sql.h: the few things this room does with every SQLite connection: open, run, prepare, step, and
+ * say in one line what failed. Private to coordinator/store. A connection and its statements belong
+ * to one thread at a time. */
 #ifndef COORDINATOR_STORE_SQL_H
 #define COORDINATOR_STORE_SQL_H
 
@@ -11,23 +12,28 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* Open or create a database file, readable by its owner alone. Another process's lock is waited for, for 10 s. */
+/* Open or create a database file, readable by its owner alone. Another process's lock is waited
+ * for, for 10 s. */
 NODISCARD int sql_open(const char *path, struct sqlite3 **out, struct err *err);
 /* Every statement has to be finalized before. */
 void sql_close(struct sqlite3 **db);
 
-/* Describe what SQLite just refused: "WHAT: reason". ERR_FULL (disk full, quota), ERR_FORMAT (corrupt, no database),
- * ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large), else ERR_IO. */
+/* Describe what SQLite just refused: "WHAT: reason". ERR_FULL (disk full, quota), ERR_FORMAT
+ * (corrupt, no database), ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large), else ERR_IO.
+ */
 NODISCARD int sql_fail(struct sqlite3 *db, const char *what, struct err *err);
 
 /* Run statements that give no rows of interest. */
 NODISCARD int sql_exec(struct sqlite3 *db, const char *text, struct err *err);
 /* Undo the open transaction; SQLite may have done so by itself when a write failed. */
 void sql_rollback(struct sqlite3 *db);
-NODISCARD int sql_prepare(struct sqlite3 *db, const char *text, struct sqlite3_stmt **out, struct err *err);
+NODISCARD int sql_prepare(struct sqlite3 *db, const char *text, struct sqlite3_stmt **out,
+                          struct err *err);
 void sql_finalize(struct sqlite3_stmt **statement);
-/* One step of a statement; it is reset when it gave no row, or failed. *row: whether there is a row to read. */
-NODISCARD int sql_step(struct sqlite3 *db, struct sqlite3_stmt *statement, bool *row, struct err *err);
+/* One step of a statement; it is reset when it gave no row, or failed. *row: whether there is a row
+ * to read. */
+NODISCARD int sql_step(struct sqlite3 *db, struct sqlite3_stmt *statement, bool *row,
+                       struct err *err);
 /* Step a statement that gives no rows. */
 NODISCARD int sql_run(struct sqlite3 *db, struct sqlite3_stmt *statement, struct err *err);
 /* The one integer that a query gives. */

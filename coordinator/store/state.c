@@ -17,10 +17,12 @@
 #define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
 #define LOG_BYTES_KEPT 262144u
 
-static int prepare_database(sqlite3 *db, const char *backup, const char *durability, struct err *err)
+static int prepare_database(sqlite3 *db, const char *backup, const char *durability,
+                            struct err *err)
 {
-    /* The lock of EXCLUSIVE is never let go, and with it WAL needs no shared memory beside the file. It has to come
-     * before the first access. Sorting never goes to a file: the disk may be full. */
+    /* The lock of EXCLUSIVE is never let go, and with it WAL needs no shared memory beside the
+     * file. It has to come before the first access. Sorting never goes to a file: the disk may be
+     * full. */
     int rc = sql_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY", err);
     if (rc == 0) {
         rc = sql_exec(db, durability, err);
@@ -31,7 +33,8 @@ static int prepare_database(sqlite3 *db, const char *backup, const char *durabil
     return rc ? rc : migrate_run(db, state_migrations, STATE_APPLICATION_ID, backup, err);
 }
 
-static int open_parts(struct state_store *store, const char *directory, const char *durability, struct err *err)
+static int open_parts(struct state_store *store, const char *directory, const char *durability,
+                      struct err *err)
 {
     char path[PATH_MAX], backup[PATH_MAX];
     int rc = path_join(path, directory, "state.db", err);
@@ -58,7 +61,8 @@ static int open_parts(struct state_store *store, const char *directory, const ch
     return rc ? rc : telemetry_new(store->db, &store->telemetry, err);
 }
 
-int state_open_with(const char *directory, const char *durability, struct state_store **out, struct err *err)
+int state_open_with(const char *directory, const char *durability, struct state_store **out,
+                    struct err *err)
 {
     struct state_store *store = calloc(1, sizeof(*store));
     if (!store) {
@@ -71,7 +75,8 @@ int state_open_with(const char *directory, const char *durability, struct state_
         state_close(&store);
         return rc;
     }
-    /* A coordinator that finds its disk full must start all the same: only it can delete what fills the disk. */
+    /* A coordinator that finds its disk full must start all the same: only it can delete what fills
+     * the disk. */
     struct err reserve_err = {0};
     if (reserve_fill(store->reserve, &reserve_err)) {
         log_warn("state_reserve_missing", "error=%s", log_quote(reserve_err.text).text);
@@ -132,8 +137,8 @@ static int replay(struct state_store *store, struct err *err)
     return rc;
 }
 
-/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it stays when there is no
- * reserve left. */
+/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it
+ * stays when there is no reserve left. */
 static int retry_on_reserve(struct state_store *store, struct err *err)
 {
     sql_rollback(store->db);
@@ -144,7 +149,8 @@ static int retry_on_reserve(struct state_store *store, struct err *err)
     return replay(store, err);
 }
 
-/* A full disk without a reserve: from here on changes are only logged, until a commit finds room for all of them. */
+/* A full disk without a reserve: from here on changes are only logged, until a commit finds room
+ * for all of them. */
 static int hold_when_full(struct state_store *store, int rc)
 {
     if (rc == ERR_FULL) {
@@ -216,10 +222,13 @@ int state_check_room(const struct state_store *store, uint64_t min_free_bytes, s
     /* What waits for the commit is written twice: to the journal, and from there to its place. */
     const uint64_t least_bytes = min_free_bytes + 2 * store->log.size;
     if (rc == 0 && free_bytes < least_bytes) {
-        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free", store->directory,
-                     (unsigned long long)free_bytes, (unsigned long long)min_free_bytes);
-    } else if (rc == 0 && !reserve_filled(store->reserve) && free_bytes - least_bytes < RESERVE_BYTES) {
-        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free; %u more than --min-free are needed first",
+        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+                     store->directory, (unsigned long long)free_bytes,
+                     (unsigned long long)min_free_bytes);
+    } else if (rc == 0 && !reserve_filled(store->reserve) &&
+               free_bytes - least_bytes < RESERVE_BYTES) {
+        rc = err_set(err, ERR_FULL,
+                     "'%s' has %llu bytes free; %u more than --min-free are needed first",
                      store->directory, (unsigned long long)free_bytes, RESERVE_BYTES);
     }
     return rc;
@@ -247,7 +256,8 @@ static int make_change(struct state_store *store, const struct change *change, s
     return rc ? err_set(err, rc, "%s", inner.text) : 0;
 }
 
-int state_put(struct state_store *store, enum state_table table, const struct state_row *row, struct err *err)
+int state_put(struct state_store *store, enum state_table table, const struct state_row *row,
+              struct err *err)
 {
     ASSERT(row->id && row->id[0] && row->document);
     struct change change = {.kind = CHANGE_PUT, .table = table, .row = *row};
@@ -257,7 +267,8 @@ int state_put(struct state_store *store, enum state_table table, const struct st
 
 int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err)
 {
-    struct change change = {.kind = CHANGE_DELETE, .table = table, .row = {.id = id, .parent = "", .document = ""}};
+    struct change change = {
+        .kind = CHANGE_DELETE, .table = table, .row = {.id = id, .parent = "", .document = ""}};
     int rc = make_change(store, &change, err);
     if (rc == 0 && table == STATE_JOBS) {
         telemetry_forget(store->telemetry, id);
@@ -265,8 +276,8 @@ int state_delete(struct state_store *store, enum state_table table, const char *
     return rc;
 }
 
-int state_delete_children(struct state_store *store, enum state_table table, const char *parent, const char *below_id,
-                          struct err *err)
+int state_delete_children(struct state_store *store, enum state_table table, const char *parent,
+                          const char *below_id, struct err *err)
 {
     struct change change = {
         .kind = below_id ? CHANGE_DELETE_CHILDREN_BELOW : CHANGE_DELETE_CHILDREN,
@@ -278,7 +289,9 @@ int state_delete_children(struct state_store *store, enum state_table table, con
 
 int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err)
 {
-    struct change change = {
-        .kind = CHANGE_TRIM, .table = table, .row = {.id = "", .parent = "", .document = ""}, .keep = keep};
+    struct change change = {.kind = CHANGE_TRIM,
+                            .table = table,
+                            .row = {.id = "", .parent = "", .document = ""},
+                            .keep = keep};
     return make_change(store, &change, err);
 }

@@ -1,6 +1,7 @@
-/* state.h: the coordinator's durable objects and telemetry: state.db (SQLite, WAL, synchronous=FULL). Objects are rows
- * of their kind's table with id, parent, revision and the document (JSON); telemetry has columns. Only the loop's
- * thread uses a state store. Only this room sees sqlite3.h. */
+/* state.h: the coordinator's durable objects and telemetry: state.db (SQLite, WAL,
+ * synchronous=FULL). Objects are rows of their kind's table with id, parent, revision and the
+ * document (JSON); telemetry has columns. Only the loop's thread uses a state store. Only this room
+ * sees sqlite3.h. */
 #ifndef COORDINATOR_STORE_STATE_H
 #define COORDINATOR_STORE_STATE_H
 
@@ -18,7 +19,8 @@ enum state_table {
     STATE_MODELS,
     STATE_CHECKPOINTS,  /* parent: job */
     STATE_CENTER_UNITS, /* id: job/version/unit; parent: job */
-    STATE_DESCRIPTIONS, /* id: sha256 of a model description, or of a list of class names; document: its text */
+    STATE_DESCRIPTIONS, /* id: sha256 of a model description, or of a list of class names; document:
+                           its text */
     STATE_REPLAYS,      /* id: idempotency key; document: request hash, status and answer */
     STATE_EVENTS,       /* id: sortable event id */
     STATE_INCIDENTS,    /* parent: job */
@@ -28,27 +30,29 @@ enum state_table {
 
 struct state_store;
 
-/* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the first), preallocate the
- * reserve: 8 MiB that a transaction gets when the disk is full, once, until there is room to make it again. A reserve
- * that cannot be made is a warning: only a running coordinator can delete what fills the disk.
- * ERR_FULL, ERR_IO, ERR_FORMAT (not our database), ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another
- * process has it). */
+/* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the
+ * first), preallocate the reserve: 8 MiB that a transaction gets when the disk is full, once, until
+ * there is room to make it again. A reserve that cannot be made is a warning: only a running
+ * coordinator can delete what fills the disk. ERR_FULL, ERR_IO, ERR_FORMAT (not our database),
+ * ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
 NODISCARD int state_open(const char *directory, struct state_store **out, struct err *err);
 void state_close(struct state_store **store);
 
-/* One transaction around all puts and deletes of a turn; they are possible only inside. All of it survives a power cut
- * when commit returned 0, and all or nothing of it otherwise. After a failed put or delete the transaction can only be
- * rolled back; a failed commit has ended it, but for one: a disk that is full, with the reserve used up, is told by
- * commit alone (ERR_FULL). Then the transaction stays open with all its changes, takes more of them, and commit may be
- * tried again; readers see the rows as they were before. */
+/* One transaction around all puts and deletes of a turn; they are possible only inside. All of it
+ * survives a power cut when commit returned 0, and all or nothing of it otherwise. After a failed
+ * put or delete the transaction can only be rolled back; a failed commit has ended it, but for one:
+ * a disk that is full, with the reserve used up, is told by commit alone (ERR_FULL). Then the
+ * transaction stays open with all its changes, takes more of them, and commit may be tried again;
+ * readers see the rows as they were before. */
 NODISCARD int state_begin(struct state_store *store, struct err *err);
 NODISCARD int state_commit(struct state_store *store, struct err *err);
 void state_rollback(struct state_store *store);
 bool state_in_transaction(const struct state_store *store);
-/* Whether there is room for rows that users make: so much stays free beside what waits for the commit, and the reserve
- * is there or has room to be made. The rows of running jobs are not asked about. ERR_FULL says how much is missing;
- * ERR_IO. One look at the file system. */
-NODISCARD int state_check_room(const struct state_store *store, uint64_t min_free_bytes, struct err *err);
+/* Whether there is room for rows that users make: so much stays free beside what waits for the
+ * commit, and the reserve is there or has room to be made. The rows of running jobs are not asked
+ * about. ERR_FULL says how much is missing; ERR_IO. One look at the file system. */
+NODISCARD int state_check_room(const struct state_store *store, uint64_t min_free_bytes,
+                               struct err *err);
 
 struct state_row {
     const char *id;
@@ -58,35 +62,41 @@ struct state_row {
     const char *document;
     size_t document_size;
 };
-NODISCARD int state_put(struct state_store *store, enum state_table table, const struct state_row *row,
-                        struct err *err);
+NODISCARD int state_put(struct state_store *store, enum state_table table,
+                        const struct state_row *row, struct err *err);
 /* A row that is not there is fine. A job takes its plans, incidents and metrics with it. */
-NODISCARD int state_delete(struct state_store *store, enum state_table table, const char *id, struct err *err);
+NODISCARD int state_delete(struct state_store *store, enum state_table table, const char *id,
+                           struct err *err);
 /* All rows of a parent whose id is below `below_id` (NULL: all of the parent). */
-NODISCARD int state_delete_children(struct state_store *store, enum state_table table, const char *parent,
-                                    const char *below_id, struct err *err);
+NODISCARD int state_delete_children(struct state_store *store, enum state_table table,
+                                    const char *parent, const char *below_id, struct err *err);
 /* Keep the newest `keep` rows by id (events). */
-NODISCARD int state_trim(struct state_store *store, enum state_table table, size_t keep, struct err *err);
+NODISCARD int state_trim(struct state_store *store, enum state_table table, size_t keep,
+                         struct err *err);
 
-/* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at most `limit`. visit
- * returns false to stop; it may ask for rows of other tables, not list or get of the same. Texts are borrowed for the
- * call. */
+/* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at
+ * most `limit`. visit returns false to stop; it may ask for rows of other tables, not list or get
+ * of the same. Texts are borrowed for the call. */
 typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
-NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent, const char *after_id,
-                         size_t limit, bool newest_first, state_visit_fn visit, void *arg, struct err *err);
-NODISCARD int state_count(struct state_store *store, enum state_table table, size_t *out, struct err *err);
+NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent,
+                         const char *after_id, size_t limit, bool newest_first,
+                         state_visit_fn visit, void *arg, struct err *err);
+NODISCARD int state_count(struct state_store *store, enum state_table table, size_t *out,
+                          struct err *err);
 /* ERR_NOT_FOUND. */
-NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id, state_visit_fn visit,
-                        void *arg, struct err *err);
+NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id,
+                        state_visit_fn visit, void *arg, struct err *err);
 
-/* Telemetry is batched: written by state_flush (the loop calls it about once a second) in one transaction; a crash may
- * lose the last second of it. */
-NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
+/* Telemetry is batched: written by state_flush (the loop calls it about once a second) in one
+ * transaction; a crash may lose the last second of it. */
+NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step,
+                           const char *name, double value,
                            struct err *err); /* upserted by (job, name, step) */
 NODISCARD int state_flush(struct state_store *store, struct err *err);
 typedef bool (*state_metric_fn)(void *arg, int64_t step, const char *name, double value);
 /* name NULL: all. Steps > since, ascending, at most limit. */
-NODISCARD int state_metrics(struct state_store *store, const char *job, const char *name, int64_t since, size_t limit,
-                            state_metric_fn visit, void *arg, struct err *err);
+NODISCARD int state_metrics(struct state_store *store, const char *job, const char *name,
+                            int64_t since, size_t limit, state_metric_fn visit, void *arg,
+                            struct err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* state_store.h: what the files behind state.h share. Private to coordinator/store. One thread: the loop's. */
+/* state_store.h: what the files behind state.h share. Private to coordinator/store. One thread: the
+ * loop's. */
 #ifndef COORDINATOR_STORE_STATE_STORE_H
 #define COORDINATOR_STORE_STATE_STORE_H
 
@@ -17,11 +18,13 @@ struct telemetry;
 #define STATE_DURABILITY "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
 
 /* As state_open with other PRAGMAs, to measure what they lose. */
-NODISCARD int state_open_with(const char *directory, const char *durability, struct state_store **out, struct err *err);
+NODISCARD int state_open_with(const char *directory, const char *durability,
+                              struct state_store **out, struct err *err);
 
 /* ---- rows.c: rows as SQL; statements are prepared at first use and kept ---- */
 enum row_query {
-    ROW_GET = CHANGE_KINDS, /* behind the kinds of changes: one index for all statements of a table */
+    ROW_GET =
+        CHANGE_KINDS, /* behind the kinds of changes: one index for all statements of a table */
     ROW_LIST,
     ROW_LIST_NEWEST,
     ROW_LIST_CHILDREN,

@@ -1,5 +1,5 @@
-/* Telemetry waits in memory and is written in one transaction a flush: it comes with every heartbeat and is not worth a
- * synchronous commit each. */
+/* Telemetry waits in memory and is written in one transaction a flush: it comes with every
+ * heartbeat and is not worth a synchronous commit each. */
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -21,8 +21,9 @@ static const char *const texts[STATEMENTS] = {
                    "ON CONFLICT (job, name, step) DO UPDATE SET value = ?4",
     [METRIC_LIST] = "SELECT step, name, value FROM metrics WHERE job = ?1 AND step > ?2 "
                     "ORDER BY step, name LIMIT ?3",
-    [METRIC_LIST_NAMED] = "SELECT step, name, value FROM metrics WHERE job = ?1 AND name = ?4 AND step > ?2 "
-                          "ORDER BY step LIMIT ?3",
+    [METRIC_LIST_NAMED] =
+        "SELECT step, name, value FROM metrics WHERE job = ?1 AND name = ?4 AND step > ?2 "
+        "ORDER BY step LIMIT ?3",
 };
 
 /* A metric of one step. */
@@ -88,7 +89,8 @@ static int copy_text(char out[TEXT_SIZE], const char *text, const char *what, st
 {
     size_t size = strlen(text);
     if (size >= TEXT_SIZE) {
-        return err_set(err, ERR_LIMIT, "telemetry: %s '%.80s' is longer than %d bytes", what, text, TEXT_SIZE - 1);
+        return err_set(err, ERR_LIMIT, "telemetry: %s '%.80s' is longer than %d bytes", what, text,
+                       TEXT_SIZE - 1);
     }
     memcpy(out, text, size + 1);
     return 0;
@@ -103,7 +105,8 @@ static int make_room(struct state_store *store, struct err *err)
     }
     if (telemetry->capacity == POINTS_MAX) {
         if (store->in_transaction) {
-            return err_set(err, ERR_LIMIT, "telemetry: %d points wait and a turn is open", POINTS_MAX);
+            return err_set(err, ERR_LIMIT, "telemetry: %d points wait and a turn is open",
+                           POINTS_MAX);
         }
         return state_flush(store, err);
     }
@@ -117,8 +120,8 @@ static int make_room(struct state_store *store, struct err *err)
     return 0;
 }
 
-int state_metric(struct state_store *store, const char *job, int64_t step, const char *name, double value,
-                 struct err *err)
+int state_metric(struct state_store *store, const char *job, int64_t step, const char *name,
+                 double value, struct err *err)
 {
     struct point point = {.step = step, .value = value};
     int rc = copy_text(point.job, job, "job", err);
@@ -160,7 +163,8 @@ int state_flush(struct state_store *store, struct err *err)
 {
     ASSERT(!store->in_transaction);
     struct telemetry *telemetry = store->telemetry;
-    /* Tried at every flush until the disk has room again; the warning was given when the reserve went. */
+    /* Tried at every flush until the disk has room again; the warning was given when the reserve
+     * went. */
     (void)reserve_refill(store->reserve);
     if (telemetry->count == 0) {
         return 0;
@@ -168,15 +172,16 @@ int state_flush(struct state_store *store, struct err *err)
     struct err inner = {0};
     int rc = write_points(telemetry, &inner);
     if (rc) {
-        /* Telemetry never takes the reserve: the points stay until the disk has room, as far as memory is given. */
+        /* Telemetry never takes the reserve: the points stay until the disk has room, as far as
+         * memory is given. */
         return err_set(err, rc, "telemetry: %s", inner.text);
     }
     telemetry->count = 0;
     return 0;
 }
 
-static int bind_query(struct telemetry *telemetry, sqlite3_stmt *statement, const char *job, const char *name,
-                      int64_t since, size_t limit, struct err *err)
+static int bind_query(struct telemetry *telemetry, sqlite3_stmt *statement, const char *job,
+                      const char *name, int64_t since, size_t limit, struct err *err)
 {
     const uint64_t wide = limit;
     const int64_t most = wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
@@ -187,8 +192,8 @@ static int bind_query(struct telemetry *telemetry, sqlite3_stmt *statement, cons
     return ok ? 0 : sql_fail(telemetry->db, "bind", err);
 }
 
-int state_metrics(struct state_store *store, const char *job, const char *name, int64_t since, size_t limit,
-                  state_metric_fn visit, void *arg, struct err *err)
+int state_metrics(struct state_store *store, const char *job, const char *name, int64_t since,
+                  size_t limit, state_metric_fn visit, void *arg, struct err *err)
 {
     struct telemetry *telemetry = store->telemetry;
     sqlite3_stmt *statement = telemetry->statement[name ? METRIC_LIST_NAMED : METRIC_LIST];
@@ -201,7 +206,8 @@ int state_metrics(struct state_store *store, const char *job, const char *name, 
             break;
         }
         bool number = sqlite3_column_type(statement, 2) != SQLITE_NULL;
-        if (!visit(arg, sqlite3_column_int64(statement, 0), (const char *)sqlite3_column_text(statement, 1),
+        if (!visit(arg, sqlite3_column_int64(statement, 0),
+                   (const char *)sqlite3_column_text(statement, 1),
                    number ? sqlite3_column_double(statement, 2) : (double)NAN)) {
             (void)sqlite3_reset(statement);
             (void)sqlite3_clear_bindings(statement);

@@ -12,10 +12,11 @@
 #include "base/assert.h"
 #include "libtrain/model/memory.h"
 
-/* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without USE_LOCKING), so two
- * threads that multiply at once may pack into the same buffer and get wrong numbers. The two functions below stand in
- * front of the library's own ones (symbol interposition) and add the lock. Where that does not take effect (another
- * build, bound symbolically), prepare notices and every product takes the lock instead: slower, still right. */
+/* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without
+ * USE_LOCKING), so two threads that multiply at once may pack into the same buffer and get wrong
+ * numbers. The two functions below stand in front of the library's own ones (symbol interposition)
+ * and add the lock. Where that does not take effect (another build, bound symbolically), prepare
+ * notices and every product takes the lock instead: slower, still right. */
 void *blas_memory_alloc(int position);
 void blas_memory_free(void *buffer);
 
@@ -62,10 +63,11 @@ void blas_memory_free(void *buffer)
     pthread_mutex_unlock(&blas.lock);
 }
 
-/* The library tries a mapping that failed again and again, for ever: a new buffer is asked for only where there is room
- * for one, before the products that need it. It keeps those that it made. */
-#define BUFFER_BYTES ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20) /* BUFFER_SIZE of its builds, or more */
-#define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20))                /* what other threads may take meanwhile */
+/* The library tries a mapping that failed again and again, for ever: a new buffer is asked for only
+ * where there is room for one, before the products that need it. It keeps those that it made. */
+#define BUFFER_BYTES                                                                               \
+    ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20)   /* BUFFER_SIZE of its builds, or more */
+#define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20)) /* what other threads may take meanwhile */
 
 static bool has_room(void)
 {
@@ -73,7 +75,8 @@ static bool has_room(void)
     return room != MAP_FAILED && munmap(room, ROOM_BYTES) == 0;
 }
 
-/* Under the lock. All that are wanted must be held at once: the library hands out a free one first. */
+/* Under the lock. All that are wanted must be held at once: the library hands out a free one first.
+ */
 static bool make_buffers(size_t wanted)
 {
     void *held[MEMORY_THREADS_MAX];
@@ -92,9 +95,9 @@ static bool make_buffers(size_t wanted)
     return room;
 }
 
-/* For small products of two matrices that are not transposed, the library's kernels for AVX-512 (up to this many
- * multiplications) allocate a buffer at every call. Training allocates nothing, so these products are made with a
- * transposed copy of one of the two: other kernels, which do not. */
+/* For small products of two matrices that are not transposed, the library's kernels for AVX-512 (up
+ * to this many multiplications) allocate a buffer at every call. Training allocates nothing, so
+ * these products are made with a transposed copy of one of the two: other kernels, which do not. */
 #define SMALL_PRODUCT 1e6
 #define COPY_FLOATS 16384 /* of the copy; what does not fit is done in pieces of K */
 static const char *const allocating_cores[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
@@ -105,16 +108,17 @@ static blasint dimension(size_t value)
     return (blasint)value;
 }
 
-static void multiply(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda,
-                     const float *B, size_t ldb, float beta, float *C, size_t ldc)
+static void multiply(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K,
+                     const float *A, size_t lda, const float *B, size_t ldb, float beta, float *C,
+                     size_t ldc)
 {
     bool serialise = atomic_load_explicit(&blas.serialise, memory_order_relaxed);
     if (serialise) {
         pthread_mutex_lock(&blas.lock);
     }
-    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans,
-                dimension(M), dimension(N), dimension(K), 1.0f, A, dimension(lda), B, dimension(ldb), beta, C,
-                dimension(ldc));
+    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                transpose_b ? CblasTrans : CblasNoTrans, dimension(M), dimension(N), dimension(K),
+                1.0f, A, dimension(lda), B, dimension(ldb), beta, C, dimension(ldc));
     if (serialise) {
         pthread_mutex_unlock(&blas.lock);
     }
@@ -131,29 +135,33 @@ static void transpose(const float *in, size_t ld, size_t rows, size_t columns, f
 }
 
 /* C = A B + beta C for a small product, in pieces of K whose copy fits. */
-static void multiply_copy(size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B, size_t ldb,
-                          float beta, float *C, size_t ldc)
+static void multiply_copy(size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B,
+                          size_t ldb, float beta, float *C, size_t ldc)
 {
     static _Thread_local float copy[COPY_FLOATS];
-    /* The library is faster with a transposed A, unless the copy of an A much larger than B eats that up. */
+    /* The library is faster with a transposed A, unless the copy of an A much larger than B eats
+     * that up. */
     const bool copy_a = M <= 4 * N;
     const size_t piece = COPY_FLOATS / (copy_a ? M : N); /* M <= 2000 or N <= 500 here: never 0 */
     for (size_t k = 0; k < K; k += piece) {
         const size_t depth = K - k < piece ? K - k : piece;
         if (copy_a) {
             transpose(A + k, lda, M, depth, copy);
-            multiply(true, false, M, N, depth, copy, M, B + k * ldb, ldb, k == 0 ? beta : 1.0f, C, ldc);
+            multiply(true, false, M, N, depth, copy, M, B + k * ldb, ldb, k == 0 ? beta : 1.0f, C,
+                     ldc);
         } else {
             transpose(B + k * ldb, ldb, depth, N, copy);
-            multiply(false, true, M, N, depth, A + k, lda, copy, depth, k == 0 ? beta : 1.0f, C, ldc);
+            multiply(false, true, M, N, depth, A + k, lda, copy, depth, k == 0 ? beta : 1.0f, C,
+                     ldc);
         }
     }
 }
 
-void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B,
-          size_t ldb, float beta, float *C, size_t ldc)
+void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A,
+          size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc)
 {
-    if (!transpose_a && !transpose_b && atomic_load_explicit(&blas.allocates, memory_order_relaxed) &&
+    if (!transpose_a && !transpose_b &&
+        atomic_load_explicit(&blas.allocates, memory_order_relaxed) &&
         (double)M * (double)N * (double)K <= SMALL_PRODUCT) {
         multiply_copy(M, N, K, A, lda, B, ldb, beta, C, ldc);
     } else {
@@ -192,8 +200,10 @@ int gemm_reserve(size_t threads, struct err *err)
     blas.reserved += made ? threads : 0;
     pthread_mutex_unlock(&blas.lock);
     if (!made) {
-        return err_set(err, ERR_MEMORY, "no room for the buffers of matrix products, %zu x %zu MiB (see 'ulimit -v')",
-                       threads, BUFFER_BYTES >> 20);
+        return err_set(
+            err, ERR_MEMORY,
+            "no room for the buffers of matrix products, %zu x %zu MiB (see 'ulimit -v')", threads,
+            BUFFER_BYTES >> 20);
     }
     prepare();
     return 0;

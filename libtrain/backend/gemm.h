@@ -1,6 +1,6 @@
-/* gemm.h: the one door to OpenBLAS: single precision matrix products on the calling thread. Used by libtrain/ops and
- * the probe. Any thread, at the same time. The bits of a product depend on its dimensions and on the library's core
- * (gemm_describe), on nothing else. */
+/* gemm.h: the one door to OpenBLAS: single precision matrix products on the calling thread. Used by
+ * libtrain/ops and the probe. Any thread, at the same time. The bits of a product depend on its
+ * dimensions and on the library's core (gemm_describe), on nothing else. */
 #ifndef LIBTRAIN_BACKEND_GEMM_H
 #define LIBTRAIN_BACKEND_GEMM_H
 
@@ -10,14 +10,16 @@
 #include "base/err.h"
 
 /* C = A B + beta C, row-major; overwrites C (beta 0: C is not read; 1: accumulates).
- * A [M][K] with lda floats from row to row (transpose_a: [K][M]), B [K][N] with ldb (transpose_b: [N][K]), C [M][N]
- * with ldc. C overlaps neither A nor B. M, N, K >= 1, each dimension at most INT_MAX. */
-void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A, size_t lda, const float *B,
-          size_t ldb, float beta, float *C, size_t ldc);
+ * A [M][K] with lda floats from row to row (transpose_a: [K][M]), B [K][N] with ldb (transpose_b:
+ * [N][K]), C [M][N] with ldc. C overlaps neither A nor B. M, N, K >= 1, each dimension at most
+ * INT_MAX. */
+void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A,
+          size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 
-/* Before the first product: so many threads may multiply at the same time, beside those reserved earlier. Makes the
- * library's buffers (128 MiB of addresses each, of memory only what a product touches), which it would wait for without
- * end later. ERR_MEMORY: there is no room for them, as under a limit of the address space. */
+/* Before the first product: so many threads may multiply at the same time, beside those reserved
+ * earlier. Makes the library's buffers (128 MiB of addresses each, of memory only what a product
+ * touches), which it would wait for without end later. ERR_MEMORY: there is no room for them, as
+ * under a limit of the address space. */
 NODISCARD int gemm_reserve(size_t threads, struct err *err);
 void gemm_release(size_t threads);
 

@@ -11,11 +11,12 @@
 #include "base/assert.h"
 #include "base/size.h"
 
-/* Of the OpenMP that Debian's build runs on: threads of the next parallel region that the calling thread begins. With
- * one, the region is a plain call. */
+/* Of the OpenMP that Debian's build runs on: threads of the next parallel region that the calling
+ * thread begins. With one, the region is a plain call. */
 void omp_set_num_threads(int threads);
 
-/* The tensors of a pass: the activation that is read (x, or dy), the other one (y, dx, or dy beside x), the weights. */
+/* The tensors of a pass: the activation that is read (x, or dy), the other one (y, dx, or dy beside
+ * x), the weights. */
 enum { IN, OUT, WEIGHTS, TENSORS };
 
 struct onednn {
@@ -40,7 +41,8 @@ struct tensor {
     dnnl_memory_t *at;   /* [workers] ours, at the caller's address of the call */
     dnnl_memory_t *copy; /* wanted form: [workers] in their scratch; WEIGHTS: [weight_count] */
     size_t at_count, copy_count;
-    struct step reorder;    /* IN and WEIGHTS of forward and data: plain to wanted; else wanted to plain */
+    struct step
+        reorder; /* IN and WEIGHTS of forward and data: plain to wanted; else wanted to plain */
     struct step accumulate; /* OUT of data, WEIGHTS of weights: wanted, added to plain */
 };
 
@@ -73,20 +75,22 @@ void onednn_describe(char *out, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();
     const char *isa = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
-    (void)snprintf(out, size, "/onednn-%d.%d.%d-%s-%ld+%ld+%ldk", version->major, version->minor, version->patch,
-                   strncmp(isa, "cpu_isa_", 8) == 0 ? isa + 8 : isa, cache_kib(_SC_LEVEL1_DCACHE_SIZE),
-                   cache_kib(_SC_LEVEL2_CACHE_SIZE), cache_kib(_SC_LEVEL3_CACHE_SIZE));
+    (void)snprintf(out, size, "/onednn-%d.%d.%d-%s-%ld+%ld+%ldk", version->major, version->minor,
+                   version->patch, strncmp(isa, "cpu_isa_", 8) == 0 ? isa + 8 : isa,
+                   cache_kib(_SC_LEVEL1_DCACHE_SIZE), cache_kib(_SC_LEVEL2_CACHE_SIZE),
+                   cache_kib(_SC_LEVEL3_CACHE_SIZE));
 }
 
 static int failed(dnnl_status_t status, const char *what, struct err *err)
 {
-    return err_set(err, status == dnnl_out_of_memory ? ERR_MEMORY : ERR_INVALID, "oneDNN: %s: %s", what,
-                   dnnl_status2str(status));
+    return err_set(err, status == dnnl_out_of_memory ? ERR_MEMORY : ERR_INVALID, "oneDNN: %s: %s",
+                   what, dnnl_status2str(status));
 }
 
 int onednn_new(size_t workers, struct onednn **out, struct err *err)
 {
-    struct onednn *library AUTO(onednn_free) = calloc(1, sizeof(*library) + workers * sizeof(library->stream[0]));
+    struct onednn *library AUTO(onednn_free) =
+        calloc(1, sizeof(*library) + workers * sizeof(library->stream[0]));
     if (!library) {
         return err_set(err, ERR_MEMORY, "out of memory for oneDNN");
     }
@@ -94,7 +98,8 @@ int onednn_new(size_t workers, struct onednn **out, struct err *err)
     omp_set_num_threads(1);
     dnnl_status_t status = dnnl_engine_create(&library->engine, dnnl_cpu, 0);
     for (size_t i = 0; status == dnnl_success && i < workers; i++) {
-        status = dnnl_stream_create(&library->stream[i], library->engine, dnnl_stream_default_flags);
+        status =
+            dnnl_stream_create(&library->stream[i], library->engine, dnnl_stream_default_flags);
     }
     if (status != dnnl_success) {
         return failed(status, "start", err);
@@ -122,25 +127,29 @@ void onednn_free(struct onednn **pointer)
 
 /* ---- descriptions of tensors ---- */
 
-static dnnl_status_t describe_activation(dnnl_memory_desc_t *out, size_t N, size_t C, size_t H, size_t W,
-                                         dnnl_format_tag_t tag)
+static dnnl_status_t describe_activation(dnnl_memory_desc_t *out, size_t N, size_t C, size_t H,
+                                         size_t W, dnnl_format_tag_t tag)
 {
     const dnnl_dims_t dims = {(dnnl_dim_t)N, (dnnl_dim_t)C, (dnnl_dim_t)H, (dnnl_dim_t)W};
     return dnnl_memory_desc_init_by_tag(out, 4, dims, dnnl_f32, tag);
 }
 
 /* Ours, or any. With groups they are the first dimension. */
-static dnnl_status_t describe_weights(dnnl_memory_desc_t *out, const struct conv2d_shape *s, bool any)
+static dnnl_status_t describe_weights(dnnl_memory_desc_t *out, const struct conv2d_shape *s,
+                                      bool any)
 {
     bool depthwise = conv2d_is_depthwise(s);
     dnnl_dim_t G = (dnnl_dim_t)s->G, O = (dnnl_dim_t)s->O / G, C = (dnnl_dim_t)s->C / G;
     dnnl_dim_t KH = (dnnl_dim_t)s->KH, KW = (dnnl_dim_t)s->KW;
     dnnl_dim_t pixel = depthwise ? G : C; /* floats from one column of the kernel to the next */
     const dnnl_dims_t dims = {G, O, C, KH, KW};
-    const dnnl_dims_t strides = {depthwise ? 1 : O * KH * KW * C, depthwise ? G : KH * KW * C, 1, KW * pixel, pixel};
+    const dnnl_dims_t strides = {depthwise ? 1 : O * KH * KW * C, depthwise ? G : KH * KW * C, 1,
+                                 KW * pixel, pixel};
     int skip = G > 1 ? 0 : 1;
-    return any ? dnnl_memory_desc_init_by_tag(out, 5 - skip, dims + skip, dnnl_f32, dnnl_format_tag_any)
-               : dnnl_memory_desc_init_by_strides(out, 5 - skip, dims + skip, dnnl_f32, strides + skip);
+    return any ? dnnl_memory_desc_init_by_tag(out, 5 - skip, dims + skip, dnnl_f32,
+                                              dnnl_format_tag_any)
+               : dnnl_memory_desc_init_by_strides(out, 5 - skip, dims + skip, dnnl_f32,
+                                                  strides + skip);
 }
 
 /* ---- primitives ---- */
@@ -148,13 +157,15 @@ static dnnl_status_t describe_weights(dnnl_memory_desc_t *out, const struct conv
 static dnnl_status_t create_attributes(dnnl_primitive_attr_t *out)
 {
     dnnl_status_t status = dnnl_primitive_attr_create(out);
-    return status ? status : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    return status ? status
+                  : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
 }
 
 /* Takes `descriptor`. */
 static dnnl_status_t create_step(struct step *step, dnnl_primitive_desc_t descriptor)
 {
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
     step->scratch = *scratch;
     dnnl_status_t status = dnnl_primitive_create(&step->primitive, descriptor);
     (void)dnnl_primitive_desc_destroy(descriptor);
@@ -174,27 +185,31 @@ static dnnl_status_t create_reorder(const struct onednn_pass *pass, const dnnl_m
         status = status ? status : dnnl_primitive_attr_set_post_ops(attributes, sum);
     }
     status = status ? status
-                    : dnnl_reorder_primitive_desc_create(&descriptor, from, pass->library->engine, to,
-                                                         pass->library->engine, attributes);
+                    : dnnl_reorder_primitive_desc_create(&descriptor, from, pass->library->engine,
+                                                         to, pass->library->engine, attributes);
     status = status ? status : create_step(out, descriptor);
     (void)dnnl_post_ops_destroy(sum);
     (void)dnnl_primitive_attr_destroy(attributes);
     return status;
 }
 
-/* The convolution's own description: forward, and for the other passes the forward one as its hint. */
-static dnnl_status_t create_descriptor(const struct onednn_pass *pass, const struct onednn_request *request,
+/* The convolution's own description: forward, and for the other passes the forward one as its hint.
+ */
+static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
+                                       const struct onednn_request *request,
                                        dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
     const struct conv2d_shape *s = request->shape;
-    dnnl_alg_kind_t algorithm =
-        request->kernel == CONV2D_ONEDNN_WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    dnnl_alg_kind_t algorithm = request->kernel == CONV2D_ONEDNN_WINOGRAD
+                                    ? dnnl_convolution_winograd
+                                    : dnnl_convolution_direct;
     dnnl_format_tag_t tag = request->kernel == CONV2D_ONEDNN_NHWC ? dnnl_nhwc : dnnl_format_tag_any;
     const dnnl_dims_t strides = {(dnnl_dim_t)s->SH, (dnnl_dim_t)s->SW};
     const dnnl_dims_t padding = {(dnnl_dim_t)s->PH, (dnnl_dim_t)s->PW};
     /* Rows and columns behind the last whole window are not read. */
-    const dnnl_dims_t behind = {(dnnl_dim_t)((s->OH - 1) * s->SH + s->KH) - (dnnl_dim_t)(s->H + s->PH),
-                                (dnnl_dim_t)((s->OW - 1) * s->SW + s->KW) - (dnnl_dim_t)(s->W + s->PW)};
+    const dnnl_dims_t behind = {
+        (dnnl_dim_t)((s->OH - 1) * s->SH + s->KH) - (dnnl_dim_t)(s->H + s->PH),
+        (dnnl_dim_t)((s->OW - 1) * s->SW + s->KW) - (dnnl_dim_t)(s->W + s->PW)};
     dnnl_memory_desc_t x, y, weights;
     dnnl_convolution_desc_t convolution;
     dnnl_primitive_desc_t forward = NULL;
@@ -202,23 +217,25 @@ static dnnl_status_t create_descriptor(const struct onednn_pass *pass, const str
     dnnl_status_t status = describe_activation(&x, s->N, s->C, s->H, s->W, tag);
     status = status ? status : describe_activation(&y, s->N, s->O, s->OH, s->OW, tag);
     status = status ? status : describe_weights(&weights, s, true);
-    status =
-        status ? status
-               : dnnl_convolution_forward_desc_init(&convolution, dnnl_forward_training, algorithm, &x, &weights,
-                                                    pass->has_bias ? &pass->bias : NULL, &y, strides, padding, behind);
-    status = status ? status : dnnl_primitive_desc_create(&forward, &convolution, attributes, engine, NULL);
+    status = status ? status
+                    : dnnl_convolution_forward_desc_init(
+                          &convolution, dnnl_forward_training, algorithm, &x, &weights,
+                          pass->has_bias ? &pass->bias : NULL, &y, strides, padding, behind);
+    status = status ? status
+                    : dnnl_primitive_desc_create(&forward, &convolution, attributes, engine, NULL);
     if (status || request->pass == CONV2D_FORWARD) {
         *out = forward;
         return status;
     }
     if (request->pass == CONV2D_BACKWARD_DATA) {
-        status = dnnl_convolution_backward_data_desc_init(&convolution, algorithm, &x, &weights, &y, strides, padding,
-                                                          behind);
+        status = dnnl_convolution_backward_data_desc_init(&convolution, algorithm, &x, &weights, &y,
+                                                          strides, padding, behind);
     } else {
-        status = dnnl_convolution_backward_weights_desc_init(&convolution, algorithm, &x, &weights, NULL, &y, strides,
-                                                             padding, behind);
+        status = dnnl_convolution_backward_weights_desc_init(&convolution, algorithm, &x, &weights,
+                                                             NULL, &y, strides, padding, behind);
     }
-    status = status ? status : dnnl_primitive_desc_create(out, &convolution, attributes, engine, forward);
+    status = status ? status
+                    : dnnl_primitive_desc_create(out, &convolution, attributes, engine, forward);
     (void)dnnl_primitive_desc_destroy(forward);
     return status;
 }
@@ -245,14 +262,17 @@ static dnnl_status_t describe_plain(struct onednn_pass *pass, const struct conv2
     struct tensor *input = &pass->tensor[data ? OUT : IN], *output = &pass->tensor[data ? IN : OUT];
     const dnnl_dims_t filters = {(dnnl_dim_t)s->O};
     dnnl_status_t status = describe_activation(&input->plain, s->N, s->C, s->H, s->W, dnnl_nhwc);
-    status = status ? status : describe_activation(&output->plain, s->N, s->O, s->OH, s->OW, dnnl_nhwc);
+    status =
+        status ? status : describe_activation(&output->plain, s->N, s->O, s->OH, s->OW, dnnl_nhwc);
     status = status ? status : describe_weights(&pass->tensor[WEIGHTS].plain, s, false);
-    return status ? status : dnnl_memory_desc_init_by_tag(&pass->bias, 1, filters, dnnl_f32, dnnl_x);
+    return status ? status
+                  : dnnl_memory_desc_init_by_tag(&pass->bias, 1, filters, dnnl_f32, dnnl_x);
 }
 
 static dnnl_status_t create_reorders(struct onednn_pass *pass)
 {
-    struct tensor *in = &pass->tensor[IN], *out = &pass->tensor[OUT], *weights = &pass->tensor[WEIGHTS];
+    struct tensor *in = &pass->tensor[IN], *out = &pass->tensor[OUT],
+                  *weights = &pass->tensor[WEIGHTS];
     bool of_weights = pass->pass == CONV2D_BACKWARD_WEIGHTS;
     dnnl_status_t status = dnnl_success;
     if (!in->same) {
@@ -267,9 +287,13 @@ static dnnl_status_t create_reorders(struct onednn_pass *pass)
         status = create_reorder(pass, &out->wanted, &out->plain, true, &out->accumulate);
     }
     if (of_weights) {
-        return status ? status : create_reorder(pass, &weights->wanted, &weights->plain, true, &weights->accumulate);
+        return status ? status
+                      : create_reorder(pass, &weights->wanted, &weights->plain, true,
+                                       &weights->accumulate);
     }
-    return status ? status : create_reorder(pass, &weights->plain, &weights->wanted, false, &weights->reorder);
+    return status
+               ? status
+               : create_reorder(pass, &weights->plain, &weights->wanted, false, &weights->reorder);
 }
 
 /* Where the copies and the scratch of the primitives lie, one after the other. */
@@ -281,7 +305,8 @@ static void place(struct onednn_pass *pass)
         tensor->offset = offset;
         /* A gradient that is added comes into a copy, whatever its layout. */
         bool copy = !tensor->same || (t == OUT && pass->pass == CONV2D_BACKWARD_DATA);
-        offset += copy ? size_align(dnnl_memory_desc_get_size(&tensor->wanted), WORKSPACE_ALIGNMENT) : 0;
+        offset +=
+            copy ? size_align(dnnl_memory_desc_get_size(&tensor->wanted), WORKSPACE_ALIGNMENT) : 0;
     }
     const struct step *steps[1 + 2 * TENSORS] = {&pass->convolution};
     for (size_t t = 0; t < TENSORS; t++) {
@@ -319,8 +344,8 @@ static dnnl_status_t create_pass(struct onednn_pass *pass, const struct onednn_r
     return status;
 }
 
-int onednn_pass_new(struct onednn *library, const struct onednn_request *request, struct onednn_pass **out,
-                    struct err *err)
+int onednn_pass_new(struct onednn *library, const struct onednn_request *request,
+                    struct onednn_pass **out, struct err *err)
 {
     struct onednn_pass *pass AUTO(onednn_pass_free) = calloc(1, sizeof(*pass));
     if (!pass) {
@@ -380,7 +405,8 @@ void onednn_pass_free(struct onednn_pass **pointer)
 
 size_t onednn_pass_weight_bytes(const struct onednn_pass *pass)
 {
-    return size_align(dnnl_memory_desc_get_size(&pass->tensor[WEIGHTS].wanted), WORKSPACE_ALIGNMENT);
+    return size_align(dnnl_memory_desc_get_size(&pass->tensor[WEIGHTS].wanted),
+                      WORKSPACE_ALIGNMENT);
 }
 
 size_t onednn_pass_worker_bytes(const struct onednn_pass *pass)
@@ -390,27 +416,31 @@ size_t onednn_pass_worker_bytes(const struct onednn_pass *pass)
 
 /* ---- memory ---- */
 
-/* `count` memory objects, `stride` bytes from one to the next; without a place (NULL) each call gives them one. */
-static dnnl_status_t create_memories(const struct onednn_pass *pass, const dnnl_memory_desc_t *layout,
-                                     unsigned char *first, size_t stride, size_t count, dnnl_memory_t **out)
+/* `count` memory objects, `stride` bytes from one to the next; without a place (NULL) each call
+ * gives them one. */
+static dnnl_status_t create_memories(const struct onednn_pass *pass,
+                                     const dnnl_memory_desc_t *layout, unsigned char *first,
+                                     size_t stride, size_t count, dnnl_memory_t **out)
 {
     *out = calloc(count, sizeof(**out));
     dnnl_status_t status = *out ? dnnl_success : dnnl_out_of_memory;
     for (size_t i = 0; i < count && !status; i++) {
-        status = dnnl_memory_create(&(*out)[i], layout, pass->library->engine, first ? first + i * stride : NULL);
+        status = dnnl_memory_create(&(*out)[i], layout, pass->library->engine,
+                                    first ? first + i * stride : NULL);
     }
     return status;
 }
 
-static dnnl_status_t bind_step(const struct onednn_pass *pass, struct step *step, unsigned char *scratch, size_t stride)
+static dnnl_status_t bind_step(const struct onednn_pass *pass, struct step *step,
+                               unsigned char *scratch, size_t stride)
 {
-    return step->primitive ? create_memories(pass, &step->scratch, scratch + pass->scratch_offset, stride,
-                                             pass->library->workers, &step->scratch_memory)
+    return step->primitive ? create_memories(pass, &step->scratch, scratch + pass->scratch_offset,
+                                             stride, pass->library->workers, &step->scratch_memory)
                            : dnnl_success;
 }
 
-int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t weight_count, unsigned char *scratch,
-                     size_t worker_stride, struct err *err)
+int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t weight_count,
+                     unsigned char *scratch, size_t worker_stride, struct err *err)
 {
     size_t workers = pass->library->workers;
     ASSERT(worker_stride >= pass->worker_bytes && !pass->tensor[IN].at);
@@ -423,8 +453,9 @@ int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t we
         tensor->at_count = workers;
         tensor->copy_count = t == WEIGHTS ? weight_count : workers;
         status = create_memories(pass, &tensor->plain, NULL, 0, workers, &tensor->at);
-        status =
-            status ? status : create_memories(pass, &tensor->wanted, first, stride, tensor->copy_count, &tensor->copy);
+        status = status ? status
+                        : create_memories(pass, &tensor->wanted, first, stride, tensor->copy_count,
+                                          &tensor->copy);
         status = status ? status : bind_step(pass, &tensor->reorder, scratch, worker_stride);
         status = status ? status : bind_step(pass, &tensor->accumulate, scratch, worker_stride);
     }
@@ -442,22 +473,24 @@ static void must(dnnl_status_t status)
     ASSERT(status == dnnl_success);
 }
 
-static void run_step(const struct onednn_pass *pass, const struct step *step, size_t worker, dnnl_exec_arg_t *argument,
-                     size_t count)
+static void run_step(const struct onednn_pass *pass, const struct step *step, size_t worker,
+                     dnnl_exec_arg_t *argument, size_t count)
 {
     argument[count] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, step->scratch_memory[worker]};
-    must(dnnl_primitive_execute(step->primitive, pass->library->stream[worker], (int)count + 1, argument));
+    must(dnnl_primitive_execute(step->primitive, pass->library->stream[worker], (int)count + 1,
+                                argument));
     must(dnnl_stream_wait(pass->library->stream[worker]));
 }
 
-static void run_reorder(const struct onednn_pass *pass, const struct step *step, size_t worker, dnnl_memory_t from,
-                        dnnl_memory_t to)
+static void run_reorder(const struct onednn_pass *pass, const struct step *step, size_t worker,
+                        dnnl_memory_t from, dnnl_memory_t to)
 {
     dnnl_exec_arg_t argument[3] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     run_step(pass, step, worker, argument, 2);
 }
 
-/* The worker's object for our form of a tensor, at this address. Const goes: the library's objects do not know it. */
+/* The worker's object for our form of a tensor, at this address. Const goes: the library's objects
+ * do not know it. */
 static dnnl_memory_t plain_at(const struct tensor *tensor, size_t worker, const float *address)
 {
     must(dnnl_memory_set_data_handle(tensor->at[worker], (void *)(uintptr_t)address));
@@ -465,8 +498,8 @@ static dnnl_memory_t plain_at(const struct tensor *tensor, size_t worker, const 
 }
 
 /* The tensor as the convolution reads it. */
-static dnnl_memory_t enter(const struct onednn_pass *pass, const struct tensor *tensor, size_t worker,
-                           const float *address)
+static dnnl_memory_t enter(const struct onednn_pass *pass, const struct tensor *tensor,
+                           size_t worker, const float *address)
 {
     dnnl_memory_t plain = plain_at(tensor, worker, address);
     if (tensor->same) {
@@ -476,11 +509,12 @@ static dnnl_memory_t enter(const struct onednn_pass *pass, const struct tensor *
     return tensor->copy[worker];
 }
 
-static void convolve(const struct onednn_pass *pass, size_t worker, dnnl_memory_t in, dnnl_memory_t out,
-                     dnnl_memory_t weights, const float *bias)
+static void convolve(const struct onednn_pass *pass, size_t worker, dnnl_memory_t in,
+                     dnnl_memory_t out, dnnl_memory_t weights, const float *bias)
 {
-    dnnl_exec_arg_t argument[TENSORS + 2] = {
-        {pass->tensor[IN].argument, in}, {pass->tensor[OUT].argument, out}, {pass->tensor[WEIGHTS].argument, weights}};
+    dnnl_exec_arg_t argument[TENSORS + 2] = {{pass->tensor[IN].argument, in},
+                                             {pass->tensor[OUT].argument, out},
+                                             {pass->tensor[WEIGHTS].argument, weights}};
     if (pass->has_bias) {
         must(dnnl_memory_set_data_handle(pass->bias_memory[worker], (void *)(uintptr_t)bias));
         argument[TENSORS] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, pass->bias_memory[worker]};
@@ -495,31 +529,36 @@ void onednn_pack(const struct onednn_pass *pass, const float *weight)
     run_reorder(pass, &weights->reorder, 0, plain_at(weights, 0, weight), weights->copy[0]);
 }
 
-static void compute(const struct onednn_pass *pass, size_t worker, const float *from, const float *bias, float *to,
-                    bool accumulate)
+static void compute(const struct onednn_pass *pass, size_t worker, const float *from,
+                    const float *bias, float *to, bool accumulate)
 {
     const struct tensor *out = &pass->tensor[OUT];
     omp_set_num_threads(1);
     dnnl_memory_t in = enter(pass, &pass->tensor[IN], worker, from);
     dnnl_memory_t plain = plain_at(out, worker, to);
     bool direct = out->same && !accumulate;
-    convolve(pass, worker, in, direct ? plain : out->copy[worker], pass->tensor[WEIGHTS].copy[0], bias);
+    convolve(pass, worker, in, direct ? plain : out->copy[worker], pass->tensor[WEIGHTS].copy[0],
+             bias);
     if (!direct) {
-        run_reorder(pass, accumulate ? &out->accumulate : &out->reorder, worker, out->copy[worker], plain);
+        run_reorder(pass, accumulate ? &out->accumulate : &out->reorder, worker, out->copy[worker],
+                    plain);
     }
 }
 
-void onednn_forward(const struct onednn_pass *pass, size_t worker, const float *x, const float *bias, float *y)
+void onednn_forward(const struct onednn_pass *pass, size_t worker, const float *x,
+                    const float *bias, float *y)
 {
     compute(pass, worker, x, bias, y, false);
 }
 
-void onednn_backward_data(const struct onednn_pass *pass, size_t worker, const float *dy, float *dx, bool accumulate)
+void onednn_backward_data(const struct onednn_pass *pass, size_t worker, const float *dy, float *dx,
+                          bool accumulate)
 {
     compute(pass, worker, dy, NULL, dx, accumulate);
 }
 
-void onednn_backward_weights(const struct onednn_pass *pass, size_t worker, const float *x, const float *dy, size_t sum)
+void onednn_backward_weights(const struct onednn_pass *pass, size_t worker, const float *x,
+                             const float *dy, size_t sum)
 {
     const struct tensor *in = &pass->tensor[IN], *out = &pass->tensor[OUT];
     omp_set_num_threads(1);

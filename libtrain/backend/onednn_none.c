@@ -28,8 +28,8 @@ void onednn_free(struct onednn **library)
 
 /* Without a library there is no pass, so nobody comes here with one. */
 
-int onednn_pass_new(struct onednn *library, const struct onednn_request *request, struct onednn_pass **out,
-                    struct err *err)
+int onednn_pass_new(struct onednn *library, const struct onednn_request *request,
+                    struct onednn_pass **out, struct err *err)
 {
     (void)library;
     (void)request;
@@ -54,8 +54,8 @@ size_t onednn_pass_worker_bytes(const struct onednn_pass *pass)
     return 0;
 }
 
-int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t weight_count, unsigned char *scratch,
-                     size_t worker_stride, struct err *err)
+int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t weight_count,
+                     unsigned char *scratch, size_t worker_stride, struct err *err)
 {
     (void)weights;
     (void)weight_count;
@@ -72,7 +72,8 @@ void onednn_pack(const struct onednn_pass *pass, const float *weight)
     ASSERT(!pass);
 }
 
-void onednn_forward(const struct onednn_pass *pass, size_t worker, const float *x, const float *bias, float *y)
+void onednn_forward(const struct onednn_pass *pass, size_t worker, const float *x,
+                    const float *bias, float *y)
 {
     (void)worker;
     (void)x;
@@ -81,7 +82,8 @@ void onednn_forward(const struct onednn_pass *pass, size_t worker, const float *
     ASSERT(!pass);
 }
 
-void onednn_backward_data(const struct onednn_pass *pass, size_t worker, const float *dy, float *dx, bool accumulate)
+void onednn_backward_data(const struct onednn_pass *pass, size_t worker, const float *dy, float *dx,
+                          bool accumulate)
 {
     (void)worker;
     (void)dy;
@@ -90,7 +92,8 @@ void onednn_backward_data(const struct onednn_pass *pass, size_t worker, const f
     ASSERT(!pass);
 }
 
-void onednn_backward_weights(const struct onednn_pass *pass, size_t worker, const float *x, const float *dy, size_t sum)
+void onednn_backward_weights(const struct onednn_pass *pass, size_t worker, const float *x,
+                             const float *dy, size_t sum)
 {
     (void)worker;
     (void)x;

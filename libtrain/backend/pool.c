@@ -10,7 +10,8 @@
 #include "libtrain/backend/gemm.h"
 #include "libtrain/train.h"
 
-/* Kernels follow each other within microseconds: a thread looks this often for the next one before it sleeps. */
+/* Kernels follow each other within microseconds: a thread looks this often for the next one before
+ * it sleeps. */
 #define SPINS 256
 
 struct train_pool {
@@ -115,7 +116,8 @@ static int start_worker(struct train_pool *pool, size_t index)
 int train_pool_new(size_t threads, struct train_pool **out, struct err *err)
 {
     if (threads < 1 || threads > MEMORY_THREADS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", threads, MEMORY_THREADS_MAX);
+        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", threads,
+                       MEMORY_THREADS_MAX);
     }
     int rc = gemm_reserve(threads, err);
     if (rc != 0) {
@@ -133,7 +135,8 @@ int train_pool_new(size_t threads, struct train_pool **out, struct err *err)
     for (size_t index = 1; index < threads; index++) {
         if (start_worker(pool, index) != 0) {
             train_pool_free(&pool);
-            return err_set(err, ERR_MEMORY, "cannot start compute thread %zu of %zu", index + 1, threads);
+            return err_set(err, ERR_MEMORY, "cannot start compute thread %zu of %zu", index + 1,
+                           threads);
         }
     }
     *out = pool;

@@ -1,6 +1,7 @@
-/* pool.h: the compute threads. A kernel cuts its work into tasks whose borders depend on the shape alone and gives them
- * to pool_run; threads only pick which task they do next, so results do not depend on how many there are. Used by
- * libtrain/ops, optim and stage, by one calling thread at a time. */
+/* pool.h: the compute threads. A kernel cuts its work into tasks whose borders depend on the shape
+ * alone and gives them to pool_run; threads only pick which task they do next, so results do not
+ * depend on how many there are. Used by libtrain/ops, optim and stage, by one calling thread at a
+ * time. */
 #ifndef LIBTRAIN_BACKEND_POOL_H
 #define LIBTRAIN_BACKEND_POOL_H
 
@@ -11,7 +12,8 @@ struct train_pool;
 /* One task. `worker` < pool_threads() says which thread runs it, to find that thread's scratch. */
 typedef void (*pool_task_fn)(const void *arg, size_t task, size_t worker);
 
-/* Run tasks [0, task_count) and wait for all of them. The caller is worker 0 and works too. Nothing is allocated. */
+/* Run tasks [0, task_count) and wait for all of them. The caller is worker 0 and works too. Nothing
+ * is allocated. */
 void pool_run(struct train_pool *pool, size_t task_count, pool_task_fn task_fn, const void *arg);
 
 size_t pool_threads(const struct train_pool *pool);

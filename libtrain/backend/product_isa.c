@@ -1,5 +1,6 @@
-/* One build of the product for each vector ISA (CMakeLists.txt sets PRODUCT_NAME, the ISA's flags and that a * b + c is
- * fused where the ISA can): the sum of an element runs over k in order, so its bits depend on the ISA alone. */
+/* One build of the product for each vector ISA (CMakeLists.txt sets PRODUCT_NAME, the ISA's flags
+ * and that a * b + c is fused where the ISA can): the sum of an element runs over k in order, so
+ * its bits depend on the ISA alone. */
 #include "libtrain/backend/product_isa.h"
 
 /* Rows and columns of the block of C that registers hold: ROWS x VECTORS accumulators. */
@@ -16,10 +17,11 @@
 #define LANES 4
 #define ROWS 4
 #endif
-/* What may be left of M: each count of rows has a block of its own, since a block of few rows waits for its sums. */
-#define TAIL(block, rows)                                                                                              \
-    case rows:                                                                                                         \
-        block(p, m, n, rows, vectors);                                                                                 \
+/* What may be left of M: each count of rows has a block of its own, since a block of few rows waits
+ * for its sums. */
+#define TAIL(block, rows)                                                                          \
+    case rows:                                                                                     \
+        block(p, m, n, rows, vectors);                                                             \
         break;
 #define TAILS_3(block) TAIL(block, 1) TAIL(block, 2) TAIL(block, 3)
 #if ROWS == 8
@@ -34,61 +36,63 @@
 #define INLINE static inline __attribute__((always_inline))
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
-typedef float half_lanes __attribute__((vector_size(LANES / 2 * sizeof(float)), aligned(4), may_alias));
+typedef float half_lanes
+    __attribute__((vector_size(LANES / 2 * sizeof(float)), aligned(4), may_alias));
 
 /* A block of `rows` x `vectors` vectors of C; both are constant where this is inlined. */
-#define DEFINE_BLOCK(name, vector, width)                                                                              \
-    INLINE void name(const struct product *p, size_t m, size_t n, size_t rows, size_t vectors)                         \
-    {                                                                                                                  \
-        vector sum[ROWS][VECTORS];                                                                                     \
-        float *C = p->C + m * p->c_row + n;                                                                            \
-        const float *A_run = p->A + m * p->a_row;                                                                      \
-        const float *B_run = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;                                \
-        for (size_t r = 0; r < rows; r++) {                                                                            \
-            for (size_t v = 0; v < vectors; v++) {                                                                     \
-                sum[r][v] = (vector){0};                                                                               \
-                if (p->accumulate) {                                                                                   \
-                    sum[r][v] = *(const vector *)(C + r * p->c_row + v * (width));                                     \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-        size_t run = 0;                                                                                                \
-        do {                                                                                                           \
-            const float *A = A_run;                                                                                    \
-            const float *B = B_run;                                                                                    \
-            for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {                                        \
-                for (size_t r = 0; r < rows; r++) {                                                                    \
-                    for (size_t v = 0; v < vectors; v++) {                                                             \
-                        sum[r][v] += A[r * p->a_row] * *(const vector *)(B + v * (width));                             \
-                    }                                                                                                  \
-                }                                                                                                      \
-            }                                                                                                          \
-            A_run += p->a_run;                                                                                         \
-            B_run += p->b_run;                                                                                         \
-        } while (++run < p->runs);                                                                                     \
-        for (size_t r = 0; r < rows; r++) {                                                                            \
-            for (size_t v = 0; v < vectors; v++) {                                                                     \
-                *(vector *)(C + r * p->c_row + v * (width)) = sum[r][v];                                               \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-                                                                                                                       \
-    INLINE void name##_column(const struct product *p, size_t n, size_t vectors)                                       \
-    {                                                                                                                  \
-        size_t m = 0;                                                                                                  \
-        for (; m + ROWS <= p->M; m += ROWS) {                                                                          \
-            name(p, m, n, ROWS, vectors);                                                                              \
-        }                                                                                                              \
-        switch (p->M - m) {                                                                                            \
-            TAILS(name)                                                                                                \
-        }                                                                                                              \
+#define DEFINE_BLOCK(name, vector, width)                                                          \
+    INLINE void name(const struct product *p, size_t m, size_t n, size_t rows, size_t vectors)     \
+    {                                                                                              \
+        vector sum[ROWS][VECTORS];                                                                 \
+        float *C = p->C + m * p->c_row + n;                                                        \
+        const float *A_run = p->A + m * p->a_row;                                                  \
+        const float *B_run = p->B + n / PRODUCT_PANEL * p->b_panel + n % PRODUCT_PANEL;            \
+        for (size_t r = 0; r < rows; r++) {                                                        \
+            for (size_t v = 0; v < vectors; v++) {                                                 \
+                sum[r][v] = (vector){0};                                                           \
+                if (p->accumulate) {                                                               \
+                    sum[r][v] = *(const vector *)(C + r * p->c_row + v * (width));                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        size_t run = 0;                                                                            \
+        do {                                                                                       \
+            const float *A = A_run;                                                                \
+            const float *B = B_run;                                                                \
+            for (size_t k = 0; k < p->K; k++, A += p->a_step, B += p->b_step) {                    \
+                for (size_t r = 0; r < rows; r++) {                                                \
+                    for (size_t v = 0; v < vectors; v++) {                                         \
+                        sum[r][v] += A[r * p->a_row] * *(const vector *)(B + v * (width));         \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+            A_run += p->a_run;                                                                     \
+            B_run += p->b_run;                                                                     \
+        } while (++run < p->runs);                                                                 \
+        for (size_t r = 0; r < rows; r++) {                                                        \
+            for (size_t v = 0; v < vectors; v++) {                                                 \
+                *(vector *)(C + r * p->c_row + v * (width)) = sum[r][v];                           \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void name##_column(const struct product *p, size_t n, size_t vectors)                   \
+    {                                                                                              \
+        size_t m = 0;                                                                              \
+        for (; m + ROWS <= p->M; m += ROWS) {                                                      \
+            name(p, m, n, ROWS, vectors);                                                          \
+        }                                                                                          \
+        switch (p->M - m) {                                                                        \
+            TAILS(name)                                                                            \
+        }                                                                                          \
     }
 
 DEFINE_BLOCK(block, lanes, LANES)
 DEFINE_BLOCK(half_block, half_lanes, LANES / 2)
 DEFINE_BLOCK(single, float, 1)
 
-/* A panel's columns after the other: its rows of B stay in the first-level cache while A goes by. */
+/* A panel's columns after the other: its rows of B stay in the first-level cache while A goes by.
+ */
 void PRODUCT_NAME(const struct product *p)
 {
     size_t n = 0;

@@ -1,26 +1,31 @@
-/* simd.h: SIMD_CLONES compiles a loop once per x86 vector ISA and picks one when the program is loaded. Only for loops
- * whose bits cannot differ between the clones: elementwise arithmetic without reordered sums (the project is compiled
- * with -ffp-contract=off). Sanitizers run before such a choice can be made, so there the baseline is used. */
+/* simd.h: SIMD_CLONES compiles a loop once per x86 vector ISA and picks one when the program is
+ * loaded. Only for loops whose bits cannot differ between the clones: elementwise arithmetic
+ * without reordered sums (the project is compiled with -ffp-contract=off). Sanitizers run before
+ * such a choice can be made, so there the baseline is used. */
 #ifndef LIBTRAIN_BACKEND_SIMD_H
 #define LIBTRAIN_BACKEND_SIMD_H
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SIMD_BASELINE_ONLY 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(undefined_behavior_sanitizer)
 #define SIMD_BASELINE_ONLY 1
 #endif
 #endif
 
-/* Before version 17 clang gives the choices of static functions one name, and those of others none: the baseline. */
-#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY) && (!defined(__clang__) || __clang_major__ >= 17)
+/* Before version 17 clang gives the choices of static functions one name, and those of others none:
+ * the baseline. */
+#if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY) &&                                         \
+    (!defined(__clang__) || __clang_major__ >= 17)
 #define SIMD_CHOSEN 1
 #define SIMD_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SIMD_CLONES
 #endif
 
-/* Before a loop whose output may be exactly its input (in place): the elements do not depend on each other. */
+/* Before a loop whose output may be exactly its input (in place): the elements do not depend on
+ * each other. */
 #if defined(SIMD_BASELINE_ONLY)
 #define SIMD_IN_PLACE
 #elif defined(__clang__)
@@ -36,7 +41,8 @@ typedef float simd __attribute__((vector_size(SIMD_FLOATS * sizeof(float)), alig
 /* The vector ISA of this machine that kernels use. */
 enum simd_isa { SIMD_BASELINE, SIMD_AVX2, SIMD_AVX512 };
 enum simd_isa simd_isa(void);
-/* "avx512", "avx2", "sse2"; "neon" in 64-bit ARM; "vfpv3" or, where built for that, "vfpv4" in 32-bit ARM. */
+/* "avx512", "avx2", "sse2"; "neon" in 64-bit ARM; "vfpv3" or, where built for that, "vfpv4" in
+ * 32-bit ARM. */
 const char *simd_isa_name(void);
 
 #endif

@@ -1,12 +1,13 @@
-/* Stored samples on their way into a batch. Crop and flip move stored numbers; the border of a crop is zeros as they
- * are stored, like torchvision's RandomCrop on images of bytes. */
+/* Stored samples on their way into a batch. Crop and flip move stored numbers; the border of a crop
+ * is zeros as they are stored, like torchvision's RandomCrop on images of bytes. */
 #include <string.h>
 
 #include "base/rng.h"
 #include "libtrain/train.h"
 
-struct train_loader train_loader_of(const struct model *model, const struct augment *augment, size_t augment_count,
-                                    uint64_t seed, const unsigned char *inputs)
+struct train_loader train_loader_of(const struct model *model, const struct augment *augment,
+                                    size_t augment_count, uint64_t seed,
+                                    const unsigned char *inputs)
 {
     const struct augment *crop = augment_find(augment, augment_count, AUGMENT_CROP);
     return (struct train_loader){
@@ -25,9 +26,10 @@ struct view {
     bool flipped;
 };
 
-/* The draw of the sample at `position` of the batch: one block, whatever is asked for, so that an augmentation draws
- * the same beside another. A word times the bound, shifted: bias below 2^-20. */
-static struct view draw(const struct train_loader *loader, const struct rng_stream *stream, size_t position)
+/* The draw of the sample at `position` of the batch: one block, whatever is asked for, so that an
+ * augmentation draws the same beside another. A word times the bound, shifted: bias below 2^-20. */
+static struct view draw(const struct train_loader *loader, const struct rng_stream *stream,
+                        size_t position)
 {
     const struct rng_block block = rng_block(stream, position);
     const uint64_t offsets = 2 * (uint64_t)loader->padding + 1;
@@ -38,8 +40,8 @@ static struct view draw(const struct train_loader *loader, const struct rng_stre
     };
 }
 
-/* A window of `length` lies at `at` in a line of the same length between two paddings: its [*first, *end) is not
- * padding. */
+/* A window of `length` lies at `at` in a line of the same length between two paddings: its [*first,
+ * *end) is not padding. */
 static void overlap(size_t length, size_t padding, size_t at, size_t *first, size_t *end)
 {
     const size_t before = padding > at ? padding - at : 0;
@@ -56,7 +58,8 @@ static void reverse(size_t count, size_t size, const unsigned char *from, unsign
 }
 
 /* The window of one sample. Flipped, its columns are written from the right. */
-static void load_view(const struct train_loader *loader, struct view view, const unsigned char *from, unsigned char *to)
+static void load_view(const struct train_loader *loader, struct view view,
+                      const unsigned char *from, unsigned char *to)
 {
     const struct shape shape = loader->shape;
     const size_t pixel = shape.c * loader->element_bytes;
@@ -84,8 +87,8 @@ static void load_view(const struct train_loader *loader, struct view view, const
     }
 }
 
-void train_load(const struct train_loader *loader, int64_t step, size_t first, size_t count, const uint32_t *sample,
-                void *out)
+void train_load(const struct train_loader *loader, int64_t step, size_t first, size_t count,
+                const uint32_t *sample, void *out)
 {
     const size_t bytes = shape_elements(loader->shape) * loader->element_bytes;
     const struct rng_stream stream = rng_stream(loader->seed, RNG_AUGMENT, (uint64_t)step, 0);

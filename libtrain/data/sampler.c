@@ -20,10 +20,13 @@ int64_t train_steps_per_epoch(uint64_t samples, size_t batch)
     return (int64_t)(samples / batch);
 }
 
-int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct train_sampler **out, struct err *err)
+int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct train_sampler **out,
+                      struct err *err)
 {
     if (batch < 1 || samples < batch) {
-        return err_set(err, ERR_INVALID, "batch of %zu samples: expected 1 to the data set's %" PRIu64, batch, samples);
+        return err_set(err, ERR_INVALID,
+                       "batch of %zu samples: expected 1 to the data set's %" PRIu64, batch,
+                       samples);
     }
     if (samples > UINT32_MAX) {
         return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
@@ -33,7 +36,8 @@ int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct trai
                 size_add(bytes, sizeof(struct train_sampler), &bytes);
     struct train_sampler *sampler = fits ? malloc(bytes) : NULL;
     if (!sampler) {
-        return err_set(err, ERR_MEMORY, "out of memory for the order of %" PRIu64 " samples", samples);
+        return err_set(err, ERR_MEMORY, "out of memory for the order of %" PRIu64 " samples",
+                       samples);
     }
     sampler->seed = seed;
     sampler->batch = batch;

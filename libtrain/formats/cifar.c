@@ -1,4 +1,5 @@
-/* CIFAR-10's binary form: records of one label and three planes of 32 x 32. There is no header: the size is the count.
+/* CIFAR-10's binary form: records of one label and three planes of 32 x 32. There is no header: the
+ * size is the count.
  */
 #include <inttypes.h>
 
@@ -26,11 +27,13 @@ int cifar_read(struct stream *stream, struct part *part, struct labels *labels, 
             break;
         }
         if (got < sizeof(record)) {
-            return err_set(err, ERR_FORMAT, "%s: record %" PRIu64 " ends %zu bytes early, at byte %" PRIu64, part->name,
-                           part->count, sizeof(record) - got, stream->position);
+            return err_set(err, ERR_FORMAT,
+                           "%s: record %" PRIu64 " ends %zu bytes early, at byte %" PRIu64,
+                           part->name, part->count, sizeof(record) - got, stream->position);
         }
         if (record[0] >= CLASSES) {
-            return err_set(err, ERR_FORMAT, "%s: record %" PRIu64 " has label %u; CIFAR-10 has 0 to 9", part->name,
+            return err_set(err, ERR_FORMAT,
+                           "%s: record %" PRIu64 " has label %u; CIFAR-10 has 0 to 9", part->name,
                            part->count, record[0]);
         }
         part->count++;

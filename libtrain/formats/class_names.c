@@ -45,7 +45,9 @@ int class_names_append(struct name_list *names, const char *bytes, size_t size, 
 
 static int hex_value(char digit)
 {
-    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                          : -1;
 }
 
 /* A JSON text is UTF-8 already, and has no NUL. */
@@ -122,13 +124,15 @@ static int read_names(const json_t *value, struct name_list *names, struct err *
         const char *name = json_string_value(json_array_get(value, i));
         if (!name || !is_name(name)) {
             return err_set(err, ERR_INVALID,
-                           "name %zu: expected a text of printable characters, with %%XX in place of other bytes and "
+                           "name %zu: expected a text of printable characters, with %%XX in place "
+                           "of other bytes and "
                            "%%25 in place of a '%%'",
                            i);
         }
         bytes += json_bytes(name);
         if (bytes > CLASS_NAMES_TEXT_MAX) {
-            return err_set(err, ERR_INVALID, "the names take more than %u bytes", CLASS_NAMES_TEXT_MAX);
+            return err_set(err, ERR_INVALID, "the names take more than %u bytes",
+                           CLASS_NAMES_TEXT_MAX);
         }
         int rc = name_list_append(names, name, strlen(name), err);
         if (rc) {
@@ -165,7 +169,8 @@ int class_names_write(const struct name_list *names, struct buf *out, struct err
     BUF_AUTO struct buf text;
     buf_init(&text, CLASS_NAMES_TEXT_MAX);
     json_auto_t *list = class_names_json(names);
-    int rc = list ? json_write(list, &text, err) : err_set(err, ERR_MEMORY, "no memory for %zu names", names->count);
+    int rc = list ? json_write(list, &text, err)
+                  : err_set(err, ERR_MEMORY, "no memory for %zu names", names->count);
     return rc ? rc : buf_append(out, text.data, text.size, err);
 }
 
@@ -193,7 +198,8 @@ bool class_names_agree(const struct name_list *some, const struct name_list *all
     return agree;
 }
 
-int class_names_map(const struct name_list *from, const struct name_list *to, int32_t *out, struct err *err)
+int class_names_map(const struct name_list *from, const struct name_list *to, int32_t *out,
+                    struct err *err)
 {
     struct entry *entry = sort(to);
     if (!entry) {
@@ -201,7 +207,8 @@ int class_names_map(const struct name_list *from, const struct name_list *to, in
     }
     for (size_t i = 0; i < from->count; i++) {
         const struct entry key = {.name = from->item[i]};
-        const struct entry *found = to->count > 0 ? bsearch(&key, entry, to->count, sizeof(*entry), compare) : NULL;
+        const struct entry *found =
+            to->count > 0 ? bsearch(&key, entry, to->count, sizeof(*entry), compare) : NULL;
         out[i] = found ? (int32_t)found->number : -1;
     }
     free(entry);
@@ -209,7 +216,8 @@ int class_names_map(const struct name_list *from, const struct name_list *to, in
 }
 
 /* The names for which absent[i] is negative (absent NULL: all). Returns how many. */
-static size_t list_names(const struct name_list *names, const int32_t *absent, char out[CLASS_NAMES_LISTED_MAX])
+static size_t list_names(const struct name_list *names, const int32_t *absent,
+                         char out[CLASS_NAMES_LISTED_MAX])
 {
     const size_t capacity = CLASS_NAMES_LISTED_MAX;
     size_t used = 0;
@@ -217,8 +225,8 @@ static size_t list_names(const struct name_list *names, const int32_t *absent, c
     out[0] = '\0';
     for (size_t i = 0; i < names->count; i++) {
         if ((!absent || absent[i] < 0) && count++ < SHOWN_MAX) {
-            used += (size_t)snprintf(out + used, capacity - used, "%s'%.*s'", count > 1 ? ", " : "", SHOWN_BYTES_MAX,
-                                     names->item[i]);
+            used += (size_t)snprintf(out + used, capacity - used, "%s'%.*s'", count > 1 ? ", " : "",
+                                     SHOWN_BYTES_MAX, names->item[i]);
         }
     }
     if (count > SHOWN_MAX) {
@@ -233,7 +241,8 @@ void class_names_list(const struct name_list *names, char out[CLASS_NAMES_LISTED
     (void)list_names(names, NULL, out);
 }
 
-size_t class_names_absent(const struct name_list *some, const struct name_list *all, char out[CLASS_NAMES_LISTED_MAX])
+size_t class_names_absent(const struct name_list *some, const struct name_list *all,
+                          char out[CLASS_NAMES_LISTED_MAX])
 {
     int32_t *number = calloc(some->count + 1, sizeof(*number));
     size_t count = SIZE_MAX;
@@ -254,14 +263,15 @@ void class_names_difference(const struct name_list *some, const struct name_list
     (void)class_names_absent(some, all, unknown);
     if (missing[0] != '\0' || unknown[0] != '\0') {
         (void)snprintf(out, capacity, "%s%s%s%s%s", missing[0] ? "missing: " : "", missing,
-                       missing[0] && unknown[0] ? "; " : "", unknown[0] ? "unknown: " : "", unknown);
+                       missing[0] && unknown[0] ? "; " : "", unknown[0] ? "unknown: " : "",
+                       unknown);
         return;
     }
     size_t i = 0;
     while (i + 1 < some->count && i + 1 < all->count && strcmp(some->item[i], all->item[i]) == 0) {
         i++;
     }
-    (void)snprintf(out, capacity, "class %zu is '%.*s', not '%.*s'", i, SHOWN_BYTES_MAX, some->item[i], SHOWN_BYTES_MAX,
-                   all->item[i]);
+    (void)snprintf(out, capacity, "class %zu is '%.*s', not '%.*s'", i, SHOWN_BYTES_MAX,
+                   some->item[i], SHOWN_BYTES_MAX, all->item[i]);
     utf8_repair_line(out);
 }

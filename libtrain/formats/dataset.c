@@ -11,13 +11,15 @@
 #include "libtrain/formats/source.h"
 
 #define PARTS_MAX 64
-#define FLOATS_AT_ONCE (STREAM_BUFFER_BYTES / sizeof(double)) /* doubles are the largest numbers that are read */
+#define FLOATS_AT_ONCE                                                                             \
+    (STREAM_BUFFER_BYTES / sizeof(double)) /* doubles are the largest numbers that are read */
 #define CIFAR_RECORDS_AT_ONCE (STREAM_BUFFER_BYTES / CIFAR_RECORD_BYTES)
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "labels are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "labels are written as they lie in memory");
 
-/* Everything is read twice: first to find out what there is, then to give the images on in the order of the result,
- * whose header comes first. */
+/* Everything is read twice: first to find out what there is, then to give the images on in the
+ * order of the result, whose header comes first. */
 struct conversion {
     const int *fd;
     const struct dataset_limits *limits;
@@ -59,8 +61,8 @@ static int open_file(struct conversion *conversion, size_t file, struct err *err
 
 /* ---- first pass ---- */
 
-static int read_part(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note,
-                     struct err *err)
+static int read_part(struct stream *stream, struct part *part, struct labels *labels,
+                     struct form_note *note, struct err *err)
 {
     const uint8_t *bytes;
     size_t size = 0;
@@ -69,7 +71,8 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
         return rc;
     }
     if (size == 0) {
-        return stream->cut ? stream_finish(stream, err) : err_set(err, ERR_FORMAT, "%s: is empty", stream->name);
+        return stream->cut ? stream_finish(stream, err)
+                           : err_set(err, ERR_FORMAT, "%s: is empty", stream->name);
     }
     if (npy_recognise(bytes, size)) {
         return npy_read(stream, part, labels, err);
@@ -87,10 +90,10 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
     if (other) {
         return err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", stream->name, other);
     }
-    return err_set(
-        err, ERR_FORMAT,
-        "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, tar, gzip of one of these",
-        stream->name);
+    return err_set(err, ERR_FORMAT,
+                   "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, "
+                   "tar, gzip of one of these",
+                   stream->name);
 }
 
 static int read_file(struct conversion *conversion, size_t file, struct err *err)
@@ -172,7 +175,8 @@ static int combine(struct conversion *conversion, struct err *err)
         conversion->label_part[0] = &part[images_first];
     } else {
         return err_set(err, ERR_FORMAT,
-                       "%s has %s, %s has %s%s; one file of samples and one of labels are needed, or CIFAR files alone",
+                       "%s has %s, %s has %s%s; one file of samples and one of labels are needed, "
+                       "or CIFAR files alone",
                        part[0].name, kind_name(part[0].kind), part[1].name, kind_name(part[1].kind),
                        count > 2 ? ", and more follow" : "");
     }
@@ -180,14 +184,15 @@ static int combine(struct conversion *conversion, struct err *err)
     const struct part *images = conversion->image_part[0];
     const struct part *labels = conversion->label_part[0];
     if (images->count != labels->count) {
-        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " labels for %" PRIu64 " samples", labels->name, labels->count,
-                       images->count);
+        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " labels for %" PRIu64 " samples",
+                       labels->name, labels->count, images->count);
     }
     return 0;
 }
 
 /* A class that no sample has still has its number. */
-static int name_classes(const struct conversion *conversion, struct dataset_info *info, struct err *err)
+static int name_classes(const struct conversion *conversion, struct dataset_info *info,
+                        struct err *err)
 {
     const struct name_list *names = &conversion->note.classes;
     memcpy(info->reading, conversion->note.reading, sizeof(info->reading));
@@ -199,19 +204,21 @@ static int name_classes(const struct conversion *conversion, struct dataset_info
                        conversion->image_part[0]->name, info->classes - 1, names->count);
     }
     info->classes = (uint32_t)names->count;
-    return conversion->limits->names ? class_names_copy(names, &conversion->limits->names->class, err) : 0;
+    return conversion->limits->names
+               ? class_names_copy(names, &conversion->limits->names->class, err)
+               : 0;
 }
 
 static int describe(const struct conversion *conversion, struct dataset_info *info, struct err *err)
 {
     const struct part *first = conversion->image_part[0];
-    *info =
-        (struct dataset_info){.h = first->h,
-                              .w = first->w,
-                              .c = first->c,
-                              .dtype = part_dtype(first),
-                              .classes = conversion->label_part_count ? (uint32_t)conversion->labels.largest + 1 : 0,
-                              .positions = first->positions ? first->positions : 1};
+    *info = (struct dataset_info){
+        .h = first->h,
+        .w = first->w,
+        .c = first->c,
+        .dtype = part_dtype(first),
+        .classes = conversion->label_part_count ? (uint32_t)conversion->labels.largest + 1 : 0,
+        .positions = first->positions ? first->positions : 1};
     for (size_t i = 0; i < conversion->image_part_count; i++) {
         info->count += conversion->image_part[i]->count;
     }
@@ -224,7 +231,8 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
 /* ---- second pass ---- */
 
 /* The content of a part from its first byte on; parts in order are found without starting again. */
-static int reopen(struct conversion *conversion, const struct part *part, struct stream **out, struct err *err)
+static int reopen(struct conversion *conversion, const struct part *part, struct stream **out,
+                  struct err *err)
 {
     int rc = 0;
     if (conversion->open_file != part->file || conversion->source.next > part->content) {
@@ -242,10 +250,12 @@ static int reopen(struct conversion *conversion, const struct part *part, struct
     return rc;
 }
 
-static int send_plain(struct conversion *conversion, struct stream *stream, uint64_t bytes, struct err *err)
+static int send_plain(struct conversion *conversion, struct stream *stream, uint64_t bytes,
+                      struct err *err)
 {
     while (bytes > 0) {
-        size_t size = bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
+        size_t size =
+            bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
         int rc = stream_read_all(stream, conversion->buffer, size, "the samples end", err);
         if (rc || (rc = conversion->sink(conversion->sink_arg, conversion->buffer, size, err))) {
             return rc;
@@ -255,20 +265,23 @@ static int send_plain(struct conversion *conversion, struct stream *stream, uint
     return 0;
 }
 
-static int send_floats(struct conversion *conversion, const struct part *part, struct stream *stream, struct err *err)
+static int send_floats(struct conversion *conversion, const struct part *part,
+                       struct stream *stream, struct err *err)
 {
     float *floats = conversion->converted.floats;
     const uint64_t total = part->count * part_image_elements(part);
     for (uint64_t at = 0; at < total;) {
         const size_t count = total - at < FLOATS_AT_ONCE ? (size_t)(total - at) : FLOATS_AT_ONCE;
-        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size, "the samples end", err);
+        int rc = stream_read_all(stream, conversion->buffer, count * part->element.size,
+                                 "the samples end", err);
         if (rc) {
             return rc;
         }
         const size_t finite = element_floats(part->element, conversion->buffer, count, floats);
         if (finite < count) {
             return err_set(err, ERR_INVALID,
-                           "%s: number %" PRIu64 " of sample %" PRIu64 " (both from 0) is %g as a float32; only finite "
+                           "%s: number %" PRIu64 " of sample %" PRIu64
+                           " (both from 0) is %g as a float32; only finite "
                            "ones can be trained on",
                            part->name, (at + finite) % part_image_elements(part),
                            (at + finite) / part_image_elements(part), (double)floats[finite]);
@@ -281,11 +294,13 @@ static int send_floats(struct conversion *conversion, const struct part *part, s
     return 0;
 }
 
-static int send_cifar(struct conversion *conversion, struct stream *stream, uint64_t records, struct err *err)
+static int send_cifar(struct conversion *conversion, struct stream *stream, uint64_t records,
+                      struct err *err)
 {
     while (records > 0) {
         size_t count = records < CIFAR_RECORDS_AT_ONCE ? (size_t)records : CIFAR_RECORDS_AT_ONCE;
-        int rc = stream_read_all(stream, conversion->buffer, count * CIFAR_RECORD_BYTES, "the records end", err);
+        int rc = stream_read_all(stream, conversion->buffer, count * CIFAR_RECORD_BYTES,
+                                 "the records end", err);
         if (rc) {
             return rc;
         }
@@ -293,8 +308,8 @@ static int send_cifar(struct conversion *conversion, struct stream *stream, uint
             cifar_interleave(conversion->buffer + i * CIFAR_RECORD_BYTES + 1,
                              conversion->converted.cifar + i * CIFAR_IMAGE_BYTES);
         }
-        if ((rc =
-                 conversion->sink(conversion->sink_arg, conversion->converted.cifar, count * CIFAR_IMAGE_BYTES, err))) {
+        if ((rc = conversion->sink(conversion->sink_arg, conversion->converted.cifar,
+                                   count * CIFAR_IMAGE_BYTES, err))) {
             return rc;
         }
         records -= count;
@@ -324,7 +339,8 @@ static int send_no_labels(struct conversion *conversion, uint64_t bytes, struct 
     memset(conversion->buffer, 0, sizeof(conversion->buffer));
     int rc = 0;
     while (rc == 0 && bytes > 0) {
-        const size_t size = bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
+        const size_t size =
+            bytes < sizeof(conversion->buffer) ? (size_t)bytes : sizeof(conversion->buffer);
         rc = conversion->sink(conversion->sink_arg, conversion->buffer, size, err);
         bytes -= size;
     }
@@ -341,15 +357,19 @@ static int send_all(struct conversion *conversion, struct dataset_info *info, st
     for (size_t i = 0; i < conversion->label_part_count && rc == 0; i++) {
         const struct part *part = conversion->label_part[i];
         if (part->count > 0) {
-            rc = conversion->sink(conversion->sink_arg, conversion->labels.value + part->label_first,
-                                  (size_t)part_label_count(part) * sizeof(int32_t), err);
+            rc =
+                conversion->sink(conversion->sink_arg, conversion->labels.value + part->label_first,
+                                 (size_t)part_label_count(part) * sizeof(int32_t), err);
         }
     }
-    return rc == 0 && conversion->label_part_count == 0 ? send_no_labels(conversion, info->labels_bytes, err) : rc;
+    return rc == 0 && conversion->label_part_count == 0
+               ? send_no_labels(conversion, info->labels_bytes, err)
+               : rc;
 }
 
-static int convert_recognised(const int *fd, size_t fd_count, const struct dataset_limits *limits, dataset_sink_fn sink,
-                              void *arg, struct dataset_info *out, struct err *err)
+static int convert_recognised(const int *fd, size_t fd_count, const struct dataset_limits *limits,
+                              dataset_sink_fn sink, void *arg, struct dataset_info *out,
+                              struct err *err)
 {
     struct conversion *conversion AUTO(conversion_free) = calloc(1, sizeof(*conversion));
     if (!conversion) {
@@ -373,13 +393,16 @@ static int convert_recognised(const int *fd, size_t fd_count, const struct datas
     return 0;
 }
 
-int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading, const struct dataset_limits *limits,
-                    dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
+                    const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                    struct dataset_info *out, struct err *err)
 {
-    static int (*const convert[READING_KINDS])(const struct files *files, const struct reading *reading,
-                                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
-                                               struct dataset_info *out, struct err *err) = {
-        [READING_TEXT] = text_convert, [READING_SOUND] = sound_convert, [READING_IMAGES] = images_convert};
+    static int (*const convert[READING_KINDS])(
+        const struct files *files, const struct reading *reading,
+        const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+        struct dataset_info *out, struct err *err) = {[READING_TEXT] = text_convert,
+                                                      [READING_SOUND] = sound_convert,
+                                                      [READING_IMAGES] = images_convert};
     enum reading_kind kind = reading->kind;
     bool images = false;
     ASSERT(fd_count >= 1);
@@ -393,7 +416,8 @@ int dataset_convert(const int *fd, size_t fd_count, const struct reading *readin
         return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
     }
     if (fd_count > 1 && (kind == READING_TEXT || !limits->unlabelled)) {
-        return err_set(err, ERR_INVALID, "%zu files; a data set whose reading is said is one", fd_count);
+        return err_set(err, ERR_INVALID, "%zu files; a data set whose reading is said is one",
+                       fd_count);
     }
     const struct files files = {.fd = fd, .count = fd_count};
     return convert[kind](&files, reading, limits, sink, arg, out, err);

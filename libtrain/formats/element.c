@@ -33,7 +33,8 @@ static double half(uint64_t bits)
     const uint64_t exponent = bits >> 10 & 0x1f;
     double value = (double)fraction * 0x1p-24;
     if (exponent > 0) {
-        const uint64_t wide = exponent == 0x1f ? 0x7ff : exponent - HALF_EXPONENT_BIAS + DOUBLE_EXPONENT_BIAS;
+        const uint64_t wide =
+            exponent == 0x1f ? 0x7ff : exponent - HALF_EXPONENT_BIAS + DOUBLE_EXPONENT_BIAS;
         const uint64_t wide_bits = wide << 52 | fraction << 42;
         memcpy(&value, &wide_bits, sizeof(value));
     }

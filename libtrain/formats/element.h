@@ -1,4 +1,5 @@
-/* element.h: a number as a file stores it. Private to libtrain/formats (arrays, sounds). Pure; any thread. */
+/* element.h: a number as a file stores it. Private to libtrain/formats (arrays, sounds). Pure; any
+ * thread. */
 #ifndef LIBTRAIN_FORMATS_ELEMENT_H
 #define LIBTRAIN_FORMATS_ELEMENT_H
 
@@ -18,8 +19,8 @@ struct element {
 int64_t element_integer(struct element element, const uint8_t *bytes);
 /* The value of a number of any kind, exact but for integers of more than 53 bits. */
 double element_number(struct element element, const uint8_t *bytes);
-/* bytes[count] of ELEMENT_FLOAT to out[count], rounded to the nearest float. Returns how many are finite from the first
- * on: `count` where all are. No overlap. */
+/* bytes[count] of ELEMENT_FLOAT to out[count], rounded to the nearest float. Returns how many are
+ * finite from the first on: `count` where all are. No overlap. */
 size_t element_floats(struct element element, const uint8_t *bytes, size_t count, float *out);
 
 #endif

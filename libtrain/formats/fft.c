@@ -34,14 +34,16 @@ int fft_new(size_t size, struct fft **out, struct err *err)
     struct fft *fft AUTO(fft_free) = calloc(1, sizeof(*fft));
     const size_t half = size / 2;
     if (!fft || !(fft->root = malloc(half * sizeof(*fft->root))) ||
-        !(fft->place = malloc(half * sizeof(*fft->place))) || !(fft->work = malloc(half * sizeof(*fft->work)))) {
+        !(fft->place = malloc(half * sizeof(*fft->place))) ||
+        !(fft->work = malloc(half * sizeof(*fft->work)))) {
         return err_set(err, ERR_MEMORY, "no memory for a spectrum of %zu", size);
     }
     fft->size = size;
     fft->place[0] = 0;
     for (size_t i = 0; i < half; i++) {
         const double turns = (double)i / (double)size; /* exact, as is a quarter more or less */
-        fft->root[i] = (struct complex_number){elementary_cos_turns(turns), elementary_cos_turns(turns + 0.25)};
+        fft->root[i] = (struct complex_number){elementary_cos_turns(turns),
+                                               elementary_cos_turns(turns + 0.25)};
         if (i > 0) {
             fft->place[i] = fft->place[i / 2] / 2 + (i % 2 ? half / 2 : 0);
         }
@@ -61,7 +63,8 @@ static void transform(const struct fft *fft, struct complex_number *z, size_t co
                 const struct complex_number w = fft->root[k * stride];
                 struct complex_number *low = &z[first + k];
                 struct complex_number *high = low + span;
-                const struct complex_number t = {w.re * high->re - w.im * high->im, w.re * high->im + w.im * high->re};
+                const struct complex_number t = {w.re * high->re - w.im * high->im,
+                                                 w.re * high->im + w.im * high->re};
                 *high = (struct complex_number){low->re - t.re, low->im - t.im};
                 *low = (struct complex_number){low->re + t.re, low->im + t.im};
             }
@@ -77,13 +80,15 @@ void fft_power(struct fft *fft, const double *x, double *power)
         z[fft->place[i]] = (struct complex_number){x[2 * i], x[2 * i + 1]};
     }
     transform(fft, z, half);
-    /* The even ones' transform is (Z[k] + conj Z[-k]) / 2, the odd ones' (Z[k] - conj Z[-k]) / 2i. */
+    /* The even ones' transform is (Z[k] + conj Z[-k]) / 2, the odd ones' (Z[k] - conj Z[-k]) / 2i.
+     */
     for (size_t k = 0; k <= half; k++) {
         const struct complex_number a = z[k % half];
         const struct complex_number b = z[(half - k) % half];
         const struct complex_number even = {0.5 * (a.re + b.re), 0.5 * (a.im - b.im)};
         const struct complex_number odd = {0.5 * (a.im + b.im), 0.5 * (b.re - a.re)};
-        const struct complex_number w = k < half ? fft->root[k] : (struct complex_number){-1.0, 0.0};
+        const struct complex_number w =
+            k < half ? fft->root[k] : (struct complex_number){-1.0, 0.0};
         const double re = even.re + (w.re * odd.re - w.im * odd.im);
         const double im = even.im + (w.re * odd.im + w.im * odd.re);
         power[k] = re * re + im * im;

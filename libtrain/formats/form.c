@@ -18,7 +18,8 @@ struct note {
     char reading[READING_TEXT_MAX];
 };
 
-/* A member that a reader does not know is an error, as in the file of a model: it may change what the data mean. */
+/* A member that a reader does not know is an error, as in the file of a model: it may change what
+ * the data mean. */
 static const struct field note_field[] = {
     MEMBER_JSON(struct note, class_names, "class_names", FIELD_SKIP_EMPTY),
     MEMBER_TEXT(struct note, reading, "reading", FIELD_SKIP_EMPTY),
@@ -26,7 +27,8 @@ static const struct field note_field[] = {
 static const struct record note_record = RECORD(struct note, "data set", note_field);
 
 /* Append the note; nothing where there is nothing to say. */
-static int write_note(const struct name_list *classes, const char *reading, struct buf *out, struct err *err)
+static int write_note(const struct name_list *classes, const char *reading, struct buf *out,
+                      struct err *err)
 {
     BUF_AUTO struct buf names;
     buf_init(&names, CLASS_NAMES_TEXT_MAX);
@@ -39,13 +41,15 @@ static int write_note(const struct name_list *classes, const char *reading, stru
     }
     if (rc == 0 && (named || reading[0] != '\0')) {
         json_auto_t *value = named && !note.class_names ? NULL : record_write(&note_record, &note);
-        rc = value ? json_write(value, out, err) : err_set(err, ERR_MEMORY, "no memory for the names of classes");
+        rc = value ? json_write(value, out, err)
+                   : err_set(err, ERR_MEMORY, "no memory for the names of classes");
     }
     record_done(&note_record, &note);
     return rc;
 }
 
-static int read_note(const char *text, struct name_list *classes, char reading[READING_TEXT_MAX], struct err *err)
+static int read_note(const char *text, struct name_list *classes, char reading[READING_TEXT_MAX],
+                     struct err *err)
 {
     json_auto_t *value = NULL;
     struct note note = {0};
@@ -73,25 +77,28 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
     const struct safetensors_tensor *inputs = safetensors_find(header, INPUTS);
     const struct safetensors_tensor *labels = safetensors_find(header, LABELS);
     if (header->tensor_count != FORM_TENSORS || !inputs || !labels) {
-        return err_set(err, ERR_FORMAT, "a data set has the two tensors '" INPUTS "' and '" LABELS "'");
+        return err_set(err, ERR_FORMAT,
+                       "a data set has the two tensors '" INPUTS "' and '" LABELS "'");
     }
     if (inputs->rank != 4 || (inputs->dtype != DTYPE_U8 && inputs->dtype != DTYPE_F32)) {
         return err_set(err, ERR_FORMAT, "'" INPUTS "' must be U8 or F32 of [count, H, W, C]");
     }
     if (labels->rank < 1 || labels->rank > 2 || labels->dtype != DTYPE_I32) {
-        return err_set(err, ERR_FORMAT, "'" LABELS "' must be I32 of [count] or [count, positions]");
+        return err_set(err, ERR_FORMAT,
+                       "'" LABELS "' must be I32 of [count] or [count, positions]");
     }
     if (labels->dim[0] != inputs->dim[0]) {
-        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels for %" PRIu64 " samples", labels->dim[0], inputs->dim[0]);
+        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels for %" PRIu64 " samples",
+                       labels->dim[0], inputs->dim[0]);
     }
     const uint64_t positions = labels->rank == 2 ? labels->dim[1] : 1;
     if (positions == 0 || positions > DATASET_POSITIONS_MAX) {
-        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels a sample; from 1 to %d are possible", positions,
-                       DATASET_POSITIONS_MAX);
+        return err_set(err, ERR_FORMAT, "%" PRIu64 " labels a sample; from 1 to %d are possible",
+                       positions, DATASET_POSITIONS_MAX);
     }
     if (inputs->dim[0] == 0 || inputs->dim[0] > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_FORMAT, "%" PRIu64 " samples; from 1 to %d are possible", inputs->dim[0],
-                       DATASET_SAMPLES_MAX);
+        return err_set(err, ERR_FORMAT, "%" PRIu64 " samples; from 1 to %d are possible",
+                       inputs->dim[0], DATASET_SAMPLES_MAX);
     }
     struct part shape = {.name = "'" INPUTS "'"};
     int rc = part_set_shape(&shape, inputs->dim + 1, 3, err);
@@ -115,11 +122,15 @@ static int check(const struct safetensors_header *header, struct dataset_info *o
 }
 
 static int send_header(struct dataset_info *info, const char *note, char text[FORM_HEADER_MAX],
-                       const struct dataset_limits *limits, dataset_sink_fn sink, void *arg, struct err *err)
+                       const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                       struct err *err)
 {
     size_t size = 0;
     struct safetensors_tensor tensor[FORM_TENSORS] = {
-        {.name = INPUTS, .dtype = info->dtype, .rank = 4, .dim = {info->count, info->h, info->w, info->c}},
+        {.name = INPUTS,
+         .dtype = info->dtype,
+         .rank = 4,
+         .dim = {info->count, info->h, info->w, info->c}},
         {.name = LABELS,
          .dtype = DTYPE_I32,
          .rank = info->positions > 1 ? 2 : 1,
@@ -140,14 +151,16 @@ static int send_header(struct dataset_info *info, const char *note, char text[FO
     info->classes = stated.classes;
     memcpy(info->reading, stated.reading, sizeof(info->reading));
     if (rc == 0 && info->total_bytes > limits->total_bytes) {
-        return err_set(err, ERR_LIMIT, "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
+        return err_set(err, ERR_LIMIT,
+                       "the data set takes %" PRIu64 " bytes; at most %" PRIu64 " are allowed",
                        info->total_bytes, limits->total_bytes);
     }
     return rc ? rc : sink(arg, text, size, err);
 }
 
-int form_send_header(struct dataset_info *info, const struct name_list *classes, const struct dataset_limits *limits,
-                     dataset_sink_fn sink, void *arg, struct err *err)
+int form_send_header(struct dataset_info *info, const struct name_list *classes,
+                     const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                     struct err *err)
 {
     BUF_AUTO struct buf note;
     buf_init(&note, FORM_NOTE_MAX);
@@ -156,7 +169,8 @@ int form_send_header(struct dataset_info *info, const struct name_list *classes,
     if (rc == 0 && !text) {
         rc = err_set(err, ERR_MEMORY, "no memory for a header of %u bytes", FORM_HEADER_MAX);
     }
-    rc = rc ? rc : send_header(info, note.size > 0 ? note.data : NULL, text, limits, sink, arg, err);
+    rc =
+        rc ? rc : send_header(info, note.size > 0 ? note.data : NULL, text, limits, sink, arg, err);
     free(text);
     return rc;
 }
@@ -167,13 +181,16 @@ bool form_recognise(const uint8_t *bytes, size_t available)
     return available > 8 && bytes[8] == '{' && safetensors_header_bytes(bytes, &size, NULL) == 0;
 }
 
-/* A header of `size` bytes, of which 8 were read. text[2 * size]: for the bytes, then for the note. */
-static int parse_header(struct stream *stream, uint8_t *text, size_t size, struct dataset_info *info,
-                        struct name_list *classes, struct err *err)
+/* A header of `size` bytes, of which 8 were read. text[2 * size]: for the bytes, then for the note.
+ */
+static int parse_header(struct stream *stream, uint8_t *text, size_t size,
+                        struct dataset_info *info, struct name_list *classes, struct err *err)
 {
     struct safetensors_tensor tensor[FORM_TENSORS];
-    struct safetensors_header header = {
-        .tensor = tensor, .tensor_capacity = FORM_TENSORS, .text = (char *)text + size, .text_capacity = size};
+    struct safetensors_header header = {.tensor = tensor,
+                                        .tensor_capacity = FORM_TENSORS,
+                                        .text = (char *)text + size,
+                                        .text_capacity = size};
     int rc = stream_read_all(stream, text + 8, size - 8, "the header ends", err);
     if (rc) {
         return rc;
@@ -189,8 +206,8 @@ static int parse_header(struct stream *stream, uint8_t *text, size_t size, struc
 }
 
 /* Read the header; *classes is given. */
-static int read_form_header(struct stream *stream, struct dataset_info *info, struct name_list *classes,
-                            struct err *err)
+static int read_form_header(struct stream *stream, struct dataset_info *info,
+                            struct name_list *classes, struct err *err)
 {
     uint8_t prefix[8];
     uint64_t size = 0;
@@ -200,8 +217,9 @@ static int read_form_header(struct stream *stream, struct dataset_info *info, st
         return rc;
     }
     if (size > FORM_HEADER_MAX) {
-        return err_set(err, ERR_LIMIT, "%s: a header of %" PRIu64 " bytes; a data set's has at most %u", stream->name,
-                       size, FORM_HEADER_MAX);
+        return err_set(err, ERR_LIMIT,
+                       "%s: a header of %" PRIu64 " bytes; a data set's has at most %u",
+                       stream->name, size, FORM_HEADER_MAX);
     }
     uint8_t *text = malloc(2 * (size_t)size);
     if (!text) {
@@ -213,7 +231,8 @@ static int read_form_header(struct stream *stream, struct dataset_info *info, st
     return rc;
 }
 
-int form_read(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note, struct err *err)
+int form_read(struct stream *stream, struct part *part, struct labels *labels,
+              struct form_note *note, struct err *err)
 {
     struct dataset_info info;
     int rc = read_form_header(stream, &info, &note->classes, err);
@@ -252,7 +271,8 @@ int dataset_read_info(int fd, struct dataset_info *out, struct err *err)
         return rc;
     }
     if (stream.size != info.total_bytes) {
-        return err_set(err, ERR_FORMAT, "data set: the file has %" PRIu64 " bytes, its header says %" PRIu64,
+        return err_set(err, ERR_FORMAT,
+                       "data set: the file has %" PRIu64 " bytes, its header says %" PRIu64,
                        stream.size, info.total_bytes);
     }
     *out = info;

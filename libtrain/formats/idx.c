@@ -1,4 +1,5 @@
-/* IDX, the format of MNIST: two zero bytes, element type, number of dimensions, big-endian dimensions, data. */
+/* IDX, the format of MNIST: two zero bytes, element type, number of dimensions, big-endian
+ * dimensions, data. */
 #include "base/assert.h"
 #include "libtrain/formats/part.h"
 
@@ -13,7 +14,8 @@ static uint32_t big_endian(const uint8_t *bytes)
 /* Bytes of one element by type; 0 for no type of the format. */
 static size_t element_size(uint8_t type)
 {
-    static const uint8_t size[16] = {[0x08] = 1, [0x09] = 1, [0x0B] = 2, [0x0C] = 4, [0x0D] = 4, [0x0E] = 8};
+    static const uint8_t size[16] = {
+        [0x08] = 1, [0x09] = 1, [0x0B] = 2, [0x0C] = 4, [0x0D] = 4, [0x0E] = 8};
     return type < 16 ? size[type] : 0;
 }
 
@@ -30,8 +32,8 @@ static uint64_t stated_size(const uint8_t *bytes, size_t available)
 
 bool idx_recognise(const uint8_t *bytes, size_t available, uint64_t size)
 {
-    if (available < 4 || bytes[0] != 0 || bytes[1] != 0 || element_size(bytes[2]) == 0 || bytes[3] < 1 ||
-        bytes[3] > DIMENSIONS_MAX) {
+    if (available < 4 || bytes[0] != 0 || bytes[1] != 0 || element_size(bytes[2]) == 0 ||
+        bytes[3] < 1 || bytes[3] > DIMENSIONS_MAX) {
         return false;
     }
     /* A CIFAR file may start with a zero label and such dark pixels. */
@@ -48,15 +50,18 @@ int idx_read(struct stream *stream, struct part *part, struct labels *labels, st
         return rc;
     }
     ASSERT(mark[3] >= 1 && mark[3] <= DIMENSIONS_MAX); /* idx_recognise */
-    if ((rc = stream_read_all(stream, dimensions, 4 * (size_t)mark[3], "the IDX header ends", err))) {
+    if ((rc = stream_read_all(stream, dimensions, 4 * (size_t)mark[3], "the IDX header ends",
+                              err))) {
         return rc;
     }
     if (mark[2] != TYPE_U8) {
-        return err_set(err, ERR_UNSUPPORTED, "%s: IDX elements of type 0x%02x; only unsigned bytes (0x08) are read",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "%s: IDX elements of type 0x%02x; only unsigned bytes (0x08) are read",
                        part->name, mark[2]);
     }
     if (mark[3] == 2) {
-        return err_set(err, ERR_FORMAT, "%s: IDX with 2 dimensions; images have 3 or 4, labels 1", part->name);
+        return err_set(err, ERR_FORMAT, "%s: IDX with 2 dimensions; images have 3 or 4, labels 1",
+                       part->name);
     }
     for (size_t i = 0; i < mark[3]; i++) {
         dim[i] = big_endian(dimensions + 4 * i);

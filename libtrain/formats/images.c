@@ -1,6 +1,6 @@
-/* An archive of JPEG and PNG images in directories, one of each class, or images without classes. The first pass
- * measures every image, so that another size, or an archive that would expand without end, is told before any pixel is
- * decoded. */
+/* An archive of JPEG and PNG images in directories, one of each class, or images without classes.
+ * The first pass measures every image, so that another size, or an archive that would expand
+ * without end, is told before any pixel is decoded. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ static int grow(struct images *images, size_t capacity, struct err *err)
     return 0;
 }
 
-/* The whole file into memory. One byte more than is allowed may be read, to see that it is too much. */
+/* The whole file into memory. One byte more than is allowed may be read, to see that it is too
+ * much. */
 static int load(struct images *images, struct stream *stream, struct err *err)
 {
     images->size = 0;
@@ -53,13 +54,16 @@ static int load(struct images *images, struct stream *stream, struct err *err)
         if (images->size == images->capacity) {
             rc = grow(images, images->capacity ? 2 * images->capacity : FILE_FIRST_CAPACITY, err);
         }
-        rc = rc ? rc : stream_read(stream, images->file + images->size, images->capacity - images->size, &got, err);
+        rc = rc ? rc
+                : stream_read(stream, images->file + images->size, images->capacity - images->size,
+                              &got, err);
         images->size += got;
         if (rc || got == 0) {
             return rc ? rc : stream_finish(stream, err);
         }
         if (images->size > IMAGE_FILE_BYTES_MAX) {
-            return err_set(err, ERR_LIMIT, "%s: has more than %u bytes", stream->name, IMAGE_FILE_BYTES_MAX);
+            return err_set(err, ERR_LIMIT, "%s: has more than %u bytes", stream->name,
+                           IMAGE_FILE_BYTES_MAX);
         }
     }
 }
@@ -88,14 +92,17 @@ static int check_place(const struct images *images, const char *name, struct err
     if (trunk_of(path) == size && memcmp(first, path, size) == 0) {
         return 0;
     }
-    return err_set(err, ERR_FORMAT,
-                   "%s: does not lie beside the directory of %s; a data set has one directory of classes", name,
-                   images->first);
+    return err_set(
+        err, ERR_FORMAT,
+        "%s: does not lie beside the directory of %s; a data set has one directory of classes",
+        name, images->first);
 }
 
-static int check_same_size(const struct images *images, const char *name, struct image_size size, struct err *err)
+static int check_same_size(const struct images *images, const char *name, struct image_size size,
+                           struct err *err)
 {
-    if (images->reading->size.h > 0 || (size.h == images->samples.h && size.w == images->samples.w)) {
+    if (images->reading->size.h > 0 ||
+        (size.h == images->samples.h && size.w == images->samples.w)) {
         return 0;
     }
     return err_set(err, ERR_FORMAT,
@@ -118,15 +125,19 @@ static int look(void *arg, struct stream *stream, struct err *err)
     images->expanded += (uint64_t)size.h * size.w * 3;
     if (images->expanded > images->expanded_max) {
         return err_set(err, ERR_LIMIT,
-                       "%s: up to here the images have more than %" PRIu64 " bytes of pixels, %d times the file",
+                       "%s: up to here the images have more than %" PRIu64
+                       " bytes of pixels, %d times the file",
                        stream->name, images->expanded_max, SOURCE_EXPANSION_MAX);
     }
     if (images->first[0] == '\0') {
         memcpy(images->first, stream->name, sizeof(images->first));
-        images->samples.h = images->reading->size.h > 0 ? (uint32_t)images->reading->size.h : size.h;
-        images->samples.w = images->reading->size.w > 0 ? (uint32_t)images->reading->size.w : size.w;
+        images->samples.h =
+            images->reading->size.h > 0 ? (uint32_t)images->reading->size.h : size.h;
+        images->samples.w =
+            images->reading->size.w > 0 ? (uint32_t)images->reading->size.w : size.w;
     }
-    rc = images->reading->label == DATASET_LABEL_DIRECTORY ? check_place(images, stream->name, err) : 0;
+    rc = images->reading->label == DATASET_LABEL_DIRECTORY ? check_place(images, stream->name, err)
+                                                           : 0;
     return rc ? rc : check_same_size(images, stream->name, size, err);
 }
 
@@ -142,8 +153,9 @@ static int read_image(void *arg, struct stream *stream, void *sample, struct err
     return rc;
 }
 
-int images_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
-                   dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+int images_convert(const struct files *files, const struct reading *reading,
+                   const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                   struct dataset_info *out, struct err *err)
 {
     struct images *images AUTO(images_free) = calloc(1, sizeof(*images));
     if (!images) {
@@ -158,21 +170,26 @@ int images_convert(const struct files *files, const struct reading *reading, con
         }
         images->expanded_max += SOURCE_EXPANSION_MAX * (uint64_t)status.st_size;
     }
-    images->samples = (struct labelled_samples){
-        .c = (uint32_t)reading->channels, .dtype = DTYPE_U8, .look = look, .read = read_image, .arg = images};
-    return labelled_tar_convert(files, (enum dataset_label)reading->label, &images->samples, limits, sink, arg, out,
-                                err);
+    images->samples = (struct labelled_samples){.c = (uint32_t)reading->channels,
+                                                .dtype = DTYPE_U8,
+                                                .look = look,
+                                                .read = read_image,
+                                                .arg = images};
+    return labelled_tar_convert(files, (enum dataset_label)reading->label, &images->samples, limits,
+                                sink, arg, out, err);
 }
 
 /* Whether a file is an archive whose first content is an image, or one itself. */
-static int recognise(struct source *source, int fd, const struct dataset_limits *limits, bool *out, struct err *err)
+static int recognise(struct source *source, int fd, const struct dataset_limits *limits, bool *out,
+                     struct err *err)
 {
     struct stream *stream = NULL;
     const uint8_t *bytes;
     size_t size = 0;
     int rc = source_open(source, fd, "file 1", limits, err);
     *out = false;
-    if (rc || (!source->is_tar && !limits->unlabelled) || (rc = labelled_tar_next(source, &stream, err)) || !stream ||
+    if (rc || (!source->is_tar && !limits->unlabelled) ||
+        (rc = labelled_tar_next(source, &stream, err)) || !stream ||
         (rc = stream_peek(stream, &bytes, &size, err))) {
         return rc;
     }

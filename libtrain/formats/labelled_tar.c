@@ -15,7 +15,8 @@
 struct class
 {
     char *name;     /* owned */
-    uint32_t order; /* how many classes were met before it: what its labels say until all names are known */
+    uint32_t order; /* how many classes were met before it: what its labels say until all names are
+                       known */
 };
 
 struct labelled_tar {
@@ -27,7 +28,7 @@ struct labelled_tar {
     struct labels labels;
     struct class *class; /* sorted by name */
     size_t class_count, class_capacity;
-    size_t class_last;            /* the one that was met last: the next file is often of the same */
+    size_t class_last; /* the one that was met last: the next file is often of the same */
     struct name_list class_names; /* once all are known, in their order */
     uint8_t *sample;
 };
@@ -101,7 +102,8 @@ static size_t find_class(const struct labelled_tar *tar, const char *text, size_
     return low;
 }
 
-static int add_class(struct labelled_tar *tar, size_t at, const char *text, size_t size, struct err *err)
+static int add_class(struct labelled_tar *tar, size_t at, const char *text, size_t size,
+                     struct err *err)
 {
     if (tar->class_count == LABELLED_CLASSES_MAX) {
         return err_set(err, ERR_LIMIT, "more than %d classes", LABELLED_CLASSES_MAX);
@@ -124,7 +126,8 @@ static int add_class(struct labelled_tar *tar, size_t at, const char *text, size
     return 0;
 }
 
-/* Classes are told apart by the bytes of their names: what is shown of two that are no UTF-8 may be the same. */
+/* Classes are told apart by the bytes of their names: what is shown of two that are no UTF-8 may be
+ * the same. */
 static int add_label(struct labelled_tar *tar, const struct stream *stream, struct err *err)
 {
     size_t size = 0;
@@ -136,13 +139,15 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
             return labels_append(&tar->labels, 0, path, err);
         }
         if (tar->labels.count > 0) {
-            return err_set(err, ERR_FORMAT, "%s: says its class, and the files before it do not", path);
+            return err_set(err, ERR_FORMAT, "%s: says its class, and the files before it do not",
+                           path);
         }
     }
     if (size == 0) {
         return tar->label == DATASET_LABEL_PREFIX
                    ? err_set(err, ERR_FORMAT, "%s: its name has no class in front of a '_'", path)
-                   : err_set(err, ERR_FORMAT, "%s: lies in no directory, which would be its class", path);
+                   : err_set(err, ERR_FORMAT, "%s: lies in no directory, which would be its class",
+                             path);
     }
     size_t at = find_class(tar, text, size, &found);
     int rc = found ? 0 : add_class(tar, at, text, size, err);
@@ -165,7 +170,8 @@ static int refuse_other(struct stream *stream, const char *name, struct err *err
         return rc;
     }
     return other ? err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other)
-                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample", name);
+                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample",
+                           name);
 }
 
 static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
@@ -182,7 +188,8 @@ static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
         return refuse_other(tar->source.base, name, err);
     }
     if (rc == 0 && tar->source.is_tar && tar->files->count > 1) {
-        return err_set(err, ERR_FORMAT, "%s: is an archive; one of several files is a sample", name);
+        return err_set(err, ERR_FORMAT, "%s: is an archive; one of several files is a sample",
+                       name);
     }
     return rc;
 }
@@ -241,12 +248,16 @@ static int keep_class_names(struct labelled_tar *tar, struct err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < tar->class_count; i++) {
-        rc = class_names_append(&tar->class_names, tar->class[i].name, strlen(tar->class[i].name), err);
+        rc = class_names_append(&tar->class_names, tar->class[i].name, strlen(tar->class[i].name),
+                                err);
     }
-    return rc == 0 && tar->limits->names ? class_names_copy(&tar->class_names, &tar->limits->names->class, err) : rc;
+    return rc == 0 && tar->limits->names
+               ? class_names_copy(&tar->class_names, &tar->limits->names->class, err)
+               : rc;
 }
 
-static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples, struct err *err)
+static int read_names(struct labelled_tar *tar, const struct labelled_samples *samples,
+                      struct err *err)
 {
     struct stream *stream = NULL;
     int rc = open_file(tar, 0, err);
@@ -264,8 +275,8 @@ static int read_names(struct labelled_tar *tar, const struct labelled_samples *s
     return rc ? rc : keep_class_names(tar, err);
 }
 
-static int send_samples(struct labelled_tar *tar, const struct labelled_samples *samples, size_t sample_bytes,
-                        dataset_sink_fn sink, void *arg, struct err *err)
+static int send_samples(struct labelled_tar *tar, const struct labelled_samples *samples,
+                        size_t sample_bytes, dataset_sink_fn sink, void *arg, struct err *err)
 {
     int rc = open_file(tar, 0, err);
     for (size_t i = 0; i < tar->labels.count && rc == 0; i++) {
@@ -280,9 +291,10 @@ static int send_samples(struct labelled_tar *tar, const struct labelled_samples 
     return rc;
 }
 
-int labelled_tar_convert(const struct files *files, enum dataset_label label, const struct labelled_samples *samples,
-                         const struct dataset_limits *limits, dataset_sink_fn sink, void *arg, struct dataset_info *out,
-                         struct err *err)
+int labelled_tar_convert(const struct files *files, enum dataset_label label,
+                         const struct labelled_samples *samples,
+                         const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                         struct dataset_info *out, struct err *err)
 {
     struct labelled_tar *tar AUTO(labelled_tar_free) = calloc(1, sizeof(*tar));
     if (!tar) {
@@ -296,7 +308,8 @@ int labelled_tar_convert(const struct files *files, enum dataset_label label, co
     if (rc) {
         return rc;
     }
-    const size_t sample_bytes = (size_t)samples->h * samples->w * samples->c * dtype_size(samples->dtype);
+    const size_t sample_bytes =
+        (size_t)samples->h * samples->w * samples->c * dtype_size(samples->dtype);
     tar->sample = malloc(sample_bytes);
     if (!tar->sample) {
         return err_set(err, ERR_MEMORY, "no memory for a sample of %zu bytes", sample_bytes);

@@ -78,7 +78,8 @@ static int make_bands(struct log_mel *plan, struct err *err)
         }
         if (band->count == 0) {
             return err_set(err, ERR_INVALID,
-                           "band %zu of %zu, %.0f to %.0f Hz, lies between two frequencies of the spectrum: take fewer "
+                           "band %zu of %zu, %.0f to %.0f Hz, lies between two frequencies of the "
+                           "spectrum: take fewer "
                            "bands or a longer window",
                            m + 1, form->mels, low, high);
         }
@@ -99,9 +100,10 @@ static size_t spectrum_size(size_t window)
 int log_mel_new(const struct log_mel_form *form, struct log_mel **out, struct err *err)
 {
     if (form->window < 2 || form->hop < 1 || form->samples < form->window) {
-        return err_set(err, ERR_INVALID,
-                       "clips of %zu samples cannot be cut into windows of %zu samples, one every %zu samples",
-                       form->samples, form->window, form->hop);
+        return err_set(
+            err, ERR_INVALID,
+            "clips of %zu samples cannot be cut into windows of %zu samples, one every %zu samples",
+            form->samples, form->window, form->hop);
     }
     struct log_mel *plan AUTO(log_mel_free) = calloc(1, sizeof(*plan));
     if (!plan) {

@@ -1,5 +1,5 @@
-/* NPY, NumPy's format: a mark, a version, a header that is a Python dictionary, data. Versions 1 to 3, which differ in
- * the length of the header; C order. Source: numpy.lib.format. */
+/* NPY, NumPy's format: a mark, a version, a header that is a Python dictionary, data. Versions 1 to
+ * 3, which differ in the length of the header; C order. Source: numpy.lib.format. */
 #include <string.h>
 
 #include "libtrain/formats/part.h"
@@ -33,8 +33,9 @@ static int read_quoted(struct scanner *scanner, char out[WORD_MAX], struct err *
     for (; scanner->at < scanner->size && scanner->text[scanner->at] != quote; scanner->at++) {
         char c = scanner->text[scanner->at];
         if (size + 1 == WORD_MAX || c < ' ' || c > '~' || c == '\\') {
-            return err_set(err, ERR_FORMAT, "header byte %zu: not a plain text of at most %d characters", scanner->at,
-                           WORD_MAX - 1);
+            return err_set(err, ERR_FORMAT,
+                           "header byte %zu: not a plain text of at most %d characters",
+                           scanner->at, WORD_MAX - 1);
         }
         out[size++] = c;
     }
@@ -64,8 +65,9 @@ static int read_order(struct scanner *scanner, struct err *err)
 {
     static const char word[] = "False";
     if (!scanner_take(scanner, word[0])) {
-        return err_set(err, ERR_UNSUPPORTED,
-                       "fortran_order must be False: save what numpy.ascontiguousarray makes of it");
+        return err_set(
+            err, ERR_UNSUPPORTED,
+            "fortran_order must be False: save what numpy.ascontiguousarray makes of it");
     }
     for (const char *c = word + 1; *c; c++) {
         if (scanner->at == scanner->size || scanner->text[scanner->at++] != *c) {
@@ -90,7 +92,8 @@ static int read_dictionary(struct scanner *scanner, struct npy_header *header, s
             member++;
         }
         if (member == 3 || seen & 1u << member) {
-            return err_set(err, ERR_FORMAT, "'%s' is %s", key, member == 3 ? "not a known key" : "there twice");
+            return err_set(err, ERR_FORMAT, "'%s' is %s", key,
+                           member == 3 ? "not a known key" : "there twice");
         }
         seen |= 1u << member;
         rc = member == 0   ? read_quoted(scanner, header->descr, err)
@@ -117,18 +120,19 @@ static int read_header(struct stream *stream, struct npy_header *header, struct 
     }
     uint8_t version = start[MARK_BYTES];
     if (version < 1 || version > 3 || start[MARK_BYTES + 1] != 0) {
-        return err_set(err, ERR_UNSUPPORTED, "%s: NPY version %u.%u; 1.0, 2.0 and 3.0 are read", stream->name, version,
-                       start[MARK_BYTES + 1]);
+        return err_set(err, ERR_UNSUPPORTED, "%s: NPY version %u.%u; 1.0, 2.0 and 3.0 are read",
+                       stream->name, version, start[MARK_BYTES + 1]);
     }
     size_t length_bytes = version == 1 ? 2 : 4;
     uint8_t length[4] = {0};
     if ((rc = stream_read_all(stream, length, length_bytes, "the NPY header ends", err))) {
         return rc;
     }
-    size_t size = (size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 | (size_t)length[3] << 24;
+    size_t size = (size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 |
+                  (size_t)length[3] << 24;
     if (size > sizeof(text)) {
-        return err_set(err, ERR_FORMAT, "%s: an NPY header of %zu bytes; at most %zu", stream->name, size,
-                       sizeof(text));
+        return err_set(err, ERR_FORMAT, "%s: an NPY header of %zu bytes; at most %zu", stream->name,
+                       size, sizeof(text));
     }
     if ((rc = stream_read_all(stream, text, size, "the NPY header ends", err))) {
         return rc;
@@ -152,9 +156,11 @@ static bool parse_descr(const char *descr, struct element *out)
     const bool has_order = descr[0] != '\0' && strchr("<>=|", descr[0]);
     const char *word = descr + has_order;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (word[0] == kinds[i].kind && word[1] != '\0' && word[2] == '\0' && strchr(kinds[i].sizes, word[1])) {
-            *out = (struct element){
-                .kind = kinds[i].element, .size = (uint8_t)(word[1] - '0'), .big_endian = descr[0] == '>'};
+        if (word[0] == kinds[i].kind && word[1] != '\0' && word[2] == '\0' &&
+            strchr(kinds[i].sizes, word[1])) {
+            *out = (struct element){.kind = kinds[i].element,
+                                    .size = (uint8_t)(word[1] - '0'),
+                                    .big_endian = descr[0] == '>'};
             return true;
         }
     }
@@ -171,10 +177,12 @@ int npy_read(struct stream *stream, struct part *part, struct labels *labels, st
     }
     const bool known = parse_descr(header.descr, &element);
     const bool is_float = element.kind == ELEMENT_FLOAT;
-    const bool images = header.rank >= 2 && (is_float || (element.kind == ELEMENT_UNSIGNED && element.size == 1));
+    const bool images =
+        header.rank >= 2 && (is_float || (element.kind == ELEMENT_UNSIGNED && element.size == 1));
     if (!known || (!images && (header.rank != 1 || is_float))) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: NPY of %zu dimensions and type '%s'; samples (images, vectors) have 2 to 4 of type u1, f2, "
+                       "%s: NPY of %zu dimensions and type '%s'; samples (images, vectors) have 2 "
+                       "to 4 of type u1, f2, "
                        "f4 or f8, labels 1 "
                        "of an integer type",
                        part->name, header.rank, header.descr);

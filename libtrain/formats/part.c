@@ -45,7 +45,8 @@ int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct e
     ASSERT(rank >= 1 && rank <= 3);
     uint64_t elements = 1;
     for (size_t i = 0; i < rank; i++) {
-        if (dim[i] == 0 || dim[i] > DATASET_SAMPLE_ELEMENTS_MAX || (elements *= dim[i]) > DATASET_SAMPLE_ELEMENTS_MAX) {
+        if (dim[i] == 0 || dim[i] > DATASET_SAMPLE_ELEMENTS_MAX ||
+            (elements *= dim[i]) > DATASET_SAMPLE_ELEMENTS_MAX) {
             return err_set(err, ERR_INVALID, "%s: a sample has from 1 to %d elements", part->name,
                            DATASET_SAMPLE_ELEMENTS_MAX);
         }
@@ -74,20 +75,22 @@ uint64_t part_label_count(const struct part *part)
 int part_pass_images(struct part *part, struct stream *stream, struct err *err)
 {
     if (part->count > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " samples; at most %d", part->name, part->count,
-                       DATASET_SAMPLES_MAX);
+        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " samples; at most %d", part->name,
+                       part->count, DATASET_SAMPLES_MAX);
     }
     part->skip = stream->position;
-    return stream_skip(stream, part->count * part_image_elements(part) * part->element.size, "the samples end", err);
+    return stream_skip(stream, part->count * part_image_elements(part) * part->element.size,
+                       "the samples end", err);
 }
 
-int part_read_labels(struct part *part, struct stream *stream, struct element element, struct labels *labels,
-                     struct err *err)
+int part_read_labels(struct part *part, struct stream *stream, struct element element,
+                     struct labels *labels, struct err *err)
 {
     uint8_t buffer[8192];
     const uint64_t count = part->count > DATASET_SAMPLES_MAX ? part->count : part_label_count(part);
     if (count > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " labels; at most %d", part->name, count, DATASET_SAMPLES_MAX);
+        return err_set(err, ERR_LIMIT, "%s: %" PRIu64 " labels; at most %d", part->name, count,
+                       DATASET_SAMPLES_MAX);
     }
     const size_t size = element.size;
     uint64_t left = count * size;

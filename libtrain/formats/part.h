@@ -1,5 +1,6 @@
-/* part.h: what one file of an outside data set holds, found by reading it once to its end: images, labels or both.
- * Images stay where they are, labels are kept. Private to libtrain/formats; one function per format. One thread. */
+/* part.h: what one file of an outside data set holds, found by reading it once to its end: images,
+ * labels or both. Images stay where they are, labels are kept. Private to libtrain/formats; one
+ * function per format. One thread. */
 #ifndef LIBTRAIN_FORMATS_PART_H
 #define LIBTRAIN_FORMATS_PART_H
 
@@ -11,7 +12,12 @@
 #define CIFAR_IMAGE_BYTES (3 * CIFAR_PIXELS)
 #define CIFAR_RECORD_BYTES (1 + CIFAR_IMAGE_BYTES)
 
-enum part_kind { PART_IMAGES, PART_LABELS, PART_CIFAR, PART_WHOLE /* images and labels of the project's one form */ };
+enum part_kind {
+    PART_IMAGES,
+    PART_LABELS,
+    PART_CIFAR,
+    PART_WHOLE /* images and labels of the project's one form */
+};
 
 struct part {
     enum part_kind kind;
@@ -20,10 +26,11 @@ struct part {
     uint64_t count;         /* images or labels */
     uint32_t h, w, c;       /* of an image */
     struct element element; /* of images: of one byte, or floats */
-    uint32_t positions;     /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
-    uint64_t skip;          /* bytes in front of the images; they are contiguous but in PART_CIFAR */
-    size_t label_first;     /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
-                               + part_label_count()) */
+    uint32_t positions; /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
+    uint64_t skip;      /* bytes in front of the images; they are contiguous but in PART_CIFAR */
+    size_t
+        label_first; /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
+                        + part_label_count()) */
 };
 
 /* Numbers as the project's one form has them. */
@@ -37,15 +44,17 @@ struct labels {
 
 void labels_done(struct labels *labels);
 /* ERR_INVALID when it is not in [0, DATASET_CLASSES_MAX); `name` says where. */
-NODISCARD int labels_append(struct labels *labels, int64_t label, const char *name, struct err *err);
+NODISCARD int labels_append(struct labels *labels, int64_t label, const char *name,
+                            struct err *err);
 
-/* Set the shape of `rank` dimensions behind the count: (F), (H, W) or (H, W, C); bounded, none of them 0. */
+/* Set the shape of `rank` dimensions behind the count: (F), (H, W) or (H, W, C); bounded, none of
+ * them 0. */
 NODISCARD int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct err *err);
 /* Count and shape are set and the images come next: note where, and read over them. */
 NODISCARD int part_pass_images(struct part *part, struct stream *stream, struct err *err);
 /* The count is set and the labels come next: append them. */
-NODISCARD int part_read_labels(struct part *part, struct stream *stream, struct element element, struct labels *labels,
-                               struct err *err);
+NODISCARD int part_read_labels(struct part *part, struct stream *stream, struct element element,
+                               struct labels *labels, struct err *err);
 /* Numbers of an image. */
 uint64_t part_image_elements(const struct part *part);
 /* What its images become: DTYPE_F32 where they are floats, else DTYPE_U8. */
@@ -65,11 +74,14 @@ struct form_note {
 };
 
 /* Read a stream of the format to its end. part->name is set. */
-NODISCARD int idx_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
-NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
-NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels, struct err *err);
-NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels, struct form_note *note,
-                        struct err *err);
+NODISCARD int idx_read(struct stream *stream, struct part *part, struct labels *labels,
+                       struct err *err);
+NODISCARD int npy_read(struct stream *stream, struct part *part, struct labels *labels,
+                       struct err *err);
+NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels *labels,
+                         struct err *err);
+NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels,
+                        struct form_note *note, struct err *err);
 
 /* What a data set is made of. */
 struct files {
@@ -77,8 +89,8 @@ struct files {
     size_t count;
 };
 
-/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading. Several files only
- * where each may be a sample: limits->unlabelled, and no text. */
+/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading.
+ * Several files only where each may be a sample: limits->unlabelled, and no text. */
 NODISCARD int text_convert(const struct files *files, const struct reading *reading,
                            const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                            struct dataset_info *out, struct err *err);
@@ -88,8 +100,10 @@ NODISCARD int sound_convert(const struct files *files, const struct reading *rea
 NODISCARD int images_convert(const struct files *files, const struct reading *reading,
                              const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                              struct dataset_info *out, struct err *err);
-/* Whether a file is an archive of images, by its first content, or, with limits->unlabelled, an image. */
-NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out, struct err *err);
+/* Whether a file is an archive of images, by its first content, or, with limits->unlabelled, an
+ * image. */
+NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out,
+                               struct err *err);
 
 /* One record's planes, R then G then B, to out[32 x 32 x 3]. */
 void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);

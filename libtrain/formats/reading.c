@@ -21,12 +21,14 @@ struct parameter {
     size_t offset; /* of an int64_t, or two */
     int64_t min, max;
     uint32_t kinds;
-    enum reading_kind says;   /* what it makes of an upload; READING_RECOGNISED: it only goes with others */
+    enum reading_kind
+        says; /* what it makes of an upload; READING_RECOGNISED: it only goes with others */
     const char *const *words; /* [max - min + 1]: the names of its values, NULL for a number */
     bool pair;                /* two numbers, "32x48" */
 };
 
-static const char *const label_words[] = {[DATASET_LABEL_DIRECTORY] = "directory", [DATASET_LABEL_PREFIX] = "prefix"};
+static const char *const label_words[] = {
+    [DATASET_LABEL_DIRECTORY] = "directory", [DATASET_LABEL_PREFIX] = "prefix"};
 
 static const struct parameter parameters[] = {
     {"text", FIELD(text), 1, DATASET_POSITIONS_MAX, ONLY(READING_TEXT), READING_TEXT, NULL, false},
@@ -36,14 +38,16 @@ static const struct parameter parameters[] = {
     {"hop_ms", FIELD(hop_ms), 1, 200, ONLY(READING_SOUND), READING_RECOGNISED, NULL, false},
     {"mels", FIELD(mels), 1, 256, ONLY(READING_SOUND), READING_RECOGNISED, NULL, false},
     {"floor_db", FIELD(floor_db), 0, 200, ONLY(READING_SOUND), READING_RECOGNISED, NULL, false},
-    {"label", FIELD(label), DATASET_LABEL_DIRECTORY, DATASET_LABEL_PREFIX, ONLY(READING_SOUND) | ONLY(READING_IMAGES),
-     READING_RECOGNISED, label_words, false},
-    {"size", FIELD(size), 1, IMAGE_RESIZED_SIDE_MAX, ONLY(READING_IMAGES), READING_IMAGES, NULL, true},
+    {"label", FIELD(label), DATASET_LABEL_DIRECTORY, DATASET_LABEL_PREFIX,
+     ONLY(READING_SOUND) | ONLY(READING_IMAGES), READING_RECOGNISED, label_words, false},
+    {"size", FIELD(size), 1, IMAGE_RESIZED_SIDE_MAX, ONLY(READING_IMAGES), READING_IMAGES, NULL,
+     true},
     {"channels", FIELD(channels), 1, 3, ONLY(READING_IMAGES), READING_IMAGES, NULL, false},
 };
 #define PARAMETER_COUNT (sizeof(parameters) / sizeof(parameters[0]))
 
-static const char *const kind_names[READING_KINDS] = {[READING_RECOGNISED] = "data that are recognised",
+static const char *const kind_names[READING_KINDS] = {[READING_RECOGNISED] =
+                                                          "data that are recognised",
                                                       [READING_TEXT] = "a text",
                                                       [READING_SOUND] = "sounds",
                                                       [READING_IMAGES] = "images"};
@@ -65,11 +69,13 @@ static int unknown(const char *name, struct err *err)
         names[i] = parameters[i].name;
     }
     const char *nearest = parse_nearest(name, names, PARAMETER_COUNT);
-    return nearest ? err_set(err, ERR_INVALID, "'%.40s' is unknown; did you mean '%s'?", name, nearest)
-                   : err_set(err, ERR_INVALID, "'%.40s' is unknown", name);
+    return nearest
+               ? err_set(err, ERR_INVALID, "'%.40s' is unknown; did you mean '%s'?", name, nearest)
+               : err_set(err, ERR_INVALID, "'%.40s' is unknown", name);
 }
 
-static int parse_word(const struct parameter *parameter, const char *value, int64_t *out, struct err *err)
+static int parse_word(const struct parameter *parameter, const char *value, int64_t *out,
+                      struct err *err)
 {
     char known[128] = "";
     for (int64_t i = parameter->min; i <= parameter->max; i++) {
@@ -84,7 +90,8 @@ static int parse_word(const struct parameter *parameter, const char *value, int6
     return err_set(err, ERR_INVALID, "'%.40s' is none of %s", value, known);
 }
 
-static int parse_pair(const struct parameter *parameter, const char *value, int64_t out[2], struct err *err)
+static int parse_pair(const struct parameter *parameter, const char *value, int64_t out[2],
+                      struct err *err)
 {
     char first[24];
     const char *mark = strchr(value, 'x');
@@ -98,7 +105,8 @@ static int parse_pair(const struct parameter *parameter, const char *value, int6
     return rc ? rc : parse_i64(mark + 1, parameter->min, parameter->max, &out[1], err);
 }
 
-static int parse_value(const struct parameter *parameter, const char *value, int64_t out[2], struct err *err)
+static int parse_value(const struct parameter *parameter, const char *value, int64_t out[2],
+                       struct err *err)
 {
     if (parameter->words) {
         return parse_word(parameter, value, out, err);
@@ -125,7 +133,8 @@ int reading_set(struct reading *reading, const char *name, const char *value, st
     if (rc) {
         return err ? err_wrap(err, "'%s'", name) : rc;
     }
-    memcpy((char *)reading + parameter->offset, number, (parameter->pair ? 2 : 1) * sizeof(number[0]));
+    memcpy((char *)reading + parameter->offset, number,
+           (parameter->pair ? 2 : 1) * sizeof(number[0]));
     reading->given |= 1u << i;
     return 0;
 }
@@ -146,7 +155,8 @@ int reading_check(struct reading *reading, struct err *err)
     }
     for (size_t i = 0; i < PARAMETER_COUNT; i++) {
         if (reading->given & 1u << i && !(parameters[i].kinds & 1u << reading->kind)) {
-            return err_set(err, ERR_INVALID, "'%s' does not go with %s", parameters[i].name, kind_names[reading->kind]);
+            return err_set(err, ERR_INVALID, "'%s' does not go with %s", parameters[i].name,
+                           kind_names[reading->kind]);
         }
     }
     if (reading->channels == 2) {
@@ -200,8 +210,9 @@ void reading_write(const struct reading *reading, char out[READING_TEXT_MAX])
     out[0] = '\0';
     for (size_t i = 0; i < PARAMETER_COUNT; i++) {
         if (makes_samples(&parameters[i], reading->kind)) {
-            size += (size_t)snprintf(out + size, READING_TEXT_MAX - size, "%s%s=%" PRId64, size > 0 ? "," : "",
-                                     parameters[i].name, value_of(reading, &parameters[i]));
+            size += (size_t)snprintf(out + size, READING_TEXT_MAX - size, "%s%s=%" PRId64,
+                                     size > 0 ? "," : "", parameters[i].name,
+                                     value_of(reading, &parameters[i]));
         }
     }
 }
@@ -234,7 +245,8 @@ int reading_follow(struct reading *reading, const struct reading *other, struct 
             continue;
         }
         if (reading->given & 1u << i) {
-            return err_set(err, ERR_INVALID, "'%s' is %" PRId64 ", not %" PRId64, parameter->name, wanted, own);
+            return err_set(err, ERR_INVALID, "'%s' is %" PRId64 ", not %" PRId64, parameter->name,
+                           wanted, own);
         }
         memcpy((char *)reading + parameter->offset, &wanted, sizeof(wanted));
     }
@@ -255,7 +267,8 @@ void reading_fill_images(struct reading *reading, uint32_t h, uint32_t w, uint32
     if (channels != 1 && channels != 3) {
         return;
     }
-    if (!was_given(reading, FIELD(size)) && h <= IMAGE_RESIZED_SIDE_MAX && w <= IMAGE_RESIZED_SIDE_MAX) {
+    if (!was_given(reading, FIELD(size)) && h <= IMAGE_RESIZED_SIDE_MAX &&
+        w <= IMAGE_RESIZED_SIDE_MAX) {
         reading->size.h = h;
         reading->size.w = w;
     }

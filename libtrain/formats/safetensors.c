@@ -30,11 +30,13 @@ int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struc
         length = length << 8 | prefix[i - 1];
     }
     if (is_pytorch(prefix)) {
-        return err_set(err, ERR_FORMAT,
-                       "safetensors: this is a PyTorch file; tools/from_torch.py makes safetensors of it");
+        return err_set(
+            err, ERR_FORMAT,
+            "safetensors: this is a PyTorch file; tools/from_torch.py makes safetensors of it");
     }
     if (length < 2 || length > SAFETENSORS_HEADER_MAX - PREFIX_BYTES) {
-        return err_set(err, ERR_FORMAT, "safetensors: the header claims %" PRIu64 " bytes; 2 to %u are possible",
+        return err_set(err, ERR_FORMAT,
+                       "safetensors: the header claims %" PRIu64 " bytes; 2 to %u are possible",
                        length, SAFETENSORS_HEADER_MAX - PREFIX_BYTES);
     }
     *out_bytes = PREFIX_BYTES + length;
@@ -63,7 +65,8 @@ static int read_value(struct scanner *scanner, struct safetensors_header *header
     return scanner_text(scanner, text, size + 1, err);
 }
 
-static int read_metadata(struct scanner *scanner, struct safetensors_header *header, struct err *err)
+static int read_metadata(struct scanner *scanner, struct safetensors_header *header,
+                         struct err *err)
 {
     size_t text_used = 0;
     int rc = scanner_expect(scanner, '{', err);
@@ -72,11 +75,13 @@ static int read_metadata(struct scanner *scanner, struct safetensors_header *hea
     }
     do {
         if (header->metadata_count == SAFETENSORS_METADATA_MAX) {
-            return err_set(err, ERR_LIMIT, "more than %d entries of metadata", SAFETENSORS_METADATA_MAX);
+            return err_set(err, ERR_LIMIT, "more than %d entries of metadata",
+                           SAFETENSORS_METADATA_MAX);
         }
         struct safetensors_metadata *entry = &header->metadata[header->metadata_count];
         if ((rc = scanner_text(scanner, entry->key, sizeof(entry->key), err)) ||
-            (rc = scanner_expect(scanner, ':', err)) || (rc = read_value(scanner, header, &text_used, entry, err))) {
+            (rc = scanner_expect(scanner, ':', err)) ||
+            (rc = read_value(scanner, header, &text_used, entry, err))) {
             return rc;
         }
         if (safetensors_metadata(header, entry->key)) {
@@ -106,7 +111,8 @@ static int read_dtype(struct scanner *scanner, enum dtype *out, struct err *err)
 }
 
 /* [1, 2, 3] into out[capacity]. */
-static int read_integers(struct scanner *scanner, uint64_t *out, size_t capacity, size_t *count, struct err *err)
+static int read_integers(struct scanner *scanner, uint64_t *out, size_t capacity, size_t *count,
+                         struct err *err)
 {
     *count = 0;
     int rc = scanner_expect(scanner, '[', err);
@@ -115,7 +121,8 @@ static int read_integers(struct scanner *scanner, uint64_t *out, size_t capacity
     }
     do {
         if (*count == capacity) {
-            return err_set(err, ERR_FORMAT, "header byte %zu: more than %zu numbers", scanner->at, capacity);
+            return err_set(err, ERR_FORMAT, "header byte %zu: more than %zu numbers", scanner->at,
+                           capacity);
         }
         if ((rc = scanner_integer(scanner, &out[*count], err))) {
             return rc;
@@ -151,7 +158,8 @@ static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tenso
     }
     do {
         char key[16];
-        if ((rc = scanner_text(scanner, key, sizeof(key), err)) || (rc = scanner_expect(scanner, ':', err))) {
+        if ((rc = scanner_text(scanner, key, sizeof(key), err)) ||
+            (rc = scanner_expect(scanner, ':', err))) {
             return rc;
         }
         size_t member = 0;
@@ -159,12 +167,14 @@ static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tenso
             member++;
         }
         if (member == 3 || seen & 1u << member) {
-            return err_set(err, ERR_FORMAT, "'%s' is %s", key, member == 3 ? "not a known member" : "there twice");
+            return err_set(err, ERR_FORMAT, "'%s' is %s", key,
+                           member == 3 ? "not a known member" : "there twice");
         }
         seen |= 1u << member;
-        rc = member == 0   ? read_dtype(scanner, &tensor->dtype, err)
-             : member == 1 ? read_integers(scanner, tensor->dim, SAFETENSORS_RANK_MAX, &tensor->rank, err)
-                           : read_integers(scanner, offsets, 2, &offset_count, err);
+        rc = member == 0 ? read_dtype(scanner, &tensor->dtype, err)
+             : member == 1
+                 ? read_integers(scanner, tensor->dim, SAFETENSORS_RANK_MAX, &tensor->rank, err)
+                 : read_integers(scanner, offsets, 2, &offset_count, err);
         if (rc) {
             return rc;
         }
@@ -176,8 +186,10 @@ static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tenso
     if (seen != 7 || offset_count != 2) {
         return err_set(err, ERR_FORMAT, "dtype, shape and two data_offsets are needed");
     }
-    if (!tensor_bytes(tensor, &bytes) || offsets[0] > offsets[1] || offsets[1] - offsets[0] != bytes) {
-        return err_set(err, ERR_FORMAT, "its offsets [%" PRIu64 ", %" PRIu64 "] are not dtype x shape apart",
+    if (!tensor_bytes(tensor, &bytes) || offsets[0] > offsets[1] ||
+        offsets[1] - offsets[0] != bytes) {
+        return err_set(err, ERR_FORMAT,
+                       "its offsets [%" PRIu64 ", %" PRIu64 "] are not dtype x shape apart",
                        offsets[0], offsets[1]);
     }
     tensor->begin = offsets[0];
@@ -204,7 +216,8 @@ static int compare_offsets(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Names are unique; data is covered from 0 without overlap or hole. Leaves the tensors in the order of their offsets.
+/* Names are unique; data is covered from 0 without overlap or hole. Leaves the tensors in the order
+ * of their offsets.
  */
 static int check_tensors(struct safetensors_header *header, struct err *err)
 {
@@ -219,8 +232,9 @@ static int check_tensors(struct safetensors_header *header, struct err *err)
     uint64_t end = 0;
     for (size_t i = 0; i < header->tensor_count; i++) {
         if (tensor[i].begin != end) {
-            return err_set(err, ERR_FORMAT, "tensor '%s' starts at byte %" PRIu64 " of the data, %s %" PRIu64,
-                           tensor[i].name, tensor[i].begin, tensor[i].begin < end ? "before" : "behind", end);
+            return err_set(
+                err, ERR_FORMAT, "tensor '%s' starts at byte %" PRIu64 " of the data, %s %" PRIu64,
+                tensor[i].name, tensor[i].begin, tensor[i].begin < end ? "before" : "behind", end);
         }
         end = tensor[i].end;
     }
@@ -228,11 +242,13 @@ static int check_tensors(struct safetensors_header *header, struct err *err)
     return 0;
 }
 
-static int read_entry(struct scanner *scanner, struct safetensors_header *header, bool *has_metadata, struct err *err)
+static int read_entry(struct scanner *scanner, struct safetensors_header *header,
+                      bool *has_metadata, struct err *err)
 {
     char name[SAFETENSORS_NAME_MAX];
     int rc;
-    if ((rc = scanner_text(scanner, name, sizeof(name), err)) || (rc = scanner_expect(scanner, ':', err))) {
+    if ((rc = scanner_text(scanner, name, sizeof(name), err)) ||
+        (rc = scanner_expect(scanner, ':', err))) {
         return rc;
     }
     if (strcmp(name, METADATA_KEY) == 0) {
@@ -274,12 +290,14 @@ static int read_header(struct scanner *scanner, struct safetensors_header *heade
         }
     }
     if (!scanner_at_end(scanner)) {
-        return err_set(err, ERR_FORMAT, "header byte %zu: something follows the last '}'", scanner->at);
+        return err_set(err, ERR_FORMAT, "header byte %zu: something follows the last '}'",
+                       scanner->at);
     }
     return check_tensors(header, err);
 }
 
-int safetensors_parse(const void *bytes, size_t size, struct safetensors_header *header, struct err *err)
+int safetensors_parse(const void *bytes, size_t size, struct safetensors_header *header,
+                      struct err *err)
 {
     header->tensor_count = header->metadata_count = 0;
     header->data_offset = header->data_bytes = 0;
@@ -292,10 +310,12 @@ int safetensors_parse(const void *bytes, size_t size, struct safetensors_header 
         return rc;
     }
     if (header_bytes != size) {
-        return err_set(err, ERR_FORMAT, "safetensors: the header has %" PRIu64 " bytes, %zu were given", header_bytes,
-                       size);
+        return err_set(err, ERR_FORMAT,
+                       "safetensors: the header has %" PRIu64 " bytes, %zu were given",
+                       header_bytes, size);
     }
-    struct scanner scanner = {.text = (const char *)bytes + PREFIX_BYTES, .size = size - PREFIX_BYTES};
+    struct scanner scanner = {.text = (const char *)bytes + PREFIX_BYTES,
+                              .size = size - PREFIX_BYTES};
     rc = read_header(&scanner, header, err);
     if (rc) {
         return err ? err_wrap(err, "safetensors") : rc;
@@ -304,7 +324,8 @@ int safetensors_parse(const void *bytes, size_t size, struct safetensors_header 
     return 0;
 }
 
-const struct safetensors_tensor *safetensors_find(const struct safetensors_header *header, const char *name)
+const struct safetensors_tensor *safetensors_find(const struct safetensors_header *header,
+                                                  const char *name)
 {
     for (size_t i = 0; i < header->tensor_count; i++) {
         if (strcmp(header->tensor[i].name, name) == 0) {
@@ -364,7 +385,8 @@ static void put_quoted(struct writer *writer, const char *text)
         }
         if ((uint8_t)*text < 0x20) {
             char escape[8];
-            put_bytes(writer, escape, (size_t)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)*text));
+            put_bytes(writer, escape,
+                      (size_t)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)*text));
         } else {
             put_bytes(writer, text, 1);
         }
@@ -408,7 +430,8 @@ static int place_tensors(struct safetensors_header *header, struct err *err)
         struct safetensors_tensor *tensor = &header->tensor[i];
         uint64_t bytes;
         ASSERT(tensor->rank <= SAFETENSORS_RANK_MAX);
-        if (!tensor_bytes(tensor, &bytes) || __builtin_add_overflow(end, bytes, &end) || end > INT64_MAX) {
+        if (!tensor_bytes(tensor, &bytes) || __builtin_add_overflow(end, bytes, &end) ||
+            end > INT64_MAX) {
             return err_set(err, ERR_LIMIT, "safetensors: tensor '%s' is too large", tensor->name);
         }
         tensor->begin = end - bytes;
@@ -418,9 +441,11 @@ static int place_tensors(struct safetensors_header *header, struct err *err)
     return 0;
 }
 
-int safetensors_write(struct safetensors_header *header, char *out, size_t capacity, size_t *out_size, struct err *err)
+int safetensors_write(struct safetensors_header *header, char *out, size_t capacity,
+                      size_t *out_size, struct err *err)
 {
-    static const char spaces[DATA_ALIGNMENT + 1] = "                                                                ";
+    static const char spaces[DATA_ALIGNMENT + 1] =
+        "                                                                ";
     int rc = place_tensors(header, err);
     if (rc) {
         return rc;
@@ -438,8 +463,9 @@ int safetensors_write(struct safetensors_header *header, char *out, size_t capac
     put_text(&writer, "}");
     put_bytes(&writer, spaces, (DATA_ALIGNMENT - writer.size % DATA_ALIGNMENT) % DATA_ALIGNMENT);
     if (writer.full || writer.size > SAFETENSORS_HEADER_MAX) {
-        return err_set(err, ERR_LIMIT, "safetensors: the header of %zu tensors is longer than %zu bytes",
-                       header->tensor_count, writer.full ? capacity : (size_t)SAFETENSORS_HEADER_MAX);
+        return err_set(
+            err, ERR_LIMIT, "safetensors: the header of %zu tensors is longer than %zu bytes",
+            header->tensor_count, writer.full ? capacity : (size_t)SAFETENSORS_HEADER_MAX);
     }
     uint64_t length = writer.size - PREFIX_BYTES;
     for (size_t i = 0; i < PREFIX_BYTES; i++) {

@@ -95,14 +95,16 @@ static int32_t hex4(struct scanner *scanner)
     return value;
 }
 
-/* What follows "\u": a code point other than 0, where a surrogate needs its other half; -1 if not. */
+/* What follows "\u": a code point other than 0, where a surrogate needs its other half; -1 if not.
+ */
 static int32_t code_point(struct scanner *scanner)
 {
     int32_t high = hex4(scanner);
     if (high < 0xD800 || high > 0xDFFF) {
         return high == 0 ? -1 : high;
     }
-    if (high > 0xDBFF || scanner->size - scanner->at < 2 || memcmp(scanner->text + scanner->at, "\\u", 2) != 0) {
+    if (high > 0xDBFF || scanner->size - scanner->at < 2 ||
+        memcmp(scanner->text + scanner->at, "\\u", 2) != 0) {
         return -1;
     }
     scanner->at += 2;
@@ -161,7 +163,8 @@ static size_t next_character(struct scanner *scanner, char out[4])
 }
 
 /* out NULL: nowhere, and any size. *length: of what was decoded. */
-static int take_text(struct scanner *scanner, char *out, size_t capacity, size_t *length, struct err *err)
+static int take_text(struct scanner *scanner, char *out, size_t capacity, size_t *length,
+                     struct err *err)
 {
     int rc = scanner_expect(scanner, '"', err);
     if (rc) {
@@ -177,7 +180,8 @@ static int take_text(struct scanner *scanner, char *out, size_t capacity, size_t
             return err_set(err, ERR_FORMAT, "header byte %zu: not a valid character of a text", at);
         }
         if (out && used + size >= capacity) {
-            return err_set(err, ERR_LIMIT, "header byte %zu: the text is longer than %zu bytes", start, capacity - 1);
+            return err_set(err, ERR_LIMIT, "header byte %zu: the text is longer than %zu bytes",
+                           start, capacity - 1);
         }
         if (out) {
             memcpy(out + used, character, size);

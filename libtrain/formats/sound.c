@@ -38,7 +38,9 @@ static int sound_open(struct sound *sound, const struct reading *reading, struct
     sound->rate = (uint32_t)rate;
     sound->samples = form.samples;
     sound->wave = malloc(form.samples * sizeof(*sound->wave));
-    return sound->wave ? 0 : err_set(err, ERR_MEMORY, "no memory for clips of %zu samples", form.samples);
+    return sound->wave
+               ? 0
+               : err_set(err, ERR_MEMORY, "no memory for clips of %zu samples", form.samples);
 }
 
 static int read_sample(void *arg, struct stream *stream, void *sample, struct err *err)
@@ -51,8 +53,9 @@ static int read_sample(void *arg, struct stream *stream, void *sample, struct er
     return rc;
 }
 
-int sound_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
-                  dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+int sound_convert(const struct files *files, const struct reading *reading,
+                  const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                  struct dataset_info *out, struct err *err)
 {
     struct sound sound AUTO(sound_done) = {0};
     int rc = sound_open(&sound, reading, err);
@@ -66,5 +69,6 @@ int sound_convert(const struct files *files, const struct reading *reading, cons
                                        .read = read_sample,
                                        .arg = &sound};
     reading_write(reading, samples.reading);
-    return labelled_tar_convert(files, (enum dataset_label)reading->label, &samples, limits, sink, arg, out, err);
+    return labelled_tar_convert(files, (enum dataset_label)reading->label, &samples, limits, sink,
+                                arg, out, err);
 }

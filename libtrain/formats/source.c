@@ -1,6 +1,7 @@
 #include "libtrain/formats/source.h"
 
-/* Of all: two files are read twice, a text three times; parts that do not lie in order share what is left. */
+/* Of all: two files are read twice, a text three times; parts that do not lie in order share what
+ * is left. */
 #define READINGS_MAX 4
 #define ARCHIVE_BYTES (UINT64_C(1) << 20) /* headers and what lies around the data */
 
@@ -8,7 +9,8 @@
 static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t sum;
-    return __builtin_mul_overflow(a, b, &sum) || __builtin_add_overflow(sum, c, &sum) ? UINT64_MAX : sum;
+    return __builtin_mul_overflow(a, b, &sum) || __builtin_add_overflow(sum, c, &sum) ? UINT64_MAX
+                                                                                      : sum;
 }
 
 /* Another reading: labels of 8 bytes become 4, archives add headers. */
@@ -17,10 +19,12 @@ static void allow_expansion(struct source *source, const struct dataset_limits *
     struct stream_watch *watch = &source->watch;
     if (source->readings < READINGS_MAX) {
         source->readings++;
-        watch->expanded_max = multiply_add(source->readings, multiply_add(limits->total_bytes, 2, ARCHIVE_BYTES), 0);
+        watch->expanded_max =
+            multiply_add(source->readings, multiply_add(limits->total_bytes, 2, ARCHIVE_BYTES), 0);
     }
     if (source->by_size) {
-        uint64_t by_size = multiply_add(source->file.size, SOURCE_EXPANSION_MAX, SOURCE_EXPANSION_FREE_BYTES);
+        uint64_t by_size =
+            multiply_add(source->file.size, SOURCE_EXPANSION_MAX, SOURCE_EXPANSION_FREE_BYTES);
         watch->expanded_max = watch->expanded_max < by_size ? watch->expanded_max : by_size;
     }
     watch->go_on = limits->go_on;
@@ -28,8 +32,8 @@ static void allow_expansion(struct source *source, const struct dataset_limits *
 }
 
 /* *out: `raw` itself, or `expanded` opened over it where it is compressed. */
-static int expand(struct stream *raw, struct stream *expanded, struct stream_watch *watch, struct stream **out,
-                  struct err *err)
+static int expand(struct stream *raw, struct stream *expanded, struct stream_watch *watch,
+                  struct stream **out, struct err *err)
 {
     const uint8_t *bytes;
     size_t size = 0;
@@ -48,7 +52,8 @@ static int expand(struct stream *raw, struct stream *expanded, struct stream_wat
     return 0;
 }
 
-int source_open(struct source *source, int fd, const char *name, const struct dataset_limits *limits, struct err *err)
+int source_open(struct source *source, int fd, const char *name,
+                const struct dataset_limits *limits, struct err *err)
 {
     const uint8_t *bytes;
     size_t size = 0;

@@ -26,7 +26,8 @@ static void set_name(struct stream *stream, const char *name)
 
 /* ---- files ---- */
 
-static int fill_from_file(struct stream *stream, void *out, size_t size, size_t *got, struct err *err)
+static int fill_from_file(struct stream *stream, void *out, size_t size, size_t *got,
+                          struct err *err)
 {
     uint64_t left = stream->size - stream->filled;
     *got = left < size ? (size_t)left : size;
@@ -51,7 +52,8 @@ int stream_open_file(struct stream *stream, int fd, const char *name, struct err
 
 /* ---- entries ---- */
 
-static int fill_from_entry(struct stream *stream, void *out, size_t size, size_t *got, struct err *err)
+static int fill_from_entry(struct stream *stream, void *out, size_t size, size_t *got,
+                           struct err *err)
 {
     uint64_t left = stream->size - stream->filled;
     size_t wanted = left < size ? (size_t)left : size;
@@ -60,7 +62,8 @@ static int fill_from_entry(struct stream *stream, void *out, size_t size, size_t
     return rc;
 }
 
-void stream_open_entry(struct stream *stream, struct stream *parent, uint64_t size, const char *name)
+void stream_open_entry(struct stream *stream, struct stream *parent, uint64_t size,
+                       const char *name)
 {
     *stream = (struct stream){.fill = fill_from_entry, .parent = parent, .size = size};
     set_name(stream, name);
@@ -102,13 +105,15 @@ static int expand_some(struct stream *stream, struct err *err)
         return err_set(err, ERR_MEMORY, "%s: no memory to expand it", stream->name);
     }
     if (status != Z_OK && status != Z_BUF_ERROR) {
-        return err_set(err, ERR_FORMAT, "%s: corrupt gzip data near byte %" PRIu64 " of what it expands to: %s",
+        return err_set(err, ERR_FORMAT,
+                       "%s: corrupt gzip data near byte %" PRIu64 " of what it expands to: %s",
                        stream->name, stream->filled, gzip->z.msg ? gzip->z.msg : "unknown");
     }
     return 0;
 }
 
-static int fill_from_gzip(struct stream *stream, void *out, size_t size, size_t *got, struct err *err)
+static int fill_from_gzip(struct stream *stream, void *out, size_t size, size_t *got,
+                          struct err *err)
 {
     struct gzip *gzip = stream->gzip;
     size_t wanted = size < UINT32_MAX ? size : UINT32_MAX;
@@ -131,9 +136,11 @@ static int fill_from_gzip(struct stream *stream, void *out, size_t size, size_t 
     return 0;
 }
 
-int stream_open_gzip(struct stream *stream, struct stream *parent, struct stream_watch *watch, struct err *err)
+int stream_open_gzip(struct stream *stream, struct stream *parent, struct stream_watch *watch,
+                     struct err *err)
 {
-    *stream = (struct stream){.fill = fill_from_gzip, .parent = parent, .watch = watch, .size = STREAM_SIZE_UNKNOWN};
+    *stream = (struct stream){
+        .fill = fill_from_gzip, .parent = parent, .watch = watch, .size = STREAM_SIZE_UNKNOWN};
     set_name(stream, parent->raw_name);
     struct gzip *gzip = calloc(1, sizeof(*gzip));
     /* 15: the largest window; + 16: a gzip header and nothing else. */
@@ -167,7 +174,9 @@ static int look_after(struct stream *stream, size_t more, struct err *err)
     if (stream->gzip) {
         watch->expanded += more;
         if (watch->expanded > watch->expanded_max) {
-            return err_set(err, ERR_LIMIT, "%s: expands to more than %" PRIu64 " bytes, with what was read before it",
+            return err_set(err, ERR_LIMIT,
+                           "%s: expands to more than %" PRIu64
+                           " bytes, with what was read before it",
                            stream->name, watch->expanded_max);
         }
     }
@@ -207,13 +216,16 @@ int stream_read(struct stream *stream, void *out, size_t size, size_t *got, stru
     return rc;
 }
 
-int stream_ends_early(const struct stream *stream, const char *what, uint64_t missing, struct err *err)
+int stream_ends_early(const struct stream *stream, const char *what, uint64_t missing,
+                      struct err *err)
 {
-    return err_set(err, ERR_FORMAT, "%s: %s %" PRIu64 " bytes early, at byte %" PRIu64 "%s", stream->name, what,
-                   missing, stream->position, stream->cut ? " (the file is cut off)" : "");
+    return err_set(err, ERR_FORMAT, "%s: %s %" PRIu64 " bytes early, at byte %" PRIu64 "%s",
+                   stream->name, what, missing, stream->position,
+                   stream->cut ? " (the file is cut off)" : "");
 }
 
-int stream_read_all(struct stream *stream, void *out, size_t size, const char *what, struct err *err)
+int stream_read_all(struct stream *stream, void *out, size_t size, const char *what,
+                    struct err *err)
 {
     size_t got = 0;
     int rc = stream_read(stream, out, size, &got, err);
@@ -261,7 +273,8 @@ int stream_finish(struct stream *stream, struct err *err)
         return rc;
     }
     if (got > 0) {
-        return err_set(err, ERR_FORMAT, "%s: has more bytes than its header says, from byte %" PRIu64 " on",
+        return err_set(err, ERR_FORMAT,
+                       "%s: has more bytes than its header says, from byte %" PRIu64 " on",
                        stream->name, stream->position - 1);
     }
     if (stream->cut && stream->size != STREAM_SIZE_UNKNOWN) {

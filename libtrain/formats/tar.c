@@ -30,7 +30,8 @@ _Static_assert(sizeof(struct tar_block) == BLOCK_BYTES, "a tar header is one blo
 
 bool tar_recognise(const uint8_t *bytes, size_t size)
 {
-    return size >= BLOCK_BYTES && memcmp(bytes + offsetof(struct tar_block, magic), "ustar", 5) == 0;
+    return size >= BLOCK_BYTES &&
+           memcmp(bytes + offsetof(struct tar_block, magic), "ustar", 5) == 0;
 }
 
 const char *tar_other(const uint8_t *bytes, size_t size)
@@ -83,7 +84,8 @@ static bool checksum_holds(const struct tar_block *block)
     uint64_t stated;
     uint64_t sum = 0;
     for (size_t i = 0; i < BLOCK_BYTES; i++) {
-        bool own = i >= offsetof(struct tar_block, checksum) && i < offsetof(struct tar_block, type);
+        bool own =
+            i >= offsetof(struct tar_block, checksum) && i < offsetof(struct tar_block, type);
         sum += own ? ' ' : bytes[i];
     }
     return read_octal(block->checksum, sizeof(block->checksum), &stated) && stated == sum;
@@ -101,8 +103,8 @@ static void join_name(const struct tar_block *block, char out[TAR_NAME_MAX])
     int name = (int)strnlen(block->name, sizeof(block->name));
     /* GNU's own format ends the magic with a space and keeps times where the prefix is. */
     bool posix = block->magic[5] == '\0' && prefix > 0;
-    (void)snprintf(out, TAR_NAME_MAX, "%.*s%s%.*s", posix ? prefix : 0, block->prefix, posix ? "/" : "", name,
-                   block->name);
+    (void)snprintf(out, TAR_NAME_MAX, "%.*s%s%.*s", posix ? prefix : 0, block->prefix,
+                   posix ? "/" : "", name, block->name);
 }
 
 /* No way out of the archive: not absolute, no "..". */
@@ -120,18 +122,21 @@ static bool safe_name(const char *name)
     return true;
 }
 
-/* Records "27 mtime=1700000000.25\n": fine as long as none of them changes what the next header says. */
+/* Records "27 mtime=1700000000.25\n": fine as long as none of them changes what the next header
+ * says. */
 static int check_records(const struct tar *tar, const char *text, size_t size, struct err *err)
 {
-    static const char *const refused[] = {"path=", "linkpath=", "size=", "hdrcharset=", "GNU.sparse."};
+    static const char *const refused[] = {
+        "path=", "linkpath=", "size=", "hdrcharset=", "GNU.sparse."};
     struct scanner scanner = {.text = text, .size = size};
     for (size_t records = 0; scanner.at < size; records++) {
         size_t start = scanner.at;
         uint64_t length = 0;
-        if (records == EXTENDED_RECORDS_MAX || scanner_integer(&scanner, &length, NULL) || length > size - start ||
-            length < scanner.at - start + 2 || text[scanner.at] != ' ' || text[start + length - 1] != '\n') {
-            return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt extended header", tar->from->name,
-                           tar->entries);
+        if (records == EXTENDED_RECORDS_MAX || scanner_integer(&scanner, &length, NULL) ||
+            length > size - start || length < scanner.at - start + 2 || text[scanner.at] != ' ' ||
+            text[start + length - 1] != '\n') {
+            return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt extended header",
+                           tar->from->name, tar->entries);
         }
         const char *key = text + scanner.at + 1;
         size_t left = start + (size_t)length - (scanner.at + 1);
@@ -139,7 +144,8 @@ static int check_records(const struct tar *tar, const char *text, size_t size, s
             size_t key_size = strlen(refused[i]);
             if (left >= key_size && memcmp(key, refused[i], key_size) == 0) {
                 return err_set(err, ERR_UNSUPPORTED,
-                               "%s: entry %zu has an extended header with '%.*s'; make the archive with --format=ustar",
+                               "%s: entry %zu has an extended header with '%.*s'; make the archive "
+                               "with --format=ustar",
                                tar->from->name, tar->entries, (int)key_size - 1, refused[i]);
             }
         }
@@ -152,7 +158,8 @@ static int check_extended(struct tar *tar, uint64_t size, struct err *err)
 {
     char text[EXTENDED_BYTES_MAX];
     if (size > sizeof(text)) {
-        return err_set(err, ERR_LIMIT, "%s: entry %zu has an extended header of %" PRIu64 " bytes; at most %zu",
+        return err_set(err, ERR_LIMIT,
+                       "%s: entry %zu has an extended header of %" PRIu64 " bytes; at most %zu",
                        tar->from->name, tar->entries, size, sizeof(text));
     }
     int rc = stream_read_all(tar->from, text, (size_t)size, "an extended header ends", err);
@@ -160,7 +167,8 @@ static int check_extended(struct tar *tar, uint64_t size, struct err *err)
 }
 
 /* Read the next header; *found is false at the end of the archive. */
-static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, bool *found, struct err *err)
+static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, bool *found,
+                      struct err *err)
 {
     int rc = stream_skip(tar->from, tar->next - tar->from->position, "the archive ends", err);
     if (rc || (rc = stream_read_all(tar->from, block, sizeof(*block), "the archive ends", err))) {
@@ -171,11 +179,13 @@ static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, 
         return 0;
     }
     if (++tar->entries > tar->entries_max) {
-        return err_set(err, ERR_LIMIT, "%s: has more than %zu entries", tar->from->name, tar->entries_max);
+        return err_set(err, ERR_LIMIT, "%s: has more than %zu entries", tar->from->name,
+                       tar->entries_max);
     }
     if (memcmp(block->magic, "ustar", 5) != 0 || !checksum_holds(block) ||
         !read_octal(block->size, sizeof(block->size), size)) {
-        return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt tar header", tar->from->name, tar->entries);
+        return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt tar header", tar->from->name,
+                       tar->entries);
     }
     tar->next = tar->from->position + (*size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     return 0;
@@ -201,21 +211,23 @@ int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err
             continue;
         }
         if (block.type == 'L' || block.type == 'K') {
-            return err_set(
-                err, ERR_UNSUPPORTED,
-                "%s: entry %zu has a name longer than 100 characters in GNU's own way; make the archive with "
-                "--format=ustar",
-                tar->from->name, tar->entries);
+            return err_set(err, ERR_UNSUPPORTED,
+                           "%s: entry %zu has a name longer than 100 characters in GNU's own way; "
+                           "make the archive with "
+                           "--format=ustar",
+                           tar->from->name, tar->entries);
         }
         if (!safe_name(name)) {
-            return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive", tar->from->name, shown);
+            return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive",
+                           tar->from->name, shown);
         }
         if (block.type == '0' || block.type == '\0') {
             stream_open_entry(entry, tar->from, size, name);
             return 0;
         }
         if (block.type != '5') {
-            return err_set(err, ERR_INVALID, "%s: entry '%s' is not a regular file", tar->from->name, shown);
+            return err_set(err, ERR_INVALID, "%s: entry '%s' is not a regular file",
+                           tar->from->name, shown);
         }
     }
 }

@@ -1,6 +1,7 @@
-/* tar.h: the regular files of a ustar archive, one after the other. Directories are passed over; links, devices,
- * absolute names and ".." are refused, as are the extended headers that change names or sizes. Private to
- * libtrain/formats. One thread. Source: POSIX.1-2017, pax, ustar interchange format. */
+/* tar.h: the regular files of a ustar archive, one after the other. Directories are passed over;
+ * links, devices, absolute names and ".." are refused, as are the extended headers that change
+ * names or sizes. Private to libtrain/formats. One thread. Source: POSIX.1-2017, pax, ustar
+ * interchange format. */
 #ifndef LIBTRAIN_FORMATS_TAR_H
 #define LIBTRAIN_FORMATS_TAR_H
 
@@ -17,11 +18,12 @@ struct tar {
 
 /* True for the first bytes of an archive. */
 bool tar_recognise(const uint8_t *bytes, size_t size);
-/* By its first bytes, what another kind of archive or compression is called, "a zip (as .npz is)"; NULL: none that is
- * known. */
+/* By its first bytes, what another kind of archive or compression is called, "a zip (as .npz is)";
+ * NULL: none that is known. */
 const char *tar_other(const uint8_t *bytes, size_t size);
 void tar_open(struct tar *tar, struct stream *from, size_t entries_max);
-/* Open the next file as a stream; *found is false behind the last. What is left of the entry before is passed over. */
+/* Open the next file as a stream; *found is false behind the last. What is left of the entry before
+ * is passed over. */
 NODISCARD int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* Plain text as a data set: samples of T bytes one behind the other, the label of each byte the one that follows it.
- * The bytes are read three times: to count them, as inputs and as labels, so nothing of them is held. */
+/* Plain text as a data set: samples of T bytes one behind the other, the label of each byte the one
+ * that follows it. The bytes are read three times: to count them, as inputs and as labels, so
+ * nothing of them is held. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,9 @@ static int send(struct text *text, uint64_t skip, uint64_t count, bool labels, s
             text->labels[i] = text->bytes[i];
         }
         if (rc == 0) {
-            rc = labels ? text->sink(text->sink_arg, text->labels, size * sizeof(text->labels[0]), err)
-                        : text->sink(text->sink_arg, text->bytes, size, err);
+            rc = labels
+                     ? text->sink(text->sink_arg, text->labels, size * sizeof(text->labels[0]), err)
+                     : text->sink(text->sink_arg, text->bytes, size, err);
         }
         count -= size;
     }
@@ -134,14 +136,16 @@ static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *inf
                                   .classes = BYTE_VALUES,
                                   .positions = positions};
     if (info->count > DATASET_SAMPLES_MAX) {
-        return err_set(err, ERR_LIMIT, "file 1: %" PRIu64 " samples of %" PRIu32 " bytes; at most %d", info->count,
+        return err_set(err, ERR_LIMIT,
+                       "file 1: %" PRIu64 " samples of %" PRIu32 " bytes; at most %d", info->count,
                        positions, DATASET_SAMPLES_MAX);
     }
     return 0;
 }
 
-int text_convert(const struct files *files, const struct reading *reading, const struct dataset_limits *limits,
-                 dataset_sink_fn sink, void *arg, struct dataset_info *out, struct err *err)
+int text_convert(const struct files *files, const struct reading *reading,
+                 const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
+                 struct dataset_info *out, struct err *err)
 {
     const uint32_t positions = (uint32_t)reading->text;
     struct text *text AUTO(text_free) = NULL;
@@ -165,8 +169,8 @@ int text_convert(const struct files *files, const struct reading *reading, const
     return rc;
 }
 
-int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out, size_t capacity, size_t *size,
-                     struct err *err)
+int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out, size_t capacity,
+                     size_t *size, struct err *err)
 {
     struct text *text AUTO(text_free) = NULL;
     struct end end = {.bytes = out, .capacity = capacity};

@@ -12,7 +12,9 @@
 #define FORMAT_EXTENSIBLE 0xfffe
 #define SUBFORMAT_AT 24
 #define BUFFER_BYTES 16384
-#define FLOAT_MAX 256.0 /* some programs write floats somewhat beyond 1; what is larger are integers, or is damaged */
+#define FLOAT_MAX                                                                                  \
+    256.0 /* some programs write floats somewhat beyond 1; what is larger are integers, or is      \
+             damaged */
 
 struct wav {
     struct stream *stream;
@@ -24,7 +26,8 @@ struct wav {
 
 static uint32_t little_endian(const uint8_t *bytes, size_t size)
 {
-    return (uint32_t)element_integer((struct element){.kind = ELEMENT_UNSIGNED, .size = (uint8_t)size}, bytes);
+    return (uint32_t)element_integer(
+        (struct element){.kind = ELEMENT_UNSIGNED, .size = (uint8_t)size}, bytes);
 }
 
 /* How a number of this format is stored; false for formats that are not read. */
@@ -57,11 +60,12 @@ static int read_riff(struct wav *wav, struct err *err)
     }
     const uint64_t size = (uint64_t)little_endian(bytes + 4, 4) + CHUNK_BYTES;
     if (size < RIFF_BYTES) {
-        return err_set(err, ERR_FORMAT, "%s: its RIFF header says %" PRIu64 " bytes", stream->name, size);
+        return err_set(err, ERR_FORMAT, "%s: its RIFF header says %" PRIu64 " bytes", stream->name,
+                       size);
     }
     if (stream->size != STREAM_SIZE_UNKNOWN && size > stream->size) {
-        return err_set(err, ERR_FORMAT, "%s: has %" PRIu64 " bytes, its RIFF header says %" PRIu64, stream->name,
-                       stream->size, size);
+        return err_set(err, ERR_FORMAT, "%s: has %" PRIu64 " bytes, its RIFF header says %" PRIu64,
+                       stream->name, stream->size, size);
     }
     wav->left = size - RIFF_BYTES;
     return 0;
@@ -73,7 +77,8 @@ static int read_format(struct wav *wav, uint32_t size, uint32_t rate, struct err
     const char *name = wav->stream->name;
     if (wav->has_format || size < FORMAT_BYTES_MIN) {
         return err_set(err, ERR_FORMAT, "%s: %s", name,
-                       wav->has_format ? "a second 'fmt ' chunk" : "a 'fmt ' chunk of less than 16 bytes");
+                       wav->has_format ? "a second 'fmt ' chunk"
+                                       : "a 'fmt ' chunk of less than 16 bytes");
     }
     const uint32_t kept = size < sizeof(bytes) ? size : (uint32_t)sizeof(bytes);
     int rc = stream_read_all(wav->stream, bytes, kept, "the 'fmt ' chunk ends", err);
@@ -95,17 +100,19 @@ static int read_format(struct wav *wav, uint32_t size, uint32_t rate, struct err
                        name, format, bits);
     }
     if (wav->channels < 1 || wav->channels > WAV_CHANNELS_MAX) {
-        return err_set(err, ERR_UNSUPPORTED, "%s: %zu channels; from 1 to %d are read", name, wav->channels,
-                       WAV_CHANNELS_MAX);
+        return err_set(err, ERR_UNSUPPORTED, "%s: %zu channels; from 1 to %d are read", name,
+                       wav->channels, WAV_CHANNELS_MAX);
     }
     if (little_endian(bytes + 12, 2) != wav->channels * wav->element.size) {
-        return err_set(err, ERR_FORMAT, "%s: %zu channels of %" PRIu32 " bits, but %" PRIu32 " bytes a sample", name,
+        return err_set(err, ERR_FORMAT,
+                       "%s: %zu channels of %" PRIu32 " bits, but %" PRIu32 " bytes a sample", name,
                        wav->channels, bits, little_endian(bytes + 12, 2));
     }
     if (has_rate != rate) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: %" PRIu32 " samples a second, the data set has %" PRIu32 "; convert it first", name,
-                       has_rate, rate);
+                       "%s: %" PRIu32 " samples a second, the data set has %" PRIu32
+                       "; convert it first",
+                       name, has_rate, rate);
     }
     wav->has_format = true;
     return 0;
@@ -145,12 +152,14 @@ static int read_data(struct wav *wav, uint32_t size, double *wave, size_t count,
     const size_t kept = size / block < count ? size / block : count;
     size_t at = 0;
     while (at < kept) {
-        const size_t wanted = kept - at < sizeof(buffer) / block ? kept - at : sizeof(buffer) / block;
+        const size_t wanted =
+            kept - at < sizeof(buffer) / block ? kept - at : sizeof(buffer) / block;
         int rc = stream_read_all(wav->stream, buffer, wanted * block, "the samples end", err);
         for (size_t i = 0; i < wanted && rc == 0; i++, at++) {
             wave[at] = sample_at(wav, buffer + i * block);
             if (!(wave[at] >= -FLOAT_MAX && wave[at] <= FLOAT_MAX)) {
-                return err_set(err, ERR_INVALID, "%s: sample %zu is %g; floats are from -1 to 1", name, at, wave[at]);
+                return err_set(err, ERR_INVALID, "%s: sample %zu is %g; floats are from -1 to 1",
+                               name, at, wave[at]);
             }
         }
         if (rc) {
@@ -164,12 +173,14 @@ static int read_data(struct wav *wav, uint32_t size, double *wave, size_t count,
     return stream_skip(wav->stream, size - kept * block, "the samples end", err);
 }
 
-/* One chunk with its header; an odd one is filled up by a byte, which some programs leave out at the end. */
+/* One chunk with its header; an odd one is filled up by a byte, which some programs leave out at
+ * the end. */
 static int read_chunk(struct wav *wav, uint32_t rate, double *wave, size_t count, struct err *err)
 {
     uint8_t header[CHUNK_BYTES];
     if (wav->left < CHUNK_BYTES) {
-        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " bytes behind the last chunk", wav->stream->name, wav->left);
+        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " bytes behind the last chunk",
+                       wav->stream->name, wav->left);
     }
     int rc = stream_read_all(wav->stream, header, sizeof(header), "a chunk ends", err);
     if (rc) {
@@ -178,7 +189,8 @@ static int read_chunk(struct wav *wav, uint32_t rate, double *wave, size_t count
     const uint32_t size = little_endian(header + 4, 4);
     wav->left -= CHUNK_BYTES;
     if (size > wav->left) {
-        return err_set(err, ERR_FORMAT, "%s: a chunk of %" PRIu32 " bytes, where the RIFF header leaves %" PRIu64,
+        return err_set(err, ERR_FORMAT,
+                       "%s: a chunk of %" PRIu32 " bytes, where the RIFF header leaves %" PRIu64,
                        wav->stream->name, size, wav->left);
     }
     if (memcmp(header, "fmt ", 4) == 0) {

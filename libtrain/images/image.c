@@ -20,8 +20,8 @@ bool image_recognise(const uint8_t *bytes, size_t size)
     return jpeg_recognise(bytes, size) || png_recognise(bytes, size);
 }
 
-static int decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out, struct pixels *pixels,
-                  struct err *err)
+static int decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out,
+                  struct pixels *pixels, struct err *err)
 {
     if (jpeg_recognise(bytes, size)) {
         return jpeg_decode(bytes, size, channels, out, pixels, err);
@@ -37,7 +37,8 @@ int image_measure(const uint8_t *bytes, size_t size, struct image_size *out, str
     return decode(bytes, size, 0, out, NULL, err);
 }
 
-int image_reader_new(struct image_size size, uint32_t channels, struct image_reader **out, struct err *err)
+int image_reader_new(struct image_size size, uint32_t channels, struct image_reader **out,
+                     struct err *err)
 {
     ASSERT(channels == 1 || channels == 3);
     int rc = image_check_size(size.h, size.w, err);
@@ -64,7 +65,8 @@ void image_reader_free(struct image_reader **reader)
     }
 }
 
-int image_read(struct image_reader *reader, const uint8_t *bytes, size_t size, uint8_t *out, struct err *err)
+int image_read(struct image_reader *reader, const uint8_t *bytes, size_t size, uint8_t *out,
+               struct err *err)
 {
     const struct image_size wanted = reader->size;
     struct pixels *pixels = &reader->pixels;
@@ -78,8 +80,9 @@ int image_read(struct image_reader *reader, const uint8_t *bytes, size_t size, u
         return 0;
     }
     if (wanted.h > IMAGE_RESIZED_SIDE_MAX || wanted.w > IMAGE_RESIZED_SIDE_MAX) {
-        return err_set(err, ERR_LIMIT, "resizing to %" PRIu32 " x %" PRIu32 " pixels: at most %d on a side", wanted.h,
-                       wanted.w, IMAGE_RESIZED_SIDE_MAX);
+        return err_set(err, ERR_LIMIT,
+                       "resizing to %" PRIu32 " x %" PRIu32 " pixels: at most %d on a side",
+                       wanted.h, wanted.w, IMAGE_RESIZED_SIDE_MAX);
     }
     return resize_run(&reader->resize, pixels, wanted, out, err);
 }

@@ -1,5 +1,5 @@
-/* JPEG by libjpeg-turbo. Its errors come back by longjmp to jpeg_decode; the slow exact transform and full upsampling
- * are what all of its builds compute alike. */
+/* JPEG by libjpeg-turbo. Its errors come back by longjmp to jpeg_decode; the slow exact transform
+ * and full upsampling are what all of its builds compute alike. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,9 @@
 
 #include "libtrain/images/pixels.h"
 
-#define SCANS_MAX 100                  /* of a progressive image; encoders write about ten */
-#define DECODER_BYTES_MAX (256L << 20) /* 6 bytes for each pixel of a progressive image, and tables */
+#define SCANS_MAX 100 /* of a progressive image; encoders write about ten */
+#define DECODER_BYTES_MAX                                                                          \
+    (256L << 20) /* 6 bytes for each pixel of a progressive image, and tables */
 
 struct jpeg {
     struct jpeg_decompress_struct decoder;
@@ -40,15 +41,16 @@ _Noreturn static void on_error(j_common_ptr common)
     char text[JMSG_LENGTH_MAX];
     common->err->format_message(common, text);
     jpeg->rc =
-        err_set(jpeg->err, common->err->msg_code == JERR_OUT_OF_MEMORY ? ERR_MEMORY : ERR_FORMAT, "JPEG: %s", text);
+        err_set(jpeg->err, common->err->msg_code == JERR_OUT_OF_MEMORY ? ERR_MEMORY : ERR_FORMAT,
+                "JPEG: %s", text);
     longjmp(jpeg->escape, 1);
 }
 
 /* Level -1 are warnings: pixels behind some of them are made up. */
 static void on_message(j_common_ptr common, int level)
 {
-    static const int fatal[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_ARITH_BAD_CODE,
-                                JWRN_MUST_RESYNC};
+    static const int fatal[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE,
+                                JWRN_ARITH_BAD_CODE, JWRN_MUST_RESYNC};
     for (size_t i = 0; level < 0 && i < sizeof(fatal) / sizeof(fatal[0]); i++) {
         if (common->err->msg_code == fatal[i]) {
             on_error(common);
@@ -81,14 +83,16 @@ static int check_header(struct jpeg *jpeg)
     }
     const J_COLOR_SPACE colours = decoder->jpeg_color_space;
     if (colours != JCS_GRAYSCALE && colours != JCS_RGB && colours != JCS_YCbCr) {
-        return err_set(jpeg->err, ERR_UNSUPPORTED, "JPEG: its colours are neither grey, RGB nor YCbCr");
+        return err_set(jpeg->err, ERR_UNSUPPORTED,
+                       "JPEG: its colours are neither grey, RGB nor YCbCr");
     }
     jpeg->found = (struct image_size){.h = decoder->image_height, .w = decoder->image_width};
     return 0;
 }
 
-/* All scans were read (jpeg_start_decompress does that of an image with more than one): the decoder takes what none of
- * them brought as zeros, which would be a coarser picture, or one without a colour. */
+/* All scans were read (jpeg_start_decompress does that of an image with more than one): the decoder
+ * takes what none of them brought as zeros, which would be a coarser picture, or one without a
+ * colour. */
 static bool is_whole(const struct jpeg_decompress_struct *decoder)
 {
     for (int c = 0; c < decoder->num_components; c++) {
@@ -150,10 +154,11 @@ static void guard(struct jpeg *jpeg)
     }
 }
 
-int jpeg_decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out, struct pixels *pixels,
-                struct err *err)
+int jpeg_decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out,
+                struct pixels *pixels, struct err *err)
 {
-    struct jpeg jpeg = {.bytes = bytes, .size = size, .channels = channels, .pixels = pixels, .err = err};
+    struct jpeg jpeg = {
+        .bytes = bytes, .size = size, .channels = channels, .pixels = pixels, .err = err};
     jpeg.decoder.err = jpeg_std_error(&jpeg.errors);
     jpeg.decoder.client_data = &jpeg;
     jpeg.errors.error_exit = on_error;

@@ -32,7 +32,8 @@ void pixels_to_grey(struct pixels *pixels)
     const size_t count = (size_t)pixels->h * pixels->w;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *rgb = pixels->data + 3 * i;
-        pixels->data[i] = (uint8_t)((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
+        pixels->data[i] =
+            (uint8_t)((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
     }
     pixels->c = 1;
 }
@@ -43,8 +44,9 @@ int image_check_size(uint64_t h, uint64_t w, struct err *err)
         return err_set(err, ERR_FORMAT, "has no pixels");
     }
     if (h > IMAGE_SIDE_MAX || w > IMAGE_SIDE_MAX || h * w > IMAGE_PIXELS_MAX) {
-        return err_set(err, ERR_LIMIT, "has %" PRIu64 " x %" PRIu64 " pixels; at most %u in all, and %d on a side", h,
-                       w, IMAGE_PIXELS_MAX, IMAGE_SIDE_MAX);
+        return err_set(err, ERR_LIMIT,
+                       "has %" PRIu64 " x %" PRIu64 " pixels; at most %u in all, and %d on a side",
+                       h, w, IMAGE_PIXELS_MAX, IMAGE_SIDE_MAX);
     }
     return 0;
 }

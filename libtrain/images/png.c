@@ -75,7 +75,8 @@ static void decode_lines(struct png *png)
 {
     const bool colour = png_get_color_type(png->decoder, png->info) & PNG_COLOR_MASK_COLOR;
     struct pixels *pixels = png->pixels;
-    png->rc = pixels_shape(pixels, png->found.h, png->found.w, colour ? 3 : png->channels, png->err);
+    png->rc =
+        pixels_shape(pixels, png->found.h, png->found.w, colour ? 3 : png->channels, png->err);
     if (png->rc) {
         return;
     }
@@ -106,7 +107,8 @@ static void run(struct png *png)
         return;
     }
     png_set_read_fn(png->decoder, png, read_bytes);
-    png_set_user_limits(png->decoder, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours are told better, below */
+    png_set_user_limits(png->decoder, PNG_UINT_31_MAX,
+                        PNG_UINT_31_MAX); /* ours are told better, below */
     png_set_chunk_cache_max(png->decoder, CHUNKS_KEPT_MAX);
     png_set_chunk_malloc_max(png->decoder, CHUNK_BYTES_MAX);
     png_read_info(png->decoder, png->info);
@@ -127,10 +129,11 @@ static void guard(struct png *png)
     }
 }
 
-int png_decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out, struct pixels *pixels,
-               struct err *err)
+int png_decode(const uint8_t *bytes, size_t size, uint32_t channels, struct image_size *out,
+               struct pixels *pixels, struct err *err)
 {
-    struct png png = {.bytes = bytes, .size = size, .channels = channels, .pixels = pixels, .err = err};
+    struct png png = {
+        .bytes = bytes, .size = size, .channels = channels, .pixels = pixels, .err = err};
     guard(&png);
     png_destroy_read_struct(&png.decoder, &png.info, NULL);
     if (png.rc == 0) {

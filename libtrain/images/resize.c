@@ -21,7 +21,8 @@ void resize_done(struct resize *resize)
     pixels_done(&resize->narrow);
 }
 
-/* The weights of output `i`: the triangle around its middle, cut off at the borders, their sum made 1. */
+/* The weights of output `i`: the triangle around its middle, cut off at the borders, their sum
+ * made 1. */
 static void weigh(struct resize_axis *axis, size_t i, double reach, double scale)
 {
     const double middle = ((double)i + 0.5) * scale;
@@ -35,7 +36,8 @@ static void weigh(struct resize_axis *axis, size_t i, double reach, double scale
         sum += fmax(0.0, 1.0 - fabs((double)(first + k) - middle + 0.5) / reach);
     }
     for (uint32_t k = 0; k < count; k++) {
-        const double share = fmax(0.0, 1.0 - fabs((double)(first + k) - middle + 0.5) / reach) / sum;
+        const double share =
+            fmax(0.0, 1.0 - fabs((double)(first + k) - middle + 0.5) / reach) / sum;
         weight[k] = (int32_t)(share * (1 << WEIGHT_BITS) + 0.5);
     }
     axis->first[i] = first;
@@ -56,7 +58,8 @@ static int axis_make(struct resize_axis *axis, uint32_t from, uint32_t to, struc
     axis->weight = calloc(to * axis->taps, sizeof(*axis->weight));
     if (!axis->first || !axis->count || !axis->weight) {
         axis_done(axis);
-        return err_set(err, ERR_MEMORY, "no memory to resize %" PRIu32 " pixels to %" PRIu32, from, to);
+        return err_set(err, ERR_MEMORY, "no memory to resize %" PRIu32 " pixels to %" PRIu32, from,
+                       to);
     }
     axis->from = from;
     axis->to = to;
@@ -66,9 +69,10 @@ static int axis_make(struct resize_axis *axis, uint32_t from, uint32_t to, struc
     return 0;
 }
 
-/* One line of `pixels` elements of C numbers, `stride` bytes from one to the next, along the axis. */
-static void resize_line(const struct resize_axis *axis, size_t C, const uint8_t *from, size_t from_stride, uint8_t *to,
-                        size_t to_stride)
+/* One line of `pixels` elements of C numbers, `stride` bytes from one to the next, along the axis.
+ */
+static void resize_line(const struct resize_axis *axis, size_t C, const uint8_t *from,
+                        size_t from_stride, uint8_t *to, size_t to_stride)
 {
     for (size_t i = 0; i < axis->to; i++) {
         const int32_t *weight = axis->weight + i * axis->taps;
@@ -84,7 +88,8 @@ static void resize_line(const struct resize_axis *axis, size_t C, const uint8_t 
     }
 }
 
-int resize_run(struct resize *resize, const struct pixels *from, struct image_size to, uint8_t *out, struct err *err)
+int resize_run(struct resize *resize, const struct pixels *from, struct image_size to, uint8_t *out,
+               struct err *err)
 {
     struct pixels *narrow = &resize->narrow;
     int rc = axis_make(&resize->row, from->w, to.w, err);

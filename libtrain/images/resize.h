@@ -1,7 +1,8 @@
-/* resize.h: images of bytes to another size: each output pixel is the mean of the input under a triangle that reaches
- * one output pixel to each side, or one input pixel where the image gets larger. First along rows, then along columns,
- * rounded to bytes behind each; weights are whole numbers (of 2^-22), so that every machine computes the same. It is
- * what Pillow's BILINEAR and torchvision's Resize with antialias do. Private to libtrain/images; one thread. */
+/* resize.h: images of bytes to another size: each output pixel is the mean of the input under a
+ * triangle that reaches one output pixel to each side, or one input pixel where the image gets
+ * larger. First along rows, then along columns, rounded to bytes behind each; weights are whole
+ * numbers (of 2^-22), so that every machine computes the same. It is what Pillow's BILINEAR and
+ * torchvision's Resize with antialias do. Private to libtrain/images; one thread. */
 #ifndef LIBTRAIN_IMAGES_RESIZE_H
 #define LIBTRAIN_IMAGES_RESIZE_H
 
@@ -23,7 +24,7 @@ struct resize {
 
 void resize_done(struct resize *resize);
 /* out [h][w][from->c]. ERR_MEMORY. */
-NODISCARD int resize_run(struct resize *resize, const struct pixels *from, struct image_size to, uint8_t *out,
-                         struct err *err);
+NODISCARD int resize_run(struct resize *resize, const struct pixels *from, struct image_size to,
+                         uint8_t *out, struct err *err);
 
 #endif

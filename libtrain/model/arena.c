@@ -16,10 +16,10 @@
 #define TENSORS_MAX (MODEL_OPS_MAX + 1)
 #define STORAGES_MAX (4 * TENSORS_MAX + MODEL_OPS_MAX * MODEL_OP_INPUTS_MAX + 1)
 #define PIECES 8
-#define SCRATCH_BYTES                                                                                                  \
-    (sizeof(struct arena) + MODEL_OPS_MAX * sizeof(struct arena_op) +                                                  \
-     TENSORS_MAX * (sizeof(struct tensor) + sizeof(size_t)) +                                                          \
-     STORAGES_MAX * (sizeof(struct storage) + sizeof(struct holder)) +                                                 \
+#define SCRATCH_BYTES                                                                              \
+    (sizeof(struct arena) + MODEL_OPS_MAX * sizeof(struct arena_op) +                              \
+     TENSORS_MAX * (sizeof(struct tensor) + sizeof(size_t)) +                                      \
+     STORAGES_MAX * (sizeof(struct storage) + sizeof(struct holder)) +                             \
      (STORAGES_MAX + 1) * 2 * sizeof(struct storage_alive) + PIECES * _Alignof(max_align_t))
 
 struct arena_scratch {
@@ -65,8 +65,8 @@ static void give_back(struct arena_scratch *scratch, void *memory)
 
 /* ---- places ---- */
 
-/* Offsets for all storages that have none yet, which come in the order of their first steps: a gap in the slot
- * (evaluation has none), or else in the workspace. */
+/* Offsets for all storages that have none yet, which come in the order of their first steps: a gap
+ * in the slot (evaluation has none), or else in the workspace. */
 static void place_rest(struct planner *planner, uint64_t slot_bytes)
 {
     struct arena *arena = planner->arena;
@@ -78,9 +78,12 @@ static void place_rest(struct planner *planner, uint64_t slot_bytes)
         if (holder->area != ARENA_WORKSPACE) {
             continue;
         }
-        for (; next < planner->storage_count && planner->storage[next].first <= planner->storage[s].last; next++) {
+        for (; next < planner->storage_count &&
+               planner->storage[next].first <= planner->storage[s].last;
+             next++) {
             if (planner->holder[next].area == ARENA_SLOT) {
-                storage_put(&slot, planner->storage, next); /* it is kept: place_slot has laid it out */
+                storage_put(&slot, planner->storage,
+                            next); /* it is kept: place_slot has laid it out */
             }
         }
         if (storage_place(&slot, planner->storage, s)) {
@@ -90,7 +93,8 @@ static void place_rest(struct planner *planner, uint64_t slot_bytes)
             ASSERT(placed);
         }
     }
-    arena->tensor_bytes = workspace.peak > arena->tensor_bytes ? workspace.peak : arena->tensor_bytes;
+    arena->tensor_bytes =
+        workspace.peak > arena->tensor_bytes ? workspace.peak : arena->tensor_bytes;
 }
 
 static void fill_io(const struct planner *planner, enum pass pass, size_t g, struct arena_io *io)
@@ -112,9 +116,11 @@ static void forget_forward(struct planner *planner, size_t *storage)
 
 static void plan_scratch(struct arena *arena)
 {
-    struct workspace_bytes most = softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
+    struct workspace_bytes most =
+        softmax_cross_entropy_workspace(arena->micro_batch * arena->model->positions);
     for (size_t g = 0; g < arena->op_count; g++) {
-        struct workspace_bytes bytes = op_workspace(arena->op[g].op, arena->micro_batch, arena->backend);
+        struct workspace_bytes bytes =
+            op_workspace(arena->op[g].op, arena->micro_batch, arena->backend);
         most.shared = bytes.shared > most.shared ? bytes.shared : most.shared;
         most.worker = bytes.worker > most.worker ? bytes.worker : most.worker;
         if (arena->op[g].op->type == OP_CONV2D) {
@@ -147,8 +153,10 @@ static void plan_training(struct planner *planner)
         fill_io(planner, PASS_FORWARD, g, &op->forward);
         fill_io(planner, PASS_BACKWARD, g, &op->backward);
         op->output_gradient = place_of(planner, planner->tensor[g + 1].gradient);
-        for (size_t i = 0; i < op->op->input_count && planner->tensor[g + 1].gradient != NO_STORAGE; i++) {
-            op->input_gradient[i] = place_of(planner, planner->tensor[input_of(planner, g, i)].gradient);
+        for (size_t i = 0; i < op->op->input_count && planner->tensor[g + 1].gradient != NO_STORAGE;
+             i++) {
+            op->input_gradient[i] =
+                place_of(planner, planner->tensor[input_of(planner, g, i)].gradient);
         }
     }
 }
@@ -159,7 +167,8 @@ static void plan_evaluation(struct planner *planner)
     planner_forward(planner, false);
     place_rest(planner, 0);
     arena->evaluate_input = place_of(planner, planner->tensor[0].storage[PASS_FORWARD]);
-    arena->evaluate_output = place_of(planner, planner->tensor[planner->op_count].storage[PASS_FORWARD]);
+    arena->evaluate_output =
+        place_of(planner, planner->tensor[planner->op_count].storage[PASS_FORWARD]);
     for (size_t g = 0; g < planner->op_count; g++) {
         fill_io(planner, PASS_FORWARD, g, &arena->op[g].evaluate);
     }
@@ -176,13 +185,14 @@ static void planner_done(struct planner *planner)
     give_back(scratch, planner->live[1]);
 }
 
-static int planner_init(struct planner *planner, struct arena *arena, size_t input_count, struct err *err)
+static int planner_init(struct planner *planner, struct arena *arena, size_t input_count,
+                        struct err *err)
 {
     struct arena_scratch *scratch = arena->scratch;
     size_t tensors = arena->op_count + 1;
     *planner = (struct planner){.arena = arena, .op_count = arena->op_count};
-    /* At most two for each activation, as many for what is saved beside it, one for each input's gradient, and the
-     * loss's. */
+    /* At most two for each activation, as many for what is saved beside it, one for each input's
+     * gradient, and the loss's. */
     planner->storage_capacity = 4 * tensors + input_count + 1;
     planner->tensor = take(scratch, tensors, sizeof(planner->tensor[0]));
     planner->base = take(scratch, tensors, sizeof(planner->base[0]));
@@ -190,9 +200,10 @@ static int planner_init(struct planner *planner, struct arena *arena, size_t inp
     planner->holder = take(scratch, planner->storage_capacity, sizeof(planner->holder[0]));
     planner->live[0] = take(scratch, planner->storage_capacity + 1, sizeof(planner->live[0][0]));
     planner->live[1] = take(scratch, planner->storage_capacity + 1, sizeof(planner->live[1][0]));
-    if (!planner->tensor || !planner->base || !planner->storage || !planner->holder || !planner->live[0] ||
-        !planner->live[1]) {
-        return err_set(err, ERR_MEMORY, "out of memory for the plan of units %zu to %zu", arena->first, arena->end);
+    if (!planner->tensor || !planner->base || !planner->storage || !planner->holder ||
+        !planner->live[0] || !planner->live[1]) {
+        return err_set(err, ERR_MEMORY, "out of memory for the plan of units %zu to %zu",
+                       arena->first, arena->end);
     }
     for (size_t t = 0; t < tensors; t++) {
         planner->tensor[t].saved[PASS_FORWARD] = planner->tensor[t].gradient = NO_STORAGE;
@@ -228,15 +239,16 @@ static int plan_ops(struct arena *arena, struct err *err)
     return rc;
 }
 
-int arena_new(const struct model *model, const struct arena_request *request, struct arena **out, struct err *err)
+int arena_new(const struct model *model, const struct arena_request *request, struct arena **out,
+              struct err *err)
 {
     if (request->first >= request->end || request->end > model->unit_count) {
-        return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units", request->first, request->end,
-                       model->name, model->unit_count);
+        return err_set(err, ERR_INVALID, "units %zu to %zu: model '%s' has %zu units",
+                       request->first, request->end, model->name, model->unit_count);
     }
     if (request->micro_batch < 1 || request->micro_batch > ARENA_MICRO_BATCH_MAX) {
-        return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u", request->micro_batch,
-                       ARENA_MICRO_BATCH_MAX);
+        return err_set(err, ERR_INVALID, "micro-batch of %zu samples: expected 1 to %u",
+                       request->micro_batch, ARENA_MICRO_BATCH_MAX);
     }
     if (request->scratch) {
         request->scratch->used = 0;

@@ -4,18 +4,22 @@
 #include "libtrain/model/op_workspace.h"
 #include "libtrain/model/unit_graph.h"
 
-/* Parameters and buffers lie in their arenas in the order of the ops, but frozen parameters behind the others. */
+/* Parameters and buffers lie in their arenas in the order of the ops, but frozen parameters behind
+ * the others. */
 static void place_tensors(struct arena *arena, bool frozen)
 {
     for (size_t g = 0; g < arena->op_count; g++) {
         struct arena_op *op = &arena->op[g];
         for (size_t t = 0; t < op->op->tensor_count && op->frozen == frozen; t++) {
             const struct op_tensor *tensor = &op->op->tensor[t];
-            uint64_t *end = tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
-            uint64_t floats = size_align(tensor->elements * sizeof(float), WORKSPACE_ALIGNMENT) / sizeof(float);
+            uint64_t *end =
+                tensor->role == TENSOR_PARAMETER ? &arena->parameter_floats : &arena->buffer_floats;
+            uint64_t floats =
+                size_align(tensor->elements * sizeof(float), WORKSPACE_ALIGNMENT) / sizeof(float);
             op->tensor[t] = *end;
             *end += floats;
-            arena->turn_floats = frozen && floats > arena->turn_floats ? floats : arena->turn_floats;
+            arena->turn_floats =
+                frozen && floats > arena->turn_floats ? floats : arena->turn_floats;
         }
     }
     arena->trained_floats = frozen ? arena->trained_floats : arena->parameter_floats;
@@ -47,7 +51,8 @@ static void number_tensors(struct planner *planner)
                 size_t input = base + op->op->input[i];
                 op->input_shape[i] = planner->tensor[input].shape;
                 planner->tensor[input].consumers++;
-                planner->tensor[g + 1].wants = planner->tensor[g + 1].wants || planner->tensor[input].wants;
+                planner->tensor[g + 1].wants =
+                    planner->tensor[g + 1].wants || planner->tensor[input].wants;
             }
         }
     }
@@ -72,7 +77,8 @@ static void find_read(struct planner *planner, size_t g)
     if (!planner->tensor[g + 1].wants || op->fusion == ARENA_DONE_BEFORE) {
         return;
     }
-    planner->tensor[g + 1].read = planner->tensor[g + 1].read || (trait->backward_output && op->fusion == ARENA_ALONE);
+    planner->tensor[g + 1].read =
+        planner->tensor[g + 1].read || (trait->backward_output && op->fusion == ARENA_ALONE);
     for (size_t i = 0; i < op->op->input_count; i++) {
         size_t input = input_of(planner, g, i);
         planner->tensor[input].read = planner->tensor[input].read || trait->backward_input;

@@ -1,5 +1,6 @@
-/* arena_parts.h: the memory plan while it is made, shared by arena.c, arena_graph.c (which tensors there are, and who
- * needs them) and arena_passes.c (who writes where, and from when to when that is alive). Private to those. One thread.
+/* arena_parts.h: the memory plan while it is made, shared by arena.c, arena_graph.c (which tensors
+ * there are, and who needs them) and arena_passes.c (who writes where, and from when to when that
+ * is alive). Private to those. One thread.
  */
 #ifndef LIBTRAIN_MODEL_ARENA_PARTS_H
 #define LIBTRAIN_MODEL_ARENA_PARTS_H
@@ -9,7 +10,8 @@
 
 /* What is known of a storage beside its lifetime. */
 struct holder {
-    enum arena_area area; /* decided last for what is neither the caller's nor kept: a gap in the slot, or WORKSPACE */
+    enum arena_area area; /* decided last for what is neither the caller's nor kept: a gap in the
+                             slot, or WORKSPACE */
     bool keep;            /* backward reads it: nobody overwrites it */
     bool shared;          /* a tensor on it has several readers */
     size_t readers;       /* gradients: ops whose backward still reads it */
@@ -30,8 +32,8 @@ struct tensor {
     size_t gradient;      /* its storage, or NO_STORAGE */
 };
 
-/* Tensors are numbered through the stage: 0 is the stage's input, g + 1 the output of op g. Steps count the ops that
- * run, of a forward, and of a backward with what it makes again. */
+/* Tensors are numbered through the stage: 0 is the stage's input, g + 1 the output of op g. Steps
+ * count the ops that run, of a forward, and of a backward with what it makes again. */
 struct planner {
     struct arena *arena;
     size_t op_count;
@@ -62,14 +64,16 @@ static inline struct arena_place place_of(const struct planner *planner, size_t 
     if (storage == NO_STORAGE) {
         return (struct arena_place){.area = ARENA_NOWHERE};
     }
-    return (struct arena_place){.area = planner->holder[storage].area, .offset = planner->storage[storage].offset};
+    return (struct arena_place){.area = planner->holder[storage].area,
+                                .offset = planner->storage[storage].offset};
 }
 
 /* arena_graph.c: number the tensors, and find who fuses, reads, keeps and runs again. */
 void planner_graph(struct planner *planner);
 
-/* arena_passes.c. A forward of training (with what is kept) or of an evaluation, from the first storage on; then the
- * gradient that backward begins with; then backward, with what it makes again. */
+/* arena_passes.c. A forward of training (with what is kept) or of an evaluation, from the first
+ * storage on; then the gradient that backward begins with; then backward, with what it makes again.
+ */
 void planner_forward(struct planner *planner, bool training);
 void planner_loss(struct planner *planner);
 void planner_backward(struct planner *planner);

@@ -6,15 +6,16 @@
 
 static uint64_t tensor_bytes(const struct planner *planner, size_t tensor)
 {
-    return (uint64_t)shape_elements(planner->tensor[tensor].shape) * planner->arena->micro_batch * sizeof(float);
+    return (uint64_t)shape_elements(planner->tensor[tensor].shape) * planner->arena->micro_batch *
+           sizeof(float);
 }
 
 static size_t storage_add(struct planner *planner, enum arena_area area, uint64_t bytes, bool keep)
 {
     size_t index = planner->storage_count++;
     ASSERT(index < planner->storage_capacity);
-    planner->storage[index] =
-        (struct storage){.bytes = workspace_align(bytes), .first = planner->step, .last = planner->step};
+    planner->storage[index] = (struct storage){
+        .bytes = workspace_align(bytes), .first = planner->step, .last = planner->step};
     planner->holder[index] = (struct holder){.area = area, .keep = keep};
     return index;
 }
@@ -35,13 +36,15 @@ static size_t output_storage(struct planner *planner, enum pass pass, size_t g, 
     size_t input = planner->tensor[input_of(planner, g, 0)].storage[pass];
     const struct holder *holder = &planner->holder[input];
     bool pass_on = trait->pass || planner->arena->op[g].fusion == ARENA_DONE_BEFORE;
-    if (pass_on || (trait->in_place && !is_outside(planner, input) && !holder->shared && !holder->keep)) {
+    if (pass_on ||
+        (trait->in_place && !is_outside(planner, input) && !holder->shared && !holder->keep)) {
         return input;
     }
     return storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, g + 1), keep);
 }
 
-static void put_tensor(struct planner *planner, enum pass pass, size_t tensor, size_t storage, bool keep)
+static void put_tensor(struct planner *planner, enum pass pass, size_t tensor, size_t storage,
+                       bool keep)
 {
     struct holder *holder = &planner->holder[storage];
     planner->tensor[tensor].storage[pass] = storage;
@@ -56,7 +59,8 @@ static void plan_op(struct planner *planner, enum pass pass, size_t g, bool keep
     planner->step++;
     /* What is kept is written once more where it lies: the next unit's backward read it there. */
     bool lies = pass == PASS_BACKWARD && planner->tensor[g + 1].kept;
-    size_t output = lies ? planner->tensor[g + 1].storage[pass] : output_storage(planner, pass, g, keep);
+    size_t output =
+        lies ? planner->tensor[g + 1].storage[pass] : output_storage(planner, pass, g, keep);
     put_tensor(planner, pass, g + 1, output, keep);
     use(planner, output);
     for (size_t i = 0; i < op->input_count; i++) {
@@ -70,7 +74,9 @@ static uint64_t saved_bytes(const struct planner *planner, size_t g)
     uint64_t samples = planner->arena->micro_batch;
     switch (op->type) {
     case OP_BATCH_NORM:
-        return planner->arena->op[g].frozen ? 0 : (uint64_t)BATCH_NORM_SAVED * op->out.c * sizeof(float);
+        return planner->arena->op[g].frozen
+                   ? 0
+                   : (uint64_t)BATCH_NORM_SAVED * op->out.c * sizeof(float);
     case OP_LAYER_NORM: return (uint64_t)2 * op->out.h * op->out.w * samples * sizeof(float);
     case OP_MAX_POOL: return (uint64_t)shape_elements(op->out) * samples * sizeof(uint16_t);
     case OP_CONV2D:
@@ -146,7 +152,8 @@ static void plan_again(struct planner *planner, size_t g, size_t end)
     const enum pass pass = PASS_BACKWARD;
     if (g == 0 && arena->scale_again) {
         planner->step++;
-        size_t input = storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, 0), planner->tensor[0].read);
+        size_t input = storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, 0),
+                                   planner->tensor[0].read);
         put_tensor(planner, pass, 0, input, planner->tensor[0].read);
     }
     for (; g < end; g++) {
@@ -178,13 +185,15 @@ static void plan_input_gradient(struct planner *planner, size_t g, size_t i)
     size_t from = planner->tensor[g + 1].gradient;
     bool alone = planner->tensor[input].consumers == 1 && input != 0;
     bool pass = trait->pass_gradient || op->fusion == ARENA_DONE_BEFORE;
-    bool in_place = trait->gradient_in_place && !is_outside(planner, from) && planner->holder[from].readers == 0;
+    bool in_place = trait->gradient_in_place && !is_outside(planner, from) &&
+                    planner->holder[from].readers == 0;
     if (input == 0) {
         planner->tensor[input].gradient = storage_add(planner, ARENA_INPUT_GRADIENT, 0, false);
     } else if (alone && (in_place || pass)) {
         planner->tensor[input].gradient = from;
     } else {
-        planner->tensor[input].gradient = storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, input), false);
+        planner->tensor[input].gradient =
+            storage_add(planner, ARENA_WORKSPACE, tensor_bytes(planner, input), false);
     }
     planner->holder[planner->tensor[input].gradient].readers++;
     use(planner, planner->tensor[input].gradient);

@@ -44,7 +44,8 @@ static int read_header(struct checkpoint_file *file, struct err *err)
         return err_set(err, ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", bytes);
     }
     memcpy(text, prefix, sizeof(prefix));
-    rc = file->read(file->arg, PREFIX_BYTES, text + PREFIX_BYTES, (size_t)bytes - PREFIX_BYTES, err);
+    rc =
+        file->read(file->arg, PREFIX_BYTES, text + PREFIX_BYTES, (size_t)bytes - PREFIX_BYTES, err);
     header->text = (char *)text + bytes;
     header->text_capacity = (size_t)bytes;
     rc = rc ? rc : safetensors_parse(text, (size_t)bytes, header, err);
@@ -70,7 +71,8 @@ static int check_elements(const struct safetensors_header *header, struct err *e
     return 0;
 }
 
-int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out, struct err *err)
+int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out,
+                         struct err *err)
 {
     struct checkpoint_file *file AUTO(checkpoint_file_close) = calloc(1, sizeof(*file));
     if (!file) {
@@ -135,12 +137,12 @@ static int match_tensor(const struct checkpoint_file *file, const struct safeten
         char theirs[SHAPE_TEXT], ours[SHAPE_TEXT];
         shape_text(from->dim, from->rank, theirs);
         shape_text(own->dim, own->rank, ours);
-        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint, %s in the model", own->name, theirs,
-                       ours);
+        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint, %s in the model",
+                       own->name, theirs, ours);
     }
     if (from->dtype != own->dtype) {
-        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint: expected %s", own->name,
-                       dtype_name(from->dtype), dtype_name(own->dtype));
+        return err_set(err, ERR_INVALID, "tensor '%s' is %s in the checkpoint: expected %s",
+                       own->name, dtype_name(from->dtype), dtype_name(own->dtype));
     }
     *out = from;
     return 0;
@@ -163,15 +165,16 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* A tensor that bears the unit's name but is none of its own. */
-static int check_strangers(const struct checkpoint_file *file, const char *unit, const struct state_layout *layout,
-                           struct err *err)
+static int check_strangers(const struct checkpoint_file *file, const char *unit,
+                           const struct state_layout *layout, struct err *err)
 {
     const size_t length = strlen(unit);
     for (size_t i = 0; i < file->header.tensor_count; i++) {
         const char *name = file->header.tensor[i].name;
         bool of_unit = strncmp(name, unit, length) == 0 && name[length] == '.';
         if (of_unit && !is_exported(layout, name) && !ends_with(name, ".num_batches_tracked")) {
-            return err_set(err, ERR_INVALID, "the model has no tensor '%s' of the checkpoint", name);
+            return err_set(err, ERR_INVALID, "the model has no tensor '%s' of the checkpoint",
+                           name);
         }
     }
     return 0;
@@ -189,13 +192,15 @@ static int take_unit(const struct checkpoint_file *file, const struct model *mod
         rc = match_tensor(file, own, &from, err);
         if (rc == 0 && blob) {
             rc = file->read(file->arg, file->header.data_offset + from->begin,
-                            blob + layout->header.data_offset + own->begin, (size_t)(own->end - own->begin), err);
+                            blob + layout->header.data_offset + own->begin,
+                            (size_t)(own->end - own->begin), err);
         }
     }
     return rc == 0 ? 0 : err_wrap(err, "unit '%s'", name);
 }
 
-int checkpoint_check_unit(const struct checkpoint_file *file, const struct model *model, size_t unit, struct err *err)
+int checkpoint_check_unit(const struct checkpoint_file *file, const struct model *model,
+                          size_t unit, struct err *err)
 {
     static const struct optimizer none = {.type = OPTIMIZER_SGD};
     struct state_layout *layout AUTO(state_layout_free) = NULL;
@@ -220,29 +225,35 @@ static void input_text(const struct model *model, char out[INPUT_TEXT])
     const struct normalise *normalise = &model->input_normalise;
     const size_t size = (size_t)snprintf(out, INPUT_TEXT, "times %.3g", model->input_scale);
     if (normalise->mean_count > 0) {
-        (void)snprintf(out + size, INPUT_TEXT - size, ", mean %.3g, std %.3g", normalise->mean[0], normalise->std[0]);
+        (void)snprintf(out + size, INPUT_TEXT - size, ", mean %.3g, std %.3g", normalise->mean[0],
+                       normalise->std[0]);
     }
 }
 
 static int compare_input(const struct model *theirs, const struct model *ours, struct err *err)
 {
-    const bool scaled_alike = theirs->input_dtype != ours->input_dtype || theirs->input_scale == ours->input_scale;
+    const bool scaled_alike =
+        theirs->input_dtype != ours->input_dtype || theirs->input_scale == ours->input_scale;
     if (!scaled_alike || !same_normalise(&theirs->input_normalise, &ours->input_normalise)) {
         char their_input[INPUT_TEXT], our_input[INPUT_TEXT];
         input_text(theirs, their_input);
         input_text(ours, our_input);
-        return err_set(err, ERR_INVALID,
-                       "the checkpoint was trained on samples %s, the job's are %s; state the same in augment",
-                       their_input, our_input);
+        return err_set(
+            err, ERR_INVALID,
+            "the checkpoint was trained on samples %s, the job's are %s; state the same in augment",
+            their_input, our_input);
     }
-    if (theirs->input_reading[0] && ours->input_reading[0] && strcmp(theirs->input_reading, ours->input_reading) != 0) {
-        return err_set(err, ERR_INVALID, "the checkpoint was trained on samples made by %s, the job's by %s",
+    if (theirs->input_reading[0] && ours->input_reading[0] &&
+        strcmp(theirs->input_reading, ours->input_reading) != 0) {
+        return err_set(err, ERR_INVALID,
+                       "the checkpoint was trained on samples made by %s, the job's by %s",
                        theirs->input_reading, ours->input_reading);
     }
     return 0;
 }
 
-static int compare_classes(const struct model *theirs, const struct model *ours, const char *head, struct err *err)
+static int compare_classes(const struct model *theirs, const struct model *ours, const char *head,
+                           struct err *err)
 {
     if (class_names_agree(&ours->class_names, &theirs->class_names)) {
         return 0;
@@ -250,7 +261,8 @@ static int compare_classes(const struct model *theirs, const struct model *ours,
     char difference[CLASS_NAMES_DIFFERENCE_MAX];
     class_names_difference(&ours->class_names, &theirs->class_names, difference);
     return err_set(err, ERR_INVALID,
-                   "the job's classes are not the checkpoint's (%s); name '%s' in init.except to learn other classes",
+                   "the job's classes are not the checkpoint's (%s); name '%s' in init.except to "
+                   "learn other classes",
                    difference, head);
 }
 
@@ -263,8 +275,8 @@ static bool has_parameters(const struct unit *unit)
     return found;
 }
 
-int checkpoint_check_samples(const struct checkpoint_file *file, const struct model *model, const bool *taken,
-                             struct err *err)
+int checkpoint_check_samples(const struct checkpoint_file *file, const struct model *model,
+                             const bool *taken, struct err *err)
 {
     struct model *theirs AUTO(model_free) = NULL;
     struct evaluation evaluation;
@@ -275,14 +287,16 @@ int checkpoint_check_samples(const struct checkpoint_file *file, const struct mo
     struct err fault = {0};
     int rc = trained_read_note(file->note, &theirs, &evaluation, &fault);
     if (rc) {
-        return err_set(err, rc == ERR_MEMORY ? ERR_MEMORY : ERR_INVALID, "what the checkpoint says of its model: %s",
-                       fault.text);
+        return err_set(err, rc == ERR_MEMORY ? ERR_MEMORY : ERR_INVALID,
+                       "what the checkpoint says of its model: %s", fault.text);
     }
     while (head > 0 && !has_parameters(&model->unit[head - 1])) {
         head--;
     }
     rc = taken[0] ? compare_input(theirs, model, err) : 0;
-    return rc || head == 0 || !taken[head - 1] ? rc : compare_classes(theirs, model, model->unit[head - 1].name, err);
+    return rc || head == 0 || !taken[head - 1]
+               ? rc
+               : compare_classes(theirs, model, model->unit[head - 1].name, err);
 }
 
 int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model, size_t unit,

@@ -35,10 +35,12 @@ enum conv2d_backend conv2d_backend_of(const char *numeric_class)
 
 bool conv2d_kernel_is_onednn(enum conv2d_kernel kernel)
 {
-    return kernel == CONV2D_ONEDNN_DIRECT || kernel == CONV2D_ONEDNN_NHWC || kernel == CONV2D_ONEDNN_WINOGRAD;
+    return kernel == CONV2D_ONEDNN_DIRECT || kernel == CONV2D_ONEDNN_NHWC ||
+           kernel == CONV2D_ONEDNN_WINOGRAD;
 }
 
-bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *shape, enum conv2d_pass pass)
+bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *shape,
+                       enum conv2d_pass pass)
 {
     switch (kernel) {
     case CONV2D_COLUMNS: return !conv2d_is_depthwise(shape); /* whose weights lie otherwise */
@@ -47,8 +49,8 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
     case CONV2D_DIRECT: return pass != CONV2D_BACKWARD_DATA && conv2d_is_direct(shape);
     case CONV2D_WINOGRAD4: return conv2d_is_winograd(shape);
     case CONV2D_ONEDNN_WINOGRAD:
-        return shape->KH == 3 && shape->KW == 3 && shape->SH == 1 && shape->SW == 1 && shape->G == 1 &&
-               shape->PH <= 1 && shape->PW <= 1;
+        return shape->KH == 3 && shape->KW == 3 && shape->SH == 1 && shape->SW == 1 &&
+               shape->G == 1 && shape->PH <= 1 && shape->PW <= 1;
     case CONV2D_BY_SHAPE:
     case CONV2D_ONEDNN_DIRECT:
     case CONV2D_ONEDNN_NHWC: return true;
@@ -59,7 +61,8 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
 /* Our own kernels: the first that can. */
 static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
-    static const enum conv2d_kernel order[] = {CONV2D_DEPTHWISE, CONV2D_POINTWISE, CONV2D_WINOGRAD4, CONV2D_DIRECT};
+    static const enum conv2d_kernel order[] = {CONV2D_DEPTHWISE, CONV2D_POINTWISE, CONV2D_WINOGRAD4,
+                                               CONV2D_DIRECT};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         if (conv2d_kernel_can(order[i], shape, pass)) {
             return order[i];
@@ -78,14 +81,16 @@ static enum conv2d_kernel onednn_kernel(const struct conv2d_shape *shape, enum c
     return faster ? CONV2D_ONEDNN_NHWC : own;
 }
 
-struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked, const struct conv2d_shape *shape,
+struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked,
+                                             const struct conv2d_shape *shape,
                                              enum conv2d_backend backend)
 {
     for (size_t i = 0; i < CONV2D_PASSES; i++) {
         enum conv2d_pass pass = (enum conv2d_pass)i;
         if (asked.pass[pass] == CONV2D_BY_SHAPE) {
             asked.pass[pass] =
-                (uint8_t)(backend == CONV2D_BACKEND_ONEDNN ? onednn_kernel(shape, pass) : own_kernel(shape, pass));
+                (uint8_t)(backend == CONV2D_BACKEND_ONEDNN ? onednn_kernel(shape, pass)
+                                                           : own_kernel(shape, pass));
         }
     }
     return asked;

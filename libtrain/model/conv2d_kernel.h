@@ -1,6 +1,7 @@
-/* conv2d_kernel.h: the kernels of a convolution and which one each of its three passes takes. The choice enters the
- * numbers: it is a function of the shape and the backend unless a job says otherwise (kernel_table.h), and stays for
- * the life of the job. Shared by descriptions, the memory plan and libtrain/ops. Pure; any thread. */
+/* conv2d_kernel.h: the kernels of a convolution and which one each of its three passes takes. The
+ * choice enters the numbers: it is a function of the shape and the backend unless a job says
+ * otherwise (kernel_table.h), and stays for the life of the job. Shared by descriptions, the memory
+ * plan and libtrain/ops. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_CONV2D_KERNEL_H
 #define LIBTRAIN_MODEL_CONV2D_KERNEL_H
 
@@ -11,7 +12,8 @@ struct conv2d_shape;
 
 enum conv2d_pass { CONV2D_FORWARD, CONV2D_BACKWARD_DATA, CONV2D_BACKWARD_WEIGHTS };
 #define CONV2D_PASSES 3
-extern const char *const conv2d_pass_names[]; /* "forward", "backward_data", "backward_weights"; ends with NULL */
+extern const char
+    *const conv2d_pass_names[]; /* "forward", "backward_data", "backward_weights"; ends with NULL */
 
 enum conv2d_kernel {
     CONV2D_BY_SHAPE,  /* no choice: conv2d_kernels_resolve makes it */
@@ -38,11 +40,14 @@ struct conv2d_kernels {
 };
 
 bool conv2d_kernel_is_onednn(enum conv2d_kernel kernel);
-/* Whether the kernel can do this pass of a convolution of this shape (of any number of samples). CONV2D_BY_SHAPE always
- * can. */
-bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *shape, enum conv2d_pass pass);
-/* `asked` with each CONV2D_BY_SHAPE replaced by what the backend does with this shape; the samples do not count. */
-struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked, const struct conv2d_shape *shape,
+/* Whether the kernel can do this pass of a convolution of this shape (of any number of samples).
+ * CONV2D_BY_SHAPE always can. */
+bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *shape,
+                       enum conv2d_pass pass);
+/* `asked` with each CONV2D_BY_SHAPE replaced by what the backend does with this shape; the samples
+ * do not count. */
+struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked,
+                                             const struct conv2d_shape *shape,
                                              enum conv2d_backend backend);
 
 #endif

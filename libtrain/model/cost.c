@@ -7,13 +7,15 @@
 
 #define SOFTMAX_FLOPS 13 /* of a score: scale, maximum, exponential, sum, share */
 
-/* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean 1, variance 3, scale
- * and shift 2; backward: the two sums 5, the gradient 5. Layer-norm: the same, and the weight's gradient. Dropout: mask
- * and scale. The exponential of gelu, silu and softmax counts 10. */
+/* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean
+ * 1, variance 3, scale and shift 2; backward: the two sums 5, the gradient 5. Layer-norm: the same,
+ * and the weight's gradient. Dropout: mask and scale. The exponential of gelu, silu and softmax
+ * counts 10. */
 static const struct {
     double forward, backward; /* per output element */
-    uint32_t keeps_bytes;     /* per output element, besides: which position of the window was the maximum */
-    uint32_t row_bytes;       /* per position, besides: its mean and deviation */
+    uint32_t
+        keeps_bytes; /* per output element, besides: which position of the window was the maximum */
+    uint32_t row_bytes; /* per position, besides: its mean and deviation */
 } ops[] = {
     [OP_CONV2D] = {0},
     [OP_LINEAR] = {0},
@@ -47,8 +49,9 @@ static double scores(const struct op *op)
     return op->heads * (op->causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them reads. Of an
- * attention: the products of queries and keys, as many as those of shares and values. */
+/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them
+ * reads. Of an attention: the products of queries and keys, as many as those of shares and values.
+ */
 static double multiply_adds(const struct op *op)
 {
     if (op->type == OP_ATTENTION) {
@@ -99,15 +102,21 @@ static double backward_flops(const struct op *op, struct wanted wanted)
     switch (op->type) {
     case OP_CONV2D:
     case OP_LINEAR:
-        return 2 * multiply_adds(op) * (input_gradient + wanted.weights) + (op->bias && wanted.weights ? out : 0);
+        return 2 * multiply_adds(op) * (input_gradient + wanted.weights) +
+               (op->bias && wanted.weights ? out : 0);
     case OP_AVG_POOL: return input_gradient ? out * window : 0;
     case OP_GLOBAL_AVG_POOL: return input_gradient ? elements(op->in) : 0;
-    case OP_BATCH_NORM: return out * (!wanted.weights ? input_gradient : input_gradient ? ops[op->type].backward : 5);
-    case OP_LAYER_NORM: return out * (input_gradient ? ops[op->type].backward : wanted.weights ? 5 : 0);
+    case OP_BATCH_NORM:
+        return out * (!wanted.weights  ? input_gradient
+                      : input_gradient ? ops[op->type].backward
+                                       : 5);
+    case OP_LAYER_NORM:
+        return out * (input_gradient ? ops[op->type].backward : wanted.weights ? 5 : 0);
     case OP_EMBEDDING: return wanted.weights ? out * ops[op->type].backward : 0;
     case OP_POSITIONS: return wanted.weights || input_gradient ? out * ops[op->type].backward : 0;
     /* The scores once more, and the gradients of the values, shares, queries and keys. */
-    case OP_ATTENTION: return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
+    case OP_ATTENTION:
+        return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
     case OP_MAX_POOL:
     case OP_RELU:
     case OP_RELU6:
@@ -121,7 +130,8 @@ static double backward_flops(const struct op *op, struct wanted wanted)
     return 0;
 }
 
-/* What flows through memory: every input and output once; a flatten is the same memory seen differently. */
+/* What flows through memory: every input and output once; a flatten is the same memory seen
+ * differently. */
 static double moved_bytes(const struct unit *unit, const struct op *op, double first_input_size)
 {
     if (op->type == OP_FLATTEN) {
@@ -130,7 +140,8 @@ static double moved_bytes(const struct unit *unit, const struct op *op, double f
     double bytes = 4 * elements(op->out);
     for (size_t i = 0; i < op->input_count; i++) {
         uint16_t from = op->input[i];
-        bytes += from == 0 ? first_input_size * elements(unit->in) : 4 * elements(unit->op[from - 1].out);
+        bytes += from == 0 ? first_input_size * elements(unit->in)
+                           : 4 * elements(unit->op[from - 1].out);
     }
     return bytes;
 }
@@ -141,14 +152,15 @@ struct kept {
     bool input;     /* its input is kept */
 };
 
-/* An op whose output is its input's memory: a flatten, and the relu that a batch_norm does itself. */
+/* An op whose output is its input's memory: a flatten, and the relu that a batch_norm does itself.
+ */
 static bool passes_on(const struct unit *unit, size_t op)
 {
     return op_traits(unit->op[op].type)->pass || (op > 0 && unit_fuses(unit, op - 1));
 }
 
-/* Kept are the outputs that some op's backward reads and what ops keep besides. gradient[i + 1]: op i has a backward;
- * output: the next unit's backward reads the unit's output. */
+/* Kept are the outputs that some op's backward reads and what ops keep besides. gradient[i + 1]: op
+ * i has a backward; output: the next unit's backward reads the unit's output. */
 static struct kept find_kept(const struct unit *unit, const bool *gradient, bool output)
 {
     bool kept[MODEL_UNIT_OPS_MAX + 1] = {false};
@@ -173,14 +185,15 @@ static struct kept find_kept(const struct unit *unit, const bool *gradient, bool
             bytes += size * 4;
         }
         if (gradient[i]) {
-            bytes += size * ops[op->type].keeps_bytes + (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
+            bytes += size * ops[op->type].keeps_bytes +
+                     (uint64_t)op->out.h * op->out.w * ops[op->type].row_bytes;
         }
     }
     return (struct kept){.bytes = bytes, .input = kept[0]};
 }
 
-/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes. *border: whether the
- * unit's output is kept, then whether its input is. */
+/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes.
+ * *border: whether the unit's output is kept, then whether its input is. */
 static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, bool *border,
                        struct unit_cost *cost)
 {
@@ -209,7 +222,8 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
         for (size_t k = 0; k < op->tensor_count; k++) {
             uint64_t bytes = (uint64_t)op->tensor[k].elements * 4;
             cost->parameter_bytes += op->tensor[k].role == TENSOR_PARAMETER ? bytes : 0;
-            cost->trained_bytes += op->tensor[k].role == TENSOR_PARAMETER && !unit->frozen ? bytes : 0;
+            cost->trained_bytes +=
+                op->tensor[k].role == TENSOR_PARAMETER && !unit->frozen ? bytes : 0;
             cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
         }
     }
@@ -221,9 +235,11 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
 void cost_count(const struct model *model, struct unit_cost *cost)
 {
     const size_t first = model_first_trained(model);
-    bool border = false; /* its output is read by no backward, but the loss's gradient, of the same size, is kept */
+    bool border = false; /* its output is read by no backward, but the loss's gradient, of the same
+                            size, is kept */
     for (size_t i = model->unit_count; i-- > 0;) {
-        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &border, &cost[i]);
+        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &border,
+                   &cost[i]);
     }
     cost[model->unit_count - 1].activation_bytes += cost[model->unit_count - 1].output_bytes;
     if (border && model_scales_input(model)) {

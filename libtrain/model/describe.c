@@ -4,7 +4,8 @@
 #include "libtrain/model/description.h"
 #include "libtrain/model/op_fields.h"
 
-/* The chain of a unit's fields that an op was written in; NULL for a join, which the form of the unit stands for. */
+/* The chain of a unit's fields that an op was written in; NULL for a join, which the form of the
+ * unit stands for. */
 static struct chain *chain_of(struct unit_fields *fields, const struct op *op)
 {
     switch (op->part) {

@@ -1,5 +1,5 @@
-/* description.h: a model description and its units as records, shared by the reader (parse.c, lower.c) and the writer
- * (describe.c). Private to libtrain/model. */
+/* description.h: a model description and its units as records, shared by the reader (parse.c,
+ * lower.c) and the writer (describe.c). Private to libtrain/model. */
 #ifndef LIBTRAIN_MODEL_DESCRIPTION_H
 #define LIBTRAIN_MODEL_DESCRIPTION_H
 
@@ -79,10 +79,12 @@ struct lowering {
 };
 
 /* model_parse, with the assumption that `fit` is one. */
-NODISCARD int description_parse(const json_t *description, const struct model_fit *fit, struct assumption *assumption,
-                                struct model **out, struct record_faults *faults, struct err *err);
+NODISCARD int description_parse(const json_t *description, const struct model_fit *fit,
+                                struct assumption *assumption, struct model **out,
+                                struct record_faults *faults, struct err *err);
 
-/* Letters, digits, '_' and '-', at least one: names of units stand in front of a '.' in tensor names. */
+/* Letters, digits, '_' and '-', at least one: names of units stand in front of a '.' in tensor
+ * names. */
 bool description_valid_unit_name(const char *name);
 
 /* Read unit `index` of the description into the model's unit of that index. */

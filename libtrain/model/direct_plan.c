@@ -11,7 +11,8 @@
 bool conv2d_is_direct(const struct conv2d_shape *shape)
 {
     return shape->G == 1 && shape->KH * shape->KW > 1 && shape->C <= CHANNELS_MAX &&
-           shape->KW * shape->C <= WINDOW_FLOATS_MAX && shape->O * conv2d_row_floats(shape) <= WEIGHT_FLOATS_MAX;
+           shape->KW * shape->C <= WINDOW_FLOATS_MAX &&
+           shape->O * conv2d_row_floats(shape) <= WEIGHT_FLOATS_MAX;
 }
 
 /* Input rows under `rows` output rows. */

@@ -10,7 +10,7 @@
 
 /* ---- one op ---- */
 
-#define MEMBER_PASS(pass, name)                                                                                        \
+#define MEMBER_PASS(pass, name)                                                                    \
     MEMBER_ENUM(struct kernel_choice, kernel[pass], name, FIELD_SKIP_EMPTY, conv2d_kernel_names)
 static const struct field choice_fields[] = {
     MEMBER_PASS(CONV2D_FORWARD, "forward"),
@@ -37,20 +37,22 @@ struct conv2d_kernels kernel_choice_kernels(const struct kernel_choice *choice)
     return kernels;
 }
 
-bool kernel_choice_fits(const struct kernel_choice *choice, const struct op *op, const char *pointer,
-                        struct record_faults *faults)
+bool kernel_choice_fits(const struct kernel_choice *choice, const struct op *op,
+                        const char *pointer, struct record_faults *faults)
 {
     struct conv2d_shape shape = op_conv2d_shape(op, 1);
     bool fits = true;
     for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
-        if (!conv2d_kernel_can((enum conv2d_kernel)choice->kernel[pass], &shape, (enum conv2d_pass)pass)) {
+        if (!conv2d_kernel_can((enum conv2d_kernel)choice->kernel[pass], &shape,
+                               (enum conv2d_pass)pass)) {
             char member[RECORD_POINTER_MAX];
             (void)snprintf(member, sizeof(member), "%.130s/%s", pointer, conv2d_pass_names[pass]);
             record_fault(faults, member,
-                         "'%s' cannot do %zu x %zu, stride %zu x %zu, padding %zu x %zu, %zu groups, %zu to %zu"
+                         "'%s' cannot do %zu x %zu, stride %zu x %zu, padding %zu x %zu, %zu "
+                         "groups, %zu to %zu"
                          " channels on %zu x %zu",
-                         conv2d_kernel_names[choice->kernel[pass]], shape.KH, shape.KW, shape.SH, shape.SW, shape.PH,
-                         shape.PW, shape.G, shape.C, shape.O, shape.H, shape.W);
+                         conv2d_kernel_names[choice->kernel[pass]], shape.KH, shape.KW, shape.SH,
+                         shape.SW, shape.PH, shape.PW, shape.G, shape.C, shape.O, shape.H, shape.W);
             fits = false;
         }
     }
@@ -87,18 +89,21 @@ static void unknown_op(const struct model *model, const char *name, struct recor
     const char *names[NEAREST_MAX];
     size_t count = 0, unit = 0, index = 0;
     struct op *op = convolution_next(model, model->unit_count, &unit, &index);
-    for (; op && count < NEAREST_MAX; op = convolution_next(model, model->unit_count, &unit, &index)) {
+    for (; op && count < NEAREST_MAX;
+         op = convolution_next(model, model->unit_count, &unit, &index)) {
         names[count++] = op->name;
     }
     const char *nearest = parse_nearest(name, names, count);
     if (nearest) {
-        record_fault(faults, "/kernels", "the model has no convolution '%.96s'; did you mean '%s'?", name, nearest);
+        record_fault(faults, "/kernels", "the model has no convolution '%.96s'; did you mean '%s'?",
+                     name, nearest);
     } else {
         record_fault(faults, "/kernels", "the model has no convolution '%.96s'", name);
     }
 }
 
-static void apply_row(struct model *model, const char *name, const json_t *value, struct record_faults *faults)
+static void apply_row(struct model *model, const char *name, const json_t *value,
+                      struct record_faults *faults)
 {
     struct op *op = find_convolution(model, name);
     if (!op) {
@@ -123,16 +128,16 @@ static size_t count_convolutions(const struct model *model)
     return count;
 }
 
-/* What an unknown name is compared with takes time: no table names more ops than there are, and who has got as many
- * faults as are told need not wait for others. */
+/* What an unknown name is compared with takes time: no table names more ops than there are, and who
+ * has got as many faults as are told need not wait for others. */
 static void apply_rows(struct model *model, json_t *table, struct record_faults *found)
 {
     const size_t convolutions = count_convolutions(model);
     const char *name;
     json_t *value;
     if (json_object_size(table) > convolutions) {
-        record_fault(found, "/kernels", "has %zu members; the model has %zu convolution%s", json_object_size(table),
-                     convolutions, convolutions == 1 ? "" : "s");
+        record_fault(found, "/kernels", "has %zu members; the model has %zu convolution%s",
+                     json_object_size(table), convolutions, convolutions == 1 ? "" : "s");
         return;
     }
     json_object_foreach(table, name, value)
@@ -145,14 +150,16 @@ static void apply_rows(struct model *model, json_t *table, struct record_faults 
     }
 }
 
-int kernel_table_apply(struct model *model, json_t *table, struct record_faults *faults, struct err *err)
+int kernel_table_apply(struct model *model, json_t *table, struct record_faults *faults,
+                       struct err *err)
 {
     struct record_faults found = {0};
     if (!table || json_is_null(table)) {
         return 0;
     }
     if (!json_is_object(table)) {
-        record_fault(&found, "/kernels", "expected null or an object with a member for each convolution");
+        record_fault(&found, "/kernels",
+                     "expected null or an object with a member for each convolution");
     } else {
         apply_rows(model, table, &found);
     }
@@ -175,8 +182,10 @@ json_t *kernel_table_describe(const struct model *model, enum conv2d_backend bac
     struct op *op = convolution_next(model, model->unit_count, &unit, &index);
     for (; table && op; op = convolution_next(model, model->unit_count, &unit, &index)) {
         struct conv2d_shape shape = op_conv2d_shape(op, 1);
-        struct kernel_choice choice = kernel_choice_of(conv2d_kernels_resolve(op->kernels, &shape, backend));
-        if (json_object_set_new(table, op->name, record_write(&kernel_choice_record, &choice)) != 0) {
+        struct kernel_choice choice =
+            kernel_choice_of(conv2d_kernels_resolve(op->kernels, &shape, backend));
+        if (json_object_set_new(table, op->name, record_write(&kernel_choice_record, &choice)) !=
+            0) {
             json_decref(table);
             table = NULL;
         }

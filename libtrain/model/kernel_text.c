@@ -67,7 +67,8 @@ bool kernel_text_fits(const struct model *model, size_t first, size_t end, const
         struct conv2d_shape shape = op_conv2d_shape(op, 1);
         for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
             enum conv2d_kernel kernel = kernel_of(*text++);
-            if (kernel == CONV2D_BY_SHAPE || !conv2d_kernel_can(kernel, &shape, (enum conv2d_pass)pass)) {
+            if (kernel == CONV2D_BY_SHAPE ||
+                !conv2d_kernel_can(kernel, &shape, (enum conv2d_pass)pass)) {
                 return false;
             }
         }

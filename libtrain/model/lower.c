@@ -25,7 +25,8 @@ struct chain_place {
     size_t branch;
 };
 
-/* Pointers into a unit and names of its ops: limits of the description bound them well below their arrays. */
+/* Pointers into a unit and names of its ops: limits of the description bound them well below their
+ * arrays. */
 static void PRINTF_LIKE(3, 4) print(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
@@ -35,7 +36,8 @@ static void PRINTF_LIKE(3, 4) print(char *out, size_t size, const char *format, 
     ASSERT(length >= 0 && (size_t)length < size);
 }
 
-static void PRINTF_LIKE(3, 4) unit_fault(struct unit_state *state, const char *pointer, const char *format, ...)
+static void PRINTF_LIKE(3, 4)
+    unit_fault(struct unit_state *state, const char *pointer, const char *format, ...)
 {
     char text[RECORD_MESSAGE_MAX];
     va_list arguments;
@@ -46,14 +48,16 @@ static void PRINTF_LIKE(3, 4) unit_fault(struct unit_state *state, const char *p
     state->lowering->broken = true;
 }
 
-/* Put the unit's name, if it is known, in front of the faults that a table has found since `from`. */
+/* Put the unit's name, if it is known, in front of the faults that a table has found since `from`.
+ */
 static void name_faults(struct unit_state *state, size_t from)
 {
     struct record_faults *faults = state->lowering->faults;
     for (size_t i = from; i < faults->count && state->unit->name[0]; i++) {
         struct record_fault found = faults->fault[i];
         char *message = faults->fault[i].message;
-        int length = snprintf(message, RECORD_MESSAGE_MAX, "unit '%s': %s", state->unit->name, found.message);
+        int length = snprintf(message, RECORD_MESSAGE_MAX, "unit '%s': %s", state->unit->name,
+                              found.message);
         if (length >= RECORD_MESSAGE_MAX) {
             utf8_mark_cut(message, RECORD_MESSAGE_MAX);
         }
@@ -74,8 +78,10 @@ static bool kernels_fit(struct unit_state *state, const struct op *op, const cha
     return true;
 }
 
-/* Add an op whose fields and inputs are set; *output is its tensor. Nothing happens in a broken description. */
-static void add_op(struct unit_state *state, const struct op *op, const char *pointer, uint16_t *output)
+/* Add an op whose fields and inputs are set; *output is its tensor. Nothing happens in a broken
+ * description. */
+static void add_op(struct unit_state *state, const struct op *op, const char *pointer,
+                   uint16_t *output)
 {
     struct lowering *lowering = state->lowering;
     struct unit *unit = state->unit;
@@ -83,7 +89,8 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         return;
     }
     if (unit->op_count == MODEL_UNIT_OPS_MAX) {
-        unit_fault(state, pointer, "has more than %d ops, the joins of residual and branches included",
+        unit_fault(state, pointer,
+                   "has more than %d ops, the joins of residual and branches included",
                    MODEL_UNIT_OPS_MAX);
         return;
     }
@@ -95,7 +102,8 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
         input[i] = state->tensor[op->input[i]];
     }
     if (infer_op(added, input, &state->tensor[unit->op_count + 1], &err)) {
-        unit_fault(state, pointer, "%s: %s%s", op_type_names[op->type], err.text, lowering->assumption->note);
+        unit_fault(state, pointer, "%s: %s%s", op_type_names[op->type], err.text,
+                   lowering->assumption->note);
         return;
     }
     if (op->type == OP_CONV2D && !kernels_fit(state, added, pointer)) {
@@ -103,7 +111,8 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
     }
     if (op->type == OP_EMBEDDING &&
         (lowering->model->input_scale != 1.0 || lowering->model->input_normalise.mean_count > 0)) {
-        unit_fault(state, pointer, "embedding: takes the stored numbers as they are: the input's scale must be 1%s",
+        unit_fault(state, pointer,
+                   "embedding: takes the stored numbers as they are: the input's scale must be 1%s",
                    lowering->model->input_normalise.mean_count > 0 ? ", without mean and std" : "");
         return;
     }
@@ -116,12 +125,15 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
     if (lowering->ops > MODEL_OPS_MAX) {
         unit_fault(state, pointer, "the model has more than %d ops up to here", MODEL_OPS_MAX);
     } else if (lowering->activations > MODEL_ACTIVATIONS_MAX) {
-        unit_fault(state, pointer, "the activations of one sample have more than %u elements up to here",
+        unit_fault(state, pointer,
+                   "the activations of one sample have more than %u elements up to here",
                    MODEL_ACTIVATIONS_MAX);
     } else if (lowering->parameters > MODEL_PARAMETERS_MAX) {
-        unit_fault(state, pointer, "the parameters have more than %u elements up to here", MODEL_PARAMETERS_MAX);
+        unit_fault(state, pointer, "the parameters have more than %u elements up to here",
+                   MODEL_PARAMETERS_MAX);
     } else if (lowering->tensors > MODEL_TENSORS_MAX) {
-        unit_fault(state, pointer, "there are more than %u tensors of parameters and buffers up to here",
+        unit_fault(state, pointer,
+                   "there are more than %u tensors of parameters and buffers up to here",
                    MODEL_TENSORS_MAX);
     }
     *output = (uint16_t)++unit->op_count;
@@ -129,8 +141,8 @@ static void add_op(struct unit_state *state, const struct op *op, const char *po
 }
 
 /* Lower a chain that starts at tensor `input`; *output is the tensor it ends with. */
-static void lower_chain(struct unit_state *state, const struct chain *chain, const struct chain_place *place,
-                        uint16_t input, uint16_t *output)
+static void lower_chain(struct unit_state *state, const struct chain *chain,
+                        const struct chain_place *place, uint16_t input, uint16_t *output)
 {
     bool inside = place->part != OP_PART_OPS && place->part != OP_PART_THEN;
     *output = input;
@@ -139,7 +151,8 @@ static void lower_chain(struct unit_state *state, const struct chain *chain, con
         struct op op;
         size_t fault_count = state->lowering->faults->count;
         print(pointer, sizeof(pointer), "%s/%zu", place->pointer, i);
-        if (!op_fields_read(chain->op[i], pointer, state->lowering->classes, &op, state->lowering->faults)) {
+        if (!op_fields_read(chain->op[i], pointer, state->lowering->classes, &op,
+                            state->lowering->faults)) {
             name_faults(state, fault_count);
             continue;
         }
@@ -149,8 +162,10 @@ static void lower_chain(struct unit_state *state, const struct chain *chain, con
         op.input[0] = *output;
         op.input_count = 1;
         struct shape in = state->tensor[*output].shape;
-        if (inside && op.type == OP_FLATTEN && (uint64_t)in.h * in.w > 1 && !state->lowering->broken) {
-            unit_fault(state, pointer, "flatten: not inside a %s; put it into a unit of its own behind this one",
+        if (inside && op.type == OP_FLATTEN && (uint64_t)in.h * in.w > 1 &&
+            !state->lowering->broken) {
+            unit_fault(state, pointer,
+                       "flatten: not inside a %s; put it into a unit of its own behind this one",
                        place->part == OP_PART_BRANCH ? "branch" : "residual");
             continue;
         }
@@ -158,8 +173,9 @@ static void lower_chain(struct unit_state *state, const struct chain *chain, con
     }
 }
 
-static void lower_named_chain(struct unit_state *state, const struct chain *chain, const char *member,
-                              enum op_part part, uint16_t input, uint16_t *output)
+static void lower_named_chain(struct unit_state *state, const struct chain *chain,
+                              const char *member, enum op_part part, uint16_t input,
+                              uint16_t *output)
 {
     char pointer[RECORD_POINTER_MAX];
     char prefix[MODEL_OP_NAME_MAX];
@@ -171,8 +187,8 @@ static void lower_named_chain(struct unit_state *state, const struct chain *chai
     lower_chain(state, chain, &(struct chain_place){pointer, prefix, part, 0}, input, output);
 }
 
-static void add_join(struct unit_state *state, enum op_type type, const char *member, const uint16_t *input,
-                     size_t input_count, uint16_t *output)
+static void add_join(struct unit_state *state, enum op_type type, const char *member,
+                     const uint16_t *input, size_t input_count, uint16_t *output)
 {
     char pointer[RECORD_POINTER_MAX];
     print(pointer, sizeof(pointer), "%s/%s", state->pointer, member);
@@ -182,7 +198,8 @@ static void add_join(struct unit_state *state, enum op_type type, const char *me
     add_op(state, &join, pointer, output);
 }
 
-static void lower_residual(struct unit_state *state, const struct residual_fields *residual, uint16_t *output)
+static void lower_residual(struct unit_state *state, const struct residual_fields *residual,
+                           uint16_t *output)
 {
     uint16_t ends[2];
     lower_named_chain(state, &residual->body, "body", OP_PART_BODY, 0, &ends[0]);
@@ -190,7 +207,8 @@ static void lower_residual(struct unit_state *state, const struct residual_field
     add_join(state, OP_ADD, "residual", ends, 2, output);
 }
 
-static void lower_branches(struct unit_state *state, const struct unit_fields *fields, uint16_t *output)
+static void lower_branches(struct unit_state *state, const struct unit_fields *fields,
+                           uint16_t *output)
 {
     uint16_t ends[MODEL_OP_INPUTS_MAX];
     size_t empty = 0;
@@ -199,7 +217,8 @@ static void lower_branches(struct unit_state *state, const struct unit_fields *f
         char prefix[MODEL_OP_NAME_MAX];
         print(pointer, sizeof(pointer), "%s/branches/%zu", state->pointer, i);
         print(prefix, sizeof(prefix), "%s.branches.%zu", state->unit->name, i);
-        lower_chain(state, &fields->branch[i], &(struct chain_place){pointer, prefix, OP_PART_BRANCH, i}, 0, &ends[i]);
+        lower_chain(state, &fields->branch[i],
+                    &(struct chain_place){pointer, prefix, OP_PART_BRANCH, i}, 0, &ends[i]);
         empty += fields->branch[i].count == 0;
         if (empty == 2 && fields->branch[i].count == 0) {
             unit_fault(state, pointer, "is the second empty branch; one may hand the input on");
@@ -218,7 +237,8 @@ static void lower_parts(struct unit_state *state, const struct unit_fields *fiel
         return;
     }
     if (fields->ops.count > 0 && fields->then.count > 0) {
-        unit_fault(state, state->pointer, "then follows residual or branches; append its ops to ops");
+        unit_fault(state, state->pointer,
+                   "then follows residual or branches; append its ops to ops");
     }
     if (fields->has_residual) {
         lower_residual(state, &fields->residual, &output);
@@ -237,7 +257,8 @@ static void lower_parts(struct unit_state *state, const struct unit_fields *fiel
 
 bool description_valid_unit_name(const char *name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     return name[0] != '\0' && name[strspn(name, letters)] == '\0';
 }
 
@@ -261,7 +282,8 @@ void lower_unit(struct lowering *lowering, const json_t *value, size_t index)
 {
     char pointer[RECORD_POINTER_MAX];
     struct unit *unit = &lowering->model->unit[index];
-    struct unit_state state = {.lowering = lowering, .unit = unit, .pointer = pointer, .tensor[0] = lowering->form};
+    struct unit_state state = {
+        .lowering = lowering, .unit = unit, .pointer = pointer, .tensor[0] = lowering->form};
     struct unit_fields fields = {0};
     size_t fault_count = lowering->faults->count;
     print(pointer, sizeof(pointer), "/units/%zu", index);

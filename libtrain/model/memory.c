@@ -10,7 +10,8 @@ static bool multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out) && !__builtin_add_overflow(*out, c, out);
 }
 
-static uint64_t state_bytes(const struct model *model, const struct memory_request *request, size_t optimizer_arrays)
+static uint64_t state_bytes(const struct model *model, const struct memory_request *request,
+                            size_t optimizer_arrays)
 {
     uint64_t bytes = 0;
     for (size_t u = request->first; u < request->end; u++) {
@@ -18,7 +19,8 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
         for (size_t k = 0; k < unit->op_count; k++) {
             for (size_t t = 0; t < unit->op[k].tensor_count; t++) {
                 const struct op_tensor *tensor = &unit->op[k].tensor[t];
-                size_t copies = 1 + (tensor->role == TENSOR_PARAMETER && !unit->frozen ? optimizer_arrays : 0);
+                size_t copies =
+                    1 + (tensor->role == TENSOR_PARAMETER && !unit->frozen ? optimizer_arrays : 0);
                 bytes += (uint64_t)tensor->elements * copies * sizeof(float);
             }
         }
@@ -26,9 +28,10 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
     return bytes;
 }
 
-/* Receive slots and send buffers: activations come in and gradients go out at the input border, the other way round at
- * the output border. Stage 0 holds stored samples, the last stage labels. */
-static bool border_bytes(const struct model *model, const struct memory_request *request, uint64_t *out)
+/* Receive slots and send buffers: activations come in and gradients go out at the input border, the
+ * other way round at the output border. Stage 0 holds stored samples, the last stage labels. */
+static bool border_bytes(const struct model *model, const struct memory_request *request,
+                         uint64_t *out)
 {
     uint64_t samples = request->micro_batch;
     uint64_t buffers = request->in_flight + MEMORY_SEND_BUFFERS;
@@ -36,7 +39,8 @@ static bool border_bytes(const struct model *model, const struct memory_request 
     uint64_t bytes = 0;
     bool fits = true;
     if (request->first == 0) {
-        fits = multiply_add(input * dtype_size(model->input_dtype) * samples, request->in_flight, bytes, &bytes);
+        fits = multiply_add(input * dtype_size(model->input_dtype) * samples, request->in_flight,
+                            bytes, &bytes);
     } else {
         fits = multiply_add(input * sizeof(float) * samples, buffers, bytes, &bytes);
     }
@@ -44,15 +48,16 @@ static bool border_bytes(const struct model *model, const struct memory_request 
         uint64_t output = shape_elements(model->unit[request->end - 1].out);
         fits = fits && multiply_add(output * sizeof(float) * samples, buffers, bytes, &bytes);
     } else {
-        fits = fits && multiply_add(sizeof(int32_t) * model->positions * samples, request->in_flight, bytes, &bytes);
+        fits = fits && multiply_add(sizeof(int32_t) * model->positions * samples,
+                                    request->in_flight, bytes, &bytes);
     }
     *out = bytes;
     return fits;
 }
 
 /* What the plan of a range takes with the request's threads and micro-batches in flight. */
-static int sum_up(const struct arena *arena, const struct optimizer *optimizer, const struct memory_request *request,
-                  struct memory_bytes *out, struct err *err)
+static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
+                  const struct memory_request *request, struct memory_bytes *out, struct err *err)
 {
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
@@ -63,8 +68,8 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer, 
         .snapshot = state_bytes(arena->model, request, arrays),
     };
     bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
-                multiply_add(arena->worker_bytes, request->threads, arena->tensor_bytes + arena->shared_bytes,
-                             &bytes.workspace) &&
+                multiply_add(arena->worker_bytes, request->threads,
+                             arena->tensor_bytes + arena->shared_bytes, &bytes.workspace) &&
                 border_bytes(arena->model, request, &bytes.borders);
     const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
                               bytes.workspace,  bytes.packed,    bytes.borders,   bytes.snapshot};
@@ -72,16 +77,17 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer, 
         fits = fits && multiply_add(parts[i], 1, bytes.total, &bytes.total);
     }
     if (!fits) {
-        return err_set(err, ERR_LIMIT,
-                       "units %zu to %zu with %zu samples and %zu micro-batches need more than 2^64 bytes",
-                       request->first, request->end, request->micro_batch, request->in_flight);
+        return err_set(
+            err, ERR_LIMIT,
+            "units %zu to %zu with %zu samples and %zu micro-batches need more than 2^64 bytes",
+            request->first, request->end, request->micro_batch, request->in_flight);
     }
     *out = bytes;
     return 0;
 }
 
-static int plan_range(const struct model *model, const struct memory_request *request, struct arena **out,
-                      struct err *err)
+static int plan_range(const struct model *model, const struct memory_request *request,
+                      struct arena **out, struct err *err)
 {
     const struct arena_request range = {.first = request->first,
                                         .end = request->end,
@@ -92,15 +98,16 @@ static int plan_range(const struct model *model, const struct memory_request *re
     return arena_new(model, &range, out, err);
 }
 
-int memory_of_stage(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
-                    struct memory_bytes *out, struct err *err)
+int memory_of_stage(const struct model *model, const struct optimizer *optimizer,
+                    const struct memory_request *request, struct memory_bytes *out, struct err *err)
 {
     if (request->in_flight < 1 || request->in_flight > MEMORY_IN_FLIGHT_MAX) {
-        return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u", request->in_flight,
-                       MEMORY_IN_FLIGHT_MAX);
+        return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u",
+                       request->in_flight, MEMORY_IN_FLIGHT_MAX);
     }
     if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads, MEMORY_THREADS_MAX);
+        return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads,
+                       MEMORY_THREADS_MAX);
     }
     ARENA_AUTO struct arena *arena = NULL;
     int rc = plan_range(model, request, &arena, err);
@@ -108,8 +115,9 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
 }
 
 /* The sum is linear in both numbers. */
-int memory_of_range(const struct model *model, const struct optimizer *optimizer, const struct memory_request *request,
-                    struct memory_growth *out, struct err *err)
+int memory_of_range(const struct model *model, const struct optimizer *optimizer,
+                    const struct memory_request *request, struct memory_growth *out,
+                    struct err *err)
 {
     struct memory_request one = *request;
     one.in_flight = one.threads = 1;

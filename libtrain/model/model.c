@@ -31,15 +31,15 @@ static const char *refusal(const struct model *model, const struct normalise *no
     if (model->unit[0].op[0].type == OP_EMBEDDING) {
         return "the input are tokens, which cannot be normalised";
     }
-    if (own->mean_count > 0 &&
-        (memcmp(own->mean, normalise->mean, bytes) != 0 || memcmp(own->std, normalise->std, bytes) != 0)) {
+    if (own->mean_count > 0 && (memcmp(own->mean, normalise->mean, bytes) != 0 ||
+                                memcmp(own->std, normalise->std, bytes) != 0)) {
         return "the model states a mean and std of its own, and the job others";
     }
     return NULL;
 }
 
-int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
-                    struct err *err)
+int model_normalise(struct model *model, const struct normalise *normalise,
+                    struct record_faults *faults, struct err *err)
 {
     if (normalise->mean_count == 0) {
         return 0;
@@ -56,7 +56,8 @@ int model_normalise(struct model *model, const struct normalise *normalise, stru
     return 0;
 }
 
-static int refuse_samples(struct record_faults *faults, const char *pointer, const char *message, struct err *err)
+static int refuse_samples(struct record_faults *faults, const char *pointer, const char *message,
+                          struct err *err)
 {
     if (faults) {
         record_fault(faults, pointer, "%s", message);
@@ -64,18 +65,19 @@ static int refuse_samples(struct record_faults *faults, const char *pointer, con
     return err_set(err, ERR_INVALID, "%s: %s", pointer, message);
 }
 
-int model_take_samples(struct model *model, const struct model_samples *samples, struct record_faults *faults,
-                       struct err *err)
+int model_take_samples(struct model *model, const struct model_samples *samples,
+                       struct record_faults *faults, struct err *err)
 {
     char message[RECORD_MESSAGE_MAX];
     if (!class_names_agree(samples->class_names, &model->class_names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(samples->class_names, &model->class_names, difference);
-        (void)snprintf(message, sizeof(message), "the data set has other classes than the description (%s)",
-                       difference);
+        (void)snprintf(message, sizeof(message),
+                       "the data set has other classes than the description (%s)", difference);
         return refuse_samples(faults, "/class_names", message, err);
     }
-    if (samples->reading[0] && model->input_reading[0] && strcmp(samples->reading, model->input_reading) != 0) {
+    if (samples->reading[0] && model->input_reading[0] &&
+        strcmp(samples->reading, model->input_reading) != 0) {
         (void)snprintf(message, sizeof(message), "is not the data set's, '%s'", samples->reading);
         return refuse_samples(faults, "/input/reading", message, err);
     }
@@ -119,7 +121,8 @@ bool model_is_causal(const struct model *model)
     for (size_t unit = 0; unit < model->unit_count; unit++) {
         for (size_t i = 0; i < model->unit[unit].op_count; i++) {
             const struct op *op = &model->unit[unit].op[i];
-            causal = causal && (!op_traits(op->type)->mixes || (op->type == OP_ATTENTION && op->causal));
+            causal =
+                causal && (!op_traits(op->type)->mixes || (op->type == OP_ATTENTION && op->causal));
         }
     }
     return causal;

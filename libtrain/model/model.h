@@ -1,7 +1,8 @@
-/* model.h: a model as data. A description (JSON, see docs and libtrain/zoo) is read once into a chain of units; a unit
- * is a small acyclic graph of ops with one input and one output, so every border between units is a possible partition
- * point. Chains, residuals and branches are all lowered to one list of ops with input indices. Immutable after
- * model_parse; any thread may read it. Used by libtrain, the coordinator and the tools. No arithmetic on tensors here.
+/* model.h: a model as data. A description (JSON, see docs and libtrain/zoo) is read once into a
+ * chain of units; a unit is a small acyclic graph of ops with one input and one output, so every
+ * border between units is a possible partition point. Chains, residuals and branches are all
+ * lowered to one list of ops with input indices. Immutable after model_parse; any thread may read
+ * it. Used by libtrain, the coordinator and the tools. No arithmetic on tensors here.
  */
 #ifndef LIBTRAIN_MODEL_MODEL_H
 #define LIBTRAIN_MODEL_MODEL_H
@@ -30,9 +31,10 @@
 #define MODEL_ELEMENTS_MAX (1u << 26)    /* of one activation of one sample, and of one parameter */
 #define MODEL_ACTIVATIONS_MAX (1u << 28) /* elements of all activations of one sample */
 #define MODEL_PARAMETERS_MAX (1u << 30)  /* elements of all parameters and buffers */
-#define MODEL_TENSORS_MAX (1u << 13)     /* parameters and buffers: the exported file's header has to hold them */
-#define MODEL_WINDOW_MAX 64              /* kernel, stride and padding */
-#define MODEL_POSITIONS_MAX 32767        /* of a sequence: those of the largest micro-batch fit an int */
+#define MODEL_TENSORS_MAX                                                                          \
+    (1u << 13) /* parameters and buffers: the exported file's header has to hold them */
+#define MODEL_WINDOW_MAX 64       /* kernel, stride and padding */
+#define MODEL_POSITIONS_MAX 32767 /* of a sequence: those of the largest micro-batch fit an int */
 #define MODEL_DESCRIPTION_BYTES_MAX (1u << 20)
 
 enum op_type {
@@ -55,7 +57,8 @@ enum op_type {
     OP_ADD,
     OP_CONCAT, /* along channels */
 };
-extern const char *const op_type_names[]; /* the description's words ("conv2d", "batch_norm", ...), ends with NULL */
+extern const char *const
+    op_type_names[]; /* the description's words ("conv2d", "batch_norm", ...), ends with NULL */
 
 /* Which part of its unit an op was written in; model_describe and op names need it. */
 enum op_part {
@@ -74,7 +77,8 @@ struct op_tensor {
     const char *suffix; /* static: "weight", "bias", "running_mean", "running_var" */
     enum tensor_role role;
     size_t rank;
-    uint32_t dim[4]; /* convolution O, I/groups, KH, KW; linear O, I; embedding rows, C; positions T, C; others C */
+    uint32_t dim[4]; /* convolution O, I/groups, KH, KW; linear O, I; embedding rows, C; positions
+                        T, C; others C */
     size_t elements;
 };
 
@@ -82,22 +86,23 @@ struct op {
     enum op_type type;
     enum op_part part;
     uint16_t branch;                     /* OP_PART_BRANCH: which one */
-    char name[MODEL_OP_NAME_MAX];        /* prefix of its tensors: "stem.0", "block1.body.3", "block1.shortcut.0",
-                                            "block1.then.0", "mix.branches.1.0" */
-    uint16_t input[MODEL_OP_INPUTS_MAX]; /* tensors of the unit: 0 = the unit's input, k + 1 = output of op k (k < this
-                                            op) */
+    char name[MODEL_OP_NAME_MAX];        /* prefix of its tensors: "stem.0", "block1.body.3" */
+    uint16_t input[MODEL_OP_INPUTS_MAX]; /* tensors of the unit: 0 = the unit's input, k + 1 =
+                                            output of op k (k < this op) */
     size_t input_count;
     struct shape in; /* of input[0] */
     struct shape out;
-    struct shape flat_from; /* LINEAR: the H x W x C whose flattening is its input (1 x 1 x F where nothing was
-                               flattened): PyTorch flattens C, H, W, we H, W, C, so import and export permute its
-                               columns. May stem from an earlier unit. */
-    struct extent kernel, stride, padding; /* CONV2D, pools: the window; zero padding on both sides (max: ignored, avg:
-                                              counted as PyTorch's default) */
+    struct shape
+        flat_from; /* LINEAR: the H x W x C whose flattening is its input (1 x 1 x F where nothing
+                      was flattened): PyTorch flattens C, H, W, we H, W, C, so import and export
+                      permute its columns. May stem from an earlier unit. */
+    struct extent kernel, stride, padding; /* CONV2D, pools: the window; zero padding on both sides
+                                              (max: ignored, avg: counted as PyTorch's default) */
     uint32_t groups;                       /* CONV2D */
-    struct conv2d_kernels kernels;         /* CONV2D: as the description says, by shape where it says nothing */
-    bool ceil_mode; /* pools: a last window may reach beyond the padding, where it starts within the input or the
-                       padding before it */
+    struct conv2d_kernels
+        kernels;    /* CONV2D: as the description says, by shape where it says nothing */
+    bool ceil_mode; /* pools: a last window may reach beyond the padding, where it starts within the
+                       input or the padding before it */
     bool bias;      /* CONV2D, LINEAR */
     double epsilon, momentum; /* BATCH_NORM: 1e-5, 0.1; LAYER_NORM: 1e-5, none */
     double rate;              /* DROPOUT: probability of a zero, [0, 1) */
@@ -114,20 +119,24 @@ struct unit {
     struct op *op; /* the last op's output is the unit's output */
     size_t op_count;
     size_t branch_count; /* of `branches`, an empty one included; else 0 */
-    bool frozen;         /* its parameters and buffers stay as they are, and it computes as in evaluation */
+    bool frozen; /* its parameters and buffers stay as they are, and it computes as in evaluation */
 };
 
 struct model {
     char name[MODEL_NAME_MAX];
     struct shape input;
-    enum dtype input_dtype;               /* DTYPE_U8 or DTYPE_F32 */
-    double input_scale;                   /* x = scale * stored value, applied before the first unit */
-    struct normalise input_normalise;     /* then x = (x - mean) / std of its channel; no numbers: not */
-    char input_reading[READING_TEXT_MAX]; /* how samples are made of files (reading_write); "": not stated */
-    uint32_t classes;                     /* channels of the last unit's output (softmax cross-entropy over them) */
-    uint32_t positions;                   /* of the last unit's output, each with a label: 1, or those of a sequence */
-    struct name_list class_names;         /* of the first classes (class_names.h); none: not known; owned */
-    double label_smoothing;               /* of the loss, [0, 1): the share of the target that all classes get alike */
+    enum dtype input_dtype; /* DTYPE_U8 or DTYPE_F32 */
+    double input_scale;     /* x = scale * stored value, applied before the first unit */
+    struct normalise
+        input_normalise; /* then x = (x - mean) / std of its channel; no numbers: not */
+    char input_reading[READING_TEXT_MAX]; /* how samples are made of files (reading_write); "": not
+                                             stated */
+    uint32_t classes; /* channels of the last unit's output (softmax cross-entropy over them) */
+    uint32_t
+        positions; /* of the last unit's output, each with a label: 1, or those of a sequence */
+    struct name_list class_names; /* of the first classes (class_names.h); none: not known; owned */
+    double label_smoothing; /* of the loss, [0, 1): the share of the target that all classes get
+                               alike */
     struct unit *unit;
     size_t unit_count;
 };
@@ -140,36 +149,40 @@ struct model_fit {
     uint32_t positions; /* labels of a sample; 0 is taken for 1 */
 };
 
-/* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units": "classes", `fit`
- * fills them in (NULL: then all must be stated). A stated input that differs from fit is a fault, as are another number
- * of positions than labels, fewer outputs than classes (more are fine: the classes of a data set are counted from the
- * labels that occur) and a shape an op cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID
- * with faults, broken limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
-NODISCARD int model_parse(const json_t *description, const struct model_fit *fit, struct model **out,
-                          struct record_faults *faults, struct err *err);
-/* model_parse where no data set says what is open: the usual samples of the description's kind are assumed, bytes of
- * text where it begins with an embedding, a vector where with a linear, else images; what it states of its input
- * stands. So does the number of outputs: `classes` are guessed only where it says "classes". *assumed: whether anything
- * was. Faults are those of the attempt that went furthest and say what it assumed; neither `faults` nor `err` is NULL.
+/* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units":
+ * "classes", `fit` fills them in (NULL: then all must be stated). A stated input that differs from
+ * fit is a fault, as are another number of positions than labels, fewer outputs than classes (more
+ * are fine: the classes of a data set are counted from the labels that occur) and a shape an op
+ * cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID with faults, broken
+ * limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
+NODISCARD int model_parse(const json_t *description, const struct model_fit *fit,
+                          struct model **out, struct record_faults *faults, struct err *err);
+/* model_parse where no data set says what is open: the usual samples of the description's kind are
+ * assumed, bytes of text where it begins with an embedding, a vector where with a linear, else
+ * images; what it states of its input stands. So does the number of outputs: `classes` are guessed
+ * only where it says "classes". *assumed: whether anything was. Faults are those of the attempt
+ * that went furthest and say what it assumed; neither `faults` nor `err` is NULL.
  */
 NODISCARD int model_parse_usual(const json_t *description, struct model **out, bool *assumed,
                                 struct record_faults *faults, struct err *err);
 void model_free(struct model **model);
-/* Normalise the input of a model that nobody shares yet, as a job asks for it: a mean and a std for each of its
- * channels, or no numbers, which change nothing. A fault at /input/mean where the description states other numbers or
- * the input are tokens, which are read as they are stored. ERR_INVALID with faults, which may be NULL. */
-NODISCARD int model_normalise(struct model *model, const struct normalise *normalise, struct record_faults *faults,
-                              struct err *err);
+/* Normalise the input of a model that nobody shares yet, as a job asks for it: a mean and a std for
+ * each of its channels, or no numbers, which change nothing. A fault at /input/mean where the
+ * description states other numbers or the input are tokens, which are read as they are stored.
+ * ERR_INVALID with faults, which may be NULL. */
+NODISCARD int model_normalise(struct model *model, const struct normalise *normalise,
+                              struct record_faults *faults, struct err *err);
 /* What a data set says of its samples beside their shape. */
 struct model_samples {
     const struct name_list *class_names; /* none: not known */
     const char *reading;                 /* reading_write; "": not known */
 };
-/* Keep what the data set that a model is trained on says of its samples, where the description does not; nobody shares
- * the model yet. A fault at /class_names where a number means another class, at /input/reading where samples are made
- * in another way. ERR_INVALID with faults, which may be NULL; ERR_MEMORY. */
-NODISCARD int model_take_samples(struct model *model, const struct model_samples *samples, struct record_faults *faults,
-                                 struct err *err);
+/* Keep what the data set that a model is trained on says of its samples, where the description does
+ * not; nobody shares the model yet. A fault at /class_names where a number means another class, at
+ * /input/reading where samples are made in another way. ERR_INVALID with faults, which may be NULL;
+ * ERR_MEMORY. */
+NODISCARD int model_take_samples(struct model *model, const struct model_samples *samples,
+                                 struct record_faults *faults, struct err *err);
 /* Whether what is stored is turned into other numbers before the first unit. */
 bool model_scales_input(const struct model *model);
 /* Whether the unit has parameters that training changes. */
@@ -179,16 +192,17 @@ size_t model_first_trained(const struct model *model);
 /* Whether what it tells of a position follows from that position and those before it alone. */
 bool model_is_causal(const struct model *model);
 
-/* The description with nothing left open (input, classes and defaults written out): same model, same bytes; model_parse
- * reads it back without fit. A new JSON object, owned by the caller; NULL when out of memory. */
+/* The description with nothing left open (input, classes and defaults written out): same model,
+ * same bytes; model_parse reads it back without fit. A new JSON object, owned by the caller; NULL
+ * when out of memory. */
 json_t *model_describe(const struct model *model);
 
 /* A description of the zoo by name ("lenet5"): borrowed static JSON text, or NULL. */
 const char *model_zoo_text(const char *name);
 /* The name at `index`, or NULL behind the last. */
 const char *model_zoo_name(size_t index);
-/* The samples that a model of the zoo is usually trained on, for answers where no data set is named: static, or NULL
- * where the zoo has no such model. */
+/* The samples that a model of the zoo is usually trained on, for answers where no data set is
+ * named: static, or NULL where the zoo has no such model. */
 const struct model_fit *model_zoo_fit(const char *name);
 
 #endif

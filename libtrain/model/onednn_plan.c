@@ -27,27 +27,32 @@ struct onednn_plan onednn_plan_of(enum conv2d_kernel kernel, const struct conv2d
     size_t tasks = kernel == CONV2D_ONEDNN_WINOGRAD ? WINOGRAD_TASKS : TASKS;
     bool small = (uint64_t)shape->O * conv2d_row_floats(shape) <= SMALL_WEIGHTS;
     return (struct onednn_plan){.block = divisor(shape->N, shape->N / tasks),
-                                .partials = divisor(shape->N, small ? PARTIALS_SMALL : PARTIALS_LARGE)};
+                                .partials =
+                                    divisor(shape->N, small ? PARTIALS_SMALL : PARTIALS_LARGE)};
 }
 
 static uint64_t weight_bytes(const struct conv2d_shape *shape)
 {
-    uint64_t pairs = conv2d_is_depthwise(shape) ? size_align(shape->G, CHANNELS)
-                                                : (uint64_t)shape->G * size_align(shape->C / shape->G, CHANNELS) *
-                                                      size_align(shape->O / shape->G, CHANNELS);
+    uint64_t pairs = conv2d_is_depthwise(shape)
+                         ? size_align(shape->G, CHANNELS)
+                         : (uint64_t)shape->G * size_align(shape->C / shape->G, CHANNELS) *
+                               size_align(shape->O / shape->G, CHANNELS);
     return pairs * shape->KH * shape->KW * sizeof(float);
 }
 
 struct workspace_bytes onednn_workspace(enum conv2d_kernel kernel, const struct conv2d_shape *shape)
 {
     struct onednn_plan plan = onednn_plan_of(kernel, shape);
-    uint64_t samples = shape->N / plan.partials > plan.block ? shape->N / plan.partials : plan.block;
+    uint64_t samples =
+        shape->N / plan.partials > plan.block ? shape->N / plan.partials : plan.block;
     uint64_t in = size_align(shape->C, CHANNELS);
     uint64_t out = size_align(shape->O, CHANNELS);
-    uint64_t tensors = samples * (shape->H * shape->W * in + shape->OH * shape->OW * out) * sizeof(float);
+    uint64_t tensors =
+        samples * (shape->H * shape->W * in + shape->OH * shape->OW * out) * sizeof(float);
     uint64_t scratch = SCRATCH_BYTES;
     if (kernel == CONV2D_ONEDNN_WINOGRAD) {
-        uint64_t tiles = samples * size_divide_up(shape->OH, TILE) * size_divide_up(shape->OW, TILE);
+        uint64_t tiles =
+            samples * size_divide_up(shape->OH, TILE) * size_divide_up(shape->OW, TILE);
         scratch += POINTS * (tiles * (in + out) + 2 * in * out) * sizeof(float);
     }
     return (struct workspace_bytes){.shared = plan.partials * workspace_align(weight_bytes(shape)),
@@ -56,7 +61,8 @@ struct workspace_bytes onednn_workspace(enum conv2d_kernel kernel, const struct 
 
 uint64_t onednn_packed_bytes(struct conv2d_kernels kernels, const struct conv2d_shape *shape)
 {
-    uint64_t layouts = conv2d_kernel_is_onednn((enum conv2d_kernel)kernels.pass[CONV2D_FORWARD]) +
-                       conv2d_kernel_is_onednn((enum conv2d_kernel)kernels.pass[CONV2D_BACKWARD_DATA]);
+    uint64_t layouts =
+        conv2d_kernel_is_onednn((enum conv2d_kernel)kernels.pass[CONV2D_FORWARD]) +
+        conv2d_kernel_is_onednn((enum conv2d_kernel)kernels.pass[CONV2D_BACKWARD_DATA]);
     return layouts * workspace_align(weight_bytes(shape));
 }

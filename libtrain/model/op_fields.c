@@ -56,7 +56,8 @@ static const struct field conv2d_fields[] = {
     FIELD_PADDING,
     MEMBER_INT(struct op_fields, groups, "groups", 0, 1, MODEL_CHANNELS_MAX),
     MEMBER_BOOL(struct op_fields, bias, "bias", 0),
-    MEMBER_OPTIONAL(struct op_fields, kernels, "kernels", FIELD_SKIP_EMPTY, &kernel_choice_record, has_kernels),
+    MEMBER_OPTIONAL(struct op_fields, kernels, "kernels", FIELD_SKIP_EMPTY, &kernel_choice_record,
+                    has_kernels),
 };
 static const struct field linear_fields[] = {
     FIELD_TYPE,
@@ -131,7 +132,8 @@ static struct op_fields defaults(enum op_type type)
 }
 
 /* Which table to read with; false: a fault was added. */
-static bool find_type(const json_t *value, const char *pointer, enum op_type *out, struct record_faults *faults)
+static bool find_type(const json_t *value, const char *pointer, enum op_type *out,
+                      struct record_faults *faults)
 {
     const json_t *type = json_object_get(value, "type");
     char member[RECORD_POINTER_MAX];
@@ -157,7 +159,8 @@ static bool find_type(const json_t *value, const char *pointer, enum op_type *ou
     } else {
         char known[RECORD_MESSAGE_MAX] = "";
         for (size_t i = 0, used = 0; i < WRITABLE_TYPES && used < sizeof(known); i++) {
-            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", op_type_names[i]);
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+                                     op_type_names[i]);
         }
         record_fault(faults, member, "unknown op '%.20s'; there are %s", name, known);
     }
@@ -171,14 +174,16 @@ static bool read_units(const json_t *value, const char *pointer, uint32_t classe
     (void)snprintf(member, sizeof(member), "%s/units", pointer);
     if (json_is_string(value) && strcmp(json_string_value(value), CLASSES_WORD) == 0) {
         if (classes == 0) {
-            record_fault(faults, member, "\"" CLASSES_WORD "\" needs a data set that says how many");
+            record_fault(faults, member,
+                         "\"" CLASSES_WORD "\" needs a data set that says how many");
         }
         *out = classes;
         return classes > 0;
     }
     json_int_t units = json_integer_value(value);
     if (!json_is_integer(value) || units < 1 || units > MODEL_CHANNELS_MAX) {
-        record_fault(faults, member, "expected an integer from 1 to %d, or \"" CLASSES_WORD "\"", MODEL_CHANNELS_MAX);
+        record_fault(faults, member, "expected an integer from 1 to %d, or \"" CLASSES_WORD "\"",
+                     MODEL_CHANNELS_MAX);
         return false;
     }
     *out = (uint32_t)units;
@@ -206,8 +211,8 @@ static bool read_size(const json_t *value, int least, uint32_t *out)
 }
 
 /* Absent: *out is kept. */
-static bool read_extent(const json_t *value, const char *pointer, const char *name, int least, struct extent *out,
-                        struct record_faults *faults)
+static bool read_extent(const json_t *value, const char *pointer, const char *name, int least,
+                        struct extent *out, struct record_faults *faults)
 {
     char member[RECORD_POINTER_MAX];
     struct extent extent = *out;
@@ -218,7 +223,8 @@ static bool read_extent(const json_t *value, const char *pointer, const char *na
         *out = extent;
     } else {
         (void)snprintf(member, sizeof(member), "%s/%s", pointer, name);
-        record_fault(faults, member, "expected an integer from %d to %d, or two of them: [height, width]", least,
+        record_fault(faults, member,
+                     "expected an integer from %d to %d, or two of them: [height, width]", least,
                      MODEL_WINDOW_MAX);
     }
     return good;
@@ -282,7 +288,8 @@ static json_t *write_extent(struct extent extent)
         return json_integer(extent.h);
     }
     json_t *pair = json_array();
-    if (json_array_append_new(pair, json_integer(extent.h)) || json_array_append_new(pair, json_integer(extent.w))) {
+    if (json_array_append_new(pair, json_integer(extent.h)) ||
+        json_array_append_new(pair, json_integer(extent.w))) {
         json_decref(pair);
         return NULL;
     }

@@ -23,7 +23,8 @@ struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend
     struct conv2d_shape shape = op_conv2d_shape(op, 1);
     struct conv2d_kernels asked = op->kernels;
     for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
-        bool lacks = backend == CONV2D_BACKEND_OWN && conv2d_kernel_is_onednn((enum conv2d_kernel)asked.pass[pass]);
+        bool lacks = backend == CONV2D_BACKEND_OWN &&
+                     conv2d_kernel_is_onednn((enum conv2d_kernel)asked.pass[pass]);
         asked.pass[pass] = lacks ? CONV2D_BY_SHAPE : asked.pass[pass];
     }
     return conv2d_kernels_resolve(asked, &shape, backend);
@@ -31,7 +32,8 @@ struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend
 
 struct attention_shape op_attention_shape(const struct op *op, size_t N)
 {
-    return (struct attention_shape){.N = N, .T = op->in.h, .C = op->out.c, .heads = op->heads, .causal = op->causal};
+    return (struct attention_shape){
+        .N = N, .T = op->in.h, .C = op->out.c, .heads = op->heads, .causal = op->causal};
 }
 
 struct workspace_bytes op_workspace(const struct op *op, size_t N, enum conv2d_backend backend)

@@ -9,18 +9,21 @@
 /* ---- the tables ---- */
 
 static const struct field any = {.type = FIELD_JSON};
-#define CHAIN(T, m, n, f, least)                                                                                       \
-    {                                                                                                                  \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m) + offsetof(struct chain, op),          \
-        .min = (least), .max = MODEL_UNIT_OPS_MAX, .size = MODEL_UNIT_OPS_MAX, .element = &any,                        \
-        .element_size = sizeof(json_t *), .count_offset = offsetof(T, m) + offsetof(struct chain, count)               \
+#define CHAIN(T, m, n, f, least)                                                                   \
+    {                                                                                              \
+        .name = (n), .type = FIELD_LIST, .flags = (f),                                             \
+        .offset = offsetof(T, m) + offsetof(struct chain, op), .min = (least),                     \
+        .max = MODEL_UNIT_OPS_MAX, .size = MODEL_UNIT_OPS_MAX, .element = &any,                    \
+        .element_size = sizeof(json_t *),                                                          \
+        .count_offset = offsetof(T, m) + offsetof(struct chain, count)                             \
     }
 
 static const struct field residual_field[] = {
     CHAIN(struct residual_fields, body, "body", FIELD_REQUIRED, 1),
     CHAIN(struct residual_fields, shortcut, "shortcut", FIELD_SKIP_EMPTY, 0),
 };
-static const struct record residual_record = RECORD(struct residual_fields, "residual", residual_field);
+static const struct record residual_record =
+    RECORD(struct residual_fields, "residual", residual_field);
 
 /* One element of "branches". */
 static const struct field branch = {
@@ -34,7 +37,8 @@ static const struct field branch = {
 static const struct field unit_field[] = {
     MEMBER_TEXT(struct unit_fields, name, "name", FIELD_REQUIRED),
     CHAIN(struct unit_fields, ops, "ops", FIELD_SKIP_EMPTY, 1),
-    MEMBER_OPTIONAL(struct unit_fields, residual, "residual", FIELD_SKIP_EMPTY, &residual_record, has_residual),
+    MEMBER_OPTIONAL(struct unit_fields, residual, "residual", FIELD_SKIP_EMPTY, &residual_record,
+                    has_residual),
     {.name = "branches",
      .type = FIELD_LIST,
      .flags = FIELD_SKIP_EMPTY,
@@ -53,8 +57,10 @@ const struct record unit_record = RECORD(struct unit_fields, "unit", unit_field)
 static const char *const dtype_words[] = {"uint8", "float32", NULL};
 const enum dtype input_dtypes[] = {DTYPE_U8, DTYPE_F32};
 
-static const struct field mean = {.type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
-static const struct field std = {.type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
+static const struct field mean = {
+    .type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
+static const struct field std = {
+    .type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
 static const struct field dimension = {.type = FIELD_INT, .min = 1, .max = MODEL_ELEMENTS_MAX};
 static const struct field input_field[] = {
     {.name = "shape",
@@ -67,9 +73,12 @@ static const struct field input_field[] = {
      .count_offset = offsetof(struct input_fields, rank)},
     MEMBER_ENUM(struct input_fields, dtype, "dtype", 0, dtype_words),
     MEMBER_DOUBLE(struct input_fields, scale, "scale", 0, 1e-30, 1e30),
-    /* Not written where there are none: descriptions without them keep their bytes, and so their hash. */
-    MEMBER_LIST(struct input_fields, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean, normalise.mean_count),
-    MEMBER_LIST(struct input_fields, normalise.std, "std", FIELD_SKIP_EMPTY, &std, normalise.std_count),
+    /* Not written where there are none: descriptions without them keep their bytes, and so their
+       hash. */
+    MEMBER_LIST(struct input_fields, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean,
+                normalise.mean_count),
+    MEMBER_LIST(struct input_fields, normalise.std, "std", FIELD_SKIP_EMPTY, &std,
+                normalise.std_count),
     MEMBER_TEXT(struct input_fields, reading, "reading", FIELD_SKIP_EMPTY),
 };
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
@@ -78,7 +87,8 @@ static const char *const loss_words[] = {"softmax_cross_entropy", NULL};
 /* No smoothing is not written: descriptions without it keep their bytes, and so their hash. */
 static const struct field loss_field[] = {
     MEMBER_ENUM(struct loss_fields, type, "type", 0, loss_words),
-    MEMBER_DOUBLE(struct loss_fields, label_smoothing, "label_smoothing", FIELD_SKIP_EMPTY, 0, 0.999),
+    MEMBER_DOUBLE(struct loss_fields, label_smoothing, "label_smoothing", FIELD_SKIP_EMPTY, 0,
+                  0.999),
 };
 static const struct record loss_record = RECORD(struct loss_fields, "loss", loss_field);
 
@@ -107,9 +117,11 @@ static const char *dtype_word(enum dtype dtype)
     return dtype == DTYPE_U8 ? dtype_words[0] : dtype_words[1];
 }
 
-static void resolve_shape(struct lowering *lowering, const struct input_fields *input, const struct model_fit *fit)
+static void resolve_shape(struct lowering *lowering, const struct input_fields *input,
+                          const struct model_fit *fit)
 {
-    struct shape stated = {(uint32_t)input->dimension[0], (uint32_t)input->dimension[1], (uint32_t)input->dimension[2]};
+    struct shape stated = {(uint32_t)input->dimension[0], (uint32_t)input->dimension[1],
+                           (uint32_t)input->dimension[2]};
     if (input->rank == 0 && !fit) {
         record_fault(lowering->faults, "/input/shape", "is required where no data set says it");
         lowering->broken = true;
@@ -118,12 +130,13 @@ static void resolve_shape(struct lowering *lowering, const struct input_fields *
     struct shape shape = input->rank > 0 ? stated : fit->input;
     if (fit && !shape_equal(shape, fit->input)) {
         record_fault(lowering->faults, "/input/shape",
-                     "is %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", but the data set's samples are %" PRIu32 " x %" PRIu32
-                     " x %" PRIu32,
+                     "is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                     ", but the data set's samples are %" PRIu32 " x %" PRIu32 " x %" PRIu32,
                      shape.h, shape.w, shape.c, fit->input.h, fit->input.w, fit->input.c);
         lowering->broken = true;
     } else if (!infer_shape_fits(shape)) {
-        record_fault(lowering->faults, "/input/shape", "a sample has from 1 to %u elements", MODEL_ELEMENTS_MAX);
+        record_fault(lowering->faults, "/input/shape", "a sample has from 1 to %u elements",
+                     MODEL_ELEMENTS_MAX);
         lowering->broken = true;
     }
     lowering->model->input = shape;
@@ -131,7 +144,8 @@ static void resolve_shape(struct lowering *lowering, const struct input_fields *
     lowering->form.stored = true;
 }
 
-static void resolve_dtype(struct lowering *lowering, const struct input_fields *input, const struct model_fit *fit)
+static void resolve_dtype(struct lowering *lowering, const struct input_fields *input,
+                          const struct model_fit *fit)
 {
     struct model *model = lowering->model;
     if (input->dtype < 0 && !fit) {
@@ -160,7 +174,8 @@ static void resolve_normalise(struct lowering *lowering, const struct normalise 
     }
     for (size_t i = 0; i < 2; i++) {
         if (count[i] != channels && !lowering->broken) {
-            record_fault(lowering->faults, pointer[i], "%zu numbers for the %" PRIu32 " channels of a sample", count[i],
+            record_fault(lowering->faults, pointer[i],
+                         "%zu numbers for the %" PRIu32 " channels of a sample", count[i],
                          channels);
             lowering->broken = true;
         }
@@ -194,7 +209,8 @@ static int read_class_names(struct lowering *lowering, const json_t *stated, str
     return rc ? err_set(err, rc, "%s", fault.text) : 0;
 }
 
-/* The last unit's output is one score per class, in PyTorch's order, at each position that has a label. */
+/* The last unit's output is one score per class, in PyTorch's order, at each position that has a
+ * label. */
 static void check_output(struct lowering *lowering, const struct model_fit *fit)
 {
     struct model *model = lowering->model;
@@ -209,20 +225,23 @@ static void check_output(struct lowering *lowering, const struct model_fit *fit)
             (void)snprintf(each, sizeof(each), " at each of %" PRIu32 " positions", labels);
         }
         record_fault(lowering->faults, pointer,
-                     "unit '%s': the last unit must end with one number per class%s, not %" PRIu32 " x %" PRIu32
-                     " x %" PRIu32 "%s%s",
+                     "unit '%s': the last unit must end with one number per class%s, not %" PRIu32
+                     " x %" PRIu32 " x %" PRIu32 "%s%s",
                      last->name, each, last->out.h, last->out.w, last->out.c,
-                     last->out.h == 1 && last->out.w == 1 ? " of a flatten" : "", lowering->assumption->note);
+                     last->out.h == 1 && last->out.w == 1 ? " of a flatten" : "",
+                     lowering->assumption->note);
         lowering->broken = true;
     } else if (fit && last->out.c < fit->classes) {
         record_fault(lowering->faults, pointer,
-                     "unit '%s': %" PRIu32 " outputs are too few for the data set's %" PRIu32 " classes", last->name,
-                     last->out.c, fit->classes);
+                     "unit '%s': %" PRIu32 " outputs are too few for the data set's %" PRIu32
+                     " classes",
+                     last->name, last->out.c, fit->classes);
         lowering->broken = true;
     }
     if (!lowering->broken && model->class_names.count > last->out.c) {
-        record_fault(lowering->faults, "/class_names", "%zu names for the %" PRIu32 " outputs of unit '%s'",
-                     model->class_names.count, last->out.c, last->name);
+        record_fault(lowering->faults, "/class_names",
+                     "%zu names for the %" PRIu32 " outputs of unit '%s'", model->class_names.count,
+                     last->out.c, last->name);
         lowering->broken = true;
     }
     model->classes = last->out.c;
@@ -237,12 +256,14 @@ static void check_frozen(struct lowering *lowering)
         frozen = frozen || model->unit[i].frozen;
     }
     if (frozen && model_first_trained(model) == model->unit_count) {
-        record_fault(lowering->faults, "/units", "every unit that has parameters is frozen: nothing is left to train");
+        record_fault(lowering->faults, "/units",
+                     "every unit that has parameters is frozen: nothing is left to train");
         lowering->broken = true;
     }
 }
 
-/* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of tensors. */
+/* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of
+ * tensors. */
 static bool valid_model_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -255,7 +276,8 @@ static int lower_description(struct lowering *lowering, const struct description
     struct model *model = lowering->model;
     model->unit = calloc(description->unit_count, sizeof(*model->unit));
     if (!model->unit) {
-        return err_set(err, ERR_MEMORY, "no memory for a model of %zu units", description->unit_count);
+        return err_set(err, ERR_MEMORY, "no memory for a model of %zu units",
+                       description->unit_count);
     }
     model->unit_count = description->unit_count;
     model->label_smoothing = description->loss.label_smoothing;
@@ -287,14 +309,17 @@ static int lower_description(struct lowering *lowering, const struct description
     return 0;
 }
 
-int description_parse(const json_t *description, const struct model_fit *fit, struct assumption *assumption,
-                      struct model **out, struct record_faults *faults, struct err *err)
+int description_parse(const json_t *description, const struct model_fit *fit,
+                      struct assumption *assumption, struct model **out,
+                      struct record_faults *faults, struct err *err)
 {
     struct record_faults own = {0};
     struct description fields = {.input.dtype = -1};
     struct model *model AUTO(model_free) = calloc(1, sizeof(*model));
-    struct lowering lowering = {
-        .model = model, .classes = fit ? fit->classes : 0, .faults = faults ? faults : &own, .assumption = assumption};
+    struct lowering lowering = {.model = model,
+                                .classes = fit ? fit->classes : 0,
+                                .faults = faults ? faults : &own,
+                                .assumption = assumption};
     if (!model) {
         return err_set(err, ERR_MEMORY, "no memory for a model");
     }

@@ -4,14 +4,17 @@
 
 const char *const optimizer_type_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw", NULL};
-const char *const learning_rate_type_names[] = {
-    [LEARNING_RATE_CONSTANT] = "constant", [LEARNING_RATE_STEP] = "step", [LEARNING_RATE_COSINE] = "cosine", NULL};
+const char *const learning_rate_type_names[] = {[LEARNING_RATE_CONSTANT] = "constant",
+                                                [LEARNING_RATE_STEP] = "step",
+                                                [LEARNING_RATE_COSINE] = "cosine",
+                                                NULL};
 const char *const recompute_names[] = {[RECOMPUTE_NONE] = "none", [RECOMPUTE_UNIT] = "unit", NULL};
 
 const char *const augment_type_names[] = {
     [AUGMENT_CROP] = "crop", [AUGMENT_FLIP] = "flip", [AUGMENT_NORMALISE] = "normalise", NULL};
 
-const struct augment *augment_find(const struct augment *augment, size_t count, enum augment_type type)
+const struct augment *augment_find(const struct augment *augment, size_t count,
+                                   enum augment_type type)
 {
     for (size_t i = 0; i < count; i++) {
         if (augment[i].type == (int)type) {
@@ -32,8 +35,8 @@ static double power(double base, int64_t exponent)
     return result;
 }
 
-/* sum of (-x2)^k / ((first + 1)...(first + 2k)), k = 0..9: cos(x) for first = 0, sin(x) / x for first = 1.
- * Taylor terms; for |x| <= pi / 4 the rest is below 1e-18. */
+/* sum of (-x2)^k / ((first + 1)...(first + 2k)), k = 0..9: cos(x) for first = 0, sin(x) / x for
+ * first = 1. Taylor terms; for |x| <= pi / 4 the rest is below 1e-18. */
 static double taylor(double x2, int first)
 {
     double sum = 1.0;
@@ -43,8 +46,8 @@ static double taylor(double x2, int first)
     return sum;
 }
 
-/* cos(pi * part), part in [0, 1], to about 1e-15. Not libm's: its last bits differ between versions and CPUs, and the
- * learning rate must not. */
+/* cos(pi * part), part in [0, 1], to about 1e-15. Not libm's: its last bits differ between versions
+ * and CPUs, and the learning rate must not. */
 static double cosine_of_half_turn(double part)
 {
     static const double pi = 3.14159265358979323846;
@@ -71,7 +74,8 @@ double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t 
     case LEARNING_RATE_COSINE: {
         int64_t last = total_steps - rate->warmup_steps - 1;
         double part = last <= 0 ? 0.0 : done >= last ? 1.0 : (double)done / (double)last;
-        return rate->final_value + (rate->value - rate->final_value) * 0.5 * (1.0 + cosine_of_half_turn(part));
+        return rate->final_value +
+               (rate->value - rate->final_value) * 0.5 * (1.0 + cosine_of_half_turn(part));
     }
     }
     return rate->value;
@@ -101,9 +105,11 @@ const char *optimizer_array_name(const struct optimizer *optimizer, size_t index
 
 size_t optimizer_update_passes(const struct optimizer *optimizer)
 {
-    size_t passes = 3 + 2 * optimizer_state_arrays(optimizer); /* weight and arrays read and written, gradient read */
+    size_t passes = 3 + 2 * optimizer_state_arrays(
+                                optimizer); /* weight and arrays read and written, gradient read */
     passes += optimizer->clip_value > 0 ? 2 : 0;
-    return passes + (optimizer->clip_norm > 0 ? 3 : 0); /* read for the sum, then read and written */
+    return passes +
+           (optimizer->clip_norm > 0 ? 3 : 0); /* read for the sum, then read and written */
 }
 
 double optimizer_bias_correction(double beta, int64_t step)

@@ -1,5 +1,5 @@
-/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation, what is computed again. Used by
- * schema (a job's fields) and libtrain alike. Pure. */
+/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation, what is
+ * computed again. Used by schema (a job's fields) and libtrain alike. Pure. */
 #ifndef LIBTRAIN_MODEL_RECIPE_H
 #define LIBTRAIN_MODEL_RECIPE_H
 
@@ -16,10 +16,11 @@ struct optimizer {
     bool nesterov;       /* SGD */
     double beta1, beta2; /* ADAM, ADAMW: [0, 1), how much of the two averages is kept */
     double epsilon;      /* ADAM, ADAMW: [OPTIMIZER_EPSILON_MIN, 1] */
-    double
-        weight_decay;  /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: taken off the parameter, times the rate */
+    double weight_decay; /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: taken off the
+                            parameter, times the rate */
     double clip_value; /* each element of a gradient is cut to [-clip_value, clip_value]; 0: not */
-    double clip_norm;  /* the gradients of the whole model are shortened to this Euclidean norm (ADR 0036); 0: not */
+    double clip_norm;  /* the gradients of the whole model are shortened to this Euclidean norm (ADR
+                          0036); 0: not */
 };
 
 enum learning_rate_type { LEARNING_RATE_CONSTANT, LEARNING_RATE_STEP, LEARNING_RATE_COSINE };
@@ -34,8 +35,9 @@ struct learning_rate {
     double final_value;   /* COSINE: value at the last step */
 };
 
-/* What a stage keeps from forward to backward: everything that backward reads, or what goes into and comes out of each
- * unit, whose backward then runs its forward again first. The bits are the same. */
+/* What a stage keeps from forward to backward: everything that backward reads, or what goes into
+ * and comes out of each unit, whose backward then runs its forward again first. The bits are the
+ * same. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_UNIT };
 extern const char *const recompute_names[]; /* ends with NULL */
 
@@ -49,7 +51,8 @@ double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t 
 #define NORMALISE_STD_MIN 1e-9
 #define NORMALISE_STD_MAX 1e9
 
-/* Of each channel, in units behind the input's scale. No numbers: it is left as it is; else as many as channels. */
+/* Of each channel, in units behind the input's scale. No numbers: it is left as it is; else as many
+ * as channels. */
 struct normalise {
     double mean[NORMALISE_CHANNELS_MAX], std[NORMALISE_CHANNELS_MAX];
     size_t mean_count, std_count;
@@ -57,8 +60,9 @@ struct normalise {
 
 /* In the order in which they are applied. */
 enum augment_type {
-    AUGMENT_CROP,      /* training: a window of the sample's size, drawn from the sample with a border of zeros */
-    AUGMENT_FLIP,      /* training: left and right change places, with probability 1/2 */
+    AUGMENT_CROP, /* training: a window of the sample's size, drawn from the sample with a border of
+                     zeros */
+    AUGMENT_FLIP, /* training: left and right change places, with probability 1/2 */
     AUGMENT_NORMALISE, /* always: (x - mean) / std; becomes part of the model's input (ADR 0039) */
 };
 #define AUGMENT_TYPES 3
@@ -72,22 +76,26 @@ struct augment {
 };
 
 /* The one of a type, or NULL. */
-const struct augment *augment_find(const struct augment *augment, size_t count, enum augment_type type);
+const struct augment *augment_find(const struct augment *augment, size_t count,
+                                   enum augment_type type);
 
 /* ---- what an optimizer keeps and costs ---- */
 
-/* Below, what single precision flushes to zero in the average of the squares could no longer be made up for. */
+/* Below, what single precision flushes to zero in the average of the squares could no longer be
+ * made up for. */
 #define OPTIMIZER_EPSILON_MIN 1e-16
 #define OPTIMIZER_ARRAYS_MAX 2
-/* Float arrays of state, each as large as the parameters: none for sgd without momentum, 1 with, 2 for adam and adamw.
- * Adam's bias correction follows from the step: it needs no state. */
+/* Float arrays of state, each as large as the parameters: none for sgd without momentum, 1 with, 2
+ * for adam and adamw. Adam's bias correction follows from the step: it needs no state. */
 size_t optimizer_state_arrays(const struct optimizer *optimizer);
-/* The name of array `index`, which stands behind the parameter's in a snapshot: "momentum", "exp_avg", "exp_avg_sq". */
+/* The name of array `index`, which stands behind the parameter's in a snapshot: "momentum",
+ * "exp_avg", "exp_avg_sq". */
 const char *optimizer_array_name(const struct optimizer *optimizer, size_t index);
 /* How often an update goes over as many bytes as the parameters have. */
 size_t optimizer_update_passes(const struct optimizer *optimizer);
 
-/* 1 - beta^step, step >= 1: what an average that began at zero has seen of its values after so many steps. */
+/* 1 - beta^step, step >= 1: what an average that began at zero has seen of its values after so many
+ * steps. */
 double optimizer_bias_correction(double beta, int64_t step);
 
 #endif

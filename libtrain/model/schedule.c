@@ -7,7 +7,8 @@
 enum schedule_work schedule_next(const struct schedule_progress *progress)
 {
     ASSERT(progress->in_flight >= 1);
-    ASSERT(progress->backwards <= progress->forwards && progress->forwards <= progress->micro_batches);
+    ASSERT(progress->backwards <= progress->forwards &&
+           progress->forwards <= progress->micro_batches);
     if (progress->backwards == progress->micro_batches) {
         return SCHEDULE_UPDATE;
     }
@@ -15,7 +16,8 @@ enum schedule_work schedule_next(const struct schedule_progress *progress)
         return SCHEDULE_BACKWARD;
     }
     bool room = progress->forwards - progress->backwards < progress->in_flight;
-    if (room && progress->forwards < progress->micro_batches && progress->inputs > progress->forwards) {
+    if (room && progress->forwards < progress->micro_batches &&
+        progress->inputs > progress->forwards) {
         return SCHEDULE_FORWARD;
     }
     return SCHEDULE_WAIT;

@@ -1,5 +1,5 @@
-/* shape.h: the shape of one sample at a border between ops: height, width, channels (NHWC without N). A vector of F is
- * 1 x 1 x F. Pure. */
+/* shape.h: the shape of one sample at a border between ops: height, width, channels (NHWC without
+ * N). A vector of F is 1 x 1 x F. Pure. */
 #ifndef LIBTRAIN_MODEL_SHAPE_H
 #define LIBTRAIN_MODEL_SHAPE_H
 

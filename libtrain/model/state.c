@@ -8,7 +8,8 @@
 
 /* Bytes that one tensor takes in a header at most: name, dtype, shape and offsets. */
 #define HEADER_BYTES_PER_TENSOR 320
-_Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR + 2 * STATE_NOTE_MAX <= SAFETENSORS_HEADER_MAX,
+_Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR + 2 * STATE_NOTE_MAX <=
+                   SAFETENSORS_HEADER_MAX,
                "every model that is read can be exported");
 
 static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
@@ -22,21 +23,22 @@ static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
     return count;
 }
 
-/* Describe one tensor of an op in a header; `array` is the name of an optimizer's array, or NULL. */
+/* Describe one tensor of an op in a header; `array` is the name of an optimizer's array, or NULL.
+ */
 static void describe_tensor(const struct op *op, const struct op_tensor *from, const char *array,
                             struct safetensors_tensor *to)
 {
     *to = (struct safetensors_tensor){.dtype = DTYPE_F32, .rank = from->rank};
-    int length =
-        snprintf(to->name, sizeof(to->name), "%s.%s%s%s", op->name, from->suffix, array ? "." : "", array ? array : "");
+    int length = snprintf(to->name, sizeof(to->name), "%s.%s%s%s", op->name, from->suffix,
+                          array ? "." : "", array ? array : "");
     ASSERT(length > 0 && (size_t)length < sizeof(to->name));
     for (size_t i = 0; i < from->rank; i++) {
         to->dim[i] = from->dim[i];
     }
 }
 
-static void append_tensor(struct state_layout *layout, const struct unit *unit, struct state_source source,
-                          const char *array)
+static void append_tensor(struct state_layout *layout, const struct unit *unit,
+                          struct state_source source, const char *array)
 {
     const struct op *op = &unit->op[source.op];
     size_t index = layout->header.tensor_count++;
@@ -45,14 +47,16 @@ static void append_tensor(struct state_layout *layout, const struct unit *unit, 
 }
 
 /* optimizer NULL: parameters and buffers; else its arrays. */
-static void append_state(struct state_layout *layout, const struct unit *unit, const struct optimizer *optimizer)
+static void append_state(struct state_layout *layout, const struct unit *unit,
+                         const struct optimizer *optimizer)
 {
     size_t arrays = optimizer ? optimizer_state_arrays(optimizer) : 0;
     for (size_t i = 0; i < unit->op_count; i++) {
         for (size_t k = 0; k < unit->op[i].tensor_count; k++) {
             bool parameter = unit->op[i].tensor[k].role == TENSOR_PARAMETER;
-            struct state_source source = {
-                .kind = parameter ? STATE_PARAMETER : STATE_BUFFER, .op = (uint16_t)i, .tensor = (uint16_t)k};
+            struct state_source source = {.kind = parameter ? STATE_PARAMETER : STATE_BUFFER,
+                                          .op = (uint16_t)i,
+                                          .tensor = (uint16_t)k};
             if (!optimizer) {
                 append_tensor(layout, unit, source, NULL);
                 continue;
@@ -66,15 +70,18 @@ static void append_state(struct state_layout *layout, const struct unit *unit, c
     }
 }
 
-/* Write the header's text to a new allocation of exactly its size, after `capacity` bytes were enough for it. */
+/* Write the header's text to a new allocation of exactly its size, after `capacity` bytes were
+ * enough for it. */
 static int write_header(struct safetensors_header *header, char **out, struct err *err)
 {
     const char *note = safetensors_metadata(header, STATE_NOTE_KEY);
-    size_t capacity = (header->tensor_count + 1) * HEADER_BYTES_PER_TENSOR + (note ? 2 * strlen(note) : 0);
+    size_t capacity =
+        (header->tensor_count + 1) * HEADER_BYTES_PER_TENSOR + (note ? 2 * strlen(note) : 0);
     size_t size;
     char *text = malloc(capacity);
     if (!text) {
-        return err_set(err, ERR_MEMORY, "no memory for a header of %zu tensors", header->tensor_count);
+        return err_set(err, ERR_MEMORY, "no memory for a header of %zu tensors",
+                       header->tensor_count);
     }
     int rc = safetensors_write(header, text, capacity, &size, err);
     if (rc) {
@@ -105,7 +112,8 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
     append_state(layout, from, NULL);
     layout->export_count = layout->header.tensor_count;
     if (from->frozen) {
-        layout->header.metadata[0] = (struct safetensors_metadata){.key = "frozen", .value = "true"};
+        layout->header.metadata[0] =
+            (struct safetensors_metadata){.key = "frozen", .value = "true"};
         layout->header.metadata_count = 1;
     } else {
         append_state(layout, from, optimizer);
@@ -115,7 +123,8 @@ int state_layout_new(const struct model *model, size_t unit, const struct optimi
     if (rc) {
         return rc;
     }
-    layout->export_bytes = layout->export_count > 0 ? layout->header.tensor[layout->export_count - 1].end : 0;
+    layout->export_bytes =
+        layout->export_count > 0 ? layout->header.tensor[layout->export_count - 1].end : 0;
     layout->blob_bytes = layout->header.data_offset + layout->header.data_bytes;
     *out = layout;
     layout = NULL;
@@ -156,11 +165,13 @@ bool state_has_tensor(const struct model *model, const char *name)
     return false;
 }
 
-int state_export_header(const struct model *model, const char *note, struct buf *out, struct err *err)
+int state_export_header(const struct model *model, const char *note, struct buf *out,
+                        struct err *err)
 {
     size_t count = 0;
     if (note && strlen(note) > STATE_NOTE_MAX) {
-        return err_set(err, ERR_LIMIT, "the model's description takes more than %u bytes", STATE_NOTE_MAX);
+        return err_set(err, ERR_LIMIT, "the model's description takes more than %u bytes",
+                       STATE_NOTE_MAX);
     }
     for (size_t i = 0; i < model->unit_count; i++) {
         count += count_tensors(&model->unit[i], 0);
@@ -171,7 +182,8 @@ int state_export_header(const struct model *model, const char *note, struct buf 
     }
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = count};
     if (note) {
-        header.metadata[0] = (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
+        header.metadata[0] =
+            (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
         header.metadata_count = 1;
     }
     for (size_t i = 0; i < model->unit_count; i++) {

@@ -22,8 +22,8 @@ static void forget(struct storage_room *room, const struct storage *storage, siz
     room->live_count = kept;
 }
 
-/* All that are alive in `step` and lie one behind the other from the room's first byte on: whoever begins then is alive
- * with them. */
+/* All that are alive in `step` and lie one behind the other from the room's first byte on: whoever
+ * begins then is alive with them. */
 static void grow_solid(struct storage_room *room, const struct storage *storage, size_t step)
 {
     while (room->solid < room->live_count) {
@@ -41,10 +41,12 @@ static void grow_solid(struct storage_room *room, const struct storage *storage,
 void storage_put(struct storage_room *room, const struct storage *storage, size_t index)
 {
     size_t position = room->live_count;
-    while (position > 0 && storage[room->live[position - 1].index].offset >= storage[index].offset) {
+    while (position > 0 &&
+           storage[room->live[position - 1].index].offset >= storage[index].offset) {
         position--;
     }
-    memmove(&room->live[position + 1], &room->live[position], (room->live_count - position) * sizeof(room->live[0]));
+    memmove(&room->live[position + 1], &room->live[position],
+            (room->live_count - position) * sizeof(room->live[0]));
     room->live[position] = (struct storage_alive){.index = index};
     room->live_count++;
     room->solid = room->solid < position ? room->solid : position;

@@ -19,24 +19,28 @@ struct document {
 static const struct field evaluation_field[] = {
     MEMBER_INT(struct evaluation, micro_batch, "micro_batch", 0, 1, ARENA_MICRO_BATCH_MAX),
 };
-static const struct record evaluation_record = RECORD(struct evaluation, "evaluation", evaluation_field);
+static const struct record evaluation_record =
+    RECORD(struct evaluation, "evaluation", evaluation_field);
 
 static const struct field document_field[] = {
     MEMBER_JSON(struct document, model, "model", FIELD_REQUIRED),
     MEMBER_RECORD(struct document, evaluation, "evaluation", 0, &evaluation_record),
 };
-static const struct record document_record = RECORD(struct document, "trained model", document_field);
+static const struct record document_record =
+    RECORD(struct document, "trained model", document_field);
 
 /* ---- writing ---- */
 
-int trained_header(const struct model *model, const struct evaluation *evaluation, struct buf *out, struct err *err)
+int trained_header(const struct model *model, const struct evaluation *evaluation, struct buf *out,
+                   struct err *err)
 {
     BUF_AUTO struct buf text;
     buf_init(&text, STATE_NOTE_MAX);
     struct document document = {.model = model_describe(model), .evaluation = *evaluation};
     json_auto_t *value = document.model ? record_write(&document_record, &document) : NULL;
     record_done(&document_record, &document);
-    int rc = value ? json_write(value, &text, err) : err_set(err, ERR_MEMORY, "no memory for a model's description");
+    int rc = value ? json_write(value, &text, err)
+                   : err_set(err, ERR_MEMORY, "no memory for a model's description");
     return rc ? rc : state_export_header(model, text.data, out, err);
 }
 
@@ -52,7 +56,8 @@ void trained_free(struct trained_file **file)
     }
 }
 
-int trained_read_note(const char *text, struct model **model, struct evaluation *evaluation, struct err *err)
+int trained_read_note(const char *text, struct model **model, struct evaluation *evaluation,
+                      struct err *err)
 {
     json_auto_t *value = NULL;
     struct document document = {.evaluation.micro_batch = EVALUATION_MICRO_BATCH};
@@ -139,21 +144,23 @@ static void compare(const struct trained_file *file, const struct safetensors_te
     write_shape(wanted, expected);
     if (found) {
         write_shape(found, actual);
-        (void)snprintf(differences->first, sizeof(differences->first), "tensor '%s' is %s, the model's is %s",
-                       wanted->name, actual, expected);
+        (void)snprintf(differences->first, sizeof(differences->first),
+                       "tensor '%s' is %s, the model's is %s", wanted->name, actual, expected);
     } else {
-        (void)snprintf(differences->first, sizeof(differences->first), "tensor '%s' (%s) is missing", wanted->name,
-                       expected);
+        (void)snprintf(differences->first, sizeof(differences->first),
+                       "tensor '%s' (%s) is missing", wanted->name, expected);
     }
 }
 
 /* The file has more tensors than the model: name one that the model does not have. */
-static void find_extra(const struct trained_file *file, const struct model *model, struct differences *differences)
+static void find_extra(const struct trained_file *file, const struct model *model,
+                       struct differences *differences)
 {
     for (size_t i = 0; i < file->header.tensor_count; i++) {
         const char *name = file->header.tensor[i].name;
         if (!state_has_tensor(model, name)) {
-            (void)snprintf(differences->first, sizeof(differences->first), "tensor '%s' is none of the model's", name);
+            (void)snprintf(differences->first, sizeof(differences->first),
+                           "tensor '%s' is none of the model's", name);
             return;
         }
     }

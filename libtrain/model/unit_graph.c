@@ -26,7 +26,8 @@ bool unit_fuses(const struct unit *unit, size_t k)
 /* Backwards through the unit: whoever reads a tensor comes behind its op. */
 void unit_plan_again(const struct unit *unit, bool input_gradient, struct unit_again *out)
 {
-    bool wants[MODEL_UNIT_OPS_MAX + 1] = {input_gradient}; /* tensors of the unit that have a gradient */
+    bool wants[MODEL_UNIT_OPS_MAX + 1] = {
+        input_gradient}; /* tensors of the unit that have a gradient */
     bool needed[MODEL_UNIT_OPS_MAX + 1] = {false};
     for (size_t k = 0; k < unit->op_count; k++) {
         wants[k + 1] = unit->op[k].tensor_count > 0 && !unit->frozen;

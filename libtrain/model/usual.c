@@ -5,8 +5,9 @@
 #include "libtrain/model/description.h"
 
 /* Each kind's own in order; a stated shape leaves the first. */
-static const struct model_fit images[] = {
-    {{28, 28, 1}, DTYPE_U8, 10, 1}, {{32, 32, 3}, DTYPE_U8, 10, 1}, {{224, 224, 3}, DTYPE_U8, 1000, 1}};
+static const struct model_fit images[] = {{{28, 28, 1}, DTYPE_U8, 10, 1},
+                                          {{32, 32, 3}, DTYPE_U8, 10, 1},
+                                          {{224, 224, 3}, DTYPE_U8, 1000, 1}};
 static const struct model_fit text = {{64, 1, 1}, DTYPE_U8, 256, 64};
 static const struct model_fit vector = {{1, 1, 64}, DTYPE_F32, 10, 1};
 
@@ -27,8 +28,8 @@ static const struct model_fit *usual_fits(const json_t *description, size_t *cou
     return images;
 }
 
-/* Put what the description states of its input in place of the guess. What is no shape or dtype is left to the reader
- * to refuse. Returns whether it states a shape. */
+/* Put what the description states of its input in place of the guess. What is no shape or dtype is
+ * left to the reader to refuse. Returns whether it states a shape. */
 static bool take_stated(const json_t *input, struct model_fit *fit)
 {
     const json_t *shape = json_object_get(input, "shape");
@@ -51,10 +52,11 @@ static bool take_stated(const json_t *input, struct model_fit *fit)
     return shape != NULL;
 }
 
-/* With the guess; then as few classes as there can be, so that a fixed number of outputs stands; then with one label
- * for a whole sequence. The faults are those of the guess. */
-static int try_fit(const json_t *description, const struct model_fit *fit, struct assumption *assumption,
-                   struct model **out, struct record_faults *faults, struct err *err)
+/* With the guess; then as few classes as there can be, so that a fixed number of outputs stands;
+ * then with one label for a whole sequence. The faults are those of the guess. */
+static int try_fit(const json_t *description, const struct model_fit *fit,
+                   struct assumption *assumption, struct model **out, struct record_faults *faults,
+                   struct err *err)
 {
     const struct model_fit variants[] = {
         {fit->input, fit->dtype, 1, fit->positions},
@@ -69,8 +71,8 @@ static int try_fit(const json_t *description, const struct model_fit *fit, struc
     return code;
 }
 
-int model_parse_usual(const json_t *description, struct model **out, bool *assumed, struct record_faults *faults,
-                      struct err *err)
+int model_parse_usual(const json_t *description, struct model **out, bool *assumed,
+                      struct record_faults *faults, struct err *err)
 {
     const json_t *input = json_object_get(description, "input");
     size_t count;
@@ -88,8 +90,10 @@ int model_parse_usual(const json_t *description, struct model **out, bool *assum
         stated = take_stated(input, &fit);
         if (!stated) {
             (void)snprintf(assumption.note, sizeof(assumption.note),
-                           "; assumed %" PRIu32 " x %" PRIu32 " x %" PRIu32 " of %s: state input.shape and input.dtype",
-                           fit.input.h, fit.input.w, fit.input.c, fit.dtype == DTYPE_F32 ? "float32" : "uint8");
+                           "; assumed %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                           " of %s: state input.shape and input.dtype",
+                           fit.input.h, fit.input.w, fit.input.c,
+                           fit.dtype == DTYPE_F32 ? "float32" : "uint8");
         }
         code = try_fit(description, &fit, &assumption, out, &found, &why);
         if (code && (i == 0 || assumption.op_count > furthest)) {

@@ -1,5 +1,6 @@
-/* winograd_plan.h: how a 3 x 3 convolution is cut into tiles, blocks of tiles and parts of channels for Winograd's
- * F(4 x 4, 3 x 3): arithmetic on the shape, shared by the memory plan and libtrain/ops/winograd.c. Pure; any thread. */
+/* winograd_plan.h: how a 3 x 3 convolution is cut into tiles, blocks of tiles and parts of channels
+ * for Winograd's F(4 x 4, 3 x 3): arithmetic on the shape, shared by the memory plan and
+ * libtrain/ops/winograd.c. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_WINOGRAD_PLAN_H
 #define LIBTRAIN_MODEL_WINOGRAD_PLAN_H
 
@@ -13,8 +14,8 @@
 #define WINOGRAD_POINTS 36   /* products of a tile for each pair of channels */
 #define WINOGRAD_CHANNELS 16 /* channels are a multiple of it */
 
-/* Floats from one point to the next of something that takes `floats` a point: never a power of two, as the 36 points of
- * a tile would meet in one set of a cache. */
+/* Floats from one point to the next of something that takes `floats` a point: never a power of two,
+ * as the 36 points of a tile would meet in one set of a cache. */
 static inline uint64_t winograd_plane(uint64_t floats)
 {
     return floats + WINOGRAD_CHANNELS;

@@ -29,7 +29,8 @@ bool conv2d_is_depthwise(const struct conv2d_shape *shape)
 
 bool conv2d_is_pointwise(const struct conv2d_shape *shape)
 {
-    return shape->KH * shape->KW == 1 && shape->SH * shape->SW == 1 && shape->PH + shape->PW == 0 && shape->G == 1;
+    return shape->KH * shape->KW == 1 && shape->SH * shape->SW == 1 && shape->PH + shape->PW == 0 &&
+           shape->G == 1;
 }
 
 size_t conv2d_row_floats(const struct conv2d_shape *shape)
@@ -45,7 +46,8 @@ size_t conv2d_step_pixels(const struct conv2d_shape *shape)
 size_t conv2d_pointwise_slabs(const struct conv2d_shape *shape)
 {
     size_t pixels = shape->N * shape->OH * shape->OW;
-    size_t count = size_clamp(pixels * (shape->C * shape->O / PIXELS_MIN + 1) / (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN),
+    size_t count = size_clamp(pixels * (shape->C * shape->O / PIXELS_MIN + 1) /
+                                  (POINTWISE_MULTIPLY_ADDS / PIXELS_MIN),
                               1, SLABS_MAX);
     size_t least = size_divide_up(pixels, POINTWISE_PIXELS_MAX);
     return size_clamp(count > least ? count : least, 1, pixels);
@@ -70,10 +72,12 @@ struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape)
     size_t row = conv2d_row_floats(shape);
     size_t pixels = shape->N * shape->OH * shape->OW;
     if (shape->O * row <= WEIGHT_PARTIAL_FLOATS_MAX) {
-        return (struct conv2d_weight_slabs){.partials = slab_count(pixels, row, SLAB_WEIGHT_PARTIALS_MAX), .ranges = 1};
+        return (struct conv2d_weight_slabs){
+            .partials = slab_count(pixels, row, SLAB_WEIGHT_PARTIALS_MAX), .ranges = 1};
     }
     size_t columns = shape->KH * shape->KW > 1 ? shape->KH * shape->KW : shape->C;
-    return (struct conv2d_weight_slabs){.partials = 1, .ranges = size_clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
+    return (struct conv2d_weight_slabs){.partials = 1,
+                                        .ranges = size_clamp(columns, 1, SLAB_WEIGHT_PARTIALS_MAX)};
 }
 
 static uint64_t largest(uint64_t a, uint64_t b)
@@ -83,7 +87,8 @@ static uint64_t largest(uint64_t a, uint64_t b)
 
 static struct workspace_bytes aligned(uint64_t shared, uint64_t worker)
 {
-    return (struct workspace_bytes){.shared = workspace_align(shared), .worker = workspace_align(worker)};
+    return (struct workspace_bytes){.shared = workspace_align(shared),
+                                    .worker = workspace_align(worker)};
 }
 
 static uint64_t partial_bytes(const struct conv2d_shape *shape)
@@ -93,18 +98,23 @@ static uint64_t partial_bytes(const struct conv2d_shape *shape)
     return slabs.partials > 1 ? slabs.partials * shape->O * row * sizeof(float) : 0;
 }
 
-static struct workspace_bytes kernel_workspace(enum conv2d_kernel kernel, const struct conv2d_shape *shape)
+static struct workspace_bytes kernel_workspace(enum conv2d_kernel kernel,
+                                               const struct conv2d_shape *shape)
 {
     uint64_t row = conv2d_row_floats(shape);
     switch (kernel) {
     case CONV2D_DEPTHWISE:
-        return (struct workspace_bytes){.shared = SLAB_PARTIALS_MAX * row * shape->C * sizeof(double)};
+        return (struct workspace_bytes){.shared =
+                                            SLAB_PARTIALS_MAX * row * shape->C * sizeof(double)};
     case CONV2D_WINOGRAD4: return winograd_workspace(shape);
     case CONV2D_DIRECT: return direct_workspace(shape);
     case CONV2D_POINTWISE: {
-        uint64_t forward = (uint64_t)size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
-        uint64_t backward = (uint64_t)size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
-        return (struct workspace_bytes){.shared = largest(partial_bytes(shape), largest(forward, backward))};
+        uint64_t forward =
+            (uint64_t)size_align(shape->O, WORKSPACE_PANEL) * shape->C * sizeof(float);
+        uint64_t backward =
+            (uint64_t)size_align(shape->C, WORKSPACE_PANEL) * shape->O * sizeof(float);
+        return (struct workspace_bytes){
+            .shared = largest(partial_bytes(shape), largest(forward, backward))};
     }
     case CONV2D_COLUMNS:
         return (struct workspace_bytes){.shared = partial_bytes(shape),
@@ -117,12 +127,15 @@ static struct workspace_bytes kernel_workspace(enum conv2d_kernel kernel, const 
     return (struct workspace_bytes){0};
 }
 
-struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape, struct conv2d_kernels kernels)
+struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape,
+                                        struct conv2d_kernels kernels)
 {
-    struct workspace_bytes most = {.shared = SLAB_PARTIALS_MAX * (uint64_t)shape->O * sizeof(double)}; /* of the bias */
+    struct workspace_bytes most = {.shared = SLAB_PARTIALS_MAX * (uint64_t)shape->O *
+                                             sizeof(double)}; /* of the bias */
     kernels = conv2d_kernels_resolve(kernels, shape, CONV2D_BACKEND_OWN);
     for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
-        struct workspace_bytes bytes = kernel_workspace((enum conv2d_kernel)kernels.pass[pass], shape);
+        struct workspace_bytes bytes =
+            kernel_workspace((enum conv2d_kernel)kernels.pass[pass], shape);
         most.shared = largest(most.shared, bytes.shared);
         most.worker = largest(most.worker, bytes.worker);
     }

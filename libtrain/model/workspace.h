@@ -1,6 +1,7 @@
-/* workspace.h: how kernels cut their work into slabs and what scratch memory that takes: arithmetic on shapes, shared
- * by the memory plan (which promises the bytes) and libtrain/ops (which uses them). Borders of slabs depend on shapes
- * alone, never on the number of threads: that is why results do not depend on it. Pure; any thread. */
+/* workspace.h: how kernels cut their work into slabs and what scratch memory that takes: arithmetic
+ * on shapes, shared by the memory plan (which promises the bytes) and libtrain/ops (which uses
+ * them). Borders of slabs depend on shapes alone, never on the number of threads: that is why
+ * results do not depend on it. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_WORKSPACE_H
 #define LIBTRAIN_MODEL_WORKSPACE_H
 
@@ -16,8 +17,8 @@
 #define SLAB_PARTIALS_MAX 8        /* partial sums per channel */
 #define SLAB_WEIGHT_PARTIALS_MAX 4 /* partial weight gradients of a convolution */
 
-/* Into how many slabs `items` pieces of `elements` floats each are cut: at least 16 Ki floats to a slab, at most `max`
- * slabs, at least 1. */
+/* Into how many slabs `items` pieces of `elements` floats each are cut: at least 16 Ki floats to a
+ * slab, at most `max` slabs, at least 1. */
 size_t slab_count(size_t items, size_t elements, size_t max);
 
 /* First item of slab `slab` of `count`; slab_begin(items, count, count) == items. */
@@ -26,8 +27,8 @@ static inline size_t slab_begin(size_t items, size_t count, size_t slab)
     return items / count * slab + items % count * slab / count;
 }
 
-/* A convolution of N samples [H][W][C] with O filters of KH x KW, strides SH and SW, zero padding PH above and below,
- * PW on the left and right, and G groups. */
+/* A convolution of N samples [H][W][C] with O filters of KH x KW, strides SH and SW, zero padding
+ * PH above and below, PW on the left and right, and G groups. */
 struct conv2d_shape {
     size_t N, H, W, C, O, KH, KW, SH, SW, PH, PW, G;
     size_t OH, OW;
@@ -41,22 +42,24 @@ bool conv2d_is_pointwise(const struct conv2d_shape *shape);
 size_t conv2d_row_floats(const struct conv2d_shape *shape);
 /* Slabs of pixels of a pointwise one. */
 size_t conv2d_pointwise_slabs(const struct conv2d_shape *shape);
-/* Slabs of output pixels of the forward pass by columns; a slab's columns fit a second-level cache where that is
- * possible. */
+/* Slabs of output pixels of the forward pass by columns; a slab's columns fit a second-level cache
+ * where that is possible. */
 size_t conv2d_pixel_slabs(const struct conv2d_shape *shape);
-/* Slabs of samples of the backward pass to the input, and the output pixels of one step within a slab. */
+/* Slabs of samples of the backward pass to the input, and the output pixels of one step within a
+ * slab. */
 size_t conv2d_sample_slabs(const struct conv2d_shape *shape);
 size_t conv2d_step_pixels(const struct conv2d_shape *shape);
 
-/* How the weight gradient is cut: `partials` sums over ranges of pixels, each in `ranges` blocks of columns. Small
- * gradients take partials, large ones blocks (no second copy of the weights). */
+/* How the weight gradient is cut: `partials` sums over ranges of pixels, each in `ranges` blocks of
+ * columns. Small gradients take partials, large ones blocks (no second copy of the weights). */
 struct conv2d_weight_slabs {
     size_t partials, ranges;
 };
 struct conv2d_weight_slabs conv2d_weight_slabs(const struct conv2d_shape *shape);
 
-/* Scratch of both passes: one buffer for all threads and one buffer per thread. Counted in 64 bits everywhere, so that
- * a plan for more than this machine can address is a large number, not a small one. */
+/* Scratch of both passes: one buffer for all threads and one buffer per thread. Counted in 64 bits
+ * everywhere, so that a plan for more than this machine can address is a large number, not a small
+ * one. */
 struct workspace_bytes {
     uint64_t shared, worker;
 };
@@ -67,8 +70,11 @@ static inline uint64_t workspace_align(uint64_t bytes)
 }
 
 /* With these kernels, our own by shape where they say nothing. */
-struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape, struct conv2d_kernels kernels);
-#define BATCH_NORM_SAVED 4 /* arrays of C floats that a batch-norm keeps from forward to backward */
+struct workspace_bytes conv2d_workspace(const struct conv2d_shape *shape,
+                                        struct conv2d_kernels kernels);
+#define BATCH_NORM_SAVED                                                                           \
+    4 /* arrays of C floats that a batch-norm keeps from forward to backward                       \
+       */
 /* M rows of C channels. */
 struct workspace_bytes batch_norm_workspace(size_t M, size_t C);
 /* M rows of C channels. */

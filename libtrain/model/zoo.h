@@ -1,4 +1,5 @@
-/* zoo.h: the table of embedded descriptions that the build makes of libtrain/zoo. Private to libtrain/model. */
+/* zoo.h: the table of embedded descriptions that the build makes of libtrain/zoo. Private to
+ * libtrain/model. */
 #ifndef LIBTRAIN_MODEL_ZOO_H
 #define LIBTRAIN_MODEL_ZOO_H
 

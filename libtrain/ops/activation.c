@@ -37,7 +37,8 @@ SIMD_CLONES static void gelu_gradient_loop(size_t count, const float *x, const f
     }
 }
 
-SIMD_CLONES static void gelu_gradient_add_loop(size_t count, const float *x, const float *dy, float *dx)
+SIMD_CLONES static void gelu_gradient_add_loop(size_t count, const float *x, const float *dy,
+                                               float *dx)
 {
     SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
@@ -67,7 +68,8 @@ SIMD_CLONES static void silu_gradient_loop(size_t count, const float *x, const f
     }
 }
 
-SIMD_CLONES static void silu_gradient_add_loop(size_t count, const float *x, const float *dy, float *dx)
+SIMD_CLONES static void silu_gradient_add_loop(size_t count, const float *x, const float *dy,
+                                               float *dx)
 {
     SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
@@ -95,15 +97,19 @@ static void activation_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void activation_forward(const struct compute *compute, enum activation kind, size_t count, const float *x, float *y)
+void activation_forward(const struct compute *compute, enum activation kind, size_t count,
+                        const float *x, float *y)
 {
-    const struct activation_job job = {
-        .kind = kind, .count = count, .slabs = slab_count(count, ELEMENT_WORK, SLABS_MAX), .x = x, .out = y};
+    const struct activation_job job = {.kind = kind,
+                                       .count = count,
+                                       .slabs = slab_count(count, ELEMENT_WORK, SLABS_MAX),
+                                       .x = x,
+                                       .out = y};
     pool_run(compute->pool, job.slabs, activation_slab, &job);
 }
 
-void activation_backward(const struct compute *compute, enum activation kind, size_t count, const float *x,
-                         const float *dy, float *dx, bool accumulate)
+void activation_backward(const struct compute *compute, enum activation kind, size_t count,
+                         const float *x, const float *dy, float *dx, bool accumulate)
 {
     const struct activation_job job = {.kind = kind,
                                        .count = count,

@@ -1,5 +1,5 @@
-/* activation.h: the smooth activations, elementwise. Used by libtrain/stage; one calling thread. Computed in double,
- * with libtrain's own functions (elementary_vector.h). */
+/* activation.h: the smooth activations, elementwise. Used by libtrain/stage; one calling thread.
+ * Computed in double, with libtrain's own functions (elementary_vector.h). */
 #ifndef LIBTRAIN_OPS_ACTIVATION_H
 #define LIBTRAIN_OPS_ACTIVATION_H
 
@@ -8,14 +8,16 @@
 #include "libtrain/backend/pool.h"
 
 enum activation {
-    ACTIVATION_GELU, /* f(x) = x P(x), P(x) the standard normal distribution's share below x: PyTorch's default form */
+    ACTIVATION_GELU, /* f(x) = x P(x), P(x) the standard normal distribution's share below x:
+                        PyTorch's default form */
     ACTIVATION_SILU, /* f(x) = x / (1 + e^-x) */
 };
 
 /* y[i] = f(x[i]); y may be x (then there is no backward). */
-void activation_forward(const struct compute *compute, enum activation kind, size_t count, const float *x, float *y);
+void activation_forward(const struct compute *compute, enum activation kind, size_t count,
+                        const float *x, float *y);
 /* dx[i] = f'(x[i]) dy[i]: overwrites (dx may be dy), or accumulates. */
-void activation_backward(const struct compute *compute, enum activation kind, size_t count, const float *x,
-                         const float *dy, float *dx, bool accumulate);
+void activation_backward(const struct compute *compute, enum activation kind, size_t count,
+                         const float *x, const float *dy, float *dx, bool accumulate);
 
 #endif

@@ -15,7 +15,8 @@ struct attention_job {
     bool accumulate;
 };
 
-/* One head of one sample. Rows of q, k, v and their gradients are 3 C floats apart, those of y and dy C. */
+/* One head of one sample. Rows of q, k, v and their gradients are 3 C floats apart, those of y and
+ * dy C. */
 struct head {
     const float *q, *k, *v, *dy;
     float *y, *dq, *dk, *dv;
@@ -79,9 +80,10 @@ SIMD_CLONES static void softmax_row(float *row, size_t count, double scale)
     }
 }
 
-/* Gradients of the shares to those of the scores: row[j] = share[j] (row[j] - sum of share row) scale. */
-SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float *restrict row, size_t count,
-                                             float scale)
+/* Gradients of the shares to those of the scores: row[j] = share[j] (row[j] - sum of share row)
+ * scale. */
+SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float *restrict row,
+                                             size_t count, float scale)
 {
     double sum;
     ROW_SUM(sum, j, count, (double)share[j] * (double)row[j]);
@@ -94,8 +96,8 @@ SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float 
 /* The shares of a block's queries; 0 for what a query does not see. */
 static void find_shares(const struct head *head, const struct block *block, bool causal)
 {
-    gemm(false, true, block->count, block->seen, head->D, head->q + block->first * head->stride, head->stride, head->k,
-         head->stride, 0.0f, head->share, block->seen);
+    gemm(false, true, block->count, block->seen, head->D, head->q + block->first * head->stride,
+         head->stride, head->k, head->stride, 0.0f, head->share, block->seen);
     for (size_t i = 0; i < block->count; i++) {
         float *row = head->share + i * block->seen;
         size_t visible = causal ? block->first + i + 1 : block->seen;
@@ -110,7 +112,8 @@ static struct block block_at(const struct attention_shape *shape, size_t first)
 {
     size_t rows = attention_block_rows(shape);
     size_t count = shape->T - first < rows ? shape->T - first : rows;
-    return (struct block){.first = first, .count = count, .seen = shape->causal ? first + count : shape->T};
+    return (struct block){
+        .first = first, .count = count, .seen = shape->causal ? first + count : shape->T};
 }
 
 static void forward_head(const void *arg, size_t task, size_t worker)
@@ -121,37 +124,40 @@ static void forward_head(const void *arg, size_t task, size_t worker)
     for (size_t first = 0; first < s->T; first += attention_block_rows(s)) {
         struct block block = block_at(s, first);
         find_shares(&head, &block, s->causal);
-        gemm(false, false, block.count, head.D, block.seen, head.share, block.seen, head.v, head.stride, 0.0f,
-             head.y + first * head.C, head.C);
+        gemm(false, false, block.count, head.D, block.seen, head.share, block.seen, head.v,
+             head.stride, 0.0f, head.y + first * head.C, head.C);
     }
 }
 
-void attention_forward(const struct compute *compute, const struct attention_shape *shape, const float *x, float *y)
+void attention_forward(const struct compute *compute, const struct attention_shape *shape,
+                       const float *x, float *y)
 {
     const struct attention_job job = {.compute = compute, .shape = shape, .x = x, .y = y};
     pool_run(compute->pool, shape->N * shape->heads, forward_head, &job);
 }
 
 /* `fresh`: the first block that is done; it sees all positions and overwrites their gradients. */
-static void backward_block(const struct attention_job *job, const struct head *head, const struct block *block,
-                           bool fresh)
+static void backward_block(const struct attention_job *job, const struct head *head,
+                           const struct block *block, bool fresh)
 {
     const struct attention_shape *s = job->shape;
     const float *dy = head->dy + block->first * head->C;
     const float *q = head->q + block->first * head->stride;
     float keep = job->accumulate || !fresh ? 1.0f : 0.0f;
     find_shares(head, block, s->causal);
-    gemm(true, false, block->seen, head->D, block->count, head->share, block->seen, dy, head->C, keep, head->dv,
-         head->stride);
-    gemm(false, true, block->count, block->seen, head->D, dy, head->C, head->v, head->stride, 0.0f, head->gradient,
-         block->seen);
+    gemm(true, false, block->seen, head->D, block->count, head->share, block->seen, dy, head->C,
+         keep, head->dv, head->stride);
+    gemm(false, true, block->count, block->seen, head->D, dy, head->C, head->v, head->stride, 0.0f,
+         head->gradient, block->seen);
     for (size_t i = 0; i < block->count; i++) {
-        softmax_gradient_row(head->share + i * block->seen, head->gradient + i * block->seen, block->seen, head->scale);
+        softmax_gradient_row(head->share + i * block->seen, head->gradient + i * block->seen,
+                             block->seen, head->scale);
     }
-    gemm(false, false, block->count, head->D, block->seen, head->gradient, block->seen, head->k, head->stride,
-         job->accumulate ? 1.0f : 0.0f, head->dq + block->first * head->stride, head->stride);
-    gemm(true, false, block->seen, head->D, block->count, head->gradient, block->seen, q, head->stride, keep, head->dk,
+    gemm(false, false, block->count, head->D, block->seen, head->gradient, block->seen, head->k,
+         head->stride, job->accumulate ? 1.0f : 0.0f, head->dq + block->first * head->stride,
          head->stride);
+    gemm(true, false, block->seen, head->D, block->count, head->gradient, block->seen, q,
+         head->stride, keep, head->dk, head->stride);
 }
 
 /* From the last block to the first: the last one's queries see every position. */
@@ -168,8 +174,8 @@ static void backward_head(const void *arg, size_t task, size_t worker)
     }
 }
 
-void attention_backward(const struct compute *compute, const struct attention_shape *shape, const float *x,
-                        const float *dy, float *dx, bool accumulate)
+void attention_backward(const struct compute *compute, const struct attention_shape *shape,
+                        const float *x, const float *dy, float *dx, bool accumulate)
 {
     const struct attention_job job = {
         .compute = compute, .shape = shape, .x = x, .dy = dy, .dx = dx, .accumulate = accumulate};

@@ -12,7 +12,8 @@ struct avg_pool_job {
     size_t slabs;
 };
 
-/* A window in one dimension: the input's rows or columns [first, end), and how many it counts, padding included. */
+/* A window in one dimension: the input's rows or columns [first, end), and how many it counts,
+ * padding included. */
 struct span {
     size_t first, end, counted;
 };
@@ -35,7 +36,8 @@ static inline struct span columns_of(const struct pool2d_shape *s, size_t pixel)
     return span_of(pixel % s->OW, s->SW, s->PW, s->KW, s->W);
 }
 
-SIMD_CLONES static void add_scaled(size_t C, float scale, const float *restrict from, float *restrict to)
+SIMD_CLONES static void add_scaled(size_t C, float scale, const float *restrict from,
+                                   float *restrict to)
 {
     for (size_t c = 0; c < C; c++) {
         to[c] += from[c] * scale;
@@ -63,13 +65,15 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void avg_pool_forward(const struct compute *compute, const struct pool2d_shape *shape, const float *x, float *y)
+void avg_pool_forward(const struct compute *compute, const struct pool2d_shape *shape,
+                      const float *x, float *y)
 {
-    const struct avg_pool_job job = {
-        .shape = shape,
-        .x = x,
-        .y = y,
-        .slabs = slab_count(shape->N * shape->OH * shape->OW, shape->C * shape->KH * shape->KW, SLABS_MAX)};
+    const struct avg_pool_job job = {.shape = shape,
+                                     .x = x,
+                                     .y = y,
+                                     .slabs =
+                                         slab_count(shape->N * shape->OH * shape->OW,
+                                                    shape->C * shape->KH * shape->KW, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
@@ -92,20 +96,22 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
         float scale = 1.0f / (float)(rows.counted * columns.counted);
         for (size_t h = rows.first; h < rows.end; h++) {
             for (size_t w = columns.first; w < columns.end; w++) {
-                add_scaled(s->C, scale, job->dy + pixel * s->C, job->dx + ((n * s->H + h) * s->W + w) * s->C);
+                add_scaled(s->C, scale, job->dy + pixel * s->C,
+                           job->dx + ((n * s->H + h) * s->W + w) * s->C);
             }
         }
     }
 }
 
-void avg_pool_backward(const struct compute *compute, const struct pool2d_shape *shape, const float *dy, float *dx,
-                       bool accumulate)
+void avg_pool_backward(const struct compute *compute, const struct pool2d_shape *shape,
+                       const float *dy, float *dx, bool accumulate)
 {
-    const struct avg_pool_job job = {.shape = shape,
-                                     .dy = dy,
-                                     .dx = dx,
-                                     .accumulate = accumulate,
-                                     .slabs = slab_count(shape->N, shape->H * shape->W * shape->C, SLABS_MAX)};
+    const struct avg_pool_job job = {
+        .shape = shape,
+        .dy = dy,
+        .dx = dx,
+        .accumulate = accumulate,
+        .slabs = slab_count(shape->N, shape->H * shape->W * shape->C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, backward_slab, &job);
 }
 
@@ -130,10 +136,12 @@ static void global_forward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void global_avg_pool_forward(const struct compute *compute, size_t N, size_t pixels, size_t C, const float *x, float *y)
+void global_avg_pool_forward(const struct compute *compute, size_t N, size_t pixels, size_t C,
+                             const float *x, float *y)
 {
     const struct pool2d_shape shape = {.N = N, .H = pixels, .C = C};
-    const struct avg_pool_job job = {.shape = &shape, .x = x, .y = y, .slabs = slab_count(N, pixels * C, SLABS_MAX)};
+    const struct avg_pool_job job = {
+        .shape = &shape, .x = x, .y = y, .slabs = slab_count(N, pixels * C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, global_forward_slab, &job);
 }
 
@@ -154,11 +162,14 @@ static void global_backward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void global_avg_pool_backward(const struct compute *compute, size_t N, size_t pixels, size_t C, const float *dy,
-                              float *dx, bool accumulate)
+void global_avg_pool_backward(const struct compute *compute, size_t N, size_t pixels, size_t C,
+                              const float *dy, float *dx, bool accumulate)
 {
     const struct pool2d_shape shape = {.N = N, .H = pixels, .C = C};
-    const struct avg_pool_job job = {
-        .shape = &shape, .dy = dy, .dx = dx, .accumulate = accumulate, .slabs = slab_count(N, pixels * C, SLABS_MAX)};
+    const struct avg_pool_job job = {.shape = &shape,
+                                     .dy = dy,
+                                     .dx = dx,
+                                     .accumulate = accumulate,
+                                     .slabs = slab_count(N, pixels * C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, global_backward_slab, &job);
 }

@@ -26,13 +26,15 @@ struct batch_norm_job {
 };
 
 /* Lay out the shared scratch (batch_norm_workspace). */
-static struct batch_norm_job job_of(const struct compute *compute, const struct batch_norm_shape *shape)
+static struct batch_norm_job job_of(const struct compute *compute,
+                                    const struct batch_norm_shape *shape)
 {
     const float infinity = __builtin_inff();
-    struct batch_norm_job job = {.shape = shape,
-                                 .low = shape->relu ? 0.0f : -infinity,
-                                 .high = shape->relu && shape->ceiling != RELU_NO_CEILING ? shape->ceiling : infinity,
-                                 .partials = slab_count(shape->M, shape->C, SLAB_PARTIALS_MAX)};
+    struct batch_norm_job job = {
+        .shape = shape,
+        .low = shape->relu ? 0.0f : -infinity,
+        .high = shape->relu && shape->ceiling != RELU_NO_CEILING ? shape->ceiling : infinity,
+        .partials = slab_count(shape->M, shape->C, SLAB_PARTIALS_MAX)};
     job.partial = compute->shared;
     job.factor = (float *)(job.partial + job.partials * 2 * shape->C);
     return job;
@@ -61,8 +63,8 @@ static void run_elementwise(const struct compute *compute, struct batch_norm_job
 /* ---- sums over rows ---- */
 
 /* Four rows at a time, which quarters the traffic of the sums. */
-SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t C, double *restrict sum,
-                                    double *restrict square)
+SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t C,
+                                    double *restrict sum, double *restrict square)
 {
     for (size_t c = 0; c < C; c++) {
         sum[c] = 0.0;
@@ -96,8 +98,8 @@ static inline __attribute__((always_inline)) float masked(float y, float low, fl
 }
 
 /* The gradients of one row in front of the activation, for channels [c, c + count). */
-static inline __attribute__((always_inline)) void mask_row(const struct batch_norm_job *job, size_t m, size_t c,
-                                                           size_t count, float *restrict out)
+static inline __attribute__((always_inline)) void
+mask_row(const struct batch_norm_job *job, size_t m, size_t c, size_t count, float *restrict out)
 {
     size_t C = job->shape->C;
     float low = job->low;
@@ -112,10 +114,11 @@ static inline __attribute__((always_inline)) void mask_row(const struct batch_no
     }
 }
 
-/* sum of dy, and of dy (x - mean), over rows [m, m + rows); two rows at a time, and as many channels as a buffer holds:
- * loops that mask and loops that sum in double are vectors only apart. */
-SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows, double *restrict sum,
-                                     double *restrict product)
+/* sum of dy, and of dy (x - mean), over rows [m, m + rows); two rows at a time, and as many
+ * channels as a buffer holds: loops that mask and loops that sum in double are vectors only apart.
+ */
+SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows,
+                                     double *restrict sum, double *restrict product)
 {
     float d0[SUM_CHANNELS];
     float d1[SUM_CHANNELS];
@@ -143,7 +146,8 @@ SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m,
             const float *restrict next = row + C;
             for (size_t i = 0; i < count; i++) {
                 sums[i] += (double)d0[i] + (double)d1[i];
-                products[i] += (double)d0[i] * (double)(row[i] - mean[i]) + (double)d1[i] * (double)(next[i] - mean[i]);
+                products[i] += (double)d0[i] * (double)(row[i] - mean[i]) +
+                               (double)d1[i] * (double)(next[i] - mean[i]);
             }
         }
     }
@@ -195,9 +199,9 @@ SIMD_CLONES static void scale_rows(const struct batch_norm_job *job, size_t m, s
     }
 }
 
-void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
-                        const float *weight, const float *bias, float *running_mean, float *running_variance,
-                        float *saved, float *y)
+void batch_norm_forward(const struct compute *compute, const struct batch_norm_shape *shape,
+                        const float *x, const float *weight, const float *bias, float *running_mean,
+                        float *running_variance, float *saved, float *y)
 {
     struct batch_norm_job job = job_of(compute, shape);
     size_t C = shape->C;
@@ -217,16 +221,17 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
         job.factor[C + c] = (float)((double)bias[c] - mean * ((double)weight[c] * inverse));
         saved[2 * C + c] = job.factor[c];
         saved[3 * C + c] = job.factor[C + c];
-        running_mean[c] = (float)((1.0 - shape->momentum) * (double)running_mean[c] + shape->momentum * mean);
-        running_variance[c] =
-            (float)((1.0 - shape->momentum) * (double)running_variance[c] + shape->momentum * (variance * unbiased));
+        running_mean[c] =
+            (float)((1.0 - shape->momentum) * (double)running_mean[c] + shape->momentum * mean);
+        running_variance[c] = (float)((1.0 - shape->momentum) * (double)running_variance[c] +
+                                      shape->momentum * (variance * unbiased));
     }
     run_elementwise(compute, &job, scale_rows);
 }
 
 /* factor and summand that make y of x, behind each other in job.factor. */
-static void fix_factors(struct batch_norm_job *job, const float *weight, const float *bias, const float *running_mean,
-                        const float *running_variance)
+static void fix_factors(struct batch_norm_job *job, const float *weight, const float *bias,
+                        const float *running_mean, const float *running_variance)
 {
     size_t C = job->shape->C;
     for (size_t c = 0; c < C; c++) {
@@ -236,8 +241,8 @@ static void fix_factors(struct batch_norm_job *job, const float *weight, const f
     }
 }
 
-void batch_norm_again(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
-                      const float *saved, float *y)
+void batch_norm_again(const struct compute *compute, const struct batch_norm_shape *shape,
+                      const float *x, const float *saved, float *y)
 {
     struct batch_norm_job job = job_of(compute, shape);
     job.x = x;
@@ -248,9 +253,9 @@ void batch_norm_again(const struct compute *compute, const struct batch_norm_sha
     run_elementwise(compute, &job, scale_rows);
 }
 
-void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
-                         const float *weight, const float *bias, const float *running_mean,
-                         const float *running_variance, float *y)
+void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_shape *shape,
+                         const float *x, const float *weight, const float *bias,
+                         const float *running_mean, const float *running_variance, float *y)
 {
     struct batch_norm_job job = job_of(compute, shape);
     job.x = x;
@@ -285,9 +290,9 @@ SIMD_CLONES static void combine_rows(const struct batch_norm_job *job, size_t m,
     }
 }
 
-void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
-                         const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
-                         float *dweight, float *dbias)
+void batch_norm_backward(const struct compute *compute, const struct batch_norm_shape *shape,
+                         const float *x, const float *weight, const float *saved, const float *dy,
+                         float *dx, bool accumulate, float *dweight, float *dbias)
 {
     struct batch_norm_job job = job_of(compute, shape);
     size_t C = shape->C;
@@ -334,9 +339,10 @@ SIMD_CLONES static void shorten_rows(const struct batch_norm_job *job, size_t m,
     }
 }
 
-void batch_norm_backward_frozen(const struct compute *compute, const struct batch_norm_shape *shape, const float *x,
-                                const float *weight, const float *bias, const float *running_mean,
-                                const float *running_variance, const float *dy, float *dx, bool accumulate)
+void batch_norm_backward_frozen(const struct compute *compute, const struct batch_norm_shape *shape,
+                                const float *x, const float *weight, const float *bias,
+                                const float *running_mean, const float *running_variance,
+                                const float *dy, float *dx, bool accumulate)
 {
     struct batch_norm_job job = job_of(compute, shape);
     job.x = x;

@@ -9,7 +9,8 @@ struct sum_rows {
     double *partial; /* [slabs][C] */
 };
 
-SIMD_CLONES static void add_rows(const float *restrict x, size_t rows, size_t C, double *restrict sum)
+SIMD_CLONES static void add_rows(const float *restrict x, size_t rows, size_t C,
+                                 double *restrict sum)
 {
     for (size_t c = 0; c < C; c++) {
         sum[c] = 0.0;

@@ -55,7 +55,8 @@ static struct span inside(const struct window *window, size_t first, size_t end)
     return low < high ? (struct span){(size_t)low, (size_t)high} : (struct span){first, first};
 }
 
-/* Few channels mean many short copies: they take moves of a fixed size (overlapping at the end) instead of a call. */
+/* Few channels mean many short copies: they take moves of a fixed size (overlapping at the end)
+ * instead of a call. */
 static inline void copy_floats(float *restrict to, const float *restrict from, size_t count)
 {
     enum { QUAD = 4 };
@@ -78,8 +79,8 @@ static inline void copy_floats(float *restrict to, const float *restrict from, s
 }
 
 /* Kernel columns [first, end) of kernel row kh. */
-static void gather_row(const struct window *window, const struct columns_block *block, size_t kh, size_t first,
-                       size_t end, const float *x, float *to)
+static void gather_row(const struct window *window, const struct columns_block *block, size_t kh,
+                       size_t first, size_t end, const float *x, float *to)
 {
     const struct conv2d_shape *s = window->shape;
     size_t channels = block->channels;
@@ -92,7 +93,8 @@ static void gather_row(const struct window *window, const struct columns_block *
         memset(to, 0, (span.low - first) * channels * sizeof(float));
     }
     if (span.high < end) {
-        memset(to + (span.high - first) * channels, 0, (end - span.high) * channels * sizeof(float));
+        memset(to + (span.high - first) * channels, 0,
+               (end - span.high) * channels * sizeof(float));
     }
     if (span.low == span.high) {
         return;
@@ -109,8 +111,8 @@ static void gather_row(const struct window *window, const struct columns_block *
     }
 }
 
-void columns_gather(const struct conv2d_shape *shape, const struct columns_block *block, size_t m, size_t pixels,
-                    const float *x, float *columns)
+void columns_gather(const struct conv2d_shape *shape, const struct columns_block *block, size_t m,
+                    size_t pixels, const float *x, float *columns)
 {
     size_t KW = shape->KW;
     struct window window = window_of(shape, m);
@@ -132,8 +134,8 @@ SIMD_CLONES static void add_floats(float *restrict to, const float *restrict fro
     }
 }
 
-void columns_scatter(const struct conv2d_shape *shape, const struct columns_block *block, size_t m, size_t pixels,
-                     const float *columns, float *dx)
+void columns_scatter(const struct conv2d_shape *shape, const struct columns_block *block, size_t m,
+                     size_t pixels, const float *columns, float *dx)
 {
     size_t KW = shape->KW;
     size_t channels = block->channels;
@@ -146,7 +148,8 @@ void columns_scatter(const struct conv2d_shape *shape, const struct columns_bloc
                 continue;
             }
             size_t w = (size_t)(window.left + (ptrdiff_t)span.low);
-            float *to = dx + ((window.n * shape->H + (size_t)h) * shape->W + w) * shape->C + block->channel;
+            float *to =
+                dx + ((window.n * shape->H + (size_t)h) * shape->W + w) * shape->C + block->channel;
             const float *from = columns + span.low * channels;
             if (channels == shape->C) {
                 add_floats(to, from, (span.high - span.low) * channels);

@@ -36,7 +36,8 @@ static size_t smaller(size_t a, size_t b)
 static struct columns_block group_block(const struct conv2d_shape *shape, size_t g)
 {
     size_t channels = shape->C / shape->G;
-    return (struct columns_block){.position_end = shape->KH * shape->KW, .channel = g * channels, .channels = channels};
+    return (struct columns_block){
+        .position_end = shape->KH * shape->KW, .channel = g * channels, .channels = channels};
 }
 
 /* ---- forward ---- */
@@ -66,13 +67,13 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
         float *columns = compute_worker(job->compute, worker);
         struct columns_block block = group_block(s, g);
         columns_gather(s, &block, m, pixels, job->x, columns);
-        gemm(false, true, pixels, filters, row, columns, row, job->weight + g * filters * row, row, beta,
-             y + g * filters, s->O);
+        gemm(false, true, pixels, filters, row, columns, row, job->weight + g * filters * row, row,
+             beta, y + g * filters, s->O);
     }
 }
 
-static void by_columns_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                               const float *weight, const float *bias, float *y)
+static void by_columns_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                               const float *x, const float *weight, const float *bias, float *y)
 {
     const struct conv2d_job job = {.compute = compute,
                                    .shape = shape,
@@ -113,7 +114,8 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-static void by_columns_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
+static void by_columns_backward_data(const struct compute *compute,
+                                     const struct conv2d_shape *shape, const float *dy,
                                      const float *weight, float *dx, bool accumulate)
 {
     const struct conv2d_job job = {.compute = compute,
@@ -143,9 +145,11 @@ static struct columns_block range_block(const struct conv2d_shape *s, size_t ran
     return block;
 }
 
-/* dweight[filters][columns of the block] = sum over pixels [m, end), added to what is there if `accumulate`. */
-static void weight_block(const struct conv2d_job *job, size_t worker, const struct columns_block *block, size_t filter,
-                         size_t m, size_t end, float *dweight, bool accumulate)
+/* dweight[filters][columns of the block] = sum over pixels [m, end), added to what is there if
+ * `accumulate`. */
+static void weight_block(const struct conv2d_job *job, size_t worker,
+                         const struct columns_block *block, size_t filter, size_t m, size_t end,
+                         float *dweight, bool accumulate)
 {
     const struct conv2d_shape *s = job->shape;
     size_t width = (block->position_end - block->position_first) * block->channels;
@@ -170,20 +174,23 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
     if (s->G > 1) {
         struct columns_block block = group_block(s, task);
         size_t filters = s->O / s->G;
-        weight_block(job, worker, &block, task * filters, 0, pixels, job->dweight + task * filters * row, true);
+        weight_block(job, worker, &block, task * filters, 0, pixels,
+                     job->dweight + task * filters * row, true);
         return;
     }
     size_t ranges = job->weight_slabs.ranges;
     size_t partials = job->weight_slabs.partials;
     size_t partial = task / ranges;
     struct columns_block block = range_block(s, task % ranges, ranges);
-    float *target = partials > 1 ? (float *)job->compute->shared + partial * s->O * row : job->dweight;
+    float *target =
+        partials > 1 ? (float *)job->compute->shared + partial * s->O * row : job->dweight;
     size_t offset = s->KH * s->KW > 1 ? block.position_first * s->C : block.channel;
     weight_block(job, worker, &block, 0, slab_begin(pixels, partials, partial),
                  slab_begin(pixels, partials, partial + 1), target + offset, partials == 1);
 }
 
-static void by_columns_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
+static void by_columns_backward_weights(const struct compute *compute,
+                                        const struct conv2d_shape *shape, const float *x,
                                         const float *dy, float *dweight)
 {
     const struct conv2d_job job = {.compute = compute,
@@ -193,9 +200,11 @@ static void by_columns_backward_weights(const struct compute *compute, const str
                                    .dweight = dweight,
                                    .weight_slabs = conv2d_weight_slabs(shape)};
     size_t partials = job.weight_slabs.partials;
-    pool_run(compute->pool, shape->G > 1 ? shape->G : partials * job.weight_slabs.ranges, weights_slab, &job);
+    pool_run(compute->pool, shape->G > 1 ? shape->G : partials * job.weight_slabs.ranges,
+             weights_slab, &job);
     if (partials > 1) {
-        partials_add(compute, dweight, compute->shared, partials, shape->O * conv2d_row_floats(shape));
+        partials_add(compute, dweight, compute->shared, partials,
+                     shape->O * conv2d_row_floats(shape));
     }
 }
 
@@ -204,48 +213,56 @@ static void by_columns_backward_weights(const struct compute *compute, const str
 struct conv2d_functions {
     void (*forward)(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
                     const float *weight, const float *bias, float *y);
-    void (*backward_data)(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                          const float *weight, float *dx, bool accumulate);
-    void (*backward_weights)(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                             const float *dy, float *dweight);
+    void (*backward_data)(const struct compute *compute, const struct conv2d_shape *shape,
+                          const float *dy, const float *weight, float *dx, bool accumulate);
+    void (*backward_weights)(const struct compute *compute, const struct conv2d_shape *shape,
+                             const float *x, const float *dy, float *dweight);
 };
 
-static const struct conv2d_functions *functions_of(const struct conv2d_shape *shape, struct conv2d_kernels kernels,
-                                                   enum conv2d_pass pass)
+static const struct conv2d_functions *
+functions_of(const struct conv2d_shape *shape, struct conv2d_kernels kernels, enum conv2d_pass pass)
 {
     static const struct conv2d_functions table[] = {
-        [CONV2D_COLUMNS] = {by_columns_forward, by_columns_backward_data, by_columns_backward_weights},
-        [CONV2D_POINTWISE] = {pointwise_forward, pointwise_backward_data, pointwise_backward_weights},
-        [CONV2D_DEPTHWISE] = {depthwise_forward, depthwise_backward_data, depthwise_backward_weights},
+        [CONV2D_COLUMNS] = {by_columns_forward, by_columns_backward_data,
+                            by_columns_backward_weights},
+        [CONV2D_POINTWISE] = {pointwise_forward, pointwise_backward_data,
+                              pointwise_backward_weights},
+        [CONV2D_DEPTHWISE] = {depthwise_forward, depthwise_backward_data,
+                              depthwise_backward_weights},
         [CONV2D_DIRECT] = {direct_forward, NULL, direct_backward_weights},
         [CONV2D_WINOGRAD4] = {winograd_forward, winograd_backward_data, winograd_backward_weights},
     };
     size_t kernel = conv2d_kernels_resolve(kernels, shape, CONV2D_BACKEND_OWN).pass[pass];
-    ASSERT(kernel < sizeof(table) / sizeof(table[0]) && conv2d_kernel_can((enum conv2d_kernel)kernel, shape, pass));
+    ASSERT(kernel < sizeof(table) / sizeof(table[0]) &&
+           conv2d_kernel_can((enum conv2d_kernel)kernel, shape, pass));
     return &table[kernel];
 }
 
-void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, struct conv2d_kernels kernels,
-                    const float *x, const float *weight, const float *bias, float *y)
+void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                    struct conv2d_kernels kernels, const float *x, const float *weight,
+                    const float *bias, float *y)
 {
     functions_of(shape, kernels, CONV2D_FORWARD)->forward(compute, shape, x, weight, bias, y);
 }
 
 void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
-                          struct conv2d_kernels kernels, const float *dy, const float *weight, float *dx,
-                          bool accumulate)
+                          struct conv2d_kernels kernels, const float *dy, const float *weight,
+                          float *dx, bool accumulate)
 {
-    functions_of(shape, kernels, CONV2D_BACKWARD_DATA)->backward_data(compute, shape, dy, weight, dx, accumulate);
+    functions_of(shape, kernels, CONV2D_BACKWARD_DATA)
+        ->backward_data(compute, shape, dy, weight, dx, accumulate);
 }
 
 void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
-                             struct conv2d_kernels kernels, const float *x, const float *dy, float *dweight)
+                             struct conv2d_kernels kernels, const float *x, const float *dy,
+                             float *dweight)
 {
-    functions_of(shape, kernels, CONV2D_BACKWARD_WEIGHTS)->backward_weights(compute, shape, x, dy, dweight);
+    functions_of(shape, kernels, CONV2D_BACKWARD_WEIGHTS)
+        ->backward_weights(compute, shape, x, dy, dweight);
 }
 
-void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                          float *dbias)
+void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape,
+                          const float *dy, float *dbias)
 {
     channel_sum(compute, pixels_of(shape), shape->O, dy, dbias);
 }
@@ -260,7 +277,8 @@ static void permute(const struct conv2d_shape *shape, const float *from, float *
         for (size_t c = 0; c < channels; c++) {
             for (size_t k = 0; k < positions; k++) {
                 size_t theirs = (o * channels + c) * positions + k;
-                size_t ours = conv2d_is_depthwise(shape) ? k * shape->C + o : (o * positions + k) * channels + c;
+                size_t ours = conv2d_is_depthwise(shape) ? k * shape->C + o
+                                                         : (o * positions + k) * channels + c;
                 to[import ? ours : theirs] = from[import ? theirs : ours];
             }
         }

@@ -1,9 +1,9 @@
-/* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes, groups and scratch:
- * libtrain/model/workspace.h. Used by libtrain/stage; one calling thread.
+/* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes,
+ * groups and scratch: libtrain/model/workspace.h. Used by libtrain/stage; one calling thread.
  * `kernels` says which of our own kernels does which pass; by shape where it says nothing.
  *
- * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. PyTorch's [O][C / G][KH][KW] comes
- * in and goes out through conv2d_import and conv2d_export. */
+ * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. PyTorch's
+ * [O][C / G][KH][KW] comes in and goes out through conv2d_import and conv2d_export. */
 #ifndef LIBTRAIN_OPS_CONV2D_H
 #define LIBTRAIN_OPS_CONV2D_H
 
@@ -12,23 +12,26 @@
 #include "libtrain/backend/pool.h"
 #include "libtrain/model/workspace.h"
 
-/* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh SH - PH + kh, ow SW - PW + kw, c] weight[o,kh,kw,c], zero
- * outside. x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites. No overlap. */
-void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape, struct conv2d_kernels kernels,
-                    const float *x, const float *weight, const float *bias, float *y);
+/* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh SH - PH + kh, ow SW - PW + kw, c]
+ * weight[o,kh,kw,c], zero outside. x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites.
+ * No overlap. */
+void conv2d_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                    struct conv2d_kernels kernels, const float *x, const float *weight,
+                    const float *bias, float *y);
 
 /* dx = dy * weight, transposed: overwrites, or accumulates where `accumulate`.
  * dy [N][OH][OW][O], dx [N][H][W][C]. No overlap. */
 void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
-                          struct conv2d_kernels kernels, const float *dy, const float *weight, float *dx,
-                          bool accumulate);
+                          struct conv2d_kernels kernels, const float *dy, const float *weight,
+                          float *dx, bool accumulate);
 
 /* dweight[o,kh,kw,c] += sum over n, oh, ow of dy x. */
 void conv2d_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
-                             struct conv2d_kernels kernels, const float *x, const float *dy, float *dweight);
+                             struct conv2d_kernels kernels, const float *x, const float *dy,
+                             float *dweight);
 /* dbias[o] += sum of dy. */
-void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                          float *dbias);
+void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape,
+                          const float *dy, float *dbias);
 
 /* Between PyTorch's layout and ours; O * KH * KW * C / G floats. Overwrites `to`; no overlap. */
 void conv2d_import(const struct conv2d_shape *shape, const float *from, float *to);

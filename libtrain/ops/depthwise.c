@@ -53,7 +53,8 @@ struct windows {
     bool turned, accumulate;
 };
 
-/* `count` outputs from number i on, channels [c, c + BLOCK): each input column is read once for all of them. */
+/* `count` outputs from number i on, channels [c, c + BLOCK): each input column is read once for all
+ * of them. */
 INLINE void windows_block(const struct windows *w, size_t i, size_t c, size_t count)
 {
     simd sum[WINDOWS];
@@ -68,7 +69,9 @@ INLINE void windows_block(const struct windows *w, size_t i, size_t c, size_t co
         simd factor[WINDOW];
         for (size_t k = 0; k < WINDOW; k++) {
             size_t position = row * WINDOW + k;
-            factor[k] = *(const simd *)(w->weight + (w->turned ? WINDOW * WINDOW - 1 - position : position) * w->C + c);
+            factor[k] =
+                *(const simd *)(w->weight +
+                                (w->turned ? WINDOW * WINDOW - 1 - position : position) * w->C + c);
         }
         for (size_t column = 0; column < count + WINDOW - 1; column++) {
             simd x = *(const simd *)(from + column * w->C);
@@ -99,8 +102,9 @@ static void windows_channel(const struct windows *w, size_t i, size_t c)
     *target = w->accumulate ? *target + sum : sum;
 }
 
-/* to[i] = bias + the sum over from[0..2][i + 0..2] weight[0..2][0..2], column by column in each row, or += where
- * `accumulate`. `turned`: the weights by 180 degrees, for the gradient of the input. */
+/* to[i] = bias + the sum over from[0..2][i + 0..2] weight[0..2][0..2], column by column in each
+ * row, or += where `accumulate`. `turned`: the weights by 180 degrees, for the gradient of the
+ * input. */
 SIMD_CLONES static void run_windows(const struct windows *w, size_t count)
 {
     size_t i = 0;
@@ -124,8 +128,9 @@ SIMD_CLONES static void run_windows(const struct windows *w, size_t count)
 /* ---- forward ---- */
 
 /* One output pixel: x points at the input under kernel position (rows.low, columns.low). */
-SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span rows, struct span columns,
-                                      const float *restrict x, const float *restrict weight, const float *restrict bias,
+SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span rows,
+                                      struct span columns, const float *restrict x,
+                                      const float *restrict weight, const float *restrict bias,
                                       float *restrict y)
 {
     size_t C = s->C;
@@ -148,7 +153,8 @@ SIMD_CLONES static void forward_pixel(const struct conv2d_shape *s, struct span 
         float sum = bias ? bias[c] : 0.0f;
         for (size_t kh = rows.low; kh < rows.high; kh++) {
             for (size_t kw = columns.low; kw < columns.high; kw++) {
-                sum += x[((kh - rows.low) * s->W + (kw - columns.low)) * C + c] * weight[(kh * s->KW + kw) * C + c];
+                sum += x[((kh - rows.low) * s->W + (kw - columns.low)) * C + c] *
+                       weight[(kh * s->KW + kw) * C + c];
             }
         }
         y[c] = sum;
@@ -185,27 +191,29 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
             }
             struct span columns = inside(ow, s->SW, s->PW, s->KW, s->W);
             size_t w = columns.low < columns.high ? ow * s->SW + columns.low - s->PW : 0;
-            forward_pixel(s, rows, columns, x + w * s->C, job->weight, job->bias, job->y + (line * s->OW + ow) * s->C);
+            forward_pixel(s, rows, columns, x + w * s->C, job->weight, job->bias,
+                          job->y + (line * s->OW + ow) * s->C);
         }
     }
 }
 
-void depthwise_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                       const float *weight, const float *bias, float *y)
+void depthwise_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                       const float *x, const float *weight, const float *bias, float *y)
 {
-    const struct depthwise_job job = {.shape = shape,
-                                      .x = x,
-                                      .weight = weight,
-                                      .bias = bias,
-                                      .y = y,
-                                      .slabs = slab_count(shape->N * shape->OH, shape->OW * shape->C, SLABS_MAX)};
+    const struct depthwise_job job = {
+        .shape = shape,
+        .x = x,
+        .weight = weight,
+        .bias = bias,
+        .y = y,
+        .slabs = slab_count(shape->N * shape->OH, shape->OW * shape->C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
 /* ---- backward to the input ---- */
 
-/* The outputs through which an input row or column h was read: kh = h + P - oh S for oh in the range, in order of
- * falling kh. */
+/* The outputs through which an input row or column h was read: kh = h + P - oh S for oh in the
+ * range, in order of falling kh. */
 static inline struct range readers_of(size_t h, size_t S, size_t P, size_t K, size_t outputs)
 {
     size_t top = h + P; /* oh S <= top and oh S + K > top */
@@ -215,8 +223,9 @@ static inline struct range readers_of(size_t h, size_t S, size_t P, size_t K, si
     return first < end ? (struct range){first, end} : (struct range){0, 0};
 }
 
-SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct range rows, struct range columns,
-                                       size_t top, size_t left, const float *restrict dy, const float *restrict weight,
+SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct range rows,
+                                       struct range columns, size_t top, size_t left,
+                                       const float *restrict dy, const float *restrict weight,
                                        float *restrict dx, bool accumulate)
 {
     size_t C = s->C;
@@ -227,7 +236,8 @@ SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct rang
             const float *restrict factor = weight + (top - oh * s->SH) * s->KW * C + c;
             const float *restrict from = dy + oh * s->OW * C + c;
             for (size_t ow = columns.first; ow < columns.end; ow++) {
-                sum += *(const simd *)(from + ow * C) * *(const simd *)(factor + (left - ow * s->SW) * C);
+                sum += *(const simd *)(from + ow * C) *
+                       *(const simd *)(factor + (left - ow * s->SW) * C);
             }
         }
         if (accumulate) {
@@ -239,8 +249,8 @@ SIMD_CLONES static void backward_pixel(const struct conv2d_shape *s, struct rang
         float sum = 0.0f;
         for (size_t oh = rows.first; oh < rows.end; oh++) {
             for (size_t ow = columns.first; ow < columns.end; ow++) {
-                sum +=
-                    dy[(oh * s->OW + ow) * C + c] * weight[((top - oh * s->SH) * s->KW + (left - ow * s->SW)) * C + c];
+                sum += dy[(oh * s->OW + ow) * C + c] *
+                       weight[((top - oh * s->SH) * s->KW + (left - ow * s->SW)) * C + c];
             }
         }
         dx[c] = accumulate ? dx[c] + sum : sum;
@@ -278,21 +288,22 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
                 continue;
             }
             struct range columns = readers_of(w, s->SW, s->PW, s->KW, s->OW);
-            backward_pixel(s, rows, columns, h + s->PH, w + s->PW, dy, job->weight, job->dx + (line * s->W + w) * s->C,
-                           job->accumulate);
+            backward_pixel(s, rows, columns, h + s->PH, w + s->PW, dy, job->weight,
+                           job->dx + (line * s->W + w) * s->C, job->accumulate);
         }
     }
 }
 
-void depthwise_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                             const float *weight, float *dx, bool accumulate)
+void depthwise_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
+                             const float *dy, const float *weight, float *dx, bool accumulate)
 {
-    const struct depthwise_job job = {.shape = shape,
-                                      .dy = dy,
-                                      .weight = weight,
-                                      .dx = dx,
-                                      .accumulate = accumulate,
-                                      .slabs = slab_count(shape->N * shape->H, shape->W * shape->C, SLABS_MAX)};
+    const struct depthwise_job job = {
+        .shape = shape,
+        .dy = dy,
+        .weight = weight,
+        .dx = dx,
+        .accumulate = accumulate,
+        .slabs = slab_count(shape->N * shape->H, shape->W * shape->C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, backward_slab, &job);
 }
 
@@ -301,7 +312,8 @@ void depthwise_backward_data(const struct compute *compute, const struct conv2d_
 #define SUM_CHANNELS 256u /* whose sums are under way at once */
 
 /* Output columns [first, end) whose window's column kw lies inside the input. */
-static inline struct range outputs_inside(size_t kw, size_t S, size_t P, size_t size, size_t outputs)
+static inline struct range outputs_inside(size_t kw, size_t S, size_t P, size_t size,
+                                          size_t outputs)
 {
     size_t first = kw >= P ? 0 : (P - kw + S - 1) / S;
     size_t last = size + P - kw; /* ow S < last */
@@ -311,8 +323,8 @@ static inline struct range outputs_inside(size_t kw, size_t S, size_t P, size_t 
 }
 
 /* sums[WINDOW][SUM_CHANNELS] += x dy over `count` outputs, for `channels` channels. */
-INLINE void sum_block(const float *x, const float *dy, size_t step, size_t C, size_t count, size_t channels,
-                      float (*sums)[SUM_CHANNELS])
+INLINE void sum_block(const float *x, const float *dy, size_t step, size_t C, size_t count,
+                      size_t channels, float (*sums)[SUM_CHANNELS])
 {
     for (size_t c = 0; c < channels; c += BLOCK) {
         simd sum[WINDOW];
@@ -331,9 +343,10 @@ INLINE void sum_block(const float *x, const float *dy, size_t step, size_t C, si
     }
 }
 
-/* partial[kw][C] += sum over `count` outputs whose windows of WINDOW columns begin at x, in float. */
-SIMD_CLONES static void weight_windows(const float *x, const float *dy, size_t step, size_t C, size_t count,
-                                       double *partial)
+/* partial[kw][C] += sum over `count` outputs whose windows of WINDOW columns begin at x, in float.
+ */
+SIMD_CLONES static void weight_windows(const float *x, const float *dy, size_t step, size_t C,
+                                       size_t count, double *partial)
 {
     float sums[WINDOW][SUM_CHANNELS];
     for (size_t c = 0; c < C; c += SUM_CHANNELS) {
@@ -358,9 +371,11 @@ SIMD_CLONES static void weight_windows(const float *x, const float *dy, size_t s
     }
 }
 
-/* partial[C] += sum over `count` outputs for one kernel column; x moves by `step` from output to output. */
-SIMD_CLONES static void weight_column(const float *restrict x, size_t step, const float *restrict dy, size_t C,
-                                      size_t count, double *restrict partial)
+/* partial[C] += sum over `count` outputs for one kernel column; x moves by `step` from output to
+ * output. */
+SIMD_CLONES static void weight_column(const float *restrict x, size_t step,
+                                      const float *restrict dy, size_t C, size_t count,
+                                      double *restrict partial)
 {
     for (size_t i = 0; i < count; i++) {
         for (size_t c = 0; c < C; c++) {
@@ -369,8 +384,10 @@ SIMD_CLONES static void weight_column(const float *restrict x, size_t step, cons
     }
 }
 
-/* partial[kw][C] += sum over one line of outputs; x is the line of the input that the kernel row reads. */
-static void weight_line(const struct conv2d_shape *s, const float *x, const float *dy, double *partial)
+/* partial[kw][C] += sum over one line of outputs; x is the line of the input that the kernel row
+ * reads. */
+static void weight_line(const struct conv2d_shape *s, const float *x, const float *dy,
+                        double *partial)
 {
     size_t C = s->C;
     struct range out[MODEL_WINDOW_MAX];
@@ -391,8 +408,9 @@ static void weight_line(const struct conv2d_shape *s, const float *x, const floa
                                      {together ? whole.end : out[kw].end, out[kw].end}};
         for (size_t r = 0; r < 2; r++) {
             if (rest[r].first < rest[r].end) {
-                weight_column(x + (rest[r].first * s->SW + kw - s->PW) * C, s->SW * C, dy + rest[r].first * C, C,
-                              rest[r].end - rest[r].first, partial + kw * C);
+                weight_column(x + (rest[r].first * s->SW + kw - s->PW) * C, s->SW * C,
+                              dy + rest[r].first * C, C, rest[r].end - rest[r].first,
+                              partial + kw * C);
             }
         }
     }
@@ -419,15 +437,15 @@ static void weights_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void depthwise_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                                const float *dy, float *dweight)
+void depthwise_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
+                                const float *x, const float *dy, float *dweight)
 {
-    const struct depthwise_job job = {.shape = shape,
-                                      .x = x,
-                                      .dy = dy,
-                                      .partial = compute->shared,
-                                      .slabs =
-                                          slab_count(shape->N * shape->OH, shape->OW * shape->C, SLAB_PARTIALS_MAX)};
+    const struct depthwise_job job = {
+        .shape = shape,
+        .x = x,
+        .dy = dy,
+        .partial = compute->shared,
+        .slabs = slab_count(shape->N * shape->OH, shape->OW * shape->C, SLAB_PARTIALS_MAX)};
     pool_run(compute->pool, job.slabs, weights_slab, &job);
     size_t count = shape->KH * shape->KW * shape->C;
     for (size_t i = 0; i < count; i++) {

@@ -22,7 +22,8 @@ struct strip {
 
 static struct strip strip_of(const struct direct_job *job, size_t index)
 {
-    struct strip strip = {.n = index / job->plan.strips, .oh = index % job->plan.strips * job->plan.strip_rows};
+    struct strip strip = {.n = index / job->plan.strips,
+                          .oh = index % job->plan.strips * job->plan.strip_rows};
     size_t left = job->shape->OH - strip.oh;
     strip.rows = left < job->plan.strip_rows ? left : job->plan.strip_rows;
     return strip;
@@ -43,7 +44,8 @@ static void copy_rows(const struct direct_job *job, const struct strip *strip, f
             continue;
         }
         memset(to, 0, left * sizeof(float));
-        memcpy(to + left, job->x + (strip->n * s->H + h - s->PH) * s->W * s->C, width * sizeof(float));
+        memcpy(to + left, job->x + (strip->n * s->H + h - s->PH) * s->W * s->C,
+               width * sizeof(float));
         memset(to + left + width, 0, (plan->row - left - width) * sizeof(float));
     }
     memset(to, 0, (plan->columns - plan->window) * sizeof(float));
@@ -91,8 +93,12 @@ static void forward_task(const void *arg, size_t task, size_t worker)
 void direct_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
                     const float *weight, const float *bias, float *y)
 {
-    const struct direct_job job = {
-        .compute = compute, .shape = shape, .plan = direct_plan_of(shape), .x = x, .bias = bias, .y = y};
+    const struct direct_job job = {.compute = compute,
+                                   .shape = shape,
+                                   .plan = direct_plan_of(shape),
+                                   .x = x,
+                                   .bias = bias,
+                                   .y = y};
     panels_pack(compute, weight, conv2d_row_floats(shape), shape->O, true, compute->shared);
     pool_run(compute->pool, shape->N * job.plan.strips, forward_task, &job);
 }
@@ -100,7 +106,8 @@ void direct_forward(const struct compute *compute, const struct conv2d_shape *sh
 /* ---- backward to the weights ---- */
 
 /* sum [KH][O][columns] += the products of a strip's gradients and of the inputs under them. */
-static void add_strip(const struct direct_job *job, const struct strip *strip, const float *rows, float *sum)
+static void add_strip(const struct direct_job *job, const struct strip *strip, const float *rows,
+                      float *sum)
 {
     const struct conv2d_shape *s = job->shape;
     const struct direct_plan *plan = &job->plan;
@@ -109,7 +116,8 @@ static void add_strip(const struct direct_job *job, const struct strip *strip, c
                                         .N = plan->columns,
                                         .K = s->OW,
                                         .runs = strip->rows,
-                                        .A = job->dy + (strip->n * s->OH + strip->oh) * s->OW * s->O,
+                                        .A =
+                                            job->dy + (strip->n * s->OH + strip->oh) * s->OW * s->O,
                                         .a_row = 1,
                                         .a_step = s->O,
                                         .a_run = s->OW * s->O,
@@ -146,11 +154,16 @@ static void weights_task(const void *arg, size_t task, size_t worker)
     }
 }
 
-void direct_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                             const float *dy, float *dweight)
+void direct_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
+                             const float *x, const float *dy, float *dweight)
 {
-    const struct direct_job job = {
-        .compute = compute, .shape = shape, .plan = direct_plan_of(shape), .x = x, .dy = dy, .dweight = dweight};
+    const struct direct_job job = {.compute = compute,
+                                   .shape = shape,
+                                   .plan = direct_plan_of(shape),
+                                   .x = x,
+                                   .dy = dy,
+                                   .dweight = dweight};
     pool_run(compute->pool, job.plan.weights_slabs, weights_task, &job);
-    partials_add(compute, dweight, compute->shared, job.plan.weights_slabs, shape->O * conv2d_row_floats(shape));
+    partials_add(compute, dweight, compute->shared, job.plan.weights_slabs,
+                 shape->O * conv2d_row_floats(shape));
 }

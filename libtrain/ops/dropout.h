@@ -1,5 +1,5 @@
-/* dropout.h: inverted dropout whose mask is a pure function of (stream, element): nothing is kept for backward, which
- * draws the same mask again. Used by libtrain/stage; one calling thread. */
+/* dropout.h: inverted dropout whose mask is a pure function of (stream, element): nothing is kept
+ * for backward, which draws the same mask again. Used by libtrain/stage; one calling thread. */
 #ifndef LIBTRAIN_OPS_DROPOUT_H
 #define LIBTRAIN_OPS_DROPOUT_H
 
@@ -11,13 +11,14 @@
 
 struct dropout_mask {
     struct rng_stream stream;
-    uint64_t first; /* index of element 0: position of the first sample in the batch * elements of a sample */
+    uint64_t first; /* index of element 0: position of the first sample in the batch * elements of a
+                       sample */
     double rate;    /* probability of a zero, [0, 1) */
 };
 
-/* y[i] = x[i] / (1 - rate) where rng_uniform(stream, first + i) >= rate, else 0. Overwrites (y may be x), or
- * accumulates. Backward is the same function of dy. */
-void dropout_apply(const struct compute *compute, size_t count, const struct dropout_mask *mask, const float *x,
-                   float *y, bool accumulate);
+/* y[i] = x[i] / (1 - rate) where rng_uniform(stream, first + i) >= rate, else 0. Overwrites (y may
+ * be x), or accumulates. Backward is the same function of dy. */
+void dropout_apply(const struct compute *compute, size_t count, const struct dropout_mask *mask,
+                   const float *x, float *y, bool accumulate);
 
 #endif

@@ -1,6 +1,7 @@
-/* elementary_vector.h: exp and the normal distribution without branches and tables, to stand in loops that a compiler
- * turns into vector instructions; every step is elementwise, so all ISAs give the same bits. Libtrain's own, as
- * base/elementary.h, with a relative error below 1e-10: more than enough for results that become floats. Any thread. */
+/* elementary_vector.h: exp and the normal distribution without branches and tables, to stand in
+ * loops that a compiler turns into vector instructions; every step is elementwise, so all ISAs give
+ * the same bits. Libtrain's own, as base/elementary.h, with a relative error below 1e-10: more than
+ * enough for results that become floats. Any thread. */
 #ifndef LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 #define LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 
@@ -14,7 +15,8 @@
 ELEMENTARY_INLINE double elementary_exp_below_0(double x)
 {
     double bounded = x < -708.0 ? -708.0 : x;
-    /* x = k ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^52 rounds to an integer, which then are the lowest bits. */
+    /* x = k ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^52 rounds to an integer, which then are the
+     * lowest bits. */
     double rounded = bounded * 0x1.71547652b82fep0 + 0x1.8p52;
     double k = rounded - 0x1.8p52;
     double r = (bounded - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
@@ -45,13 +47,15 @@ ELEMENTARY_INLINE double elementary_sigmoid(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* The standard normal distribution: its share below x. *bell: exp(-x^2 / 2), the density times sqrt(2 pi). */
+/* The standard normal distribution: its share below x. *bell: exp(-x^2 / 2), the density times
+ * sqrt(2 pi). */
 ELEMENTARY_INLINE double elementary_normal_share(double x, double *bell)
 {
     double z = x < 0.0 ? -x : x;
     double exponential = elementary_exp_below_0(-0.5 * z * z);
-    /* The share beyond z is exp(-z^2 / 2) t P(u), t = 1 / (1 + z / 5), u = 2 t - 1: the quotient is smooth, and P is
-     * its interpolation at the zeros of Chebyshev's polynomial of degree 15 (relative error 2e-11 for all z). */
+    /* The share beyond z is exp(-z^2 / 2) t P(u), t = 1 / (1 + z / 5), u = 2 t - 1: the quotient is
+     * smooth, and P is its interpolation at the zeros of Chebyshev's polynomial of degree 15
+     * (relative error 2e-11 for all z). */
     double t = 1.0 / (1.0 + 0.2 * z);
     double u = 2.0 * t - 1.0;
     double sum = -3.1844258774695955e-07;

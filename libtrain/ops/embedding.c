@@ -28,11 +28,15 @@ static void gather_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void embedding_forward(const struct compute *compute, size_t M, size_t C, const float *token, const float *weight,
-                       float *y)
+void embedding_forward(const struct compute *compute, size_t M, size_t C, const float *token,
+                       const float *weight, float *y)
 {
-    const struct embedding_job job = {
-        .M = M, .C = C, .slabs = slab_count(M, C, SLABS_MAX), .token = token, .weight = weight, .y = y};
+    const struct embedding_job job = {.M = M,
+                                      .C = C,
+                                      .slabs = slab_count(M, C, SLABS_MAX),
+                                      .token = token,
+                                      .weight = weight,
+                                      .y = y};
     pool_run(compute->pool, job.slabs, gather_slab, &job);
 }
 
@@ -55,15 +59,20 @@ static void scatter_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void embedding_backward(const struct compute *compute, size_t M, size_t C, const float *token, const float *dy,
-                        float *dweight)
+void embedding_backward(const struct compute *compute, size_t M, size_t C, const float *token,
+                        const float *dy, float *dweight)
 {
-    const struct embedding_job job = {
-        .M = M, .C = C, .slabs = slab_count(C, M, SLABS_MAX), .token = token, .x = dy, .y = dweight};
+    const struct embedding_job job = {.M = M,
+                                      .C = C,
+                                      .slabs = slab_count(C, M, SLABS_MAX),
+                                      .token = token,
+                                      .x = dy,
+                                      .y = dweight};
     pool_run(compute->pool, job.slabs, scatter_slab, &job);
 }
 
-SIMD_CLONES static void add_two(size_t count, const float *x, const float *restrict weight, float *y)
+SIMD_CLONES static void add_two(size_t count, const float *x, const float *restrict weight,
+                                float *y)
 {
     SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
@@ -81,15 +90,20 @@ static void add_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void positions_forward(const struct compute *compute, size_t N, size_t count, const float *x, const float *weight,
-                       float *y)
+void positions_forward(const struct compute *compute, size_t N, size_t count, const float *x,
+                       const float *weight, float *y)
 {
-    const struct embedding_job job = {
-        .M = N, .C = count, .slabs = slab_count(N, count, SLABS_MAX), .x = x, .weight = weight, .y = y};
+    const struct embedding_job job = {.M = N,
+                                      .C = count,
+                                      .slabs = slab_count(N, count, SLABS_MAX),
+                                      .x = x,
+                                      .weight = weight,
+                                      .y = y};
     pool_run(compute->pool, job.slabs, add_slab, &job);
 }
 
-SIMD_CLONES static void sum_samples(size_t N, size_t stride, size_t count, const float *restrict x, float *restrict y)
+SIMD_CLONES static void sum_samples(size_t N, size_t stride, size_t count, const float *restrict x,
+                                    float *restrict y)
 {
     double sum[SUM_DOUBLES] = {0};
     for (size_t n = 0; n < N; n++) {
@@ -113,7 +127,8 @@ static void sum_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void positions_backward(const struct compute *compute, size_t N, size_t count, const float *dy, float *dweight)
+void positions_backward(const struct compute *compute, size_t N, size_t count, const float *dy,
+                        float *dweight)
 {
     const struct embedding_job job = {
         .M = N, .C = count, .slabs = slab_count(count, N, SLABS_MAX), .x = dy, .y = dweight};

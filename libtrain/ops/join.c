@@ -36,14 +36,16 @@ static void add_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-static void add_two(const struct compute *compute, size_t count, const float *x, const float *second, float *y)
+static void add_two(const struct compute *compute, size_t count, const float *x,
+                    const float *second, float *y)
 {
     const struct join_job job = {
         .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .x = x, .second = second, .y = y};
     pool_run(compute->pool, job.slabs, add_slab, &job);
 }
 
-void add_forward(const struct compute *compute, size_t count, const float *const *x, size_t inputs, float *y)
+void add_forward(const struct compute *compute, size_t count, const float *const *x, size_t inputs,
+                 float *y)
 {
     if (inputs == 1 && x[0] == y) {
         return;
@@ -54,7 +56,8 @@ void add_forward(const struct compute *compute, size_t count, const float *const
     }
 }
 
-void copy_backward(const struct compute *compute, size_t count, const float *dy, float *dx, bool accumulate)
+void copy_backward(const struct compute *compute, size_t count, const float *dy, float *dx,
+                   bool accumulate)
 {
     add_two(compute, count, dy, accumulate ? dx : NULL, dx);
 }
@@ -75,8 +78,8 @@ static void copy_columns_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void concat_forward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset, const float *x,
-                    float *y)
+void concat_forward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                    const float *x, float *y)
 {
     const struct join_job job = {.count = M,
                                  .slabs = slab_count(M, C, SLABS_MAX),
@@ -88,8 +91,8 @@ void concat_forward(const struct compute *compute, size_t M, size_t C, size_t wi
     pool_run(compute->pool, job.slabs, copy_columns_slab, &job);
 }
 
-void concat_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset, const float *dy,
-                     float *dx, bool accumulate)
+void concat_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                     const float *dy, float *dx, bool accumulate)
 {
     const struct join_job job = {.count = M,
                                  .slabs = slab_count(M, C, SLABS_MAX),
@@ -102,14 +105,16 @@ void concat_backward(const struct compute *compute, size_t M, size_t C, size_t w
     pool_run(compute->pool, job.slabs, copy_columns_slab, &job);
 }
 
-SIMD_CLONES static void scale_bytes_loop(size_t count, float scale, const unsigned char *restrict x, float *restrict y)
+SIMD_CLONES static void scale_bytes_loop(size_t count, float scale, const unsigned char *restrict x,
+                                         float *restrict y)
 {
     for (size_t i = 0; i < count; i++) {
         y[i] = (float)x[i] * scale;
     }
 }
 
-SIMD_CLONES static void scale_floats_loop(size_t count, float scale, const float *restrict x, float *restrict y)
+SIMD_CLONES static void scale_floats_loop(size_t count, float scale, const float *restrict x,
+                                          float *restrict y)
 {
     for (size_t i = 0; i < count; i++) {
         y[i] = x[i] * scale;
@@ -129,21 +134,27 @@ static void scale_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void scale_bytes(const struct compute *compute, size_t count, float scale, const unsigned char *x, float *y)
+void scale_bytes(const struct compute *compute, size_t count, float scale, const unsigned char *x,
+                 float *y)
 {
-    const struct join_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .scale = scale, .bytes = x, .y = y};
+    const struct join_job job = {.count = count,
+                                 .slabs = slab_count(count, 1, SLABS_MAX),
+                                 .scale = scale,
+                                 .bytes = x,
+                                 .y = y};
     pool_run(compute->pool, job.slabs, scale_slab, &job);
 }
 
-void scale_floats(const struct compute *compute, size_t count, float scale, const float *x, float *y)
+void scale_floats(const struct compute *compute, size_t count, float scale, const float *x,
+                  float *y)
 {
     const struct join_job job = {
         .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .scale = scale, .x = x, .y = y};
     pool_run(compute->pool, job.slabs, scale_slab, &job);
 }
 
-/* Channels change with every element: the factors of all channels, repeated, let a loop of whole vectors go over them.
+/* Channels change with every element: the factors of all channels, repeated, let a loop of whole
+ * vectors go over them.
  */
 #define PERIOD_MAX (NORMALISE_CHANNELS_MAX * SIMD_FLOATS)
 
@@ -156,7 +167,8 @@ struct normalise_job {
     float factor[PERIOD_MAX], offset[PERIOD_MAX];
 };
 
-SIMD_CLONES static void normalise_bytes_loop(size_t count, const float *restrict factor, const float *restrict offset,
+SIMD_CLONES static void normalise_bytes_loop(size_t count, const float *restrict factor,
+                                             const float *restrict offset,
                                              const unsigned char *restrict x, float *restrict y)
 {
     for (size_t i = 0; i < count; i++) {
@@ -164,8 +176,9 @@ SIMD_CLONES static void normalise_bytes_loop(size_t count, const float *restrict
     }
 }
 
-SIMD_CLONES static void normalise_floats_loop(size_t count, const float *restrict factor, const float *restrict offset,
-                                              const float *restrict x, float *restrict y)
+SIMD_CLONES static void normalise_floats_loop(size_t count, const float *restrict factor,
+                                              const float *restrict offset, const float *restrict x,
+                                              float *restrict y)
 {
     for (size_t i = 0; i < count; i++) {
         y[i] = x[i] * factor[i] + offset[i];
@@ -186,7 +199,8 @@ static void normalise_slab(const void *arg, size_t task, size_t worker)
         size_t first = p * job->period;
         size_t count = job->count - first < job->period ? job->count - first : job->period;
         if (job->bytes) {
-            normalise_bytes_loop(count, job->factor, job->offset, job->bytes + first, job->y + first);
+            normalise_bytes_loop(count, job->factor, job->offset, job->bytes + first,
+                                 job->y + first);
         } else {
             normalise_floats_loop(count, job->factor, job->offset, job->x + first, job->y + first);
         }
@@ -206,15 +220,15 @@ static void run_normalise(const struct compute *compute, struct normalise_job *j
     pool_run(compute->pool, job->slabs, normalise_slab, job);
 }
 
-void normalise_bytes(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
-                     const unsigned char *x, float *y)
+void normalise_bytes(const struct compute *compute, size_t count, double scale,
+                     const struct normalise *normalise, const unsigned char *x, float *y)
 {
     struct normalise_job job = {.count = count, .bytes = x, .y = y};
     run_normalise(compute, &job, scale, normalise);
 }
 
-void normalise_floats(const struct compute *compute, size_t count, double scale, const struct normalise *normalise,
-                      const float *x, float *y)
+void normalise_floats(const struct compute *compute, size_t count, double scale,
+                      const struct normalise *normalise, const float *x, float *y)
 {
     struct normalise_job job = {.count = count, .x = x, .y = y};
     run_normalise(compute, &job, scale, normalise);

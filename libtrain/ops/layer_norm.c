@@ -18,8 +18,8 @@ struct layer_norm_job {
 
 /* ---- forward ---- */
 
-SIMD_CLONES static void statistics_of(const float *restrict x, size_t C, double epsilon, float *restrict mean,
-                                      float *restrict inverse)
+SIMD_CLONES static void statistics_of(const float *restrict x, size_t C, double epsilon,
+                                      float *restrict mean, float *restrict inverse)
 {
     double sum;
     double square;
@@ -30,8 +30,9 @@ SIMD_CLONES static void statistics_of(const float *restrict x, size_t C, double 
     *inverse = (float)(1.0 / sqrt(square / (double)C + epsilon));
 }
 
-SIMD_CLONES static void normalise(const float *x, size_t C, float mean, float inverse, const float *restrict weight,
-                                  const float *restrict bias, float *y)
+SIMD_CLONES static void normalise(const float *x, size_t C, float mean, float inverse,
+                                  const float *restrict weight, const float *restrict bias,
+                                  float *y)
 {
     SIMD_IN_PLACE
     for (size_t c = 0; c < C; c++) {
@@ -49,7 +50,8 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
         float mean;
         float inverse;
         statistics_of(job->x + m * s->C, s->C, s->epsilon, &mean, &inverse);
-        normalise(job->x + m * s->C, s->C, mean, inverse, job->weight, job->bias, job->y + m * s->C);
+        normalise(job->x + m * s->C, s->C, mean, inverse, job->weight, job->bias,
+                  job->y + m * s->C);
         if (job->saved) {
             job->saved[2 * m] = mean;
             job->saved[2 * m + 1] = inverse;
@@ -57,8 +59,9 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void layer_norm_forward(const struct compute *compute, const struct layer_norm_shape *shape, const float *x,
-                        const float *weight, const float *bias, float *saved, float *y)
+void layer_norm_forward(const struct compute *compute, const struct layer_norm_shape *shape,
+                        const float *x, const float *weight, const float *bias, float *saved,
+                        float *y)
 {
     const struct layer_norm_job job = {.shape = shape,
                                        .x = x,
@@ -73,8 +76,9 @@ void layer_norm_forward(const struct compute *compute, const struct layer_norm_s
 /* ---- backward ---- */
 
 /* Add a row to the sums of dy xhat and dy. */
-SIMD_CLONES static void add_row(const float *restrict x, size_t C, float mean, float inverse, const float *restrict dy,
-                                double *restrict product, double *restrict sum)
+SIMD_CLONES static void add_row(const float *restrict x, size_t C, float mean, float inverse,
+                                const float *restrict dy, double *restrict product,
+                                double *restrict sum)
 {
     for (size_t c = 0; c < C; c++) {
         double gradient = (double)dy[c];
@@ -84,7 +88,8 @@ SIMD_CLONES static void add_row(const float *restrict x, size_t C, float mean, f
 }
 
 SIMD_CLONES static void row_gradient(const float *restrict x, size_t C, float mean, float inverse,
-                                     const float *restrict weight, const float *dy, float *dx, bool accumulate)
+                                     const float *restrict weight, const float *dy, float *dx,
+                                     bool accumulate)
 {
     double sum;
     double product;
@@ -123,14 +128,15 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
         float inverse = job->statistics[2 * m + 1];
         add_row(x, s->C, mean, inverse, dy, product, sum);
         if (job->dx) {
-            row_gradient(x, s->C, mean, inverse, job->weight, dy, job->dx + m * s->C, job->accumulate);
+            row_gradient(x, s->C, mean, inverse, job->weight, dy, job->dx + m * s->C,
+                         job->accumulate);
         }
     }
 }
 
-void layer_norm_backward(const struct compute *compute, const struct layer_norm_shape *shape, const float *x,
-                         const float *weight, const float *saved, const float *dy, float *dx, bool accumulate,
-                         float *dweight, float *dbias)
+void layer_norm_backward(const struct compute *compute, const struct layer_norm_shape *shape,
+                         const float *x, const float *weight, const float *saved, const float *dy,
+                         float *dx, bool accumulate, float *dweight, float *dbias)
 {
     const struct layer_norm_job job = {.shape = shape,
                                        .x = x,

@@ -35,14 +35,19 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
         }
         beta = 1.0f;
     }
-    gemm(false, true, s->N, outputs, s->F, job->x, s->F, job->weight + o * s->F, s->F, beta, job->y + o, s->O);
+    gemm(false, true, s->N, outputs, s->F, job->x, s->F, job->weight + o * s->F, s->F, beta,
+         job->y + o, s->O);
 }
 
 void linear_forward(const struct compute *compute, const struct linear_shape *shape, const float *x,
                     const float *weight, const float *bias, float *y)
 {
-    const struct linear_job job = {
-        .shape = shape, .x = x, .weight = weight, .bias = bias, .y = y, .slabs = slabs_of(shape->O, shape->F)};
+    const struct linear_job job = {.shape = shape,
+                                   .x = x,
+                                   .weight = weight,
+                                   .bias = bias,
+                                   .y = y,
+                                   .slabs = slabs_of(shape->O, shape->F)};
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
@@ -53,12 +58,12 @@ static void backward_data_slab(const void *arg, size_t task, size_t worker)
     (void)worker;
     size_t f = slab_begin(s->F, job->slabs, task);
     size_t features = slab_begin(s->F, job->slabs, task + 1) - f;
-    gemm(false, false, s->N, features, s->O, job->dy, s->O, job->weight + f, s->F, job->accumulate ? 1.0f : 0.0f,
-         job->dx + f, s->F);
+    gemm(false, false, s->N, features, s->O, job->dy, s->O, job->weight + f, s->F,
+         job->accumulate ? 1.0f : 0.0f, job->dx + f, s->F);
 }
 
-void linear_backward_data(const struct compute *compute, const struct linear_shape *shape, const float *dy,
-                          const float *weight, float *dx, bool accumulate)
+void linear_backward_data(const struct compute *compute, const struct linear_shape *shape,
+                          const float *dy, const float *weight, float *dx, bool accumulate)
 {
     const struct linear_job job = {.shape = shape,
                                    .dy = dy,
@@ -76,7 +81,8 @@ static void backward_weights_slab(const void *arg, size_t task, size_t worker)
     (void)worker;
     size_t o = slab_begin(s->O, job->slabs, task);
     size_t end = slab_begin(s->O, job->slabs, task + 1);
-    gemm(true, false, end - o, s->F, s->N, job->dy + o, s->O, job->x, s->F, 1.0f, job->dweight + o * s->F, s->F);
+    gemm(true, false, end - o, s->F, s->N, job->dy + o, s->O, job->x, s->F, 1.0f,
+         job->dweight + o * s->F, s->F);
     for (; job->dbias && o < end; o++) {
         double sum = 0.0;
         for (size_t n = 0; n < s->N; n++) {
@@ -86,11 +92,15 @@ static void backward_weights_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void linear_backward_weights(const struct compute *compute, const struct linear_shape *shape, const float *x,
-                             const float *dy, float *dweight, float *dbias)
+void linear_backward_weights(const struct compute *compute, const struct linear_shape *shape,
+                             const float *x, const float *dy, float *dweight, float *dbias)
 {
-    const struct linear_job job = {
-        .shape = shape, .x = x, .dy = dy, .dweight = dweight, .dbias = dbias, .slabs = slabs_of(shape->O, shape->F)};
+    const struct linear_job job = {.shape = shape,
+                                   .x = x,
+                                   .dy = dy,
+                                   .dweight = dweight,
+                                   .dbias = dbias,
+                                   .slabs = slabs_of(shape->O, shape->F)};
     pool_run(compute->pool, job.slabs, backward_weights_slab, &job);
 }
 

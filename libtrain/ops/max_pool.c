@@ -15,15 +15,16 @@ struct max_pool_job {
 };
 
 /* Input rows (or columns) [first, end) of the window of output `out`. */
-static inline void window(size_t out, size_t S, size_t P, size_t K, size_t size, size_t *first, size_t *end)
+static inline void window(size_t out, size_t S, size_t P, size_t K, size_t size, size_t *first,
+                          size_t *end)
 {
     size_t start = out * S;
     *first = start > P ? start - P : 0;
     *end = start + K - P < size ? start + K - P : size;
 }
 
-SIMD_CLONES static void take_larger(size_t C, const float *restrict x, uint16_t index, float *restrict best,
-                                    uint16_t *restrict position)
+SIMD_CLONES static void take_larger(size_t C, const float *restrict x, uint16_t index,
+                                    float *restrict best, uint16_t *restrict position)
 {
     for (size_t c = 0; c < C; c++) {
         bool wins = x[c] > best[c] || x[c] != x[c]; /* NaN wins, as in PyTorch */
@@ -53,7 +54,8 @@ static void forward_pixel(const struct max_pool_job *job, size_t n, size_t oh, s
     for (size_t h = h_first; h < h_end; h++) {
         for (size_t w = w_first; w < w_end; w++, first = false) {
             const float *x = job->x + ((n * s->H + h) * s->W + w) * s->C;
-            uint16_t index = (uint16_t)((h + s->PH - oh * s->SH) * s->KW + (w + s->PW - ow * s->SW));
+            uint16_t index =
+                (uint16_t)((h + s->PH - oh * s->SH) * s->KW + (w + s->PW - ow * s->SW));
             if (first) {
                 memcpy(job->y + out, x, s->C * sizeof(float));
                 for (size_t c = 0; job->position && c < s->C; c++) {
@@ -81,14 +83,15 @@ static void forward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void max_pool_forward(const struct compute *compute, const struct pool2d_shape *shape, const float *x, float *y,
-                      uint16_t *position)
+void max_pool_forward(const struct compute *compute, const struct pool2d_shape *shape,
+                      const float *x, float *y, uint16_t *position)
 {
-    const struct max_pool_job job = {.shape = shape,
-                                     .x = x,
-                                     .y = y,
-                                     .position = position,
-                                     .slabs = slab_count(shape->N * shape->OH, shape->OW * shape->C, SLABS_MAX)};
+    const struct max_pool_job job = {
+        .shape = shape,
+        .x = x,
+        .y = y,
+        .position = position,
+        .slabs = slab_count(shape->N * shape->OH, shape->OW * shape->C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
@@ -118,14 +121,15 @@ static void backward_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void max_pool_backward(const struct compute *compute, const struct pool2d_shape *shape, const uint16_t *position,
-                       const float *dy, float *dx, bool accumulate)
+void max_pool_backward(const struct compute *compute, const struct pool2d_shape *shape,
+                       const uint16_t *position, const float *dy, float *dx, bool accumulate)
 {
-    const struct max_pool_job job = {.shape = shape,
-                                     .winner = position,
-                                     .dy = dy,
-                                     .dx = dx,
-                                     .accumulate = accumulate,
-                                     .slabs = slab_count(shape->N, shape->H * shape->W * shape->C, SLABS_MAX)};
+    const struct max_pool_job job = {
+        .shape = shape,
+        .winner = position,
+        .dy = dy,
+        .dx = dx,
+        .accumulate = accumulate,
+        .slabs = slab_count(shape->N, shape->H * shape->W * shape->C, SLABS_MAX)};
     pool_run(compute->pool, job.slabs, backward_slab, &job);
 }

@@ -32,8 +32,8 @@ static void pack_panel(const void *arg, size_t task, size_t worker)
     }
 }
 
-void panels_pack(const struct compute *compute, const float *from, size_t rows, size_t columns, bool transposed,
-                 float *panels)
+void panels_pack(const struct compute *compute, const float *from, size_t rows, size_t columns,
+                 bool transposed, float *panels)
 {
     const struct panels_job job = {
         .from = from, .rows = rows, .columns = columns, .transposed = transposed, .panels = panels};

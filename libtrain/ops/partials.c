@@ -27,10 +27,12 @@ static void add_slab(const void *arg, size_t task, size_t worker)
 {
     const struct partials_job *job = arg;
     (void)worker;
-    add_range(job, slab_begin(job->count, job->slabs, task), slab_begin(job->count, job->slabs, task + 1));
+    add_range(job, slab_begin(job->count, job->slabs, task),
+              slab_begin(job->count, job->slabs, task + 1));
 }
 
-void partials_add(const struct compute *compute, float *sum, const float *partial, size_t partials, size_t count)
+void partials_add(const struct compute *compute, float *sum, const float *partial, size_t partials,
+                  size_t count)
 {
     const struct partials_job job = {.sum = sum,
                                      .partial = partial,

@@ -1,4 +1,5 @@
-/* partials.h: sums that several tasks made a share of each, put together in order. Private to libtrain/ops. */
+/* partials.h: sums that several tasks made a share of each, put together in order. Private to
+ * libtrain/ops. */
 #ifndef LIBTRAIN_OPS_PARTIALS_H
 #define LIBTRAIN_OPS_PARTIALS_H
 
@@ -6,7 +7,9 @@
 
 #include "libtrain/backend/pool.h"
 
-/* sum[count] += partial[0][count] + ... + partial[partials - 1][count], added up from the first one on. */
-void partials_add(const struct compute *compute, float *sum, const float *partial, size_t partials, size_t count);
+/* sum[count] += partial[0][count] + ... + partial[partials - 1][count], added up from the first one
+ * on. */
+void partials_add(const struct compute *compute, float *sum, const float *partial, size_t partials,
+                  size_t count);
 
 #endif

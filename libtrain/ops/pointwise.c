@@ -7,7 +7,9 @@
 #include "libtrain/ops/panels.h"
 #include "libtrain/ops/partials.h"
 
-#define BLOCK_FLOATS 16384u /* of one block's inputs: they stay in a cache while the panels go by */
+#define BLOCK_FLOATS                                                                               \
+    16384u /* of one block's inputs: they stay in a cache while the panels go by                   \
+            */
 #define BLOCK_PIXELS_MIN 48u
 #define BLOCK_PIXELS_MAX 512u
 #define SUM_PIXELS 64u /* of one product of the weights' gradient */
@@ -65,8 +67,8 @@ static void multiply(const struct compute *compute, struct pointwise_job *job)
     pool_run(compute->pool, job->slabs, multiply_slab, job);
 }
 
-void pointwise_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                       const float *weight, const float *bias, float *y)
+void pointwise_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                       const float *x, const float *weight, const float *bias, float *y)
 {
     struct pointwise_job job = {.pixels = pixels_of(shape),
                                 .in = shape->C,
@@ -80,8 +82,8 @@ void pointwise_forward(const struct compute *compute, const struct conv2d_shape 
     multiply(compute, &job);
 }
 
-void pointwise_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                             const float *weight, float *dx, bool accumulate)
+void pointwise_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
+                             const float *dy, const float *weight, float *dx, bool accumulate)
 {
     struct pointwise_job job = {.pixels = pixels_of(shape),
                                 .in = shape->O,
@@ -135,11 +137,15 @@ static void gradient_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-void pointwise_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                                const float *dy, float *dweight)
+void pointwise_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
+                                const float *x, const float *dy, float *dweight)
 {
-    const struct gradient_job job = {
-        .compute = compute, .shape = shape, .slabs = conv2d_weight_slabs(shape), .x = x, .dy = dy, .dweight = dweight};
+    const struct gradient_job job = {.compute = compute,
+                                     .shape = shape,
+                                     .slabs = conv2d_weight_slabs(shape),
+                                     .x = x,
+                                     .dy = dy,
+                                     .dweight = dweight};
     pool_run(compute->pool, job.slabs.partials * job.slabs.ranges, gradient_slab, &job);
     if (job.slabs.partials > 1) {
         partials_add(compute, dweight, compute->shared, job.slabs.partials, shape->O * shape->C);

@@ -27,8 +27,8 @@ SIMD_CLONES static void forward_loop(size_t count, float ceiling, const float *x
     }
 }
 
-SIMD_CLONES static void backward_loop(size_t count, float ceiling, const float *y, const float *dy, float *dx,
-                                      bool accumulate)
+SIMD_CLONES static void backward_loop(size_t count, float ceiling, const float *y, const float *dy,
+                                      float *dx, bool accumulate)
 {
     float limit = ceiling == RELU_NO_CEILING ? __builtin_inff() : ceiling;
     if (accumulate) {
@@ -51,21 +51,26 @@ static void relu_slab(const void *arg, size_t task, size_t worker)
     size_t first = slab_begin(job->count, job->slabs, task);
     size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
     if (job->dy) {
-        backward_loop(count, job->ceiling, job->y + first, job->dy + first, job->out + first, job->accumulate);
+        backward_loop(count, job->ceiling, job->y + first, job->dy + first, job->out + first,
+                      job->accumulate);
     } else {
         forward_loop(count, job->ceiling, job->x + first, job->out + first);
     }
 }
 
-void relu_forward(const struct compute *compute, size_t count, float ceiling, const float *x, float *y)
+void relu_forward(const struct compute *compute, size_t count, float ceiling, const float *x,
+                  float *y)
 {
-    const struct relu_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .ceiling = ceiling, .x = x, .out = y};
+    const struct relu_job job = {.count = count,
+                                 .slabs = slab_count(count, 1, SLABS_MAX),
+                                 .ceiling = ceiling,
+                                 .x = x,
+                                 .out = y};
     pool_run(compute->pool, job.slabs, relu_slab, &job);
 }
 
-void relu_backward(const struct compute *compute, size_t count, float ceiling, const float *y, const float *dy,
-                   float *dx, bool accumulate)
+void relu_backward(const struct compute *compute, size_t count, float ceiling, const float *y,
+                   const float *dy, float *dx, bool accumulate)
 {
     const struct relu_job job = {.count = count,
                                  .slabs = slab_count(count, 1, SLABS_MAX),

@@ -7,7 +7,8 @@ struct loss_job {
     size_t N, C, slabs;
     const float *x;
     const int32_t *label;
-    double own, other; /* target of the label's class beyond that of every class; target of every class */
+    double own,
+        other; /* target of the label's class beyond that of every class; target of every class */
     double gradient_scale;
     float *dx;
     double *loss; /* [N] */
@@ -31,10 +32,12 @@ static double sample_loss(const struct loss_job *job, size_t n)
         float *dx = job->dx + n * job->C;
         for (size_t c = 0; c < job->C; c++) {
             double probability = elementary_exp((double)x[c] - (double)largest) / sum;
-            dx[c] = (float)((probability - ((c == label ? job->own : 0.0) + job->other)) * job->gradient_scale);
+            dx[c] = (float)((probability - ((c == label ? job->own : 0.0) + job->other)) *
+                            job->gradient_scale);
         }
     }
-    return elementary_log(sum) - (job->own * ((double)x[label] - (double)largest) + job->other * distances);
+    return elementary_log(sum) -
+           (job->own * ((double)x[label] - (double)largest) + job->other * distances);
 }
 
 static void loss_slab(const void *arg, size_t task, size_t worker)
@@ -47,8 +50,9 @@ static void loss_slab(const void *arg, size_t task, size_t worker)
     }
 }
 
-double softmax_cross_entropy(const struct compute *compute, size_t N, size_t C, const float *x, const int32_t *label,
-                             double smoothing, double gradient_scale, float *dx)
+double softmax_cross_entropy(const struct compute *compute, size_t N, size_t C, const float *x,
+                             const int32_t *label, double smoothing, double gradient_scale,
+                             float *dx)
 {
     const struct loss_job job = {.N = N,
                                  .C = C,

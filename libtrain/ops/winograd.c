@@ -61,8 +61,8 @@ static void filter_task(const void *arg, size_t task, size_t worker)
                                         .c_row = end - first};
         product_run(&product);
     }
-    winograd_transform_outputs(plan, &job->to, outputs, t, t + tiles, first, end - first, job->bias, job->accumulate,
-                               job->y);
+    winograd_transform_outputs(plan, &job->to, outputs, t, t + tiles, first, end - first, job->bias,
+                               job->accumulate, job->y);
 }
 
 static void run_filters(const struct compute *compute, struct filter_job *job)
@@ -70,12 +70,13 @@ static void run_filters(const struct compute *compute, struct filter_job *job)
     const struct winograd_plan *plan = job->plan;
     job->compute = compute;
     job->points = compute->shared;
-    pool_run(compute->pool, job->turned ? plan->in : plan->out / WINOGRAD_CHANNELS, weights_task, job);
+    pool_run(compute->pool, job->turned ? plan->in : plan->out / WINOGRAD_CHANNELS, weights_task,
+             job);
     pool_run(compute->pool, plan->blocks * plan->parts, filter_task, job);
 }
 
-void winograd_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                      const float *weight, const float *bias, float *y)
+void winograd_forward(const struct compute *compute, const struct conv2d_shape *shape,
+                      const float *x, const float *weight, const float *bias, float *y)
 {
     struct winograd_plan plan = winograd_plan_of(shape, false);
     struct filter_job job = {.plan = &plan,
@@ -88,8 +89,8 @@ void winograd_forward(const struct compute *compute, const struct conv2d_shape *
     run_filters(compute, &job);
 }
 
-void winograd_backward_data(const struct compute *compute, const struct conv2d_shape *shape, const float *dy,
-                            const float *weight, float *dx, bool accumulate)
+void winograd_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
+                            const float *dy, const float *weight, float *dx, bool accumulate)
 {
     struct winograd_plan plan = winograd_plan_of(shape, true);
     struct filter_job job = {.plan = &plan,
@@ -123,47 +124,57 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
     size_t partial = task / parts;
     size_t filter_part = task % parts / weights->channel_parts;
     size_t channel_part = task % weights->channel_parts;
-    size_t o = slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part) * WINOGRAD_CHANNELS;
+    size_t o = slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part) *
+               WINOGRAD_CHANNELS;
     size_t filters =
-        slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part + 1) * WINOGRAD_CHANNELS - o;
-    size_t c = slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part) * WINOGRAD_CHANNELS;
+        slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part + 1) *
+            WINOGRAD_CHANNELS -
+        o;
+    size_t c = slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part) *
+               WINOGRAD_CHANNELS;
     size_t channels =
-        slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part + 1) * WINOGRAD_CHANNELS - c;
+        slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part + 1) *
+            WINOGRAD_CHANNELS -
+        c;
     size_t t = slab_begin(plan->tiles, weights->partials, partial);
     size_t end = slab_begin(plan->tiles, weights->partials, partial + 1);
     float *sums = compute_worker(job->compute, worker);
     size_t sum_plane = (size_t)winograd_plane(filters * channels);
     float *gradients = sums + WINOGRAD_POINTS * sum_plane;
-    float *inputs = gradients + WINOGRAD_POINTS * (size_t)winograd_plane(weights->block_tiles * filters);
+    float *inputs =
+        gradients + WINOGRAD_POINTS * (size_t)winograd_plane(weights->block_tiles * filters);
     for (bool started = false; t < end; started = true) {
         size_t tiles = end - t < weights->block_tiles ? end - t : weights->block_tiles;
         winograd_transform_gradients(plan, &job->out, job->dy, t, t + tiles, o, filters, gradients);
         winograd_transform_inputs(plan, &job->in, job->x, t, t + tiles, c, channels, inputs);
         for (size_t p = 0; p < WINOGRAD_POINTS; p++) {
-            const struct product product = {.M = filters,
-                                            .N = channels,
-                                            .K = tiles,
-                                            .A = gradients + p * (size_t)winograd_plane(tiles * filters),
-                                            .a_row = 1,
-                                            .a_step = filters,
-                                            .B = inputs + p * (size_t)winograd_plane(tiles * channels),
-                                            .b_step = channels,
-                                            .b_panel = PRODUCT_PANEL,
-                                            .C = sums + p * sum_plane,
-                                            .c_row = channels,
-                                            .accumulate = started};
+            const struct product product = {
+                .M = filters,
+                .N = channels,
+                .K = tiles,
+                .A = gradients + p * (size_t)winograd_plane(tiles * filters),
+                .a_row = 1,
+                .a_step = filters,
+                .B = inputs + p * (size_t)winograd_plane(tiles * channels),
+                .b_step = channels,
+                .b_panel = PRODUCT_PANEL,
+                .C = sums + p * sum_plane,
+                .c_row = channels,
+                .accumulate = started};
             product_run(&product);
         }
         t += tiles;
     }
     size_t count = job->out.C * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C;
-    float *target = weights->partials > 1 ? (float *)job->compute->shared + partial * count : job->dweight;
+    float *target =
+        weights->partials > 1 ? (float *)job->compute->shared + partial * count : job->dweight;
     winograd_transform_weight_gradients(sums, filters, channels, job->in.C, weights->partials == 1,
-                                        target + o * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C + c);
+                                        target + o * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C +
+                                            c);
 }
 
-void winograd_backward_weights(const struct compute *compute, const struct conv2d_shape *shape, const float *x,
-                               const float *dy, float *dweight)
+void winograd_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
+                               const float *x, const float *dy, float *dweight)
 {
     struct winograd_weights_plan weights = winograd_weights_plan_of(shape);
     const struct weights_job job = {.compute = compute,
@@ -173,8 +184,10 @@ void winograd_backward_weights(const struct compute *compute, const struct conv2
                                     .x = x,
                                     .dy = dy,
                                     .dweight = dweight};
-    pool_run(compute->pool, weights.partials * weights.filter_parts * weights.channel_parts, gradient_task, &job);
+    pool_run(compute->pool, weights.partials * weights.filter_parts * weights.channel_parts,
+             gradient_task, &job);
     if (weights.partials > 1) {
-        partials_add(compute, dweight, compute->shared, weights.partials, shape->O * conv2d_row_floats(shape));
+        partials_add(compute, dweight, compute->shared, weights.partials,
+                     shape->O * conv2d_row_floats(shape));
     }
 }

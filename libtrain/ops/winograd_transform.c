@@ -124,12 +124,13 @@ INLINE void tile_move(const struct winograd_plan *plan, struct tile *tile)
     }
 }
 
-/* A square of side x side pixels at (h, w), zero outside the field; x is the sample's pixel (0, 0). */
-INLINE void load_square(const struct winograd_field *field, const float *x, ptrdiff_t h, ptrdiff_t w, size_t side,
-                        simd *out)
+/* A square of side x side pixels at (h, w), zero outside the field; x is the sample's pixel (0, 0).
+ */
+INLINE void load_square(const struct winograd_field *field, const float *x, ptrdiff_t h,
+                        ptrdiff_t w, size_t side, simd *out)
 {
-    bool whole =
-        h >= 0 && w >= 0 && h + (ptrdiff_t)side <= (ptrdiff_t)field->H && w + (ptrdiff_t)side <= (ptrdiff_t)field->W;
+    bool whole = h >= 0 && w >= 0 && h + (ptrdiff_t)side <= (ptrdiff_t)field->H &&
+                 w + (ptrdiff_t)side <= (ptrdiff_t)field->W;
     for (size_t i = 0; i < side; i++) {
         ptrdiff_t row = h + (ptrdiff_t)i;
         bool row_inside = whole || (row >= 0 && row < (ptrdiff_t)field->H);
@@ -137,7 +138,8 @@ INLINE void load_square(const struct winograd_field *field, const float *x, ptrd
             ptrdiff_t column = w + (ptrdiff_t)j;
             bool inside = whole || (row_inside && column >= 0 && column < (ptrdiff_t)field->W);
             if (inside) {
-                out[i * side + j] = *(const simd *)(x + (row * (ptrdiff_t)field->W + column) * (ptrdiff_t)field->C);
+                out[i * side + j] =
+                    *(const simd *)(x + (row * (ptrdiff_t)field->W + column) * (ptrdiff_t)field->C);
             } else {
                 out[i * side + j] = (simd){0};
             }
@@ -148,8 +150,9 @@ INLINE void load_square(const struct winograd_field *field, const float *x, ptrd
 /* ---- transforms of blocks ---- */
 
 /* Tiles [t, end) of x, channels [c, c + channels), to points [POINTS][tiles][channels]. */
-SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan, const struct winograd_field *field,
-                                           const float *x, size_t t, size_t end, size_t c, size_t channels,
+SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan,
+                                           const struct winograd_field *field, const float *x,
+                                           size_t t, size_t end, size_t c, size_t channels,
                                            float *points)
 {
     size_t tiles = end - t;
@@ -172,8 +175,9 @@ SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan, con
 }
 
 /* The same of the output's gradient: squares of TILE x TILE. */
-SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan, const struct winograd_field *field,
-                                              const float *dy, size_t t, size_t end, size_t c, size_t channels,
+SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan,
+                                              const struct winograd_field *field, const float *dy,
+                                              size_t t, size_t end, size_t c, size_t channels,
                                               float *points)
 {
     size_t tiles = end - t;
@@ -184,7 +188,8 @@ SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan, 
         for (size_t k = 0; k < channels; k += CHANNELS) {
             simd in[POINTS];
             simd out[POINTS];
-            load_square(field, from + k, (ptrdiff_t)(tile.row * TILE), (ptrdiff_t)(tile.column * TILE), TILE, in);
+            load_square(field, from + k, (ptrdiff_t)(tile.row * TILE),
+                        (ptrdiff_t)(tile.column * TILE), TILE, in);
             transform(LINE_OUTPUT_GRADIENT, TILE, PATCH, in, out);
             for (size_t p = 0; p < POINTS; p++) {
                 *(simd *)(points + p * plane + i * channels + k) = out[p];
@@ -194,8 +199,9 @@ SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan, 
 }
 
 /* points [POINTS][tiles][channels] to tiles [t, end) of y, channels [c, c + channels). */
-SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan, const struct winograd_field *field,
-                                            const float *points, size_t t, size_t end, size_t c, size_t channels,
+SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan,
+                                            const struct winograd_field *field, const float *points,
+                                            size_t t, size_t end, size_t c, size_t channels,
                                             const float *bias, bool accumulate, float *y)
 {
     size_t tiles = end - t;
@@ -232,16 +238,17 @@ SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan, co
     }
 }
 
-/* Exchange the off-diagonal parts of rows i and i + step, where lanes with that bit set (high) meet those without. */
-#define EXCHANGE(row, step, low, high)                                                                                 \
-    do {                                                                                                               \
-        for (size_t i = 0; i < CHANNELS; i++) {                                                                        \
-            if ((i & (step)) == 0) {                                                                                   \
-                simd first = __builtin_shufflevector((row)[i], (row)[i + (step)], low);                                \
-                (row)[i + (step)] = __builtin_shufflevector((row)[i], (row)[i + (step)], high);                        \
-                (row)[i] = first;                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
+/* Exchange the off-diagonal parts of rows i and i + step, where lanes with that bit set (high) meet
+ * those without. */
+#define EXCHANGE(row, step, low, high)                                                             \
+    do {                                                                                           \
+        for (size_t i = 0; i < CHANNELS; i++) {                                                    \
+            if ((i & (step)) == 0) {                                                               \
+                simd first = __builtin_shufflevector((row)[i], (row)[i + (step)], low);            \
+                (row)[i + (step)] = __builtin_shufflevector((row)[i], (row)[i + (step)], high);    \
+                (row)[i] = first;                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     } while (0)
 #define LOW_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
 #define HIGH_1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
@@ -261,16 +268,18 @@ INLINE void transpose(simd *row)
     EXCHANGE(row, 8, LOW_8, HIGH_8);
 }
 
-/* weight [O][3][3][C] for the forward pass: filters [o, o + CHANNELS) become the columns of panels. */
-SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, const float *weight, size_t o,
-                                            float *points)
+/* weight [O][3][3][C] for the forward pass: filters [o, o + CHANNELS) become the columns of panels.
+ */
+SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, const float *weight,
+                                            size_t o, float *points)
 {
     size_t C = plan->in;
     for (size_t c = 0; c < C; c += CHANNELS) {
         simd square[KERNEL * KERNEL][CHANNELS]; /* [position][filter], then [position][channel] */
         for (size_t position = 0; position < KERNEL * KERNEL; position++) {
             for (size_t j = 0; j < CHANNELS; j++) {
-                square[position][j] = *(const simd *)(weight + ((o + j) * KERNEL * KERNEL + position) * C + c);
+                square[position][j] =
+                    *(const simd *)(weight + ((o + j) * KERNEL * KERNEL + position) * C + c);
             }
             transpose(square[position]);
         }
@@ -288,16 +297,18 @@ SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, co
     }
 }
 
-/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of the panels. */
-SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, const float *weight, size_t o,
-                                           float *points)
+/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of
+ * the panels. */
+SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, const float *weight,
+                                           size_t o, float *points)
 {
     size_t C = plan->out;
     for (size_t c = 0; c < C; c += CHANNELS) {
         simd in[KERNEL * KERNEL];
         simd out[POINTS];
         for (size_t position = 0; position < KERNEL * KERNEL; position++) {
-            in[KERNEL * KERNEL - 1 - position] = *(const simd *)(weight + (o * KERNEL * KERNEL + position) * C + c);
+            in[KERNEL * KERNEL - 1 - position] =
+                *(const simd *)(weight + (o * KERNEL * KERNEL + position) * C + c);
         }
         transform(LINE_WEIGHTS, KERNEL, PATCH, in, out);
         for (size_t p = 0; p < POINTS; p++) {
@@ -307,8 +318,9 @@ SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, con
 }
 
 /* points [POINTS][filters][channels] to dweight [filters][3][3][C]. */
-SIMD_CLONES void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels, size_t C,
-                                                     bool accumulate, float *dweight)
+SIMD_CLONES void winograd_transform_weight_gradients(const float *points, size_t filters,
+                                                     size_t channels, size_t C, bool accumulate,
+                                                     float *dweight)
 {
     size_t plane = (size_t)winograd_plane(filters * channels);
     for (size_t o = 0; o < filters; o++) {

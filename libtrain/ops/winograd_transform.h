@@ -1,6 +1,7 @@
-/* winograd_transform.h: tiles of tensors to Winograd's points and back, weights to panels and their gradients back. The
- * points are 0, 1, -1, 2, -2 and infinity in both directions; [POINTS][...] arrays are winograd_plane floats apart.
- * Channels come in multiples of WINOGRAD_CHANNELS. Private to libtrain/ops; any thread. */
+/* winograd_transform.h: tiles of tensors to Winograd's points and back, weights to panels and their
+ * gradients back. The points are 0, 1, -1, 2, -2 and infinity in both directions; [POINTS][...]
+ * arrays are winograd_plane floats apart. Channels come in multiples of WINOGRAD_CHANNELS. Private
+ * to libtrain/ops; any thread. */
 #ifndef LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 #define LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 
@@ -15,27 +16,37 @@ struct winograd_field {
 };
 
 /* Tiles [t, end) of x, channels [c, c + channels), to points [POINTS][tiles][channels]. */
-void winograd_transform_inputs(const struct winograd_plan *plan, const struct winograd_field *field, const float *x,
-                               size_t t, size_t end, size_t c, size_t channels, float *points);
+void winograd_transform_inputs(const struct winograd_plan *plan, const struct winograd_field *field,
+                               const float *x, size_t t, size_t end, size_t c, size_t channels,
+                               float *points);
 /* The same of the output's gradient. */
-void winograd_transform_gradients(const struct winograd_plan *plan, const struct winograd_field *field, const float *dy,
-                                  size_t t, size_t end, size_t c, size_t channels, float *points);
-/* points [POINTS][tiles][channels] to tiles [t, end) of y, channels [c, c + channels); bias of all channels or NULL. */
-void winograd_transform_outputs(const struct winograd_plan *plan, const struct winograd_field *field,
-                                const float *points, size_t t, size_t end, size_t c, size_t channels, const float *bias,
+void winograd_transform_gradients(const struct winograd_plan *plan,
+                                  const struct winograd_field *field, const float *dy, size_t t,
+                                  size_t end, size_t c, size_t channels, float *points);
+/* points [POINTS][tiles][channels] to tiles [t, end) of y, channels [c, c + channels); bias of all
+ * channels or NULL. */
+void winograd_transform_outputs(const struct winograd_plan *plan,
+                                const struct winograd_field *field, const float *points, size_t t,
+                                size_t end, size_t c, size_t channels, const float *bias,
                                 bool accumulate, float *y);
 
-/* weight [O][3][3][C] for the forward pass: filters [o, o + WINOGRAD_CHANNELS) become columns of the panels. */
-void winograd_transform_weights(const struct winograd_plan *plan, const float *weight, size_t o, float *points);
-/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of the panels. */
-void winograd_transform_turned(const struct winograd_plan *plan, const float *weight, size_t o, float *points);
+/* weight [O][3][3][C] for the forward pass: filters [o, o + WINOGRAD_CHANNELS) become columns of
+ * the panels. */
+void winograd_transform_weights(const struct winograd_plan *plan, const float *weight, size_t o,
+                                float *points);
+/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of
+ * the panels. */
+void winograd_transform_turned(const struct winograd_plan *plan, const float *weight, size_t o,
+                               float *points);
 /* points [POINTS][filters][channels] to dweight [filters][3][3][C]. */
-void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels, size_t C,
-                                         bool accumulate, float *dweight);
+void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels,
+                                         size_t C, bool accumulate, float *dweight);
 
-/* Where the weights of point p from channel `in` to channels [out, ...) of a panel lie in [POINTS][panels][in][panel].
+/* Where the weights of point p from channel `in` to channels [out, ...) of a panel lie in
+ * [POINTS][panels][in][panel].
  */
-static inline float *winograd_panel(const struct winograd_plan *plan, float *points, size_t p, size_t in, size_t out)
+static inline float *winograd_panel(const struct winograd_plan *plan, float *points, size_t p,
+                                    size_t in, size_t out)
 {
     size_t panel = out / WORKSPACE_PANEL;
     size_t plane = winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);

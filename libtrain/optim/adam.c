@@ -17,10 +17,11 @@ struct adam_job {
     float *parameter, *gradient, *average, *square;
 };
 
-/* The square root and the division are those of IEEE 754, exactly rounded, in vectors too: every ISA gives the same
- * bits. */
-SIMD_CLONES static void adam_loop(size_t count, const struct adam_job *job, float *restrict parameter,
-                                  float *restrict gradient, float *restrict average, float *restrict square)
+/* The square root and the division are those of IEEE 754, exactly rounded, in vectors too: every
+ * ISA gives the same bits. */
+SIMD_CLONES static void adam_loop(size_t count, const struct adam_job *job,
+                                  float *restrict parameter, float *restrict gradient,
+                                  float *restrict average, float *restrict square)
 {
     const struct adam_job j = *job;
     for (size_t i = 0; i < count; i++) {
@@ -41,11 +42,13 @@ static void adam_slab(const void *arg, size_t task, size_t worker)
     (void)worker;
     size_t first = slab_begin(job->count, job->slabs, task);
     size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
-    adam_loop(count, job, job->parameter + first, job->gradient + first, job->average + first, job->square + first);
+    adam_loop(count, job, job->parameter + first, job->gradient + first, job->average + first,
+              job->square + first);
 }
 
-void adam_step(const struct compute *compute, const struct optimizer *optimizer, int64_t step, double rate,
-               size_t count, float *parameter, float *gradient, float *average, float *square)
+void adam_step(const struct compute *compute, const struct optimizer *optimizer, int64_t step,
+               double rate, size_t count, float *parameter, float *gradient, float *average,
+               float *square)
 {
     bool decoupled = optimizer->type == OPTIMIZER_ADAMW;
     const struct adam_job job = {

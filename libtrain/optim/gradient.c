@@ -8,7 +8,8 @@
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/workspace.h"
 
-/* Partial sums within a slab: as many as the widest vectors keep busy. Fixed, so every ISA adds in the same order. */
+/* Partial sums within a slab: as many as the widest vectors keep busy. Fixed, so every ISA adds in
+ * the same order. */
 #define LANES 16
 #define NORM_EPSILON 1e-6 /* PyTorch's */
 
@@ -47,8 +48,10 @@ static void finite_slab(const void *arg, size_t task, size_t worker)
 bool gradient_all_finite(const struct compute *compute, size_t count, const float *gradient)
 {
     atomic_bool finite = true;
-    const struct finite_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .finite = &finite};
+    const struct finite_job job = {.count = count,
+                                   .slabs = slab_count(count, 1, SLABS_MAX),
+                                   .gradient = gradient,
+                                   .finite = &finite};
     pool_run(compute->pool, job.slabs, finite_slab, &job);
     return atomic_load(&finite);
 }
@@ -67,7 +70,8 @@ static void each_slab(const void *arg, size_t task, size_t worker)
     const struct each_job *job = arg;
     (void)worker;
     size_t first = slab_begin(job->count, job->slabs, task);
-    job->each(slab_begin(job->count, job->slabs, task + 1) - first, job->number, job->gradient + first);
+    job->each(slab_begin(job->count, job->slabs, task + 1) - first, job->number,
+              job->gradient + first);
 }
 
 static void run_each(const struct compute *compute, struct each_job job)
@@ -89,7 +93,9 @@ SIMD_CLONES static void clamp_loop(size_t count, float limit, float *restrict gr
 
 void gradient_clip_value(const struct compute *compute, size_t count, float limit, float *gradient)
 {
-    run_each(compute, (struct each_job){.count = count, .gradient = gradient, .number = limit, .each = clamp_loop});
+    run_each(compute,
+             (struct each_job){
+                 .count = count, .gradient = gradient, .number = limit, .each = clamp_loop});
 }
 
 /* ---- clipping by norm ---- */
@@ -126,14 +132,17 @@ static void sum_slab(const void *arg, size_t task, size_t worker)
     const struct squares_job *job = arg;
     (void)worker;
     size_t first = slab_begin(job->count, job->slabs, task);
-    job->partial[task] = sum_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->gradient + first);
+    job->partial[task] =
+        sum_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->gradient + first);
 }
 
 double gradient_sum_squares(const struct compute *compute, size_t count, const float *gradient)
 {
     double partial[SLABS_MAX];
-    const struct squares_job job = {
-        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .partial = partial};
+    const struct squares_job job = {.count = count,
+                                    .slabs = slab_count(count, 1, SLABS_MAX),
+                                    .gradient = gradient,
+                                    .partial = partial};
     pool_run(compute->pool, job.slabs, sum_slab, &job);
     double sum = 0.0;
     for (size_t slab = 0; slab < job.slabs; slab++) {
@@ -157,5 +166,7 @@ SIMD_CLONES static void scale_loop(size_t count, float factor, float *restrict g
 
 void gradient_scale(const struct compute *compute, size_t count, float factor, float *gradient)
 {
-    run_each(compute, (struct each_job){.count = count, .gradient = gradient, .number = factor, .each = scale_loop});
+    run_each(compute,
+             (struct each_job){
+                 .count = count, .gradient = gradient, .number = factor, .each = scale_loop});
 }

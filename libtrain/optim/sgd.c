@@ -20,8 +20,9 @@ SIMD_CLONES static void plain_loop(size_t count, float rate, float decay, float 
     }
 }
 
-SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job, float *restrict parameter,
-                                      float *restrict gradient, float *restrict buffer)
+SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job,
+                                      float *restrict parameter, float *restrict gradient,
+                                      float *restrict buffer)
 {
     float rate = job->rate;
     float momentum = job->momentum;
@@ -45,14 +46,16 @@ static void sgd_slab(const void *arg, size_t task, size_t worker)
     size_t first = slab_begin(job->count, job->slabs, task);
     size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
     if (job->buffer) {
-        momentum_loop(count, job, job->parameter + first, job->gradient + first, job->buffer + first);
+        momentum_loop(count, job, job->parameter + first, job->gradient + first,
+                      job->buffer + first);
     } else {
-        plain_loop(count, job->rate, job->weight_decay, job->parameter + first, job->gradient + first);
+        plain_loop(count, job->rate, job->weight_decay, job->parameter + first,
+                   job->gradient + first);
     }
 }
 
-void sgd_step(const struct compute *compute, const struct optimizer *optimizer, double rate, size_t count,
-              float *parameter, float *gradient, float *buffer)
+void sgd_step(const struct compute *compute, const struct optimizer *optimizer, double rate,
+              size_t count, float *parameter, float *gradient, float *buffer)
 {
     const struct sgd_job job = {.count = count,
                                 .slabs = slab_count(count, 1, SLABS_MAX),

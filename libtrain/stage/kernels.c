@@ -51,10 +51,11 @@ int kernels_prepare(struct train_stage *stage, struct err *err)
             continue;
         }
         struct conv2d_shape shape = op_conv2d_shape(op, arena->micro_batch);
-        int rc = stage->onednn ? 0 : onednn_new(pool_threads(stage->config.pool), &stage->onednn, err);
+        int rc =
+            stage->onednn ? 0 : onednn_new(pool_threads(stage->config.pool), &stage->onednn, err);
         rc = rc ? rc
-                : onednn_conv2d_new(stage->onednn, &shape, arena->op[g].kernels, op->bias, &stage->onednn_conv2d[g],
-                                    err);
+                : onednn_conv2d_new(stage->onednn, &shape, arena->op[g].kernels, op->bias,
+                                    &stage->onednn_conv2d[g], err);
         if (rc) {
             return err_wrap(err, "'%s'", op->name);
         }

@@ -20,6 +20,6 @@ void train_numeric_class(char out[TRAIN_NUMERIC_CLASS_MAX])
     char onednn_name[56];
     gemm_describe(gemm_name, sizeof(gemm_name));
     onednn_describe(onednn_name, sizeof(onednn_name));
-    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s-%d/%s/%s/%s%s", PACELINE_VERSION, KERNELS, gemm_name,
-                   simd_isa_name(), DENORMAL_MODE, onednn_name);
+    (void)snprintf(out, TRAIN_NUMERIC_CLASS_MAX, "libtrain-%s-%d/%s/%s/%s%s", PACELINE_VERSION,
+                   KERNELS, gemm_name, simd_isa_name(), DENORMAL_MODE, onednn_name);
 }

@@ -34,22 +34,22 @@ static void forward_conv2d(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
     if (is_onednn(call, CONV2D_FORWARD)) {
-        onednn_conv2d_forward(call->onednn, call->compute, call->version, call->N, call->input[0], call->tensor[0],
-                              call->tensor[1], call->output);
+        onednn_conv2d_forward(call->onednn, call->compute, call->version, call->N, call->input[0],
+                              call->tensor[0], call->tensor[1], call->output);
     } else {
-        conv2d_forward(call->compute, &shape, call->plan->kernels, call->input[0], call->tensor[0], call->tensor[1],
-                       call->output);
+        conv2d_forward(call->compute, &shape, call->plan->kernels, call->input[0], call->tensor[0],
+                       call->tensor[1], call->output);
     }
 }
 
 static void backward_conv2d_weights(const struct op_call *call, const struct conv2d_shape *shape)
 {
     if (is_onednn(call, CONV2D_BACKWARD_WEIGHTS)) {
-        onednn_conv2d_backward_weights(call->onednn, call->compute, call->input[0], call->output_gradient,
-                                       call->gradient[0]);
+        onednn_conv2d_backward_weights(call->onednn, call->compute, call->input[0],
+                                       call->output_gradient, call->gradient[0]);
     } else {
-        conv2d_backward_weights(call->compute, shape, call->plan->kernels, call->input[0], call->output_gradient,
-                                call->gradient[0]);
+        conv2d_backward_weights(call->compute, shape, call->plan->kernels, call->input[0],
+                                call->output_gradient, call->gradient[0]);
     }
     if (call->gradient[1]) {
         conv2d_backward_bias(call->compute, shape, call->output_gradient, call->gradient[1]);
@@ -63,11 +63,12 @@ static void backward_conv2d_data(const struct op_call *call)
         return;
     }
     if (is_onednn(call, CONV2D_BACKWARD_DATA)) {
-        onednn_conv2d_backward_data(call->onednn, call->compute, call->version, call->output_gradient, call->tensor[0],
-                                    call->input_gradient[0], call->plan->accumulate[0]);
+        onednn_conv2d_backward_data(call->onednn, call->compute, call->version,
+                                    call->output_gradient, call->tensor[0], call->input_gradient[0],
+                                    call->plan->accumulate[0]);
     } else {
-        conv2d_backward_data(call->compute, &shape, call->plan->kernels, call->output_gradient, call->tensor[0],
-                             call->input_gradient[0], call->plan->accumulate[0]);
+        conv2d_backward_data(call->compute, &shape, call->plan->kernels, call->output_gradient,
+                             call->tensor[0], call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
@@ -89,23 +90,24 @@ static struct linear_shape linear_shape_of(const struct op_call *call)
 static void forward_linear(const struct op_call *call)
 {
     struct linear_shape shape = linear_shape_of(call);
-    linear_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->output);
+    linear_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
+                   call->output);
 }
 
 static void backward_linear_data(const struct op_call *call)
 {
     struct linear_shape shape = linear_shape_of(call);
     if (call->input_gradient[0]) {
-        linear_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0], call->input_gradient[0],
-                             call->plan->accumulate[0]);
+        linear_backward_data(call->compute, &shape, call->output_gradient, call->tensor[0],
+                             call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
 static void backward_linear(const struct op_call *call)
 {
     struct linear_shape shape = linear_shape_of(call);
-    linear_backward_weights(call->compute, &shape, call->input[0], call->output_gradient, call->gradient[0],
-                            call->gradient[1]);
+    linear_backward_weights(call->compute, &shape, call->input[0], call->output_gradient,
+                            call->gradient[0], call->gradient[1]);
     backward_linear_data(call);
 }
 
@@ -124,14 +126,15 @@ static struct batch_norm_shape batch_norm_shape_of(const struct op_call *call)
                                      .epsilon = call->op->epsilon,
                                      .momentum = call->op->momentum,
                                      .relu = relu,
-                                     .ceiling = relu ? ceiling_of(call->plan[1].op) : RELU_NO_CEILING};
+                                     .ceiling =
+                                         relu ? ceiling_of(call->plan[1].op) : RELU_NO_CEILING};
 }
 
 static void forward_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
-    batch_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->tensor[2],
-                       call->tensor[3], call->saved, call->output);
+    batch_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
+                       call->tensor[2], call->tensor[3], call->saved, call->output);
 }
 
 /* The statistics are what forward saved; the running ones do not move. */
@@ -144,23 +147,25 @@ static void again_batch_norm(const struct op_call *call)
 static void evaluate_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
-    batch_norm_evaluate(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->tensor[2],
-                        call->tensor[3], call->output);
+    batch_norm_evaluate(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
+                        call->tensor[2], call->tensor[3], call->output);
 }
 
 static void backward_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
-    batch_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved, call->output_gradient,
-                        call->input_gradient[0], call->plan->accumulate[0], call->gradient[0], call->gradient[1]);
+    batch_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved,
+                        call->output_gradient, call->input_gradient[0], call->plan->accumulate[0],
+                        call->gradient[0], call->gradient[1]);
 }
 
 static void backward_batch_norm_frozen(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
     if (call->input_gradient[0]) {
-        batch_norm_backward_frozen(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
-                                   call->tensor[2], call->tensor[3], call->output_gradient, call->input_gradient[0],
+        batch_norm_backward_frozen(call->compute, &shape, call->input[0], call->tensor[0],
+                                   call->tensor[1], call->tensor[2], call->tensor[3],
+                                   call->output_gradient, call->input_gradient[0],
                                    call->plan->accumulate[0]);
     }
 }
@@ -169,14 +174,15 @@ static void backward_batch_norm_frozen(const struct op_call *call)
 
 static void forward_relu(const struct op_call *call)
 {
-    relu_forward(call->compute, output_count(call), ceiling_of(call->op), call->input[0], call->output);
+    relu_forward(call->compute, output_count(call), ceiling_of(call->op), call->input[0],
+                 call->output);
 }
 
 static void backward_relu(const struct op_call *call)
 {
     if (call->input_gradient[0]) {
-        relu_backward(call->compute, output_count(call), ceiling_of(call->op), call->output, call->output_gradient,
-                      call->input_gradient[0], call->plan->accumulate[0]);
+        relu_backward(call->compute, output_count(call), ceiling_of(call->op), call->output,
+                      call->output_gradient, call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
@@ -209,8 +215,8 @@ static void backward_max_pool(const struct op_call *call)
 {
     struct pool2d_shape shape = pool2d_shape_of(call);
     if (call->input_gradient[0]) {
-        max_pool_backward(call->compute, &shape, call->saved, call->output_gradient, call->input_gradient[0],
-                          call->plan->accumulate[0]);
+        max_pool_backward(call->compute, &shape, call->saved, call->output_gradient,
+                          call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
@@ -232,15 +238,17 @@ static void backward_avg_pool(const struct op_call *call)
 static void forward_global_avg_pool(const struct op_call *call)
 {
     const struct shape *in = &call->op->in;
-    global_avg_pool_forward(call->compute, call->N, (size_t)in->h * in->w, in->c, call->input[0], call->output);
+    global_avg_pool_forward(call->compute, call->N, (size_t)in->h * in->w, in->c, call->input[0],
+                            call->output);
 }
 
 static void backward_global_avg_pool(const struct op_call *call)
 {
     const struct shape *in = &call->op->in;
     if (call->input_gradient[0]) {
-        global_avg_pool_backward(call->compute, call->N, (size_t)in->h * in->w, in->c, call->output_gradient,
-                                 call->input_gradient[0], call->plan->accumulate[0]);
+        global_avg_pool_backward(call->compute, call->N, (size_t)in->h * in->w, in->c,
+                                 call->output_gradient, call->input_gradient[0],
+                                 call->plan->accumulate[0]);
     }
 }
 
@@ -267,8 +275,8 @@ static void backward_dropout(const struct op_call *call)
 {
     struct dropout_mask mask = dropout_mask_of(call);
     if (call->input_gradient[0]) {
-        dropout_apply(call->compute, output_count(call), &mask, call->output_gradient, call->input_gradient[0],
-                      call->plan->accumulate[0]);
+        dropout_apply(call->compute, output_count(call), &mask, call->output_gradient,
+                      call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
@@ -276,22 +284,24 @@ static void backward_dropout(const struct op_call *call)
 
 static struct layer_norm_shape layer_norm_shape_of(const struct op_call *call)
 {
-    return (struct layer_norm_shape){
-        .M = call->N * call->op->out.h * call->op->out.w, .C = call->op->out.c, .epsilon = call->op->epsilon};
+    return (struct layer_norm_shape){.M = call->N * call->op->out.h * call->op->out.w,
+                                     .C = call->op->out.c,
+                                     .epsilon = call->op->epsilon};
 }
 
 static void forward_layer_norm(const struct op_call *call)
 {
     struct layer_norm_shape shape = layer_norm_shape_of(call);
-    layer_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1], call->saved,
-                       call->output);
+    layer_norm_forward(call->compute, &shape, call->input[0], call->tensor[0], call->tensor[1],
+                       call->saved, call->output);
 }
 
 static void backward_layer_norm(const struct op_call *call)
 {
     struct layer_norm_shape shape = layer_norm_shape_of(call);
-    layer_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved, call->output_gradient,
-                        call->input_gradient[0], call->plan->accumulate[0], call->gradient[0], call->gradient[1]);
+    layer_norm_backward(call->compute, &shape, call->input[0], call->tensor[0], call->saved,
+                        call->output_gradient, call->input_gradient[0], call->plan->accumulate[0],
+                        call->gradient[0], call->gradient[1]);
 }
 
 /* ---- gelu, silu ---- */
@@ -303,14 +313,16 @@ static enum activation activation_of(const struct op_call *call)
 
 static void forward_activation(const struct op_call *call)
 {
-    activation_forward(call->compute, activation_of(call), output_count(call), call->input[0], call->output);
+    activation_forward(call->compute, activation_of(call), output_count(call), call->input[0],
+                       call->output);
 }
 
 static void backward_activation(const struct op_call *call)
 {
     if (call->input_gradient[0]) {
         activation_backward(call->compute, activation_of(call), output_count(call), call->input[0],
-                            call->output_gradient, call->input_gradient[0], call->plan->accumulate[0]);
+                            call->output_gradient, call->input_gradient[0],
+                            call->plan->accumulate[0]);
     }
 }
 
@@ -318,8 +330,8 @@ static void backward_activation(const struct op_call *call)
 
 static void forward_embedding(const struct op_call *call)
 {
-    embedding_forward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0], call->tensor[0],
-                      call->output);
+    embedding_forward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0],
+                      call->tensor[0], call->output);
 }
 
 static void backward_nothing(const struct op_call *call)
@@ -329,21 +341,22 @@ static void backward_nothing(const struct op_call *call)
 
 static void backward_embedding(const struct op_call *call)
 {
-    embedding_backward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0], call->output_gradient,
-                       call->gradient[0]);
+    embedding_backward(call->compute, call->N * call->op->in.h, call->op->out.c, call->input[0],
+                       call->output_gradient, call->gradient[0]);
 }
 
 static void forward_positions(const struct op_call *call)
 {
-    positions_forward(call->compute, call->N, shape_elements(call->op->out), call->input[0], call->tensor[0],
-                      call->output);
+    positions_forward(call->compute, call->N, shape_elements(call->op->out), call->input[0],
+                      call->tensor[0], call->output);
 }
 
 static void backward_same(const struct op_call *call);
 
 static void backward_positions(const struct op_call *call)
 {
-    positions_backward(call->compute, call->N, shape_elements(call->op->out), call->output_gradient, call->gradient[0]);
+    positions_backward(call->compute, call->N, shape_elements(call->op->out), call->output_gradient,
+                       call->gradient[0]);
     backward_same(call);
 }
 
@@ -359,14 +372,15 @@ static void backward_attention(const struct op_call *call)
 {
     struct attention_shape shape = op_attention_shape(call->op, call->N);
     if (call->input_gradient[0]) {
-        attention_backward(call->compute, &shape, call->input[0], call->output_gradient, call->input_gradient[0],
-                           call->plan->accumulate[0]);
+        attention_backward(call->compute, &shape, call->input[0], call->output_gradient,
+                           call->input_gradient[0], call->plan->accumulate[0]);
     }
 }
 
 /* ---- flatten, add, concat ---- */
 
-/* The output is the input (flatten, dropout in evaluation): nothing to do where the plan put both in one place. */
+/* The output is the input (flatten, dropout in evaluation): nothing to do where the plan put both
+ * in one place. */
 static void forward_same(const struct op_call *call)
 {
     if (call->output && call->output != call->input[0]) {
@@ -376,7 +390,8 @@ static void forward_same(const struct op_call *call)
 
 static void forward_add(const struct op_call *call)
 {
-    add_forward(call->compute, output_count(call), call->input, call->op->input_count, call->output);
+    add_forward(call->compute, output_count(call), call->input, call->op->input_count,
+                call->output);
 }
 
 /* The gradient of each input is that of the output. */
@@ -384,8 +399,8 @@ static void backward_same(const struct op_call *call)
 {
     for (size_t i = 0; i < call->op->input_count; i++) {
         if (call->input_gradient[i] && call->input_gradient[i] != call->output_gradient) {
-            copy_backward(call->compute, output_count(call), call->output_gradient, call->input_gradient[i],
-                          call->plan->accumulate[i]);
+            copy_backward(call->compute, output_count(call), call->output_gradient,
+                          call->input_gradient[i], call->plan->accumulate[i]);
         }
     }
 }
@@ -418,31 +433,39 @@ static void backward_concat(const struct op_call *call)
 struct op_functions op_functions(const struct arena_op *plan)
 {
     static const struct op_functions table[] = {
-        [OP_CONV2D] = {forward_conv2d, forward_conv2d, forward_conv2d, backward_conv2d, backward_conv2d_data},
-        [OP_LINEAR] = {forward_linear, forward_linear, forward_linear, backward_linear, backward_linear_data},
-        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, again_batch_norm, backward_batch_norm,
-                           backward_batch_norm_frozen},
+        [OP_CONV2D] = {forward_conv2d, forward_conv2d, forward_conv2d, backward_conv2d,
+                       backward_conv2d_data},
+        [OP_LINEAR] = {forward_linear, forward_linear, forward_linear, backward_linear,
+                       backward_linear_data},
+        [OP_BATCH_NORM] = {forward_batch_norm, evaluate_batch_norm, again_batch_norm,
+                           backward_batch_norm, backward_batch_norm_frozen},
         [OP_RELU] = {forward_relu, forward_relu, forward_relu, backward_relu, backward_relu},
         [OP_RELU6] = {forward_relu, forward_relu, forward_relu, backward_relu, backward_relu},
-        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, forward_max_pool, backward_max_pool, backward_max_pool},
-        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, forward_avg_pool, backward_avg_pool, backward_avg_pool},
-        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool, forward_global_avg_pool,
-                                backward_global_avg_pool, backward_global_avg_pool},
+        [OP_MAX_POOL] = {forward_max_pool, forward_max_pool, forward_max_pool, backward_max_pool,
+                         backward_max_pool},
+        [OP_AVG_POOL] = {forward_avg_pool, forward_avg_pool, forward_avg_pool, backward_avg_pool,
+                         backward_avg_pool},
+        [OP_GLOBAL_AVG_POOL] = {forward_global_avg_pool, forward_global_avg_pool,
+                                forward_global_avg_pool, backward_global_avg_pool,
+                                backward_global_avg_pool},
         [OP_FLATTEN] = {forward_same, forward_same, forward_same, backward_same, backward_same},
-        [OP_DROPOUT] = {forward_dropout, forward_same, forward_dropout, backward_dropout, backward_same},
-        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, forward_layer_norm, backward_layer_norm,
-                           backward_layer_norm},
-        [OP_GELU] = {forward_activation, forward_activation, forward_activation, backward_activation,
-                     backward_activation},
-        [OP_SILU] = {forward_activation, forward_activation, forward_activation, backward_activation,
-                     backward_activation},
-        [OP_EMBEDDING] = {forward_embedding, forward_embedding, forward_embedding, backward_embedding,
-                          backward_nothing},
-        [OP_POSITIONS] = {forward_positions, forward_positions, forward_positions, backward_positions, backward_same},
-        [OP_ATTENTION] = {forward_attention, forward_attention, forward_attention, backward_attention,
-                          backward_attention},
+        [OP_DROPOUT] = {forward_dropout, forward_same, forward_dropout, backward_dropout,
+                        backward_same},
+        [OP_LAYER_NORM] = {forward_layer_norm, forward_layer_norm, forward_layer_norm,
+                           backward_layer_norm, backward_layer_norm},
+        [OP_GELU] = {forward_activation, forward_activation, forward_activation,
+                     backward_activation, backward_activation},
+        [OP_SILU] = {forward_activation, forward_activation, forward_activation,
+                     backward_activation, backward_activation},
+        [OP_EMBEDDING] = {forward_embedding, forward_embedding, forward_embedding,
+                          backward_embedding, backward_nothing},
+        [OP_POSITIONS] = {forward_positions, forward_positions, forward_positions,
+                          backward_positions, backward_same},
+        [OP_ATTENTION] = {forward_attention, forward_attention, forward_attention,
+                          backward_attention, backward_attention},
         [OP_ADD] = {forward_add, forward_add, forward_add, backward_same, backward_same},
-        [OP_CONCAT] = {forward_concat, forward_concat, forward_concat, backward_concat, backward_concat},
+        [OP_CONCAT] = {forward_concat, forward_concat, forward_concat, backward_concat,
+                       backward_concat},
     };
     struct op_functions functions = table[plan->op->type];
     if (plan->frozen) {

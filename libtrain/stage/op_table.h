@@ -1,4 +1,5 @@
-/* op_table.h: from an op of a unit to its kernels: one table, one row per op type. Used by run.c. */
+/* op_table.h: from an op of a unit to its kernels: one table, one row per op type. Used by run.c.
+ */
 #ifndef LIBTRAIN_STAGE_OP_TABLE_H
 #define LIBTRAIN_STAGE_OP_TABLE_H
 
@@ -11,11 +12,11 @@ struct op_call {
     const struct compute *compute;
     size_t N; /* samples */
     const float *input[MODEL_OP_INPUTS_MAX];
-    float *output;                              /* NULL: the caller's input, flattened; never written */
-    void *saved;                                /* NULL in evaluation */
-    float *tensor[MODEL_OP_TENSORS_MAX];        /* parameters and buffers; NULL behind the last */
-    float *gradient[MODEL_OP_TENSORS_MAX];      /* of parameters; NULL in a frozen unit */
-    const float *output_gradient;               /* backward */
+    float *output;                         /* NULL: the caller's input, flattened; never written */
+    void *saved;                           /* NULL in evaluation */
+    float *tensor[MODEL_OP_TENSORS_MAX];   /* parameters and buffers; NULL behind the last */
+    float *gradient[MODEL_OP_TENSORS_MAX]; /* of parameters; NULL in a frozen unit */
+    const float *output_gradient;          /* backward */
     float *input_gradient[MODEL_OP_INPUTS_MAX]; /* backward; NULL: not wanted */
     struct onednn_conv2d *onednn;               /* CONV2D with passes of it; else NULL */
     uint64_t version;                           /* of the parameters */
@@ -29,7 +30,8 @@ typedef void (*op_fn)(const struct op_call *call);
 struct op_functions {
     op_fn forward;  /* training */
     op_fn evaluate; /* running statistics, no dropout, nothing saved */
-    op_fn again;    /* the output of forward (and what it saved, unless that was kept) once more, and nothing else */
+    op_fn again; /* the output of forward (and what it saved, unless that was kept) once more, and
+                    nothing else */
     op_fn backward;
     op_fn backward_frozen; /* of that: the input's gradient alone */
 };

@@ -8,7 +8,8 @@
 #include "libtrain/train.h"
 
 #define GEMM_SIZE 384u
-#define TRIAD_FLOATS 2796192u /* of each of three arrays: 32 MiB together, cut into SLABS_MAX equal slabs */
+#define TRIAD_FLOATS                                                                               \
+    2796192u /* of each of three arrays: 32 MiB together, cut into SLABS_MAX equal slabs */
 #define ROUNDS_MIN 3
 
 struct probe_job {
@@ -23,8 +24,8 @@ static void gemm_task(const void *arg, size_t task, size_t worker)
     (void)worker;
     float *a = job->memory + task * 3 * GEMM_SIZE * GEMM_SIZE;
     float *b = a + GEMM_SIZE * GEMM_SIZE;
-    gemm(false, false, GEMM_SIZE, GEMM_SIZE, GEMM_SIZE, a, GEMM_SIZE, b, GEMM_SIZE, 0.0f, b + GEMM_SIZE * GEMM_SIZE,
-         GEMM_SIZE);
+    gemm(false, false, GEMM_SIZE, GEMM_SIZE, GEMM_SIZE, a, GEMM_SIZE, b, GEMM_SIZE, 0.0f,
+         b + GEMM_SIZE * GEMM_SIZE, GEMM_SIZE);
 }
 
 static void triad_task(const void *arg, size_t task, size_t worker)
@@ -34,15 +35,17 @@ static void triad_task(const void *arg, size_t task, size_t worker)
     float *restrict a = job->memory;
     const float *restrict b = a + TRIAD_FLOATS;
     const float *restrict c = b + TRIAD_FLOATS;
-    for (size_t i = slab_begin(TRIAD_FLOATS, job->slabs, task); i < slab_begin(TRIAD_FLOATS, job->slabs, task + 1);
-         i++) {
+    for (size_t i = slab_begin(TRIAD_FLOATS, job->slabs, task);
+         i < slab_begin(TRIAD_FLOATS, job->slabs, task + 1); i++) {
         a[i] = b[i] + 0.5f * c[i];
     }
 }
 
-/* Mean seconds of a round, after one that only warms up. Not the fastest round: a device with a share of a processor (a
- * container's quota) computes at full speed in slices, and a round fits into one. */
-static double sustained(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job, double seconds)
+/* Mean seconds of a round, after one that only warms up. Not the fastest round: a device with a
+ * share of a processor (a container's quota) computes at full speed in slices, and a round fits
+ * into one. */
+static double sustained(struct train_pool *pool, pool_task_fn task_fn, const struct probe_job *job,
+                        double seconds)
 {
     pool_run(pool, job->slabs, task_fn, job);
     double start = clock_now_seconds();
@@ -63,7 +66,8 @@ int train_probe(struct train_pool *pool, double seconds, struct train_probe *out
     size_t floats = gemm_floats > 3 * TRIAD_FLOATS ? gemm_floats : 3 * TRIAD_FLOATS;
     float *memory = aligned_alloc(WORKSPACE_ALIGNMENT, floats * sizeof(float));
     if (!memory) {
-        return err_set(err, ERR_MEMORY, "out of memory for the probe (%zu bytes)", floats * sizeof(float));
+        return err_set(err, ERR_MEMORY, "out of memory for the probe (%zu bytes)",
+                       floats * sizeof(float));
     }
     for (size_t i = 0; i < floats; i++) {
         memory[i] = (float)(i % 7) * 0.125f;
@@ -71,10 +75,11 @@ int train_probe(struct train_pool *pool, double seconds, struct train_probe *out
     uint64_t mode = denormal_flush();
     struct probe_job job = {.memory = memory, .slabs = threads};
     double size = (double)GEMM_SIZE;
-    out->gemm_gflops = 2e-9 * size * size * size * (double)threads / sustained(pool, gemm_task, &job, seconds / 2.0);
+    out->gemm_gflops = 2e-9 * size * size * size * (double)threads /
+                       sustained(pool, gemm_task, &job, seconds / 2.0);
     job.slabs = SLABS_MAX;
-    out->memory_bytes_per_second =
-        3.0 * (double)(TRIAD_FLOATS * sizeof(float)) / sustained(pool, triad_task, &job, seconds / 2.0);
+    out->memory_bytes_per_second = 3.0 * (double)(TRIAD_FLOATS * sizeof(float)) /
+                                   sustained(pool, triad_task, &job, seconds / 2.0);
     denormal_restore(mode);
     free(memory);
     return 0;

@@ -56,8 +56,8 @@ static const struct arena_io *io_of(const struct arena_op *plan, enum pass pass)
     return &plan->backward;
 }
 
-static struct op_call call_of(const struct train_stage *stage, const struct areas *areas, const struct arena_op *plan,
-                              enum pass pass)
+static struct op_call call_of(const struct train_stage *stage, const struct areas *areas,
+                              const struct arena_op *plan, enum pass pass)
 {
     const struct op *op = plan->op;
     struct op_call call = {.plan = plan,
@@ -89,9 +89,10 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     return call;
 }
 
-/* The stage's input as the first op reads it: stored samples are scaled to floats, and normalised. */
-static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place, size_t count,
-                  const void *input)
+/* The stage's input as the first op reads it: stored samples are scaled to floats, and normalised.
+ */
+static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place,
+                  size_t count, const void *input)
 {
     const struct arena *arena = stage->arena;
     if (!arena->scale_input) {
@@ -115,13 +116,15 @@ static void enter(const struct train_stage *stage, struct areas *areas, struct a
     }
 }
 
-static int check_labels(const struct train_stage *stage, size_t count, const int32_t *labels, struct err *err)
+static int check_labels(const struct train_stage *stage, size_t count, const int32_t *labels,
+                        struct err *err)
 {
     uint32_t classes = stage_model(stage)->classes;
     size_t positions = stage_model(stage)->positions;
     for (size_t n = 0; n < count * positions; n++) {
         if (labels[n] < 0 || (uint32_t)labels[n] >= classes) {
-            return err_set(err, ERR_INVALID, "sample %zu of the micro-batch has label %" PRId32 ": expected 0 to %u",
+            return err_set(err, ERR_INVALID,
+                           "sample %zu of the micro-batch has label %" PRId32 ": expected 0 to %u",
                            n / positions, labels[n], classes - 1);
         }
     }
@@ -129,8 +132,8 @@ static int check_labels(const struct train_stage *stage, size_t count, const int
 }
 
 /* Stored numbers that an embedding reads: whole and below its rows. */
-static int check_tokens(const struct train_stage *stage, const struct op *op, size_t count, const void *input,
-                        struct err *err)
+static int check_tokens(const struct train_stage *stage, const struct op *op, size_t count,
+                        const void *input, struct err *err)
 {
     const struct model *model = stage_model(stage);
     size_t elements = shape_elements(model->input);
@@ -139,19 +142,21 @@ static int check_tokens(const struct train_stage *stage, const struct op *op, si
         return 0;
     }
     for (size_t i = 0; i < count * elements; i++) {
-        float token = model->input_dtype == DTYPE_U8 ? (float)((const uint8_t *)input)[i] : ((const float *)input)[i];
+        float token = model->input_dtype == DTYPE_U8 ? (float)((const uint8_t *)input)[i]
+                                                     : ((const float *)input)[i];
         if (!(token >= 0.0f && token < rows && token == (float)(uint32_t)token)) {
-            return err_set(err, ERR_INVALID,
-                           "sample %zu of the micro-batch has token %g: '%s' takes whole numbers from 0 to %u",
-                           i / elements, (double)token, op->name, op->rows - 1);
+            return err_set(
+                err, ERR_INVALID,
+                "sample %zu of the micro-batch has token %g: '%s' takes whole numbers from 0 to %u",
+                i / elements, (double)token, op->name, op->rows - 1);
         }
     }
     return 0;
 }
 
 /* What comes from outside: token numbers of the first stage, labels of the last (NULL: none). */
-static int check_samples(const struct train_stage *stage, size_t count, const void *input, const int32_t *labels,
-                         struct err *err)
+static int check_samples(const struct train_stage *stage, size_t count, const void *input,
+                         const int32_t *labels, struct err *err)
 {
     int rc = 0;
     for (size_t g = 0; g < stage->arena->op_count && rc == 0; g++) {
@@ -163,12 +168,14 @@ static int check_samples(const struct train_stage *stage, size_t count, const vo
 
 static size_t output_bytes(const struct train_stage *stage, size_t count)
 {
-    return count * shape_elements(stage_model(stage)->unit[stage->config.end - 1].out) * sizeof(float);
+    return count * shape_elements(stage_model(stage)->unit[stage->config.end - 1].out) *
+           sizeof(float);
 }
 
 static size_t input_bytes(const struct train_stage *stage)
 {
-    return stage->config.micro_batch * shape_elements(stage_model(stage)->unit[stage->config.first].in) * sizeof(float);
+    return stage->config.micro_batch *
+           shape_elements(stage_model(stage)->unit[stage->config.first].in) * sizeof(float);
 }
 
 static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
@@ -176,8 +183,8 @@ static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
     return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
 }
 
-static int forward(struct train_stage *stage, size_t slot, const void *input, float *output, const int32_t *labels,
-                   double *loss_sum, struct err *err)
+static int forward(struct train_stage *stage, size_t slot, const void *input, float *output,
+                   const int32_t *labels, double *loss_sum, struct err *err)
 {
     const struct arena *arena = stage->arena;
     const struct train_stage_config *config = &stage->config;
@@ -199,9 +206,9 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     const struct model *model = stage_model(stage);
     double labels_per_sample = (double)model->positions;
     double batch = (double)config->micro_batch * (double)config->micro_batches * labels_per_sample;
-    double loss =
-        softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions, model->classes, result, labels,
-                              model->label_smoothing, 1.0 / batch, writable(&areas, arena->output_gradient));
+    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions,
+                                        model->classes, result, labels, model->label_smoothing,
+                                        1.0 / batch, writable(&areas, arena->output_gradient));
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
                        stage->slot[slot].position.step);
@@ -210,10 +217,12 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     return 0;
 }
 
-int train_forward(struct train_stage *stage, size_t slot, struct train_position position, const void *input,
-                  float *output, const int32_t *labels, double *loss_sum, struct err *err)
+int train_forward(struct train_stage *stage, size_t slot, struct train_position position,
+                  const void *input, float *output, const int32_t *labels, double *loss_sum,
+                  struct err *err)
 {
-    ASSERT(slot < stage->config.in_flight && position.step >= 1 && position.micro_batch < stage->config.micro_batches);
+    ASSERT(slot < stage->config.in_flight && position.step >= 1 &&
+           position.micro_batch < stage->config.micro_batches);
     ASSERT(stage_is_last(stage) ? labels && loss_sum : output != NULL);
     int refused = check_samples(stage, stage->config.micro_batch, input, labels, err);
     if (refused) {
@@ -227,7 +236,8 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
 }
 
 /* What the backward of the stage's unit `unit` reads and forward did not keep (RECOMPUTE_UNIT). */
-static void forward_again(const struct train_stage *stage, size_t slot, struct areas *areas, size_t unit)
+static void forward_again(const struct train_stage *stage, size_t slot, struct areas *areas,
+                          size_t unit)
 {
     const struct arena *arena = stage->arena;
     if (unit == 0 && arena->scale_again) {
@@ -243,7 +253,8 @@ static void forward_again(const struct train_stage *stage, size_t slot, struct a
     }
 }
 
-void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient, float *input_gradient)
+void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient,
+                    float *input_gradient)
 {
     const struct arena *arena = stage->arena;
     ASSERT(slot < stage->config.in_flight);
@@ -261,7 +272,8 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     for (size_t unit = stage->config.end - stage->config.first; unit-- > 0;) {
         forward_again(stage, slot, &areas, unit);
         for (size_t g = stage->first_op[unit + 1]; g-- > stage->first_op[unit];) {
-            if (arena->op[g].output_gradient.area == ARENA_NOWHERE || arena->op[g].fusion == ARENA_DONE_BEFORE) {
+            if (arena->op[g].output_gradient.area == ARENA_NOWHERE ||
+                arena->op[g].fusion == ARENA_DONE_BEFORE) {
                 continue;
             }
             struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
@@ -273,7 +285,8 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
 }
 
 /* Count the labels that have the (first) highest score of their sample or position. */
-static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores, const int32_t *labels)
+static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores,
+                              const int32_t *labels)
 {
     size_t classes = stage_model(stage)->classes;
     uint64_t correct = 0;
@@ -287,8 +300,8 @@ static uint64_t count_correct(const struct train_stage *stage, size_t count, con
     return correct;
 }
 
-static int evaluate(struct train_stage *stage, size_t count, const void *input, float *output, const int32_t *labels,
-                    double *loss_sum, uint64_t *correct, struct err *err)
+static int evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
+                    const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err)
 {
     const struct arena *arena = stage->arena;
     struct areas areas = {.workspace = stage->workspace};
@@ -310,8 +323,8 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
     }
     const struct model *model = stage_model(stage);
     size_t rows = count * model->positions;
-    double loss =
-        softmax_cross_entropy(&stage->compute, rows, model->classes, result, labels, model->label_smoothing, 0.0, NULL);
+    double loss = softmax_cross_entropy(&stage->compute, rows, model->classes, result, labels,
+                                        model->label_smoothing, 0.0, NULL);
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of an evaluation is not finite");
     }
@@ -320,8 +333,8 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
     return 0;
 }
 
-int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output, const int32_t *labels,
-                   double *loss_sum, uint64_t *correct, struct err *err)
+int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
+                   const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err)
 {
     ASSERT(count >= 1 && count <= stage->config.micro_batch);
     ASSERT(labels ? stage_is_last(stage) && loss_sum && correct : output != NULL);

@@ -6,8 +6,8 @@
 
 #include "libtrain/stage/kernels.h"
 
-/* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A stage without
- * parameters has empty arenas. */
+/* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A
+ * stage without parameters has empty arenas. */
 static int allocate(uint64_t bytes, bool zero, const char *what, void *out_pointer, struct err *err)
 {
     if (bytes == 0) {
@@ -28,12 +28,14 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
 {
     const struct memory_bytes *bytes = &stage->bytes;
     if (bytes->total > SIZE_MAX / 2) {
-        return err_set(err, ERR_MEMORY, "the stage needs %" PRIu64 " bytes, more than a process can address here",
+        return err_set(err, ERR_MEMORY,
+                       "the stage needs %" PRIu64 " bytes, more than a process can address here",
                        bytes->total);
     }
     int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
     rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
-    rc = rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
+    rc =
+        rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
     rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
     rc = rc ? rc : allocate(bytes->workspace, false, "workspace", &stage->workspace, err);
     rc = rc ? rc : allocate(bytes->packed, false, "packed weights", &stage->packed, err);
@@ -75,7 +77,8 @@ static int describe_units(struct train_stage *stage, struct err *err)
     return 0;
 }
 
-int train_stage_new(const struct train_stage_config *config, struct train_stage **out, struct err *err)
+int train_stage_new(const struct train_stage_config *config, struct train_stage **out,
+                    struct err *err)
 {
     if (config->micro_batches < 1) {
         return err_set(err, ERR_INVALID, "a step has at least one micro-batch");
@@ -89,7 +92,8 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     const struct memory_request request = {.first = config->first,
                                            .end = config->end,
                                            .micro_batch = config->micro_batch,
-                                           .in_flight = config->in_flight > 0 ? config->in_flight : 1,
+                                           .in_flight =
+                                               config->in_flight > 0 ? config->in_flight : 1,
                                            .threads = pool_threads(config->pool),
                                            .recompute = config->recompute,
                                            .backend = train_backend()};

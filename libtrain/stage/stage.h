@@ -1,4 +1,5 @@
-/* stage.h: a stage's memory, shared by the files of this room (and looked at by its tests). Not for users: train.h. */
+/* stage.h: a stage's memory, shared by the files of this room (and looked at by its tests). Not for
+ * users: train.h. */
 #ifndef LIBTRAIN_STAGE_STAGE_H
 #define LIBTRAIN_STAGE_STAGE_H
 
@@ -21,13 +22,13 @@ struct stage_slot {
 struct train_stage {
     struct train_stage_config config;
     struct arena *arena;
-    struct compute compute;       /* its scratch lies at the end of the workspace */
-    struct memory_bytes bytes;    /* what is allocated below */
-    float *parameter;             /* [parameter_floats] */
-    float *buffer;                /* [buffer_floats] as of the last update: saved, and read by evaluation */
-    float *running;               /* [buffer_floats] moved on by each training forward, taken over by the update, so
-                                     that a discarded half step leaves no trace */
-    float *gradient;              /* [trained_floats] zero between steps, [turn_floats] */
+    struct compute compute;    /* its scratch lies at the end of the workspace */
+    struct memory_bytes bytes; /* what is allocated below */
+    float *parameter;          /* [parameter_floats] */
+    float *buffer;   /* [buffer_floats] as of the last update: saved, and read by evaluation */
+    float *running;  /* [buffer_floats] moved on by each training forward, taken over by the update,
+                        so  that a discarded half step leaves no trace */
+    float *gradient; /* [trained_floats] zero between steps, [turn_floats] */
     float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
     unsigned char *workspace;     /* tensors of one call */
@@ -37,8 +38,8 @@ struct train_stage {
     struct onednn *onednn;        /* NULL where no kernel is its */
     struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL where none is */
     unsigned char *packed;                /* weights as it wants them */
-    uint64_t version;                     /* of the parameters, from 1: goes up whenever they change */
-    bool clipped;                         /* by train_clip, since the last update */
+    uint64_t version; /* of the parameters, from 1: goes up whenever they change */
+    bool clipped;     /* by train_clip, since the last update */
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

@@ -1,4 +1,5 @@
-/* The fastest kernel for each pass of a convolution, by time: on this CPU, with these threads, of this micro-batch. */
+/* The fastest kernel for each pass of a convolution, by time: on this CPU, with these threads, of
+ * this micro-batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ void train_tuner_free(struct train_tuner **tuner)
     *tuner = NULL;
 }
 
-static struct remembered *recall(struct train_tuner *tuner, const struct conv2d_shape *shape, size_t threads)
+static struct remembered *recall(struct train_tuner *tuner, const struct conv2d_shape *shape,
+                                 size_t threads)
 {
     for (size_t i = 0; i < tuner->count; i++) {
         struct remembered *item = &tuner->item[i];
@@ -82,7 +84,8 @@ static bool time_left(const struct bench *bench)
 
 static float *tensor_new(size_t floats)
 {
-    float *tensor = aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)workspace_align(floats * sizeof(float)));
+    float *tensor =
+        aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)workspace_align(floats * sizeof(float)));
     for (size_t i = 0; tensor && i < floats; i++) {
         tensor[i] = (float)(i % 7) * 0.125f;
     }
@@ -92,7 +95,8 @@ static float *tensor_new(size_t floats)
 static int bench_open(struct bench *bench, struct err *err)
 {
     const struct conv2d_shape *s = &bench->shape;
-    size_t in = s->N * s->H * s->W * s->C, out = s->N * s->OH * s->OW * s->O, weights = s->O * conv2d_row_floats(s);
+    size_t in = s->N * s->H * s->W * s->C, out = s->N * s->OH * s->OW * s->O,
+           weights = s->O * conv2d_row_floats(s);
     bench->x = tensor_new(in);
     bench->dx = tensor_new(in);
     bench->y = tensor_new(out);
@@ -119,7 +123,8 @@ static void candidate_close(struct candidate *candidate)
     free(candidate->memory);
 }
 
-static int candidate_open(struct bench *bench, struct candidate *candidate, enum conv2d_kernel kernel, struct err *err)
+static int candidate_open(struct bench *bench, struct candidate *candidate,
+                          enum conv2d_kernel kernel, struct err *err)
 {
     struct train_pool *pool = bench->tuning->pool;
     struct workspace_bytes bytes;
@@ -129,7 +134,8 @@ static int candidate_open(struct bench *bench, struct candidate *candidate, enum
     if (conv2d_kernel_is_onednn(kernel)) {
         rc = bench->library ? 0 : onednn_new(pool_threads(pool), &bench->library, err);
         rc = rc ? rc
-                : onednn_conv2d_new(bench->library, &bench->shape, candidate->kernels, false, &candidate->onednn, err);
+                : onednn_conv2d_new(bench->library, &bench->shape, candidate->kernels, false,
+                                    &candidate->onednn, err);
         if (rc) {
             return rc;
         }
@@ -141,15 +147,21 @@ static int candidate_open(struct bench *bench, struct candidate *candidate, enum
     bytes.shared = workspace_align(bytes.shared);
     bytes.worker = workspace_align(bytes.worker);
     uint64_t all = bytes.shared + bytes.worker * pool_threads(pool) + packed + WORKSPACE_ALIGNMENT;
-    candidate->memory = all < SIZE_MAX / 2 ? aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)workspace_align(all)) : NULL;
+    candidate->memory = all < SIZE_MAX / 2
+                            ? aligned_alloc(WORKSPACE_ALIGNMENT, (size_t)workspace_align(all))
+                            : NULL;
     if (!candidate->memory) {
         return err_set(err, ERR_MEMORY, "out of memory to measure a convolution");
     }
     unsigned char *worker = candidate->memory + bytes.shared;
-    candidate->compute = (struct compute){
-        .pool = pool, .shared = candidate->memory, .worker = worker, .worker_bytes = (size_t)bytes.worker};
+    candidate->compute = (struct compute){.pool = pool,
+                                          .shared = candidate->memory,
+                                          .worker = worker,
+                                          .worker_bytes = (size_t)bytes.worker};
     unsigned char *behind = worker + bytes.worker * pool_threads(pool);
-    return candidate->onednn ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, behind, err) : 0;
+    return candidate->onednn
+               ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, behind, err)
+               : 0;
 }
 
 /* Once, as after an update: weights are packed anew. */
@@ -158,15 +170,16 @@ static void run_onednn(const struct bench *bench, struct candidate *candidate)
     candidate->version++;
     switch (candidate->pass) {
     case CONV2D_FORWARD:
-        onednn_conv2d_forward(candidate->onednn, &candidate->compute, candidate->version, bench->shape.N, bench->x,
-                              bench->weight, NULL, bench->y);
+        onednn_conv2d_forward(candidate->onednn, &candidate->compute, candidate->version,
+                              bench->shape.N, bench->x, bench->weight, NULL, bench->y);
         return;
     case CONV2D_BACKWARD_DATA:
-        onednn_conv2d_backward_data(candidate->onednn, &candidate->compute, candidate->version, bench->y, bench->weight,
-                                    bench->dx, false);
+        onednn_conv2d_backward_data(candidate->onednn, &candidate->compute, candidate->version,
+                                    bench->y, bench->weight, bench->dx, false);
         return;
     case CONV2D_BACKWARD_WEIGHTS:
-        onednn_conv2d_backward_weights(candidate->onednn, &candidate->compute, bench->x, bench->y, bench->dweight);
+        onednn_conv2d_backward_weights(candidate->onednn, &candidate->compute, bench->x, bench->y,
+                                       bench->dweight);
         return;
     }
 }
@@ -175,15 +188,16 @@ static void run_own(const struct bench *bench, const struct candidate *candidate
 {
     switch (candidate->pass) {
     case CONV2D_FORWARD:
-        conv2d_forward(&candidate->compute, &bench->shape, candidate->kernels, bench->x, bench->weight, NULL, bench->y);
+        conv2d_forward(&candidate->compute, &bench->shape, candidate->kernels, bench->x,
+                       bench->weight, NULL, bench->y);
         return;
     case CONV2D_BACKWARD_DATA:
-        conv2d_backward_data(&candidate->compute, &bench->shape, candidate->kernels, bench->y, bench->weight, bench->dx,
-                             false);
+        conv2d_backward_data(&candidate->compute, &bench->shape, candidate->kernels, bench->y,
+                             bench->weight, bench->dx, false);
         return;
     case CONV2D_BACKWARD_WEIGHTS:
-        conv2d_backward_weights(&candidate->compute, &bench->shape, candidate->kernels, bench->x, bench->y,
-                                bench->dweight);
+        conv2d_backward_weights(&candidate->compute, &bench->shape, candidate->kernels, bench->x,
+                                bench->y, bench->dweight);
         return;
     }
 }
@@ -200,16 +214,18 @@ static double run_seconds(const struct bench *bench, struct candidate *candidate
     return tuning->seconds(tuning->arg) - began;
 }
 
-/* Seconds of the fastest run; INFINITY where this CPU has no such kernel. `best`: of another kernel. */
-static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel kernel, double best, double *seconds,
-                   struct err *err)
+/* Seconds of the fastest run; INFINITY where this CPU has no such kernel. `best`: of another
+ * kernel. */
+static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel kernel,
+                   double best, double *seconds, struct err *err)
 {
     struct candidate candidate = {.pass = pass};
     *seconds = INFINITY;
     int rc = candidate_open(bench, &candidate, kernel, err);
     if (rc == 0) {
         (void)run_seconds(bench, &candidate); /* warms up */
-        for (int i = 0; i < RUNS && (i == 0 || (*seconds <= best * HOPELESS && time_left(bench))); i++) {
+        for (int i = 0; i < RUNS && (i == 0 || (*seconds <= best * HOPELESS && time_left(bench)));
+             i++) {
             *seconds = fmin(*seconds, run_seconds(bench, &candidate));
         }
     }
@@ -226,16 +242,18 @@ static bool is_everywhere(enum conv2d_kernel kernel)
 }
 
 /* *fastest stays as it is when time runs out before all are measured. */
-static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape, uint8_t *fastest,
-                  struct err *err)
+static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape,
+                  uint8_t *fastest, struct err *err)
 {
     double best;
     enum conv2d_kernel chosen = by_shape;
     int rc = measure(bench, pass, by_shape, INFINITY, &best, err);
     best *= CLEARLY;
-    for (enum conv2d_kernel kernel = CONV2D_COLUMNS; rc == 0 && kernel < CONV2D_KERNELS && time_left(bench); kernel++) {
+    for (enum conv2d_kernel kernel = CONV2D_COLUMNS;
+         rc == 0 && kernel < CONV2D_KERNELS && time_left(bench); kernel++) {
         double seconds;
-        if (kernel == by_shape || !is_everywhere(kernel) || !conv2d_kernel_can(kernel, &bench->shape, pass)) {
+        if (kernel == by_shape || !is_everywhere(kernel) ||
+            !conv2d_kernel_can(kernel, &bench->shape, pass)) {
             continue;
         }
         rc = measure(bench, pass, kernel, best, &seconds, err);
@@ -272,7 +290,8 @@ static int tune_op(struct bench *bench, struct op *op, struct remembered *known,
     return rc;
 }
 
-int train_tune(struct train_tuner *tuner, struct model *model, const struct train_tuning *tuning, struct err *err)
+int train_tune(struct train_tuner *tuner, struct model *model, const struct train_tuning *tuning,
+               struct err *err)
 {
     double end_seconds = tuning->seconds(tuning->arg) + tuning->budget_seconds;
     uint64_t mode = denormal_flush();
@@ -281,8 +300,9 @@ int train_tune(struct train_tuner *tuner, struct model *model, const struct trai
         for (size_t k = 0; rc == 0 && k < model->unit[u].op_count; k++) {
             struct op *op = &model->unit[u].op[k];
             if (op->type == OP_CONV2D) {
-                struct bench bench = {
-                    .tuning = tuning, .end_seconds = end_seconds, .shape = op_conv2d_shape(op, tuning->micro_batch)};
+                struct bench bench = {.tuning = tuning,
+                                      .end_seconds = end_seconds,
+                                      .shape = op_conv2d_shape(op, tuning->micro_batch)};
                 struct remembered *known = recall(tuner, &bench.shape, pool_threads(tuning->pool));
                 rc = tune_op(&bench, op, known, err);
                 bench_close(&bench);

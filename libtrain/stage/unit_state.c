@@ -27,7 +27,8 @@ static float *optimizer_array(const struct train_stage *stage, size_t array)
 }
 
 /* Memory of a parameter's size, to turn its layout in: that of its gradient, if it has one. */
-static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan, size_t tensor)
+static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan,
+                          size_t tensor)
 {
     return stage->gradient + (plan->frozen ? stage->arena->trained_floats : plan->tensor[tensor]);
 }
@@ -72,9 +73,9 @@ static bool is_drawn(const struct op *op, size_t tensor)
     return is_matrix(op, tensor) || op->type == OP_EMBEDDING || op->type == OP_POSITIONS;
 }
 
-/* He's uniform rule for every weight of a convolution or a linear layer: the last one has no rule of its own, so that a
- * unit's state does not depend on what follows it. Tables of embeddings and positions get variance 1. Source: He et
- * al., "Delving deep into rectifiers", 2015. */
+/* He's uniform rule for every weight of a convolution or a linear layer: the last one has no rule
+ * of its own, so that a unit's state does not depend on what follows it. Tables of embeddings and
+ * positions get variance 1. Source: He et al., "Delving deep into rectifiers", 2015. */
 static float initial_bound(const struct op *op)
 {
     if (op->type == OP_EMBEDDING || op->type == OP_POSITIONS) {
@@ -95,15 +96,16 @@ static void fill(float *to, size_t count, float value)
 }
 
 /* `parameter` counts the unit's parameters. The draws come in PyTorch's order. */
-static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan, size_t tensor,
-                                 uint32_t parameter)
+static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan,
+                                 size_t tensor, uint32_t parameter)
 {
     const struct op *op = plan->op;
     size_t elements = op->tensor[tensor].elements;
     float *to = stage->parameter + plan->tensor[tensor];
     float *draws = turn_memory(stage, plan, tensor);
     if (is_drawn(op, tensor)) {
-        struct rng_stream stream = rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
+        struct rng_stream stream =
+            rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
         float bound = initial_bound(op);
         for (size_t i = 0; i < elements; i++) {
             draws[i] = (2.0f * rng_uniform(&stream, i) - 1.0f) * bound;
@@ -114,7 +116,8 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
         fill(to, elements, norm && tensor == 0 ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
-    for (size_t array = 0; !plan->frozen && array < optimizer_state_arrays(&stage->config.optimizer); array++) {
+    for (size_t array = 0;
+         !plan->frozen && array < optimizer_state_arrays(&stage->config.optimizer); array++) {
         fill(optimizer_array(stage, array) + plan->tensor[tensor], elements, 0.0f);
     }
 }
@@ -142,7 +145,8 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 /* ---- snapshots ---- */
 
 /* Where a tensor of a snapshot lies in the stage's arenas. */
-static float *memory_of(const struct train_stage *stage, const struct arena_op *plan, const struct state_source *source)
+static float *memory_of(const struct train_stage *stage, const struct arena_op *plan,
+                        const struct state_source *source)
 {
     size_t offset = (size_t)plan->tensor[source->tensor];
     switch (source->kind) {
@@ -186,7 +190,8 @@ static void forget_gradients(struct train_stage *stage, size_t unit)
     }
 }
 
-int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write, void *arg, struct err *err)
+int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn write, void *arg,
+                      struct err *err)
 {
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
     int rc = 0;
@@ -210,16 +215,18 @@ int train_unit_export(struct train_stage *stage, size_t unit, train_write_fn wri
     return rc;
 }
 
-int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size, struct err *err)
+int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size,
+                    struct err *err)
 {
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
     const char *name = stage_model(stage)->unit[unit].name;
     if (size != layout->blob_bytes) {
-        return err_set(err, ERR_FORMAT, "snapshot of unit '%s' has %zu bytes: expected %" PRIu64, name, size,
-                       layout->blob_bytes);
+        return err_set(err, ERR_FORMAT, "snapshot of unit '%s' has %zu bytes: expected %" PRIu64,
+                       name, size, layout->blob_bytes);
     }
     if (memcmp(blob, layout->header_text, (size_t)layout->header.data_offset) != 0) {
-        return err_set(err, ERR_FORMAT, "snapshot of unit '%s': its tensors are not those of the unit", name);
+        return err_set(err, ERR_FORMAT,
+                       "snapshot of unit '%s': its tensors are not those of the unit", name);
     }
     const unsigned char *data = (const unsigned char *)blob + layout->header.data_offset;
     stage->version++;

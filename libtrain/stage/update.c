@@ -18,16 +18,19 @@ static int diverged(const struct train_stage *stage, struct err *err)
         for (size_t t = 0; t < op->tensor_count && !arena->op[g].frozen; t++) {
             const struct op_tensor *tensor = &op->tensor[t];
             if (tensor->role == TENSOR_PARAMETER &&
-                !gradient_all_finite(&stage->compute, tensor->elements, stage->gradient + arena->op[g].tensor[t])) {
-                return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name, tensor->suffix);
+                !gradient_all_finite(&stage->compute, tensor->elements,
+                                     stage->gradient + arena->op[g].tensor[t])) {
+                return err_set(err, ERR_DIVERGED, "the gradient of '%s.%s' is not finite", op->name,
+                               tensor->suffix);
             }
         }
     }
     return err_set(err, ERR_DIVERGED, "a gradient is not finite");
 }
 
-/* First float of the trained parameters from the stage's unit `index` on. Those of a unit lie together, at the same
- * distances from each other in every stage (and what lies between them stays zero). */
+/* First float of the trained parameters from the stage's unit `index` on. Those of a unit lie
+ * together, at the same distances from each other in every stage (and what lies between them stays
+ * zero). */
 static size_t parameters_from(const struct train_stage *stage, size_t index)
 {
     const struct arena *arena = stage->arena;
@@ -52,7 +55,8 @@ int train_sum_squares(struct train_stage *stage, double behind, double *out, str
     for (size_t i = stage->config.end - stage->config.first; i-- > 0;) {
         size_t begin = parameters_from(stage, i);
         size_t count = parameters_from(stage, i + 1) - begin;
-        sum += count > 0 ? gradient_sum_squares(&stage->compute, count, stage->gradient + begin) : 0.0;
+        sum +=
+            count > 0 ? gradient_sum_squares(&stage->compute, count, stage->gradient + begin) : 0.0;
     }
     /* The squares of all floats that are finite add up to a double that is. */
     if (!isfinite(sum)) {
@@ -95,7 +99,8 @@ static void update_parameters(struct train_stage *stage, int64_t step, double le
         call.array[array] = stage->optimizer_state + array * count;
     }
     if (call.optimizer->clip_value > 0) {
-        gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value, stage->gradient);
+        gradient_clip_value(&stage->compute, count, (float)call.optimizer->clip_value,
+                            stage->gradient);
     }
     optimizer_update(&stage->compute, &call);
     stage->version++;

@@ -8,9 +8,33 @@ import sys
 
 import tree
 
-FUNCTIONS = ["alloca", "strcpy", "stpcpy", "strcat", "strncat", "sprintf", "vsprintf", "strncpy", "strtok",
-             "atoi", "atol", "atoll", "atof", "gets", "system", "popen", "rand", "srand", "rand_r", "random", "drand48",
-             "sleep", "usleep", "nanosleep", "clock_nanosleep"]
+FUNCTIONS = [
+    "alloca",
+    "strcpy",
+    "stpcpy",
+    "strcat",
+    "strncat",
+    "sprintf",
+    "vsprintf",
+    "strncpy",
+    "strtok",
+    "atoi",
+    "atol",
+    "atoll",
+    "atof",
+    "gets",
+    "system",
+    "popen",
+    "rand",
+    "srand",
+    "rand_r",
+    "random",
+    "drand48",
+    "sleep",
+    "usleep",
+    "nanosleep",
+    "clock_nanosleep",
+]
 FLAGS = re.compile(r"-ffast-math|-Ofast|-march=native|-mtune=native|-funsafe-math")
 # A member of a struct ("->system(") is not the function.
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(FUNCTIONS) + r")\s*\(")

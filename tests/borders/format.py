@@ -13,8 +13,13 @@ import tree
 
 
 def check_file(root, path):
-    result = subprocess.run(["clang-format", "--dry-run", "-Werror", path], cwd=root, capture_output=True, text=True,
-                            check=False)
+    result = subprocess.run(
+        ["clang-format", "--dry-run", "-Werror", path],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if result.returncode == 0:
         return ""
     lines = result.stderr.strip().split("\n")

@@ -10,17 +10,39 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tree
 
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Wstrict-prototypes",
-            "-Wundef", "-Werror"]
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wno-sign-conversion",
+    "-Wstrict-prototypes",
+    "-Wundef",
+    "-Werror",
+]
 
 
 def compile_alone(root, compiler, flags, path):
     """Return what the compiler said, "" when it was content."""
-    command = [compiler, "-std=gnu17", "-fsyntax-only", "-D_GNU_SOURCE", f"-I{root}", *WARNINGS, *flags, "-x", "c", "-"]
+    command = [
+        compiler,
+        "-std=gnu17",
+        "-fsyntax-only",
+        "-D_GNU_SOURCE",
+        f"-I{root}",
+        *WARNINGS,
+        *flags,
+        "-x",
+        "c",
+        "-",
+    ]
     # The declaration behind it: ISO C has no empty translation unit, and a header may hold macros only.
     text = f'#include "{path}"\nextern int something;\n'
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    return "" if result.returncode == 0 else f"{path}: does not compile alone\n{result.stderr.strip()}"
+    return (
+        "" if result.returncode == 0 else f"{path}: does not compile alone\n{result.stderr.strip()}"
+    )
 
 
 def check(root, compiler, flags):

@@ -11,18 +11,46 @@ import tree
 
 # Room (the longest matching directory counts): the directories or headers it may include from, beside its own. "!" takes
 # something away again. Rooms that are not listed (tests, bench, tools) may include anything of the tree.
-PURE_BASE = ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/json.h", "!base/log.h", "!base/record.h"]
+PURE_BASE = [
+    "base/",
+    "!base/clock.h",
+    "!base/conf.h",
+    "!base/file.h",
+    "!base/json.h",
+    "!base/log.h",
+    "!base/record.h",
+]
 ROOMS = {
     "base": [],
     "net": ["base/"],
-    "schema": ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h", "libtrain/model/"],
+    "schema": [
+        "base/",
+        "!base/clock.h",
+        "!base/conf.h",
+        "!base/file.h",
+        "!base/log.h",
+        "libtrain/model/",
+    ],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
-    "libtrain/model": ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h",
-                       "libtrain/formats/"],
-    "libtrain/formats": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h", "libtrain/images/"],
+    "libtrain/model": [
+        "base/",
+        "!base/clock.h",
+        "!base/conf.h",
+        "!base/file.h",
+        "!base/log.h",
+        "libtrain/formats/",
+    ],
+    "libtrain/formats": [
+        "base/",
+        "!base/clock.h",
+        "!base/conf.h",
+        "!base/log.h",
+        "libtrain/images/",
+    ],
     "libtrain/images": PURE_BASE,
     "coordinator/plan": PURE_BASE + ["libtrain/model/"],
-    "coordinator/core": PURE_BASE + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
+    "coordinator/core": PURE_BASE
+    + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
     "coordinator": ["base/", "net/", "schema/", "libtrain/model/", "libtrain/formats/"],
     "agent/core": PURE_BASE + ["schema/", "!schema/wire.h", "libtrain/model/"],
     "agent": ["base/", "net/", "schema/", "libtrain/"],
@@ -30,7 +58,10 @@ ROOMS = {
 }
 # Single files that may see one more header, and why.
 EXCEPTIONS = {
-    ("libtrain/stage/probe.c", "base/clock.h"),  # measures the device's speed; no number of a model depends on it
+    (
+        "libtrain/stage/probe.c",
+        "base/clock.h",
+    ),  # measures the device's speed; no number of a model depends on it
 }
 
 # Outside headers and the files that may include them.
@@ -51,8 +82,23 @@ OUTSIDE = {
 }
 # What a pure room has no business with: clocks, files, sockets, threads, signals.
 PURE_ROOMS = ["coordinator/core", "coordinator/plan", "agent/core"]
-IMPURE_SYSTEM = ["time.h", "sys/*", "unistd.h", "fcntl.h", "pthread.h", "threads.h", "stdatomic.h", "signal.h", "poll.h",
-                 "netinet/*", "arpa/*", "netdb.h", "dirent.h", "errno.h", "locale.h"]
+IMPURE_SYSTEM = [
+    "time.h",
+    "sys/*",
+    "unistd.h",
+    "fcntl.h",
+    "pthread.h",
+    "threads.h",
+    "stdatomic.h",
+    "signal.h",
+    "poll.h",
+    "netinet/*",
+    "arpa/*",
+    "netdb.h",
+    "dirent.h",
+    "errno.h",
+    "locale.h",
+]
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
@@ -89,11 +135,18 @@ def check(root):
             place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
             for pattern, owners in OUTSIDE.items():
                 if fnmatch.fnmatch(header, pattern) and not matches(path, owners):
-                    problems.append(f"{place}: <{header}> is only for {', '.join(owners) or 'nobody'}")
+                    problems.append(
+                        f"{place}: <{header}> is only for {', '.join(owners) or 'nobody'}"
+                    )
             if kind == "<" and room in PURE_ROOMS and matches(header, IMPURE_SYSTEM):
                 problems.append(f"{place}: <{header}> in the pure room {room}")
-            if kind == '"' and room and not allowed(room, header) and (path, header) not in EXCEPTIONS:
-                problems.append(f"{place}: \"{header}\" is not for {room}")
+            if (
+                kind == '"'
+                and room
+                and not allowed(room, header)
+                and (path, header) not in EXCEPTIONS
+            ):
+                problems.append(f'{place}: "{header}" is not for {room}')
     return count, problems
 
 

@@ -21,7 +21,11 @@ def anchors(text):
     for heading in HEADING.findall(FENCE.sub("", text)):
         anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         seen[anchor] = seen.get(anchor, -1) + 1
-    return {f"{anchor}-{number}" if number else anchor for anchor, last in seen.items() for number in range(last + 1)}
+    return {
+        f"{anchor}-{number}" if number else anchor
+        for anchor, last in seen.items()
+        for number in range(last + 1)
+    }
 
 
 def problem_of(root, path, target):

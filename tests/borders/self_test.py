@@ -37,49 +37,80 @@ class Borders(unittest.TestCase):
 
     def test_allowed_includes_pass(self):
         for path, line in [
-            ("base/a.c", '#include "base/b.h"'), ("base/json.h", "#include <jansson.h>"),
+            ("base/a.c", '#include "base/b.h"'),
+            ("base/json.h", "#include <jansson.h>"),
             ("coordinator/core/a.c", '#include "coordinator/plan/p.h"'),
             ("coordinator/core/a.h", '#include "libtrain/model/model.h"'),
-            ("coordinator/http/a.c", '#include "coordinator/core/core.h"'), ("net/a.c", "#include <curl/curl.h>"),
-            ("libtrain/ops/a.c", '#include "libtrain/model/model.h"'), ("agent/loop.c", '#include "libtrain/train.h"'),
-            ("agent/core/a.c", "#include <string.h>"), ("tests/unit/x/a.c", '#include "coordinator/core/core.h"'),
+            ("coordinator/http/a.c", '#include "coordinator/core/core.h"'),
+            ("net/a.c", "#include <curl/curl.h>"),
+            ("libtrain/ops/a.c", '#include "libtrain/model/model.h"'),
+            ("agent/loop.c", '#include "libtrain/train.h"'),
+            ("agent/core/a.c", "#include <string.h>"),
+            ("tests/unit/x/a.c", '#include "coordinator/core/core.h"'),
         ]:
             self.assertEqual(self.problems_of_include(path, line), [], line)
 
     def test_forbidden_includes_are_found(self):
         for path, line in [
-            ("base/a.c", '#include "net/b.h"'), ("base/conf.c", "#include <jansson.h>"),
-            ("coordinator/a.c", '#include "agent/core/b.h"'), ("agent/a.c", '#include "coordinator/core/b.h"'),
-            ("coordinator/core/b.c", '#include "base/clock.h"'), ("coordinator/core/c.c", '#include "net/hash.h"'),
+            ("base/a.c", '#include "net/b.h"'),
+            ("base/conf.c", "#include <jansson.h>"),
+            ("coordinator/a.c", '#include "agent/core/b.h"'),
+            ("agent/a.c", '#include "coordinator/core/b.h"'),
+            ("coordinator/core/b.c", '#include "base/clock.h"'),
+            ("coordinator/core/c.c", '#include "net/hash.h"'),
             ("coordinator/core/d.c", '#include "coordinator/store/state.h"'),
-            ("coordinator/core/e.c", "# include <time.h>"), ("coordinator/plan/a.c", "#include <sys/socket.h>"),
+            ("coordinator/core/e.c", "# include <time.h>"),
+            ("coordinator/plan/a.c", "#include <sys/socket.h>"),
             ("coordinator/plan/b.c", '#include "coordinator/core/core.h"'),
             ("coordinator/loop.c", '#include "libtrain/train.h"'),
-            ("libtrain/model/a.c", '#include "libtrain/ops/linear.h"'), ("libtrain/ops/b.c", '#include "base/log.h"'),
-            ("schema/a.c", '#include "coordinator/core/core.h"'), ("cli/a.c", '#include "libtrain/train.h"'),
-            ("agent/b.c", "#include <sqlite3.h>"), ("libtrain/ops/c.c", "#include <cblas.h>"),
-            ("coordinator/http/b.c", "#include <microhttpd.h>"), ("net/b.c", "#include <assert.h>"),
+            ("libtrain/model/a.c", '#include "libtrain/ops/linear.h"'),
+            ("libtrain/ops/b.c", '#include "base/log.h"'),
+            ("schema/a.c", '#include "coordinator/core/core.h"'),
+            ("cli/a.c", '#include "libtrain/train.h"'),
+            ("agent/b.c", "#include <sqlite3.h>"),
+            ("libtrain/ops/c.c", "#include <cblas.h>"),
+            ("coordinator/http/b.c", "#include <microhttpd.h>"),
+            ("net/b.c", "#include <assert.h>"),
         ]:
             self.assertEqual(len(self.problems_of_include(path, line)), 1, line)
             os.unlink(os.path.join(self.root, path))
 
     def test_banned_calls_are_found_and_words_are_not(self):
-        self.write("base/good.c", '/* sleep(1) */ int a = x->system(1); // rand()\nconst char *b = "strcpy(";\nmy_sleep(2);\n')
+        self.write(
+            "base/good.c",
+            '/* sleep(1) */ int a = x->system(1); // rand()\nconst char *b = "strcpy(";\nmy_sleep(2);\n',
+        )
         self.assertEqual(banned.check(self.root), (1, []))
         self.write("base/bad.c", "int f(void)\n{\n    return rand ();\n}\n/* TODO: all */\n")
         self.write("base/CMakeLists.txt", "add_compile_options(-ffast-math)\n")
-        self.assertEqual(banned.check(self.root)[1], [
-            "base/bad.c:3: rand is banned", "base/bad.c:5: TODO left behind",
-            "base/CMakeLists.txt:1: -ffast-math is banned"])
+        self.assertEqual(
+            banned.check(self.root)[1],
+            [
+                "base/bad.c:3: rand is banned",
+                "base/bad.c:5: TODO left behind",
+                "base/CMakeLists.txt:1: -ffast-math is banned",
+            ],
+        )
 
     def test_links_that_lead_nowhere_are_found(self):
-        self.write("a.md", "# One\n\n## Two, `three`\n\n## One\n\n[b](d/b.md#x) [two](#two-three) [one](#one-1) `[no](no.md)`\n")
-        self.write("d/b.md", "## X\n[a](../a.md) [out](https://x.example/y.md)\n```\n## Y\n[z](z.md)\n```\n")
+        self.write(
+            "a.md",
+            "# One\n\n## Two, `three`\n\n## One\n\n[b](d/b.md#x) [two](#two-three) [one](#one-1) `[no](no.md)`\n",
+        )
+        self.write(
+            "d/b.md",
+            "## X\n[a](../a.md) [out](https://x.example/y.md)\n```\n## Y\n[z](z.md)\n```\n",
+        )
         self.assertEqual(links.check(self.root), (2, []))
         self.write("d/c.md", "[a](a.md)\n\n[y](b.md#y) [up](../a.md#one-2)\n")
-        self.assertEqual(links.check(self.root)[1], [
-            "d/c.md:1: a.md: there is no d/a.md", "d/c.md:3: b.md#y: d/b.md has no heading 'y'",
-            "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'"])
+        self.assertEqual(
+            links.check(self.root)[1],
+            [
+                "d/c.md:1: a.md: there is no d/a.md",
+                "d/c.md:3: b.md#y: d/b.md has no heading 'y'",
+                "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'",
+            ],
+        )
 
     def test_headers_that_need_another_are_found(self):
         self.write("a.h", "#include <stddef.h>\nsize_t good(void);\n")
@@ -93,26 +124,38 @@ class Borders(unittest.TestCase):
         objects = []
         for member, text in sources.items():
             self.write(f"{name}/{member}.c", text)
-            subprocess.run([COMPILER, "-c", f"{member}.c", "-o", f"{member}.c.o"], cwd=os.path.join(self.root, name),
-                           check=True)
+            subprocess.run(
+                [COMPILER, "-c", f"{member}.c", "-o", f"{member}.c.o"],
+                cwd=os.path.join(self.root, name),
+                check=True,
+            )
             objects.append(os.path.join(self.root, name, f"{member}.c.o"))
         path = os.path.join(self.root, f"lib{name}.a")
         subprocess.run(["ar", "rcs", path, *objects], check=True)
         return path
 
     def test_symbols_outside_the_list_are_found(self):
-        helpers = self.archive("helpers", good="int good(void) { return 1; }", clock="int clock_ms(void) { return 2; }")
-        pure = self.archive("pure", a="""#include <string.h>
+        helpers = self.archive(
+            "helpers", good="int good(void) { return 1; }", clock="int clock_ms(void) { return 2; }"
+        )
+        pure = self.archive(
+            "pure",
+            a="""#include <string.h>
             #include <time.h>
             int good(void); int clock_ms(void); int inner(void);
             int outer(const char *t) { return (int)strlen(t) + inner() + good() + clock_ms() + (int)time(0); }""",
-                            b="int inner(void) { return 3; }")
-        self.assertEqual(symbols.check(pure, [f"{helpers}:good"])[1],
-                         ["libpure.a(a.c.o): asks for clock_ms", "libpure.a(a.c.o): asks for time"])
+            b="int inner(void) { return 3; }",
+        )
+        self.assertEqual(
+            symbols.check(pure, [f"{helpers}:good"])[1],
+            ["libpure.a(a.c.o): asks for clock_ms", "libpure.a(a.c.o): asks for time"],
+        )
         self.assertEqual(symbols.check(pure, [helpers])[1], ["libpure.a(a.c.o): asks for time"])
 
     def test_comments_and_literals_are_blanked_line_by_line(self):
-        self.assertEqual(tree.blank('a /* b\n c */ "d\\"e" \'f\' // g\nh'), 'a \n "" \'\' ' + " \nh")
+        self.assertEqual(
+            tree.blank('a /* b\n c */ "d\\"e" \'f\' // g\nh'), "a \n \"\" '' " + " \nh"
+        )
 
 
 if __name__ == "__main__":

@@ -14,14 +14,16 @@ import sys
 import tree
 
 # qsort may allocate: base/sort.h.
-LIBC = set("""
+LIBC = set(
+    """
     memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr strspn strcspn strstr
     snprintf vsnprintf malloc calloc realloc free bsearch
     fabs floor ceil round trunc sqrt exp exp2 expm1 log log2 log10 log1p pow fmin fmax fmod ldexp frexp lround llround
     rint lrint hypot cbrt nan
     fabsf floorf ceilf roundf sqrtf expf logf fminf fmaxf
     strtol strtoll strtoul strtoull strtod
-""".split())
+""".split()
+)
 # Added by the compiler; "name" stands for "__name_chk" too, which fortified builds call.
 COMPILER = {"__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
 FORTIFIED = re.compile(r"^__(\w+)_chk$")
@@ -29,8 +31,12 @@ FORTIFIED = re.compile(r"^__(\w+)_chk$")
 
 def nm(archive, *arguments):
     """Rows (member, symbol, kind) of an archive."""
-    result = subprocess.run(["nm", "--format=posix", "-A", *arguments, archive], capture_output=True, text=True,
-                            check=True)
+    result = subprocess.run(
+        ["nm", "--format=posix", "-A", *arguments, archive],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     rows = []
     for line in result.stdout.splitlines():
         place, symbol, kind = line.split()[:3]
@@ -41,8 +47,11 @@ def nm(archive, *arguments):
 def provided(spec):
     archive, _, members = spec.partition(":")
     wanted = {member + ".c.o" for member in members.split(",")} if members else None
-    return {symbol for member, symbol, _ in nm(archive, "--defined-only", "--extern-only")
-            if wanted is None or member in wanted}
+    return {
+        symbol
+        for member, symbol, _ in nm(archive, "--defined-only", "--extern-only")
+        if wanted is None or member in wanted
+    }
 
 
 def check(archive, specs):

@@ -7,16 +7,21 @@ import sys
 SKIPPED_DIRECTORIES = {"build", "__pycache__", "node_modules"}
 SKIP = 77
 
-TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
 def files(root, *endings):
     """Paths relative to root, sorted, of the files that end so; hidden directories and build trees are left out."""
     found = []
     for directory, names, entries in os.walk(root):
-        names[:] = sorted(n for n in names if n not in SKIPPED_DIRECTORIES and not n.startswith("."))
-        found += [os.path.relpath(os.path.join(directory, e), root) for e in entries if e.endswith(endings)]
+        names[:] = sorted(
+            n for n in names if n not in SKIPPED_DIRECTORIES and not n.startswith(".")
+        )
+        found += [
+            os.path.relpath(os.path.join(directory, e), root)
+            for e in entries
+            if e.endswith(endings)
+        ]
     return sorted(found)
 
 
@@ -27,10 +32,12 @@ def read(root, path):
 
 def blank(text):
     """C text with comments and literals emptied; every line keeps its number. Paths of #include lines are literals too."""
+
     def empty(match):
         token = match.group(0)
         newlines = "\n" * token.count("\n")
         return newlines or (token[0] * 2 if token[0] in "\"'" else " ")
+
     return TOKEN.sub(empty, text)
 
 

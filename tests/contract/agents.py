@@ -13,13 +13,30 @@ def test_an_agent_enrols_and_enrols_again():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one")
         same = agent.enrol()
-        must(same.status == 200 and same.json["device"] == agent.id and same.json["interval_ms"] == HEARTBEAT_MS, f"{same.json}")
+        must(
+            same.status == 200
+            and same.json["device"] == agent.id
+            and same.json["interval_ms"] == HEARTBEAT_MS,
+            f"{same.json}",
+        )
         old = agent.query()
         agent.enrol(boot="boot2")
         api.problem("GET", f"/v1/agent/assignment?{old}", code="stale_boot")
         body = agent.request_body()
-        api.problem("POST", "/v1/agent/enroll", {**body, "public_key": "x"}, code="invalid_fields", words=("/public_key",))
-        api.problem("POST", "/v1/agent/enroll", {**body, "colour": "red"}, code="invalid_fields", words=("/colour",))
+        api.problem(
+            "POST",
+            "/v1/agent/enroll",
+            {**body, "public_key": "x"},
+            code="invalid_fields",
+            words=("/public_key",),
+        )
+        api.problem(
+            "POST",
+            "/v1/agent/enroll",
+            {**body, "colour": "red"},
+            code="invalid_fields",
+            words=("/colour",),
+        )
         api.problem("POST", "/v1/agent/enroll", b"{", JSON, code="invalid_json")
         api.problem("POST", "/v1/agent/enroll", b"{}", {}, code="unsupported_media_type")
         api.problem("POST", "/v1/agent/enroll", b" " * (3 << 20), JSON, code="body_too_large")
@@ -28,30 +45,62 @@ def test_an_agent_enrols_and_enrols_again():
 def test_an_address_is_scheme_host_and_port_and_nothing_that_paths_could_be_put_after():
     with Api(data=False) as api:
         body = FakeAgent(api, "one").request_body()
-        for address in ("http://127.0.0.1:80/admin?x=", "http://127.0.0.1:80/", "http://127.0.0.1:80?x=", "http://127.0.0.1"):
-            api.problem("POST", "/v1/agent/enroll", {**body, "address": address}, code="invalid_fields", words=("/address",))
+        for address in (
+            "http://127.0.0.1:80/admin?x=",
+            "http://127.0.0.1:80/",
+            "http://127.0.0.1:80?x=",
+            "http://127.0.0.1",
+        ):
+            api.problem(
+                "POST",
+                "/v1/agent/enroll",
+                {**body, "address": address},
+                code="invalid_fields",
+                words=("/address",),
+            )
             heartbeat = {"device": "dev_1", "boot": "b", "phase": "idle", "address": address}
-            api.problem("POST", "/v1/agent/heartbeat", heartbeat, code="invalid_fields", words=("/address",))
+            api.problem(
+                "POST", "/v1/agent/heartbeat", heartbeat, code="invalid_fields", words=("/address",)
+            )
 
 
 def test_nobody_learns_the_boot_of_a_device():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one", boot="secret-boot")
-        answers = [api.request("GET", path, expect=200) for path in ("/v1/devices", f"/v1/devices/{agent.id}")]
+        answers = [
+            api.request("GET", path, expect=200)
+            for path in ("/v1/devices", f"/v1/devices/{agent.id}")
+        ]
         answers.append(api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202))
         must(not any("secret-boot" in str(answer.json) for answer in answers), "a boot is shown")
         api.coordinator.stop()
         api.restart_coordinator()
-        must(agent.heartbeat()["reenroll"], "the row keeps the boot: the agent is known and tells what it holds")
+        must(
+            agent.heartbeat()["reenroll"],
+            "the row keeps the boot: the agent is known and tells what it holds",
+        )
 
 
 def test_an_agent_of_another_protocol_is_told_both_versions_whatever_else_it_says():
     with Api(data=False) as api:
         version = api.get("/version")["protocol"]
         body = FakeAgent(api, "future", enrol=False).request_body(protocol=version + 7)
-        api.problem("POST", "/v1/agent/enroll", body, code="protocol_version", words=(version, version + 7))
-        api.problem("POST", "/v1/agent/enroll", {"protocol": version + 7, "shape": "unknown"}, code="protocol_version")
-        api.problem("POST", "/v1/agent/enroll", {**body, "protocol": 0}, code="protocol_version", words=(version,))
+        api.problem(
+            "POST", "/v1/agent/enroll", body, code="protocol_version", words=(version, version + 7)
+        )
+        api.problem(
+            "POST",
+            "/v1/agent/enroll",
+            {"protocol": version + 7, "shape": "unknown"},
+            code="protocol_version",
+        )
+        api.problem(
+            "POST",
+            "/v1/agent/enroll",
+            {**body, "protocol": 0},
+            code="protocol_version",
+            words=(version,),
+        )
         must(api.get("/v1/devices")["items"] == [], "it was enrolled")
 
 
@@ -59,13 +108,34 @@ def test_heartbeats_of_unknown_devices_and_old_boots_are_answered():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one")
         reply = agent.heartbeat(all_holdings=True, holdings=[])
-        must(reply["interval_ms"] == HEARTBEAT_MS and reply["revision"] > 0 and not reply["reenroll"], f"{reply}")
-        whole = {**example("heartbeat.running"), "device": agent.id, "boot": agent.boot, "revision": 0}
+        must(
+            reply["interval_ms"] == HEARTBEAT_MS
+            and reply["revision"] > 0
+            and not reply["reenroll"],
+            f"{reply}",
+        )
+        whole = {
+            **example("heartbeat.running"),
+            "device": agent.id,
+            "boot": agent.boot,
+            "revision": 0,
+        }
         api.request("POST", "/v1/agent/heartbeat", whole, expect=200)
         stranger = {"device": "dev_unknown", "boot": "b", "phase": "idle"}
-        must(api.request("POST", "/v1/agent/heartbeat", stranger, expect=200).json["reenroll"], "a stranger is asked to enrol")
-        api.problem("POST", "/v1/agent/heartbeat", {**stranger, "device": agent.id}, code="stale_boot")
-        api.problem("POST", "/v1/agent/heartbeat", {**stranger, "phase": "dancing"}, code="invalid_fields", words=("/phase",))
+        must(
+            api.request("POST", "/v1/agent/heartbeat", stranger, expect=200).json["reenroll"],
+            "a stranger is asked to enrol",
+        )
+        api.problem(
+            "POST", "/v1/agent/heartbeat", {**stranger, "device": agent.id}, code="stale_boot"
+        )
+        api.problem(
+            "POST",
+            "/v1/agent/heartbeat",
+            {**stranger, "phase": "dancing"},
+            code="invalid_fields",
+            words=("/phase",),
+        )
         api.problem("POST", "/v1/agent/heartbeat", b"", JSON, code="invalid_json")
         api.problem("POST", "/v1/agent/heartbeat", b"{}", {}, code="unsupported_media_type")
         api.problem("POST", "/v1/agent/heartbeat", b" " * (3 << 20), JSON, code="body_too_large")
@@ -78,22 +148,45 @@ def test_an_assignment_is_waited_for():
         must(idle["run"] is None and idle["interval_ms"] == HEARTBEAT_MS, f"{idle}")
         must(agent.assignment(after=idle["revision"], wait=1) == idle, "the wait is over")
         seen = {}
-        poll = threading.Thread(target=lambda: seen.update(agent.assignment(after=idle["revision"], wait=60)))
+        poll = threading.Thread(
+            target=lambda: seen.update(agent.assignment(after=idle["revision"], wait=60))
+        )
         poll.start()
         job = api.submit(JOB)
         poll.join(30)
         run = seen["run"]
-        must(seen["revision"] > idle["revision"] and run["job"] == job["id"] and run["phase"] == "prepare", f"{seen}")
-        must([source["from"] for source in run["sources"]] == ["seed"] * 3 and run["total_steps"] == 4, f"{run}")
-        must(run["job_spec"]["model"]["description"]["units"][0]["name"] == "hidden1", "the model's description")
-        poll = threading.Thread(target=lambda: seen.update(
-            answer=api.request("GET", f"/v1/agent/assignment?{agent.query(after=seen['revision'], wait=60)}")))
+        must(
+            seen["revision"] > idle["revision"]
+            and run["job"] == job["id"]
+            and run["phase"] == "prepare",
+            f"{seen}",
+        )
+        must(
+            [source["from"] for source in run["sources"]] == ["seed"] * 3
+            and run["total_steps"] == 4,
+            f"{run}",
+        )
+        must(
+            run["job_spec"]["model"]["description"]["units"][0]["name"] == "hidden1",
+            "the model's description",
+        )
+        poll = threading.Thread(
+            target=lambda: seen.update(
+                answer=api.request(
+                    "GET", f"/v1/agent/assignment?{agent.query(after=seen['revision'], wait=60)}"
+                )
+            )
+        )
         poll.start()
         FakeAgent(api, "one", boot="boot2")
         poll.join(30)
         must(seen["answer"].code == "stale_boot", "whoever waits with an old boot is told")
-        for query, code in (("device=dev_01&boot=x", "unknown_device"), (f"device={agent.id}&boot=old", "stale_boot"),
-                            (f"device={agent.id}", "invalid_parameter"), ("boot=x", "invalid_parameter")):
+        for query, code in (
+            ("device=dev_01&boot=x", "unknown_device"),
+            (f"device={agent.id}&boot=old", "stale_boot"),
+            (f"device={agent.id}", "invalid_parameter"),
+            ("boot=x", "invalid_parameter"),
+        ):
             api.problem("GET", f"/v1/agent/assignment?{query}", code=code)
 
 
@@ -109,9 +202,14 @@ def test_neighbours_get_matching_tickets():
                 peer = run[side]
                 if peer is None:
                     continue
-                callers = {caller["device"]: caller for caller in assignments[peer["device"]]["callers"]}
-                must(callers[device]["ticket"] == peer["ticket"] and callers[device]["generation"] == run["generation"],
-                     f"{side} of {device}: {peer} {callers}")
+                callers = {
+                    caller["device"]: caller for caller in assignments[peer["device"]]["callers"]
+                }
+                must(
+                    callers[device]["ticket"] == peer["ticket"]
+                    and callers[device]["generation"] == run["generation"],
+                    f"{side} of {device}: {peer} {callers}",
+                )
                 tickets.add(peer["ticket"])
         must(len(tickets) == 4, f"every direction has a ticket of its own: {tickets}")
 
@@ -124,17 +222,40 @@ def test_an_agent_fetches_the_data_of_its_job_only():
         if agent.assignment()["run"] is None:
             agent, idle = idle, agent
         sha256 = job["data"]["train_sha256"]
-        whole = api.request("GET", f"/v1/agent/datasets/{sha256}/content?{agent.query()}", expect=200).body
+        whole = api.request(
+            "GET", f"/v1/agent/datasets/{sha256}/content?{agent.query()}", expect=200
+        ).body
         must(hashlib.sha256(whole).hexdigest() == sha256, "the data set")
-        part = api.request("GET", f"/v1/agent/datasets/{sha256}/content?{agent.query()}", headers={"Range": "bytes=8-107"}, expect=206)
+        part = api.request(
+            "GET",
+            f"/v1/agent/datasets/{sha256}/content?{agent.query()}",
+            headers={"Range": "bytes=8-107"},
+            expect=206,
+        )
         must(part.body == whole[8:108], "a range of the data set")
-        api.problem("GET", f"/v1/agent/datasets/{sha256}/content?{agent.query()}", headers={"Range": "bytes=99999999-"},
-                    code="range_not_satisfiable")
+        api.problem(
+            "GET",
+            f"/v1/agent/datasets/{sha256}/content?{agent.query()}",
+            headers={"Range": "bytes=99999999-"},
+            code="range_not_satisfiable",
+        )
         other = api.get("/v1/datasets/fashion")["sha256"]
-        api.problem("GET", f"/v1/agent/datasets/{other}/content?{agent.query()}", code="unknown_blob")
-        api.problem("GET", f"/v1/agent/datasets/{sha256}/content?{idle.query()}", code="unknown_blob")
-        api.problem("GET", f"/v1/agent/datasets/{sha256}/content?{agent.query(boot='old')}", code="stale_boot")
-        api.problem("GET", f"/v1/agent/datasets/{sha256}/content?device=dev_01&boot=x", code="unknown_device")
+        api.problem(
+            "GET", f"/v1/agent/datasets/{other}/content?{agent.query()}", code="unknown_blob"
+        )
+        api.problem(
+            "GET", f"/v1/agent/datasets/{sha256}/content?{idle.query()}", code="unknown_blob"
+        )
+        api.problem(
+            "GET",
+            f"/v1/agent/datasets/{sha256}/content?{agent.query(boot='old')}",
+            code="stale_boot",
+        )
+        api.problem(
+            "GET",
+            f"/v1/agent/datasets/{sha256}/content?device=dev_01&boot=x",
+            code="unknown_device",
+        )
 
 
 def finished_run(api, agent, job):
@@ -160,21 +281,50 @@ def test_units_are_stored_by_the_device_that_runs_them_only():
         path = agent.unit_path(run, 0, state)
         api.problem("PUT", path, state[:-1], BINARY, code="invalid_blob", words=("sha256",))
         api.problem("PUT", path, bytes(len(state)), BINARY, code="invalid_blob")
-        api.problem("PUT", path, state, {"Content-Type": "text/plain"}, code="unsupported_media_type")
-        for change, code in (({"generation": 9}, "stale_generation"), ({"version": 3}, "stale_generation"),
-                             ({"unit": 7}, "stale_generation"), ({"unit": 256}, "invalid_parameter"),
-                             ({"job": "job_" + "0" * 26}, "stale_generation"), ({"job": "nonsense"}, "invalid_parameter"),
-                             ({"boot": "old"}, "stale_boot"), ({"device": other.id}, "stale_generation"),
-                             ({"device": "dev_01"}, "unknown_device"), ({"extra": 1}, "invalid_parameter")):
+        api.problem(
+            "PUT", path, state, {"Content-Type": "text/plain"}, code="unsupported_media_type"
+        )
+        for change, code in (
+            ({"generation": 9}, "stale_generation"),
+            ({"version": 3}, "stale_generation"),
+            ({"unit": 7}, "stale_generation"),
+            ({"unit": 256}, "invalid_parameter"),
+            ({"job": "job_" + "0" * 26}, "stale_generation"),
+            ({"job": "nonsense"}, "invalid_parameter"),
+            ({"boot": "old"}, "stale_boot"),
+            ({"device": other.id}, "stale_generation"),
+            ({"device": "dev_01"}, "unknown_device"),
+            ({"extra": 1}, "invalid_parameter"),
+        ):
             api.problem("PUT", agent.unit_path(run, 0, state, **change), state, BINARY, code=code)
-        api.problem("PUT", path.replace("&generation=1", ""), state, BINARY, code="invalid_parameter", words=("generation",))
-        api.problem("PUT", path.replace(hashlib.sha256(state).hexdigest(), "ABC"), state, BINARY, code="invalid_parameter")
+        api.problem(
+            "PUT",
+            path.replace("&generation=1", ""),
+            state,
+            BINARY,
+            code="invalid_parameter",
+            words=("generation",),
+        )
+        api.problem(
+            "PUT",
+            path.replace(hashlib.sha256(state).hexdigest(), "ABC"),
+            state,
+            BINARY,
+            code="invalid_parameter",
+        )
         huge = {**BINARY, "Content-Length": str(5 << 30)}
         api.problem("PUT", path, b"", huge, code="body_too_large")
         agent.put_unit(run, 0, state)
         agent.put_unit(run, 0, state)
         other_state = unit_state(run, 0, 5)
-        api.problem("PUT", agent.unit_path(run, 0, other_state), other_state, BINARY, code="invalid_blob", words=("hash",))
+        api.problem(
+            "PUT",
+            agent.unit_path(run, 0, other_state),
+            other_state,
+            BINARY,
+            code="invalid_blob",
+            words=("hash",),
+        )
         must(api.job(job)["state"] == "running", "one of three units is there")
 
 
@@ -186,11 +336,15 @@ def test_a_unit_is_put_off_while_the_disk_is_full_and_taken_later():
         state = agent.held[4, 0]
         api.coordinator.stop()
         api.restart_coordinator("--lease-ms", "20000", "--min-free", "1000T")
-        agent.heartbeat("stopped", run, stopped_version=4, all_holdings=True, holdings=agent.holdings(run))
+        agent.heartbeat(
+            "stopped", run, stopped_version=4, all_holdings=True, holdings=agent.holdings(run)
+        )
         api.problem("PUT", agent.unit_path(run, 0, state), state, BINARY, code="disk_full")
         api.coordinator.stop()
         api.restart_coordinator("--lease-ms", "20000")
-        agent.heartbeat("stopped", run, stopped_version=4, all_holdings=True, holdings=agent.holdings(run))
+        agent.heartbeat(
+            "stopped", run, stopped_version=4, all_holdings=True, holdings=agent.holdings(run)
+        )
         finish(api, job, [agent])
 
 
@@ -203,17 +357,37 @@ def test_a_paused_job_goes_on_from_blobs_that_the_assignment_names():
         agent.heartbeat(all_holdings=True, holdings=[])
         api.verb(job, "resume")
         run = agent.assignment()["run"]
-        must([source["from"] for source in run["sources"]] == ["center"] * 3 and run["resume_version"] == 3, f"{run}")
+        must(
+            [source["from"] for source in run["sources"]] == ["center"] * 3
+            and run["resume_version"] == 3,
+            f"{run}",
+        )
         for source in run["sources"]:
             held = agent.held[3, source["unit"]]
             path = f"/v1/agent/blobs/{source['sha256']}?{agent.query()}"
             must(api.request("GET", path, expect=200).body == held, f"unit {source['unit']}")
-            must(api.request("GET", path, headers={"Range": "bytes=-5"}, expect=206).body == held[-5:], "a range")
-            api.problem("GET", path, headers={"Range": f"bytes={len(held)}-"}, code="range_not_satisfiable")
-            api.problem("GET", f"/v1/agent/blobs/{source['sha256']}?{agent.query(boot='old')}", code="stale_boot")
+            must(
+                api.request("GET", path, headers={"Range": "bytes=-5"}, expect=206).body
+                == held[-5:],
+                "a range",
+            )
+            api.problem(
+                "GET", path, headers={"Range": f"bytes={len(held)}-"}, code="range_not_satisfiable"
+            )
+            api.problem(
+                "GET",
+                f"/v1/agent/blobs/{source['sha256']}?{agent.query(boot='old')}",
+                code="stale_boot",
+            )
         api.problem("GET", f"/v1/agent/blobs/{'0' * 64}?{agent.query()}", code="unknown_blob")
-        api.problem("GET", f"/v1/agent/blobs/{job['data']['train_sha256']}?{agent.query()}", code="unknown_blob")
-        api.problem("GET", f"/v1/agent/blobs/{'0' * 64}?device=dev_01&boot=x", code="unknown_device")
+        api.problem(
+            "GET",
+            f"/v1/agent/blobs/{job['data']['train_sha256']}?{agent.query()}",
+            code="unknown_blob",
+        )
+        api.problem(
+            "GET", f"/v1/agent/blobs/{'0' * 64}?device=dev_01&boot=x", code="unknown_device"
+        )
         must(drive(api, job, [agent], "running")["generation"] == 2, "it goes on")
 
 
@@ -245,14 +419,23 @@ def test_of_two_agents_with_one_identity_the_second_is_refused():
         first = FakeAgent(api, "one")
         second = first.request_body(boot="second")
         api.request("POST", "/v1/agent/enroll", second, expect=200)
-        api.problem("POST", "/v1/agent/heartbeat", {"device": first.id, "boot": first.boot, "phase": "idle"}, code="stale_boot")
+        api.problem(
+            "POST",
+            "/v1/agent/heartbeat",
+            {"device": first.id, "boot": first.boot, "phase": "idle"},
+            code="stale_boot",
+        )
         must(first.enrol().status == 200, "the first one comes back")
         api.problem("POST", "/v1/agent/enroll", second, code="too_many")
         deadline = time.monotonic() + 30
-        while (code := api.request("POST", "/v1/agent/enroll", second).code) == "too_many" and time.monotonic() < deadline:
+        while (
+            code := api.request("POST", "/v1/agent/enroll", second).code
+        ) == "too_many" and time.monotonic() < deadline:
             first.assignment()  # a poll is a sign of life
         must(code == "identity_in_use", f"{code}")
-        api.problem("POST", "/v1/agent/enroll", second, code="identity_in_use", words=("one", "--state-dir"))
+        api.problem(
+            "POST", "/v1/agent/enroll", second, code="identity_in_use", words=("one", "--state-dir")
+        )
         first.heartbeat()
 
 

@@ -21,14 +21,23 @@ HEARTBEAT_MS = 5000  # a device that a test does not let report stays online for
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
-JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
-       "steps": 4}
+JOB = {
+    "model": {"name": "mlp"},
+    "dataset": {"train": "digits-train", "test": "digits-test"},
+    "batch": 16,
+    "micro_batches": 2,
+    "steps": 4,
+}
 
 
 def operations():
     """(METHOD, path) -> operation, for everything that the contract offers."""
-    return {(method.upper(), path): operation for path, item in CONTRACT["paths"].items()
-            for method, operation in item.items() if method in METHODS}
+    return {
+        (method.upper(), path): operation
+        for path, item in CONTRACT["paths"].items()
+        for method, operation in item.items()
+        if method in METHODS
+    }
 
 
 def template_of(path):
@@ -52,14 +61,23 @@ def check_answer(method, path, answer):
     operation = item.get("get" if method == "HEAD" else method.lower())
     SEEN.add((method, template, answer.status, problem))
     if operation is None:
-        must(problem in COMMON_PROBLEMS, f"{method} {path} is not in the contract and answers {answer.status} {problem}")
+        must(
+            problem in COMMON_PROBLEMS,
+            f"{method} {path} is not in the contract and answers {answer.status} {problem}",
+        )
         return
     if problem is not None:
         allowed = COMMON_PROBLEMS | set(operation.get("x-problems", ()))
-        must(problem in allowed, f"{method} {path} answers {problem}, which the contract does not name: {answer.body!r}")
+        must(
+            problem in allowed,
+            f"{method} {path} answers {problem}, which the contract does not name: {answer.body!r}",
+        )
         return
     response = operation["responses"].get(str(answer.status))
-    must(response is not None, f"{method} {path} answers {answer.status}, which is not in the contract: {answer.body[:300]!r}")
+    must(
+        response is not None,
+        f"{method} {path} answers {answer.status}, which is not in the contract: {answer.body[:300]!r}",
+    )
     if method != "HEAD":
         check_body(method, path, SHAPES.resolve(response), answer)
 
@@ -68,7 +86,10 @@ def check_body(method, path, response, answer):
     content = response.get("content")
     kind = (answer.headers.get("Content-Type") or "").split(";")[0]
     if content is None:
-        must(answer.body == b"" and kind == "", f"{method} {path}: {answer.status} has a body: {answer.body[:200]!r}")
+        must(
+            answer.body == b"" and kind == "",
+            f"{method} {path}: {answer.status} has a body: {answer.body[:200]!r}",
+        )
         return
     must(kind in content, f"{method} {path}: content type '{kind}', not {list(content)}")
     if kind == "application/json":
@@ -79,18 +100,31 @@ def check_body(method, path, response, answer):
     if "ETag" in response.get("headers", {}):
         must(answer.headers.get("ETag"), f"{method} {path}: no ETag")
         if kind == "application/json" and "revision" in answer.json:
-            must(answer.headers["ETag"] == f'"{answer.json["revision"]}"', f"{method} {path}: ETag {answer.headers['ETag']}")
+            must(
+                answer.headers["ETag"] == f'"{answer.json["revision"]}"',
+                f"{method} {path}: ETag {answer.headers['ETag']}",
+            )
 
 
 def check_problem(answer):
     SHAPES.check({"$ref": "#/components/schemas/problem"}, answer.json)
     body = answer.json
-    must(body["status"] == answer.status, f"status {answer.status} in the line, {body['status']} in the body")
-    must(body["type"] == f"urn:paceline:problem:{body['code']}", f"type {body['type']} of {body['code']}")
+    must(
+        body["status"] == answer.status,
+        f"status {answer.status} in the line, {body['status']} in the body",
+    )
+    must(
+        body["type"] == f"urn:paceline:problem:{body['code']}",
+        f"type {body['type']} of {body['code']}",
+    )
     must(re.fullmatch("[0-9a-f]{16}", body["request_id"]), f"request id {body['request_id']}")
-    must(body["code"] != "invalid_fields" or body["errors"], f"invalid_fields without errors: {body}")
+    must(
+        body["code"] != "invalid_fields" or body["errors"], f"invalid_fields without errors: {body}"
+    )
     if answer.status in (429, 503, 507):
-        must(int(answer.headers.get("Retry-After") or 0) >= 1, f"no Retry-After with {answer.status}")
+        must(
+            int(answer.headers.get("Retry-After") or 0) >= 1, f"no Retry-After with {answer.status}"
+        )
 
 
 class Api(Fleet):
@@ -99,7 +133,9 @@ class Api(Fleet):
     def __init__(self, *arguments, data=True, start=True):
         super().__init__()
         if start:
-            self.start_coordinator("--heartbeat-ms", str(HEARTBEAT_MS), "--lease-ms", "20000", *arguments)
+            self.start_coordinator(
+                "--heartbeat-ms", str(HEARTBEAT_MS), "--lease-ms", "20000", *arguments
+            )
         if data:
             self.upload("digits-train", "digits", "train")
             self.upload("digits-test", "digits", "test")
@@ -112,7 +148,10 @@ class Api(Fleet):
     def problem(self, method, path, body=None, headers=None, *, code, words=()):
         """A request that must be refused with this code; every word must stand in the answer."""
         answer = self.request(method, path, body, headers)
-        must(answer.code == code, f"{method} {path}: {code} expected, got {answer.status}: {answer.body[:1000]!r}")
+        must(
+            answer.code == code,
+            f"{method} {path}: {code} expected, got {answer.status}: {answer.body[:1000]!r}",
+        )
         text = answer.body.decode()
         for word in words:
             must(str(word) in text, f"{method} {path}: '{word}' is missing in {text}")
@@ -127,7 +166,9 @@ class Api(Fleet):
     def number(self, name):
         """A value of /metrics."""
         text = self.request("GET", "/metrics", expect=200).body.decode()
-        return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
+        return float(
+            next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1]
+        )
 
     def connect(self):
         """A plain connection, for what http.client would not send."""

@@ -28,7 +28,10 @@ def answer_of(raw):
 
 def must_refuse(api, data, status, code, word):
     answer = answer_of(talk(api, data))
-    must((answer.status, answer.code) == (status, code), f"{data[:200]!r}: {answer.status} {answer.body!r}")
+    must(
+        (answer.status, answer.code) == (status, code),
+        f"{data[:200]!r}: {answer.status} {answer.body!r}",
+    )
     must(word in answer.json["detail"], f"'{word}' is missing in {answer.json['detail']}")
     must(answer.headers["Connection"].lower() == "close", f"{answer.headers}")
 
@@ -49,8 +52,14 @@ def descriptors(api):
 def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
     body = b"Content-Type: application/json\r\n"
     cases = [
-        (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding"),
-        (b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding"),
+        (
+            b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            "Transfer-Encoding",
+        ),
+        (
+            b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            "Transfer-Encoding",
+        ),
         (b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunked"),
         (b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "Content-Length"),
         (b"Content-Length: 2\r\nHost: other\r\n\r\n{}", "Host"),
@@ -59,16 +68,28 @@ def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
     ]
     with Api(data=False) as api:
         for headers, word in cases:
-            request = b"POST /v1/plans " + HEAD.encode() + body + headers + b"GET /healthz " + HEAD.encode() + b"\r\n"
+            request = (
+                b"POST /v1/plans "
+                + HEAD.encode()
+                + body
+                + headers
+                + b"GET /healthz "
+                + HEAD.encode()
+                + b"\r\n"
+            )
             must_refuse(api, request, 400, "invalid_parameter", word)
         must_refuse(api, b"GET /healthz HTTP/1.1\r\n\r\n", 400, "invalid_parameter", "Host")
-        must_refuse(api, f"GET /v1/jobs?limit= 5 {HEAD}\r\n".encode(), 400, "invalid_parameter", "space")
+        must_refuse(
+            api, f"GET /v1/jobs?limit= 5 {HEAD}\r\n".encode(), 400, "invalid_parameter", "space"
+        )
         must(api.get("/healthz") == {"status": "ok"}, "the coordinator serves on")
 
 
 def test_a_query_parameter_is_given_once_and_has_a_name():
     with Api(data=False) as api:
-        api.problem("GET", "/v1/jobs?limit=1&limit=600", code="invalid_parameter", words=("limit", "twice"))
+        api.problem(
+            "GET", "/v1/jobs?limit=1&limit=600", code="invalid_parameter", words=("limit", "twice")
+        )
         api.problem("GET", "/v1/jobs?=1", code="invalid_parameter", words=("name",))
 
 
@@ -77,10 +98,17 @@ def test_a_range_of_other_content_than_the_client_has_is_answered_with_the_whole
         path = "/v1/datasets/digits-test/content"
         whole = api.request("GET", path, expect=200)
         part = {"Range": "bytes=0-9"}
-        must(api.request("GET", path, headers={**part, "If-Range": whole.headers["ETag"]}).status == 206, "its ETag")
+        must(
+            api.request("GET", path, headers={**part, "If-Range": whole.headers["ETag"]}).status
+            == 206,
+            "its ETag",
+        )
         for other in ('"other"', f'W/{whole.headers["ETag"]}', "Sun, 22 Nov 2026 10:00:00 GMT"):
             answer = api.request("GET", path, headers={**part, "If-Range": other})
-            must((answer.status, answer.body) == (200, whole.body), f"If-Range: {other}: {answer.status}")
+            must(
+                (answer.status, answer.body) == (200, whole.body),
+                f"If-Range: {other}: {answer.status}",
+            )
 
 
 def test_what_is_no_request_gets_a_problem_and_no_page():
@@ -105,7 +133,9 @@ def test_what_is_no_request_gets_a_problem_and_no_page():
             for piece in (b"GET /healthz HT", b"TP/1.1\r\nHost: loc", b"alhost\r\nX-Cut: a\0b"):
                 connection.sendall(piece)
                 api.get("/healthz")
-            must(answer_of(connection.makefile("rb").read()).code == "invalid_parameter", "in pieces")
+            must(
+                answer_of(connection.makefile("rb").read()).code == "invalid_parameter", "in pieces"
+            )
         must(api.number("paceline_http_requests_open") == 1, "requests are open")
 
 
@@ -115,12 +145,17 @@ def test_what_is_no_request_gets_a_problem_and_no_page():
 def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
     piece = b"PK\x03\x04" + bytes((1 << 20) - 4)
     with Api(data=False) as api, api.connect() as connection:
-        connection.sendall(f"POST /v1/checkpoints {HEAD}Content-Type: application/octet-stream\r\n"
-                           f"Content-Length: {200 << 20}\r\n\r\n".encode())
+        connection.sendall(
+            f"POST /v1/checkpoints {HEAD}Content-Type: application/octet-stream\r\n"
+            f"Content-Length: {200 << 20}\r\n\r\n".encode()
+        )
         for _ in range(200):
             connection.sendall(piece)
         answer = answer_of(connection.makefile("rb").read())
-        must(answer.code == "invalid_checkpoint" and "from_torch" in answer.json["detail"], f"{answer.status} {answer.body!r}")
+        must(
+            answer.code == "invalid_checkpoint" and "from_torch" in answer.json["detail"],
+            f"{answer.status} {answer.body!r}",
+        )
 
 
 # ---- bounds ----
@@ -157,11 +192,20 @@ def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
             connection = stack.enter_context(contextlib.closing(api.connect()))
             with contextlib.suppress(OSError):
                 connection.sendall(head + half)
-        wait_for(lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code == "busy", "no bound")
+        wait_for(
+            lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code == "busy",
+            "no bound",
+        )
         api.problem("POST", "/v1/models", {}, JSON, code="invalid_fields")
-        must(api.coordinator.private_dirty_bytes() < 150e6, f"{api.coordinator.private_dirty_bytes()} bytes")
+        must(
+            api.coordinator.private_dirty_bytes() < 150e6,
+            f"{api.coordinator.private_dirty_bytes()} bytes",
+        )
         stack.close()
-        wait_for(lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy", "the bound is given back")
+        wait_for(
+            lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy",
+            "the bound is given back",
+        )
 
 
 # ---- clients that vanish ----
@@ -187,7 +231,17 @@ def test_vanished_clients_give_everything_back_at_once():
         for index in range(1000):
             talk(api, [*TORSOS, poll][index % (len(TORSOS) + 1)], read=False)
         began = time.monotonic()
-        must(api.get("/healthz") == {"status": "ok"} and time.monotonic() - began < 1, f"{time.monotonic() - began} s")
-        wait_for(lambda: descriptors(api) <= before, f"{descriptors(api)} descriptors, {before} before", seconds=5)
-        must(api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0, "somebody is remembered")
+        must(
+            api.get("/healthz") == {"status": "ok"} and time.monotonic() - began < 1,
+            f"{time.monotonic() - began} s",
+        )
+        wait_for(
+            lambda: descriptors(api) <= before,
+            f"{descriptors(api)} descriptors, {before} before",
+            seconds=5,
+        )
+        must(
+            api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0,
+            "somebody is remembered",
+        )
         must(api.number("paceline_http_requests_open") == 1, "requests are open")

@@ -29,10 +29,16 @@ UNREACHABLE_OF = {}
 def test_every_operation_of_the_contract_was_answered_with_success():
     missing = []
     for (method, path), operation in operations().items():
-        seen = {status for seen_method, seen_path, status, problem in SEEN
-                if (seen_method, seen_path) == (method, path) and problem is None}
-        missing += [f"{method} {path} {status}" for status in operation["responses"]
-                    if status not in ("4XX", "default") and int(status) not in seen]
+        seen = {
+            status
+            for seen_method, seen_path, status, problem in SEEN
+            if (seen_method, seen_path) == (method, path) and problem is None
+        }
+        missing += [
+            f"{method} {path} {status}"
+            for status in operation["responses"]
+            if status not in ("4XX", "default") and int(status) not in seen
+        ]
     must(not missing, f"never seen: {missing}")
 
 
@@ -41,18 +47,36 @@ def test_every_problem_of_the_table_was_seen():
     codes = set(re.findall(r'\[PROBLEM_[A-Z_]+\] = \{"([a-z_]+)", [0-9]+', table)) - {"none"}
     must(len(codes) > 20, f"the table was not read: {codes}")
     seen = {problem for _, _, _, problem in SEEN}
-    must(not codes - seen - UNREACHABLE.keys(), f"never seen: {sorted(codes - seen - UNREACHABLE.keys())}")
-    must(not seen & UNREACHABLE.keys(), f"seen although called unreachable: {seen & UNREACHABLE.keys()}")
-    documented = set(COMMON_PROBLEMS).union(*(operation.get("x-problems", ()) for operation in operations().values()))
-    must(codes == documented, f"in problem.c and in openapi.yaml differ: {sorted(codes ^ documented)}")
+    must(
+        not codes - seen - UNREACHABLE.keys(),
+        f"never seen: {sorted(codes - seen - UNREACHABLE.keys())}",
+    )
+    must(
+        not seen & UNREACHABLE.keys(),
+        f"seen although called unreachable: {seen & UNREACHABLE.keys()}",
+    )
+    documented = set(COMMON_PROBLEMS).union(
+        *(operation.get("x-problems", ()) for operation in operations().values())
+    )
+    must(
+        codes == documented,
+        f"in problem.c and in openapi.yaml differ: {sorted(codes ^ documented)}",
+    )
 
 
 def test_every_problem_that_an_operation_names_was_seen_there():
     missing = []
     for (method, path), operation in operations().items():
-        seen = {problem for seen_method, seen_path, _, problem in SEEN if (seen_method, seen_path) == (method, path)}
-        missing += [f"{method} {path} {code}" for code in operation.get("x-problems", ())
-                    if code not in seen and (method, path, code) not in UNREACHABLE_OF]
+        seen = {
+            problem
+            for seen_method, seen_path, _, problem in SEEN
+            if (seen_method, seen_path) == (method, path)
+        }
+        missing += [
+            f"{method} {path} {code}"
+            for code in operation.get("x-problems", ())
+            if code not in seen and (method, path, code) not in UNREACHABLE_OF
+        ]
     must(not missing, f"never seen: {missing}")
 
 
@@ -62,5 +86,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 if __name__ == "__main__":
     tests = {}
     for module in (service, objects, datasets, jobs, agents, survive, events, connections):
-        tests.update({name: value for name, value in vars(module).items() if name.startswith("test_")})
+        tests.update(
+            {name: value for name, value in vars(module).items() if name.startswith("test_")}
+        )
     run(tests if len(sys.argv) > 1 else {**tests, **COVERAGE})

@@ -15,23 +15,53 @@ def test_a_text_is_cut_into_samples_of_bytes():
     text = bytes(range(256)) * 20
     with Api(data=False) as api:
         first = api.request("PUT", "/v1/datasets/text?text=64", text, BINARY, expect=201).json
-        must((first["samples"], first["height"], first["width"], first["channels"]) == (79, 64, 1, 1), f"{first}")
+        must(
+            (first["samples"], first["height"], first["width"], first["channels"])
+            == (79, 64, 1, 1),
+            f"{first}",
+        )
         must((first["classes"], first["positions"], first["dtype"]) == (256, 64, "U8"), f"{first}")
-        packed = api.request("PUT", "/v1/datasets/packed?text=64", gzip.compress(text), BINARY, expect=201).json
+        packed = api.request(
+            "PUT", "/v1/datasets/packed?text=64", gzip.compress(text), BINARY, expect=201
+        ).json
         must(packed["sha256"] == first["sha256"], "gzip changed the text")
         content = api.request("GET", "/v1/datasets/text/content", expect=200).body
-        must(text[:79 * 64] in content, "the inputs are not the bytes of the text")
+        must(text[: 79 * 64] in content, "the inputs are not the bytes of the text")
         view = api.get("/v1/models/gpt-mini?dataset=text")
-        must(view["classes"] == 256 and view["units"][-1]["output"] == {"height": 64, "width": 1, "channels": 256}, f"{view}")
+        must(
+            view["classes"] == 256
+            and view["units"][-1]["output"] == {"height": 64, "width": 1, "channels": 256},
+            f"{view}",
+        )
         api.problem("GET", "/v1/models/lenet5?dataset=text", code="invalid_fields")
         must(api.get("/v1/models/gpt-mini")["assumed"], "an input that nobody named is not assumed")
-        api.problem("PUT", "/v1/datasets/x?text=0", text, BINARY, code="invalid_parameter", words=("text",))
-        api.problem("PUT", "/v1/datasets/x?text=40000", text, BINARY, code="invalid_parameter", words=("text",))
-        api.problem("PUT", "/v1/datasets/x?text=6000", text, BINARY, code="invalid_dataset", words=("5120 bytes of text",))
-        images = api.request("PUT", "/v1/datasets/images", tar_of(*data_files("digits", "train")), BINARY, expect=201).json
+        api.problem(
+            "PUT", "/v1/datasets/x?text=0", text, BINARY, code="invalid_parameter", words=("text",)
+        )
+        api.problem(
+            "PUT",
+            "/v1/datasets/x?text=40000",
+            text,
+            BINARY,
+            code="invalid_parameter",
+            words=("text",),
+        )
+        api.problem(
+            "PUT",
+            "/v1/datasets/x?text=6000",
+            text,
+            BINARY,
+            code="invalid_dataset",
+            words=("5120 bytes of text",),
+        )
+        images = api.request(
+            "PUT", "/v1/datasets/images", tar_of(*data_files("digits", "train")), BINARY, expect=201
+        ).json
         must("positions" not in images, f"{images}")
         job = {"model": {"name": "gpt-mini"}, "dataset": {"train": "text", "test": "images"}}
-        api.problem("POST", "/v1/jobs?dry_run=true", job, code="invalid_fields", words=("/dataset/test",))
+        api.problem(
+            "POST", "/v1/jobs?dry_run=true", job, code="invalid_fields", words=("/dataset/test",)
+        )
 
 
 def npy(descr, shape, data):
@@ -51,34 +81,74 @@ def tar_of_bytes(files):
 
 def test_images_in_directories_become_samples_of_one_size():
     directory = ROOT / "tests" / "golden" / "images"
-    images = {name: (directory / name).read_bytes() for name in ("colour.jpg", "grey.png", "alpha.png")}
-    files = {"set/b/1.jpg": images["colour.jpg"], "set/a/1.png": images["grey.png"], "set/b/2.png": images["alpha.png"]}
+    images = {
+        name: (directory / name).read_bytes() for name in ("colour.jpg", "grey.png", "alpha.png")
+    }
+    files = {
+        "set/b/1.jpg": images["colour.jpg"],
+        "set/a/1.png": images["grey.png"],
+        "set/b/2.png": images["alpha.png"],
+    }
     with Api(data=False) as api:
+
         def put(name, content, expect=201):
-            return api.request("PUT", f"/v1/datasets/{name}", tar_of_bytes(content), BINARY, expect=expect).json
+            return api.request(
+                "PUT", f"/v1/datasets/{name}", tar_of_bytes(content), BINARY, expect=expect
+            ).json
 
         def refused(name, content, word):
-            api.problem("PUT", f"/v1/datasets/{name}", tar_of_bytes(content), BINARY, code="invalid_dataset", words=(word,))
+            api.problem(
+                "PUT",
+                f"/v1/datasets/{name}",
+                tar_of_bytes(content),
+                BINARY,
+                code="invalid_dataset",
+                words=(word,),
+            )
+
         seen = put("plain", files)
-        shape = [seen[field] for field in ("samples", "height", "width", "channels", "dtype", "classes")]
+        shape = [
+            seen[field] for field in ("samples", "height", "width", "channels", "dtype", "classes")
+        ]
         must(shape == [3, 17, 22, 3, "U8", 2], f"{seen}")
         content = api.request("GET", "/v1/datasets/plain/content", expect=200).body
-        must(content.endswith(struct.pack("<3i", 1, 0, 1)), "labels are not the places of the sorted directories")
+        must(
+            content.endswith(struct.pack("<3i", 1, 0, 1)),
+            "labels are not the places of the sorted directories",
+        )
         seen = put("small?size=8x9&channels=1", files)
-        must((seen["height"], seen["width"], seen["channels"], seen["size_bytes"] < 1000) == (8, 9, 1, True), f"{seen}")
-        must(put("small?channels=1&size=8x9", files, expect=200)["sha256"] == seen["sha256"], "the same again is another")
+        must(
+            (seen["height"], seen["width"], seen["channels"], seen["size_bytes"] < 1000)
+            == (8, 9, 1, True),
+            f"{seen}",
+        )
+        must(
+            put("small?channels=1&size=8x9", files, expect=200)["sha256"] == seen["sha256"],
+            "the same again is another",
+        )
         refused("x", {**files, "set/a/2.jpg": images["colour.jpg"][:-100]}, "set/a/2.jpg: JPEG: ")
         refused("x", {**files, "set/a/2.png": images["grey.png"][:-40]}, "set/a/2.png: PNG: ")
         refused("x", {**files, "other/a/2.png": images["grey.png"]}, "one directory of classes")
         refused("x?size=8x8", {"a/b": b"text"}, "a/b: is neither JPEG nor PNG")
         for query in ("size=8", "size=8x0", "channels=2", "size=8x8&text=5", "size=8x8&size=8x8"):
-            api.problem("PUT", f"/v1/datasets/x?{query}", b"", BINARY, code="invalid_parameter", words=("query parameter",))
-        must([item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"], "something refused was kept")
+            api.problem(
+                "PUT",
+                f"/v1/datasets/x?{query}",
+                b"",
+                BINARY,
+                code="invalid_parameter",
+                words=("query parameter",),
+            )
+        must(
+            [item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"],
+            "something refused was kept",
+        )
 
 
 def test_classes_have_the_names_of_their_directories_whatever_these_are():
     image = (ROOT / "tests" / "golden" / "images" / "grey.png").read_bytes()
     with Api(data=False) as api:
+
         def put(name, classes, expect=201):
             # The names of a tar are bytes: those that are no UTF-8 are surrogates here.
             content = tar_of_bytes({f"{directory}/1.png": image for directory in classes})
@@ -86,14 +156,28 @@ def test_classes_have_the_names_of_their_directories_whatever_these_are():
 
         def names_of(name):
             return api.get(f"/v1/datasets/{name}/class_names")["class_names"]
+
         seen = put("odd", ["caf\udce9", "100%", "caf\u00e9", "two\nlines"])
-        must(names_of("odd") == ["100%25", "caf\u00e9", "caf%E9", "two%0Alines"], f"{names_of('odd')}")
-        must(seen["class_names_sha256"] == api.get("/v1/datasets/odd")["class_names_sha256"] and seen["reading"] is None, f"{seen}")
+        must(
+            names_of("odd") == ["100%25", "caf\u00e9", "caf%E9", "two%0Alines"],
+            f"{names_of('odd')}",
+        )
+        must(
+            seen["class_names_sha256"] == api.get("/v1/datasets/odd")["class_names_sha256"]
+            and seen["reading"] is None,
+            f"{seen}",
+        )
         content = api.request("GET", "/v1/datasets/odd/content", expect=200).body
         again = api.request("PUT", "/v1/datasets/again", content, BINARY, expect=201).json
-        must((again["sha256"], again["class_names_sha256"]) == (seen["sha256"], seen["class_names_sha256"]), f"{again}")
+        must(
+            (again["sha256"], again["class_names_sha256"])
+            == (seen["sha256"], seen["class_names_sha256"]),
+            f"{again}",
+        )
         must(names_of("again") == names_of("odd"), "the content does not hold the names")
-        digits = api.request("PUT", "/v1/datasets/digits", tar_of(*data_files("digits", "test")), BINARY, expect=201).json
+        digits = api.request(
+            "PUT", "/v1/datasets/digits", tar_of(*data_files("digits", "test")), BINARY, expect=201
+        ).json
         must(digits["class_names_sha256"] is None and names_of("digits") is None, f"{digits}")
         api.problem("GET", "/v1/datasets/none/class_names", code="unknown_dataset")
         api.coordinator.stop()
@@ -105,35 +189,76 @@ def test_a_job_keeps_the_numbers_of_its_classes():
     image = (ROOT / "tests" / "golden" / "images" / "grey.png").read_bytes()
     job = {"model": {"name": "mlp"}, "batch": 1, "micro_batches": 1}
     with Api(data=False) as api:
-        for name, classes in (("pets", ("bird", "cat", "dog")), ("fewer", ("bird", "cat")), ("gap", ("bird", "dog")),
-                              ("wild", ("bird", "cat", "wolf"))):
+        for name, classes in (
+            ("pets", ("bird", "cat", "dog")),
+            ("fewer", ("bird", "cat")),
+            ("gap", ("bird", "dog")),
+            ("wild", ("bird", "cat", "wolf")),
+        ):
             content = tar_of_bytes({f"{directory}/1.png": image for directory in classes})
             api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=201)
-        api.request("PUT", "/v1/datasets/plain", tar_of(*data_files("digits", "test")), BINARY, expect=201)
+        api.request(
+            "PUT", "/v1/datasets/plain", tar_of(*data_files("digits", "test")), BINARY, expect=201
+        )
 
         def dry(train, test, **fields):
             return {**job, "dataset": {"train": train, "test": test}, **fields}
+
         api.request("POST", "/v1/jobs?dry_run=true", dry("pets", "pets"), expect=200)
         api.request("POST", "/v1/jobs?dry_run=true", dry("pets", "fewer"), expect=200)
-        for test, words in (("gap", ("/dataset/test", "missing: 'cat'")), ("wild", ("missing: 'dog'; unknown: 'wolf'",))):
-            api.problem("POST", "/v1/jobs?dry_run=true", dry("pets", test), code="invalid_fields", words=words)
-        stated = {"description": {"name": "stated", "class_names": ["cat", "dog", "bird"], "units": [
-            {"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}}
-        api.problem("POST", "/v1/jobs?dry_run=true", dry("pets", None, model=stated), code="invalid_fields",
-                    words=("/model/description/class_names", "class 0 is 'bird', not 'cat'"))
+        for test, words in (
+            ("gap", ("/dataset/test", "missing: 'cat'")),
+            ("wild", ("missing: 'dog'; unknown: 'wolf'",)),
+        ):
+            api.problem(
+                "POST",
+                "/v1/jobs?dry_run=true",
+                dry("pets", test),
+                code="invalid_fields",
+                words=words,
+            )
+        stated = {
+            "description": {
+                "name": "stated",
+                "class_names": ["cat", "dog", "bird"],
+                "units": [
+                    {
+                        "name": "a",
+                        "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}],
+                    }
+                ],
+            }
+        }
+        api.problem(
+            "POST",
+            "/v1/jobs?dry_run=true",
+            dry("pets", None, model=stated),
+            code="invalid_fields",
+            words=("/model/description/class_names", "class 0 is 'bird', not 'cat'"),
+        )
 
 
 def large_png(side):
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
     rows = zlib.compress(bytes((1 + side) * side))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", rows)
+        + chunk(b"IEND", b"")
+    )
 
 
 def test_conversions_leave_workers_for_what_is_short():
     image = large_png(4000)
     # The file that is passed over keeps what the images expand to within its bound.
-    slow = tar_of_bytes({**{f"set/a/{number}.png": image for number in range(80)}, ".space": bytes(10 << 20)})
+    slow = tar_of_bytes(
+        {**{f"set/a/{number}.png": image for number in range(80)}, ".space": bytes(10 << 20)}
+    )
     with Api(data=False) as api:
         whole = tar_of(*data_files("digits", "test"))
         api.request("PUT", "/v1/datasets/small", whole, BINARY, expect=201)
@@ -141,9 +266,14 @@ def test_conversions_leave_workers_for_what_is_short():
 
         def put(number):
             try:
-                ended.append(api.request("PUT", f"/v1/datasets/slow{number}?size=8x8", slow, BINARY, timeout=600).status)
+                ended.append(
+                    api.request(
+                        "PUT", f"/v1/datasets/slow{number}?size=8x8", slow, BINARY, timeout=600
+                    ).status
+                )
             except OSError:
                 pass  # the coordinator was ended meanwhile
+
         threads = [threading.Thread(target=put, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
@@ -160,36 +290,86 @@ def test_float_arrays_become_float32_whatever_their_size_and_order():
     values = [0.5, -2.0, 3.25, 0.0, 1e-3, -1e30]
     labels = npy(">i2", "(2,)", struct.pack(">2h", 4, 1))
     with Api(data=False) as api:
-        first = api.request("PUT", "/v1/datasets/f4", tar_of_bytes({"x": npy("<f4", "(2, 3)", struct.pack("<6f", *values)),
-                                                                   "y": labels}), BINARY, expect=201).json
-        must((first["samples"], first["channels"], first["classes"], first["dtype"]) == (2, 3, 5, "F32"), f"{first}")
-        second = api.request("PUT", "/v1/datasets/f8", tar_of_bytes({"y": labels, "x": npy(">f8", "(2, 3)",
-                                                                    struct.pack(">6d", *values))}), BINARY, expect=201).json
+        first = api.request(
+            "PUT",
+            "/v1/datasets/f4",
+            tar_of_bytes({"x": npy("<f4", "(2, 3)", struct.pack("<6f", *values)), "y": labels}),
+            BINARY,
+            expect=201,
+        ).json
+        must(
+            (first["samples"], first["channels"], first["classes"], first["dtype"])
+            == (2, 3, 5, "F32"),
+            f"{first}",
+        )
+        second = api.request(
+            "PUT",
+            "/v1/datasets/f8",
+            tar_of_bytes({"y": labels, "x": npy(">f8", "(2, 3)", struct.pack(">6d", *values))}),
+            BINARY,
+            expect=201,
+        ).json
         must(second["sha256"] == first["sha256"], "the order of bytes changed the numbers")
-        must(struct.pack("<6f", *values) in api.request("GET", "/v1/datasets/f8/content", expect=200).body, "other numbers")
+        must(
+            struct.pack("<6f", *values)
+            in api.request("GET", "/v1/datasets/f8/content", expect=200).body,
+            "other numbers",
+        )
         values[4] = float("nan")
         bad = tar_of_bytes({"x": npy("<f4", "(2, 3)", struct.pack("<6f", *values)), "y": labels})
-        api.problem("PUT", "/v1/datasets/x", bad, BINARY, code="invalid_dataset", words=("x: number 1 of sample 1",))
-        floats = tar_of_bytes({"x": npy("<f4", "(2, 3)", bytes(24)), "y": npy("<f4", "(2,)", bytes(8))})
-        api.problem("PUT", "/v1/datasets/x", floats, BINARY, code="invalid_dataset", words=("integer type",))
+        api.problem(
+            "PUT",
+            "/v1/datasets/x",
+            bad,
+            BINARY,
+            code="invalid_dataset",
+            words=("x: number 1 of sample 1",),
+        )
+        floats = tar_of_bytes(
+            {"x": npy("<f4", "(2, 3)", bytes(24)), "y": npy("<f4", "(2,)", bytes(8))}
+        )
+        api.problem(
+            "PUT", "/v1/datasets/x", floats, BINARY, code="invalid_dataset", words=("integer type",)
+        )
 
 
 def wav(samples, rate=8000):
     data = struct.pack(f"<{len(samples)}h", *samples)
     form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
-    content = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
+    content = (
+        b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
+    )
     return b"RIFF" + struct.pack("<I", len(content)) + content
 
 
 def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
-    square, saw = [9000 if at % 80 < 40 else -9000 for at in range(4000)], [at % 50 * 300 for at in range(9000)]
-    folders = tar_of_bytes({"set/yes/a.wav": wav(square), "set/no/a.wav": wav(saw), "set/yes/b.wav": wav(square[:1])})
+    square, saw = [9000 if at % 80 < 40 else -9000 for at in range(4000)], [
+        at % 50 * 300 for at in range(9000)
+    ]
+    folders = tar_of_bytes(
+        {"set/yes/a.wav": wav(square), "set/no/a.wav": wav(saw), "set/yes/b.wav": wav(square[:1])}
+    )
     with Api(data=False) as api:
-        first = api.request("PUT", "/v1/datasets/words?sound=8000", folders, BINARY, expect=201).json
-        must((first["samples"], first["height"], first["width"], first["channels"]) == (3, 49, 10, 1), f"{first}")
-        must((first["classes"], first["dtype"]) == (2, "F32") and "positions" not in first, f"{first}")
-        must(first["reading"] == "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60", f"{first}")
-        packed = api.request("PUT", "/v1/datasets/packed?sound=8000", gzip.compress(folders), BINARY, expect=201).json
+        first = api.request(
+            "PUT", "/v1/datasets/words?sound=8000", folders, BINARY, expect=201
+        ).json
+        must(
+            (first["samples"], first["height"], first["width"], first["channels"])
+            == (3, 49, 10, 1),
+            f"{first}",
+        )
+        must(
+            (first["classes"], first["dtype"]) == (2, "F32") and "positions" not in first,
+            f"{first}",
+        )
+        must(
+            first["reading"]
+            == "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60",
+            f"{first}",
+        )
+        packed = api.request(
+            "PUT", "/v1/datasets/packed?sound=8000", gzip.compress(folders), BINARY, expect=201
+        ).json
         must(packed["sha256"] == first["sha256"], "gzip changed the sounds")
         view = api.get("/v1/models/dscnn-kws?dataset=words")
         must(view["classes"] == 2 and not view.get("assumed"), f"{view}")
@@ -198,25 +378,58 @@ def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
         second = api.request("PUT", f"/v1/datasets/names?{shape}", names, BINARY, expect=201).json
         must((second["height"], second["width"], second["classes"]) == (40, 20, 3), f"{second}")
         labels = struct.pack("<3i", 1, 0, 2)
-        must(api.request("GET", "/v1/datasets/names/content", expect=200).body.endswith(labels), "other labels")
+        must(
+            api.request("GET", "/v1/datasets/names/content", expect=200).body.endswith(labels),
+            "other labels",
+        )
 
 
 def test_bad_sounds_and_parameters_are_refused():
     square = [9000 if at % 80 < 40 else -9000 for at in range(400)]
     good = tar_of_bytes({"yes/a.wav": wav(square)})
-    faults = {"sound=1": ("sound", "4000"), "sound=96001": ("sound",), "sound=8000&sound=8000": ("sound", "twice"),
-              "sound=8000&text=64": ("text",), "mels=40": ("mels",), "label=prefix": ("label",),
-              "sound=8000&label=folder": ("label", "directory"), "sound=8000&mells=4": ("mels",),
-              "sound=8000&clip_ms=100000": ("clip_ms",), "sound=8000&hop_ms=0": ("hop_ms",),
-              "sound=8000&window_ms=0": ("window_ms",), "sound=8000&mels=257": ("mels",), "sound=8000&floor_db=-1": ("floor_db",)}
-    refused = {"sound=16000": (good, ("yes/a.wav", "8000")), "sound=8000&clip_ms=30": (good, ("clips of 240",)),
-               "sound=8000&mels=256": (good, ("fewer bands",)), "sound=8000&label=prefix": (good, ("yes/a.wav",)),
-               "sound=8000": (tar_of_bytes({"yes/a.wav": wav(square)[:-10]}), ("yes/a.wav", "RIFF")),
-               "sound=4000": (tar_of_bytes({"a.wav": wav(square)}), ("a.wav", "directory"))}
+    faults = {
+        "sound=1": ("sound", "4000"),
+        "sound=96001": ("sound",),
+        "sound=8000&sound=8000": ("sound", "twice"),
+        "sound=8000&text=64": ("text",),
+        "mels=40": ("mels",),
+        "label=prefix": ("label",),
+        "sound=8000&label=folder": ("label", "directory"),
+        "sound=8000&mells=4": ("mels",),
+        "sound=8000&clip_ms=100000": ("clip_ms",),
+        "sound=8000&hop_ms=0": ("hop_ms",),
+        "sound=8000&window_ms=0": ("window_ms",),
+        "sound=8000&mels=257": ("mels",),
+        "sound=8000&floor_db=-1": ("floor_db",),
+    }
+    refused = {
+        "sound=16000": (good, ("yes/a.wav", "8000")),
+        "sound=8000&clip_ms=30": (good, ("clips of 240",)),
+        "sound=8000&mels=256": (good, ("fewer bands",)),
+        "sound=8000&label=prefix": (good, ("yes/a.wav",)),
+        "sound=8000": (tar_of_bytes({"yes/a.wav": wav(square)[:-10]}), ("yes/a.wav", "RIFF")),
+        "sound=4000": (tar_of_bytes({"a.wav": wav(square)}), ("a.wav", "directory")),
+    }
     with Api(data=False) as api:
         for query, words in faults.items():
-            api.problem("PUT", f"/v1/datasets/x?{query}", good, BINARY, code="invalid_parameter", words=words)
+            api.problem(
+                "PUT",
+                f"/v1/datasets/x?{query}",
+                good,
+                BINARY,
+                code="invalid_parameter",
+                words=words,
+            )
         for query, (content, words) in refused.items():
-            api.problem("PUT", f"/v1/datasets/x?{query}", content, BINARY, code="invalid_dataset", words=words)
-        api.problem("PUT", "/v1/datasets/x", good, BINARY, code="invalid_dataset", words=("yes/a.wav",))
+            api.problem(
+                "PUT",
+                f"/v1/datasets/x?{query}",
+                content,
+                BINARY,
+                code="invalid_dataset",
+                words=words,
+            )
+        api.problem(
+            "PUT", "/v1/datasets/x", good, BINARY, code="invalid_dataset", words=("yes/a.wav",)
+        )
         must(api.get("/v1/datasets")["items"] == [], "something was kept")

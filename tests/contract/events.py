@@ -14,7 +14,9 @@ class Stream:
     def __init__(self, api, last=None):
         host, port = api.coordinator.address.rsplit(":", 1)
         self.connection = http.client.HTTPConnection(host, int(port), timeout=30)
-        self.connection.request("GET", "/v1/events", headers={"Last-Event-ID": last} if last else {})
+        self.connection.request(
+            "GET", "/v1/events", headers={"Last-Event-ID": last} if last else {}
+        )
         self.response = self.connection.getresponse()
         must(self.response.status == 200, f"{self.response.status}")
         kind = self.response.headers["Content-Type"]
@@ -50,7 +52,10 @@ class Stream:
 
     def ends(self):
         """Whether nothing but comments follows."""
-        return all(line.strip() == b"" or line.startswith(b":") for line in self.response.read().splitlines())
+        return all(
+            line.strip() == b"" or line.startswith(b":")
+            for line in self.response.read().splitlines()
+        )
 
     def close(self):
         self.connection.close()
@@ -67,9 +72,19 @@ def test_events_come_as_they_happen():
         api.verb(job, "cancel")
         events = stream.take(2)
         must(types(events) == ["job_queued", "job_cancelled"], f"{events}")
-        must(all(event["subject"] == job["id"] for event in events) and events[0]["id"] < events[1]["id"], f"{events}")
+        must(
+            all(event["subject"] == job["id"] for event in events)
+            and events[0]["id"] < events[1]["id"],
+            f"{events}",
+        )
         stream.close()
-        api.problem("GET", "/v1/events", headers={"Last-Event-ID": "7"}, code="invalid_parameter", words=("Last-Event-ID",))
+        api.problem(
+            "GET",
+            "/v1/events",
+            headers={"Last-Event-ID": "7"},
+            code="invalid_parameter",
+            words=("Last-Event-ID",),
+        )
         api.problem("GET", "/v1/events?after=7", code="invalid_parameter")
 
 
@@ -80,7 +95,10 @@ def test_a_reader_goes_on_behind_its_last_event_over_restarts_and_loses_nothing(
         first = stream.take(2)
         stream.close()
         resumed = Stream(api, first[-1]["id"])
-        must([event["subject"] for event in resumed.take(3)] == [job["id"] for job in jobs[2:]], "resumed from the ring")
+        must(
+            [event["subject"] for event in resumed.take(3)] == [job["id"] for job in jobs[2:]],
+            "resumed from the ring",
+        )
         resumed.close()
         for way in ("stop", "kill"):
             getattr(api.coordinator, way)()
@@ -88,7 +106,10 @@ def test_a_reader_goes_on_behind_its_last_event_over_restarts_and_loses_nothing(
             jobs.append(api.submit_named("later"))
             stream = Stream(api, first[-1]["id"])
             events = stream.take(len(jobs) - 2)
-            must([event["subject"] for event in events] == [job["id"] for job in jobs[2:]], f"after a restart: {types(events)}")
+            must(
+                [event["subject"] for event in events] == [job["id"] for job in jobs[2:]],
+                f"after a restart: {types(events)}",
+            )
             ids = [event["id"] for event in events]
             must(ids == sorted(ids), f"{ids}")
             jobs.append(api.submit_named("live"))
@@ -108,7 +129,7 @@ def test_many_events_of_one_moment_are_resumed_in_their_order():
         api.restart_coordinator()
         for start in (0, 7, 19, 38):
             again = Stream(api, events[start]["id"])
-            must(again.take(39 - start) == events[start + 1:], f"resumed behind event {start}")
+            must(again.take(39 - start) == events[start + 1 :], f"resumed behind event {start}")
             again.close()
 
 

@@ -17,7 +17,11 @@ def safetensors(tensors):
     """[(name, shape, bytes)] as a safetensors file of float32 tensors."""
     entries, offset = {}, 0
     for name, shape, data in tensors:
-        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        entries[name] = {
+            "dtype": "F32",
+            "shape": shape,
+            "data_offsets": [offset, offset + len(data)],
+        }
         offset += len(data)
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
@@ -27,15 +31,18 @@ def safetensors(tensors):
 def read_safetensors(data):
     """{name: (shape, bytes)}, in the file's order."""
     size = struct.unpack("<Q", data[:8])[0]
-    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
     header.pop("__metadata__", None)
-    return {name: (entry["shape"], body[entry["data_offsets"][0]:entry["data_offsets"][1]]) for name, entry in header.items()}
+    return {
+        name: (entry["shape"], body[entry["data_offsets"][0] : entry["data_offsets"][1]])
+        for name, entry in header.items()
+    }
 
 
 def read_note(data):
     """What the file of a trained model says of itself."""
     size = struct.unpack("<Q", data[:8])[0]
-    return json.loads(json.loads(data[8:8 + size])["__metadata__"]["paceline"])
+    return json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["paceline"])
 
 
 def unit_tensors(description, unit):
@@ -44,9 +51,15 @@ def unit_tensors(description, unit):
     for index, part in enumerate(description["units"]):
         found = []
         for place, op in enumerate(part["ops"]):
-            must(op["type"] in ("flatten", "linear", "relu"), f"this agent does not know {op['type']}")
+            must(
+                op["type"] in ("flatten", "linear", "relu"),
+                f"this agent does not know {op['type']}",
+            )
             if op["type"] == "linear":
-                found += [(f"{part['name']}.{place}.weight", [op["units"], width]), (f"{part['name']}.{place}.bias", [op["units"]])]
+                found += [
+                    (f"{part['name']}.{place}.weight", [op["units"], width]),
+                    (f"{part['name']}.{place}.bias", [op["units"]]),
+                ]
                 width = op["units"]
         if index == unit:
             return found
@@ -66,8 +79,11 @@ def unit_state(run, unit, version):
     shapes = unit_tensors(spec["model"]["description"], unit)
     value = struct.pack("<f", unit + version / 1000)
     tensors = [(name, shape, value * math.prod(shape)) for name, shape in shapes]
-    tensors += [(f"{name}.{array}", shape, bytes(4 * math.prod(shape)))
-                for name, shape in shapes for array in optimizer_arrays(spec["optimizer"])]
+    tensors += [
+        (f"{name}.{array}", shape, bytes(4 * math.prod(shape)))
+        for name, shape in shapes
+        for array in optimizer_arrays(spec["optimizer"])
+    ]
     return safetensors(tensors)
 
 
@@ -81,8 +97,13 @@ class FakeAgent:
             self.enrol()
 
     def request_body(self, **fields):
-        body = {**example("enroll_request.full"), "name": self.name, "boot": self.boot,
-                "public_key": hashlib.sha256(self.name.encode()).hexdigest(), **fields}
+        body = {
+            **example("enroll_request.full"),
+            "name": self.name,
+            "boot": self.boot,
+            "public_key": hashlib.sha256(self.name.encode()).hexdigest(),
+            **fields,
+        }
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
         return body
 
@@ -94,8 +115,15 @@ class FakeAgent:
         return answer
 
     def heartbeat(self, phase="idle", run=None, **fields):
-        body = {"device": self.id, "boot": self.boot, "revision": self.revision, "phase": phase, "step": self.step,
-                "highest_generation": self.highest, **fields}
+        body = {
+            "device": self.id,
+            "boot": self.boot,
+            "revision": self.revision,
+            "phase": phase,
+            "step": self.step,
+            "highest_generation": self.highest,
+            **fields,
+        }
         if run:
             body.update(job=run["job"], generation=run["generation"], plan=run["plan"])
         return self.api.request("POST", "/v1/agent/heartbeat", body, expect=200).json
@@ -104,25 +132,45 @@ class FakeAgent:
         return urllib.parse.urlencode({"device": self.id, "boot": self.boot, **fields})
 
     def assignment(self, after=0, wait=0):
-        answer = self.api.request("GET", f"/v1/agent/assignment?{self.query(after=after, wait=wait)}", expect=200)
+        answer = self.api.request(
+            "GET", f"/v1/agent/assignment?{self.query(after=after, wait=wait)}", expect=200
+        )
         self.revision = answer.json["revision"]
         return answer.json
 
     def unit_path(self, run, number, data, **fields):
         sha256 = hashlib.sha256(data).hexdigest()
-        query = self.query(**{"job": run["job"], "generation": run["generation"], "version": run["resume_version"], "unit": number,
-                              **fields})
+        query = self.query(
+            **{
+                "job": run["job"],
+                "generation": run["generation"],
+                "version": run["resume_version"],
+                "unit": number,
+                **fields,
+            }
+        )
         return f"/v1/agent/blobs/{sha256}?{query}"
 
     def put_unit(self, run, unit, data):
         answer = self.api.request("PUT", self.unit_path(run, unit, data), data, BINARY)
-        ended = answer.code == "stale_generation" and self.api.get(f"/v1/jobs/{run['job']}")["state"] == "succeeded"
+        ended = (
+            answer.code == "stale_generation"
+            and self.api.get(f"/v1/jobs/{run['job']}")["state"] == "succeeded"
+        )
         must(answer.status == 204 or ended, f"unit {unit}: {answer.status} {answer.body!r}")
 
     def holdings(self, run):
-        return [{"job": run["job"], "generation": self.made[version, unit], "version": version, "unit": unit,
-                 "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
-                for (version, unit), data in self.held.items()]
+        return [
+            {
+                "job": run["job"],
+                "generation": self.made[version, unit],
+                "version": version,
+                "unit": unit,
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "size_bytes": len(data),
+            }
+            for (version, unit), data in self.held.items()
+        ]
 
     # ---- what an agent does in each phase ----
 
@@ -133,7 +181,9 @@ class FakeAgent:
             self.heartbeat()
             return None
         self.highest = max(self.highest, run["generation"])
-        {"prepare": self.prepare, "run": self.run, "stopping": self.stop, "finished": self.finish}[run["phase"]](run, train_to)
+        {"prepare": self.prepare, "run": self.run, "stopping": self.stop, "finished": self.finish}[
+            run["phase"]
+        ](run, train_to)
         return run
 
     def prepare(self, run, _train_to):
@@ -142,18 +192,31 @@ class FakeAgent:
     def run(self, run, train_to):
         """Train up to train_to (the end, if None); at the end evaluate and stop."""
         target = run["total_steps"] if train_to is None else train_to
-        metrics = [{"step": step, "name": name, "value": value} for step in range(self.step + 1, target + 1)
-                   for name, value in (("loss", 1 / step), ("step_seconds", 0.01))]
+        metrics = [
+            {"step": step, "name": name, "value": value}
+            for step in range(self.step + 1, target + 1)
+            for name, value in (("loss", 1 / step), ("step_seconds", 0.01))
+        ]
         self.step = max(self.step, target)
         if self.step < run["total_steps"]:
             self.heartbeat("run", run, metrics=metrics)
             return
-        metrics += [{"step": self.step, "name": "test_accuracy", "value": 0.5}, {"step": self.step, "name": "test_loss", "value": 1}]
+        metrics += [
+            {"step": self.step, "name": "test_accuracy", "value": 0.5},
+            {"step": self.step, "name": "test_loss", "value": 1},
+        ]
         self.stop(run, None, metrics=metrics)
 
     def stop(self, run, _train_to, **fields):
         self.hold(run, self.step)
-        self.heartbeat("stopped", run, stopped_version=self.step, all_holdings=True, holdings=self.holdings(run), **fields)
+        self.heartbeat(
+            "stopped",
+            run,
+            stopped_version=self.step,
+            all_holdings=True,
+            holdings=self.holdings(run),
+            **fields,
+        )
 
     def hold(self, run, version):
         for unit in range(run["stage"]["first"], run["stage"]["end"]):
@@ -182,7 +245,9 @@ def replicate(agents, version):
             target.held[version, unit] = agent.held[version, unit]
             target.made[version, unit] = run["generation"]
     for agent in agents:
-        agent.heartbeat("run", runs[agent.id], all_holdings=True, holdings=agent.holdings(runs[agent.id]))
+        agent.heartbeat(
+            "run", runs[agent.id], all_holdings=True, holdings=agent.holdings(runs[agent.id])
+        )
     return first.heartbeat("run", runs[first.id], rounds={"neighbor": version})
 
 

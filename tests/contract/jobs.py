@@ -10,19 +10,30 @@ from paceline import must
 
 def test_a_dry_run_while_devices_are_busy_says_what_would_happen_once_they_are_free():
     with Api() as api:
+
         def ask(**fields):
             return api.request("POST", "/v1/jobs?dry_run=true", {**JOB, **fields}, expect=200).json
+
         none = ask()
-        must(none["starts"] == "when_more_devices" and none["stages"] == [] and none["waiting_for"], f"{none}")
+        must(
+            none["starts"] == "when_more_devices" and none["stages"] == [] and none["waiting_for"],
+            f"{none}",
+        )
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
         free = ask(cuts=[1])
-        must(free["starts"] == "now" and len(free["stages"]) == 2 and free["waiting_for"] is None, f"{free}")
+        must(
+            free["starts"] == "now" and len(free["stages"]) == 2 and free["waiting_for"] is None,
+            f"{free}",
+        )
         job = api.submit({**JOB, "cuts": [1], "devices": {"min": 2, "max": 2}})
         busy = ask(cuts=[1])
         must(busy["starts"] == "when_free" and busy["waiting_for"], f"{busy}")
         must({**busy, "starts": "now", "waiting_for": None} == free, f"{busy}, when free {free}")
         more = ask(devices={"min": 3, "max": 3})
-        must(more["starts"] == "when_more_devices" and more["stages"] == [] and more["waiting_for"], f"{more}")
+        must(
+            more["starts"] == "when_more_devices" and more["stages"] == [] and more["waiting_for"],
+            f"{more}",
+        )
         api.verb(job, "cancel")
         for agent in agents:
             agent.act()
@@ -34,44 +45,163 @@ def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
         preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
         must(preview["stages"] == [] and "1 more device" in preview["waiting_for"], f"{preview}")
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
-        preview = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "cuts": [1]}, expect=200).json
-        must([stage["units"] for stage in preview["stages"]] == [["hidden1"], ["hidden2", "head"]], f"{preview}")
-        must({stage["device"] for stage in preview["stages"]} == {agent.id for agent in agents}, f"{preview}")
-        must(preview["steps"] == 4 and preview["predicted_step_seconds"] > 0 and preview["waiting_for"] is None, f"{preview}")
-        must(all(stage["memory_bytes"] == sum(stage["memory"].values()) > 0 for stage in preview["stages"]), f"{preview}")
+        preview = api.request(
+            "POST", "/v1/jobs?dry_run=true", {**JOB, "cuts": [1]}, expect=200
+        ).json
+        must(
+            [stage["units"] for stage in preview["stages"]] == [["hidden1"], ["hidden2", "head"]],
+            f"{preview}",
+        )
+        must(
+            {stage["device"] for stage in preview["stages"]} == {agent.id for agent in agents},
+            f"{preview}",
+        )
+        must(
+            preview["steps"] == 4
+            and preview["predicted_step_seconds"] > 0
+            and preview["waiting_for"] is None,
+            f"{preview}",
+        )
+        must(
+            all(
+                stage["memory_bytes"] == sum(stage["memory"].values()) > 0
+                for stage in preview["stages"]
+            ),
+            f"{preview}",
+        )
         must(api.get("/v1/jobs")["items"] == [], "a dry run left a job behind")
-        api.problem("POST", "/v1/jobs?dry_run=maybe", JOB, code="invalid_parameter", words=("dry_run",))
+        api.problem(
+            "POST", "/v1/jobs?dry_run=maybe", JOB, code="invalid_parameter", words=("dry_run",)
+        )
         api.request("POST", "/v1/jobs?dry_run=false", JOB, expect=201)
 
 
 def test_bad_jobs_are_refused_field_by_field():
     with Api() as api:
-        both = api.problem("POST", "/v1/jobs", {**JOB, "batch": 0, "epoch": 3, "dataset": {}}, code="invalid_fields")
-        must({fault["pointer"] for fault in both.json["errors"]} == {"/batch", "/epoch", "/dataset/train"}, f"{both.json}")
+        both = api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "batch": 0, "epoch": 3, "dataset": {}},
+            code="invalid_fields",
+        )
+        must(
+            {fault["pointer"] for fault in both.json["errors"]}
+            == {"/batch", "/epoch", "/dataset/train"},
+            f"{both.json}",
+        )
         adam = {"type": "adam", "nesterov": True, "clip_norm": 1, "clip_value": 1}
         both = api.problem("POST", "/v1/jobs", {**JOB, "optimizer": adam}, code="invalid_fields")
-        must({fault["pointer"] for fault in both.json["errors"]} == {"/optimizer/nesterov", "/optimizer/clip_norm"}, f"{both.json}")
-        api.problem("POST", "/v1/jobs", {**JOB, "optimizer": {"type": "lamb"}}, code="invalid_fields", words=("/optimizer/type", "adamw"))
+        must(
+            {fault["pointer"] for fault in both.json["errors"]}
+            == {"/optimizer/nesterov", "/optimizer/clip_norm"},
+            f"{both.json}",
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "optimizer": {"type": "lamb"}},
+            code="invalid_fields",
+            words=("/optimizer/type", "adamw"),
+        )
         normalise = {"type": "normalise", "mean": [0.5], "std": [0.5]}
-        both = api.problem("POST", "/v1/jobs", {**JOB, "augment": [{"type": "crop", "padding": 8}, {**normalise, "mean": [1, 2]}]},
-                           code="invalid_fields")
-        must({fault["pointer"] for fault in both.json["errors"]} == {"/augment/0/padding", "/augment/1/mean"}, f"{both.json}")
-        api.problem("POST", "/v1/jobs", {**JOB, "augment": [{"type": "normalise", "mean": [0.5]}]}, code="invalid_fields",
-                    words=("/augment/0/std", "required"))
-        own = {"name": "own", "input": {"mean": [0.25], "std": [0.5]},
-               "units": [{"name": "head", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}
-        api.problem("POST", "/v1/jobs", {**JOB, "model": {"description": own}, "augment": [normalise]}, code="invalid_fields",
-                    words=("/model/description/input/mean", "of its own"))
-        api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}}, code="invalid_fields", words=("/model/name", "lenet5"))
-        api.problem("POST", "/v1/jobs", {**JOB, "dataset": {"train": "no"}}, code="invalid_fields", words=("/dataset/train", "PUT"))
-        both = api.problem("POST", "/v1/jobs", {**JOB, "model": {"name": "lenet6"}, "dataset": {"train": "no"}}, code="invalid_fields")
-        must({fault["pointer"] for fault in both.json["errors"]} == {"/model/name", "/dataset/train"}, f"{both.json}")
-        api.problem("POST", "/v1/jobs", {**JOB, "dataset": {**JOB["dataset"], "test": "no"}}, code="invalid_fields", words=("/test",))
-        api.problem("POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",))
-        api.problem("POST", "/v1/jobs", {**JOB, "devices": {"min": 9, "max": 9}}, code="invalid_fields", words=("/devices/min", "units"))
-        api.problem("POST", "/v1/jobs", {**JOB, "batch": 2000, "micro_batches": 2}, code="invalid_fields", words=("/batch", 1437))
-        long_warmup = {**JOB, "epochs": 1, "batch": 64, "steps": None, "learning_rate": {"warmup_steps": 22}}
-        api.problem("POST", "/v1/jobs", long_warmup, code="invalid_fields", words=("/learning_rate/warmup_steps", "below the 22 steps"))
+        both = api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "augment": [{"type": "crop", "padding": 8}, {**normalise, "mean": [1, 2]}]},
+            code="invalid_fields",
+        )
+        must(
+            {fault["pointer"] for fault in both.json["errors"]}
+            == {"/augment/0/padding", "/augment/1/mean"},
+            f"{both.json}",
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "augment": [{"type": "normalise", "mean": [0.5]}]},
+            code="invalid_fields",
+            words=("/augment/0/std", "required"),
+        )
+        own = {
+            "name": "own",
+            "input": {"mean": [0.25], "std": [0.5]},
+            "units": [
+                {
+                    "name": "head",
+                    "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}],
+                }
+            ],
+        }
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "model": {"description": own}, "augment": [normalise]},
+            code="invalid_fields",
+            words=("/model/description/input/mean", "of its own"),
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "model": {"name": "lenet6"}},
+            code="invalid_fields",
+            words=("/model/name", "lenet5"),
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "dataset": {"train": "no"}},
+            code="invalid_fields",
+            words=("/dataset/train", "PUT"),
+        )
+        both = api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "model": {"name": "lenet6"}, "dataset": {"train": "no"}},
+            code="invalid_fields",
+        )
+        must(
+            {fault["pointer"] for fault in both.json["errors"]}
+            == {"/model/name", "/dataset/train"},
+            f"{both.json}",
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "dataset": {**JOB["dataset"], "test": "no"}},
+            code="invalid_fields",
+            words=("/test",),
+        )
+        api.problem(
+            "POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",)
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "devices": {"min": 9, "max": 9}},
+            code="invalid_fields",
+            words=("/devices/min", "units"),
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "batch": 2000, "micro_batches": 2},
+            code="invalid_fields",
+            words=("/batch", 1437),
+        )
+        long_warmup = {
+            **JOB,
+            "epochs": 1,
+            "batch": 64,
+            "steps": None,
+            "learning_rate": {"warmup_steps": 22},
+        }
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            long_warmup,
+            code="invalid_fields",
+            words=("/learning_rate/warmup_steps", "below the 22 steps"),
+        )
         api.problem("POST", "/v1/jobs", b"{}x", JSON, code="invalid_json")
         api.problem("POST", "/v1/jobs", json.dumps(JOB).encode(), {}, code="unsupported_media_type")
         api.problem("POST", "/v1/jobs", b" " * (3 << 20), JSON, code="body_too_large")
@@ -79,13 +209,20 @@ def test_bad_jobs_are_refused_field_by_field():
 
 
 def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
-    augment = [{"type": "crop", "padding": 1}, {"type": "flip"}, {"type": "normalise", "mean": [0.5], "std": [0.25]}]
+    augment = [
+        {"type": "crop", "padding": 1},
+        {"type": "flip"},
+        {"type": "normalise", "mean": [0.5], "std": [0.25]},
+    ]
     with Api() as api:
         agent = FakeAgent(api, "one")
         plain = api.submit(JOB)
         job = api.submit({**JOB, "augment": augment})
         must(job["spec"]["augment"] == augment, f"{job['spec']['augment']}")
-        must(job["spec"]["model"]["sha256"] != plain["spec"]["model"]["sha256"], "the model in use is another one")
+        must(
+            job["spec"]["model"]["sha256"] != plain["spec"]["model"]["sha256"],
+            "the model in use is another one",
+        )
         api.request("POST", f"/v1/jobs/{plain['id']}/cancel", expect=202)
         agent.heartbeat()
         run = agent.assignment(after=agent.revision, wait=60)["run"]
@@ -104,17 +241,45 @@ def test_a_job_larger_than_the_devices_memory_is_refused():
 def test_a_model_that_the_center_could_not_take_is_refused():
     def wide(count, tail, momentum):
         linears = [{"type": "linear", "units": 8192}] * (1 + count)  # 256 MiB, but for the first
-        units = [{"name": "wide", "ops": [{"type": "flatten"}, *linears]},
-                 {"name": "head", "ops": [{"type": "linear", "units": tail}, {"type": "linear", "units": "classes"}]}]
-        return {**JOB, "model": {"description": {"name": "wide", "units": units}}, "optimizer": {"type": "sgd", "momentum": momentum}}
+        units = [
+            {"name": "wide", "ops": [{"type": "flatten"}, *linears]},
+            {
+                "name": "head",
+                "ops": [{"type": "linear", "units": tail}, {"type": "linear", "units": "classes"}],
+            },
+        ]
+        return {
+            **JOB,
+            "model": {"description": {"name": "wide", "units": units}},
+            "optimizer": {"type": "sgd", "momentum": momentum},
+        }
 
     with Api() as api:
         for path in ("/v1/jobs", "/v1/jobs?dry_run=true"):
-            answer = api.problem("POST", path, wide(8, 10, 0.9), code="invalid_fields", words=("unit 'wide'", "4294967296"))
-            must([error["pointer"] for error in answer.json["errors"]] == ["/model/description/units/0"], f"{answer.json}")
+            answer = api.problem(
+                "POST",
+                path,
+                wide(8, 10, 0.9),
+                code="invalid_fields",
+                words=("unit 'wide'", "4294967296"),
+            )
+            must(
+                [error["pointer"] for error in answer.json["errors"]]
+                == ["/model/description/units/0"],
+                f"{answer.json}",
+            )
             # 991 parameters below the most that a description may have: with its header the file is too large.
-            answer = api.problem("POST", path, wide(15, 8101, 0), code="invalid_fields", words=("the trained model has", "4294967296"))
-            must([error["pointer"] for error in answer.json["errors"]] == ["/model/description"], f"{answer.json}")
+            answer = api.problem(
+                "POST",
+                path,
+                wide(15, 8101, 0),
+                code="invalid_fields",
+                words=("the trained model has", "4294967296"),
+            )
+            must(
+                [error["pointer"] for error in answer.json["errors"]] == ["/model/description"],
+                f"{answer.json}",
+            )
         answer = api.request("POST", "/v1/jobs?dry_run=true", wide(8, 10, 0))
         must("4294967296" not in answer.body.decode(), f"{answer.body}")
 
@@ -124,12 +289,29 @@ def test_a_job_is_submitted_once_under_an_idempotency_key_even_over_a_restart():
         key = {"Idempotency-Key": "once"}
         first = api.request("POST", "/v1/jobs", JOB, key, expect=201)
         again = api.request("POST", "/v1/jobs", JOB, key, expect=201)
-        must(first.body == again.body and first.headers["ETag"] == again.headers["ETag"], "the same answer again")
-        must(again.headers["Idempotent-Replay"] == "true" and "Idempotent-Replay" not in first.headers, "the mark of a replay")
-        api.problem("POST", "/v1/jobs", {**JOB, "steps": 5}, key, code="idempotency_mismatch", words=("once",))
+        must(
+            first.body == again.body and first.headers["ETag"] == again.headers["ETag"],
+            "the same answer again",
+        )
+        must(
+            again.headers["Idempotent-Replay"] == "true"
+            and "Idempotent-Replay" not in first.headers,
+            "the mark of a replay",
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, "steps": 5},
+            key,
+            code="idempotency_mismatch",
+            words=("once",),
+        )
         api.coordinator.kill()
         api.restart_coordinator()
-        must(api.request("POST", "/v1/jobs", JOB, key, expect=201).body == first.body, "the same answer after a crash")
+        must(
+            api.request("POST", "/v1/jobs", JOB, key, expect=201).body == first.body,
+            "the same answer after a crash",
+        )
         must(len(api.get("/v1/jobs")["items"]) == 1, "the job was submitted twice")
         refused = {"Idempotency-Key": "refused"}
         api.problem("POST", "/v1/jobs", {**JOB, "batch": 0}, refused, code="invalid_fields")
@@ -142,8 +324,13 @@ def test_jobs_are_listed_in_pages():
         ids = [api.submit_named(name)["id"] for name in names]
         api.request("POST", f"/v1/jobs/{ids[2]}/cancel", expect=202)
         items, pages = api.pages("/v1/jobs", 4)
-        must([item["id"] for item in items] == ids and pages == 3, f"{pages} pages, {len(items)} items")
-        must(items[2]["state"] == "cancelled" and items[3]["state"] == "queued", "states in the list")
+        must(
+            [item["id"] for item in items] == ids and pages == 3,
+            f"{pages} pages, {len(items)} items",
+        )
+        must(
+            items[2]["state"] == "cancelled" and items[3]["state"] == "queued", "states in the list"
+        )
         must(len(api.get("/v1/jobs")["items"]) == 11, "the default limit")
 
 
@@ -152,17 +339,33 @@ def test_a_job_is_waited_for():
         job = api.submit_named("waited")
         path = f"/v1/jobs/{job['id']}"
         must(api.get(f"{path}?after=0&wait=60")["id"] == job["id"], "newer at once")
-        must(api.get(f"{path}?after={job['revision']}")["revision"] == job["revision"], "no wait is asked for")
-        must(api.get(f"{path}?after={job['revision']}&wait=1")["revision"] == job["revision"], "the wait is over")
+        must(
+            api.get(f"{path}?after={job['revision']}")["revision"] == job["revision"],
+            "no wait is asked for",
+        )
+        must(
+            api.get(f"{path}?after={job['revision']}&wait=1")["revision"] == job["revision"],
+            "the wait is over",
+        )
         seen = []
-        polls = [threading.Thread(target=lambda: seen.append(api.get(f"{path}?after={job['revision']}&wait=60"))) for _ in range(5)]
+        polls = [
+            threading.Thread(
+                target=lambda: seen.append(api.get(f"{path}?after={job['revision']}&wait=60"))
+            )
+            for _ in range(5)
+        ]
         for poll in polls:
             poll.start()
         api.request("POST", f"{path}/pause", expect=202)
         for poll in polls:
             poll.join(30)
         must([job["state"] for job in seen] == ["paused"] * 5, f"{seen}")
-        api.problem("GET", "/v1/jobs/job_nothing", code="unknown_job", words=("no job 'job_nothing'; ids are in GET /v1/jobs",))
+        api.problem(
+            "GET",
+            "/v1/jobs/job_nothing",
+            code="unknown_job",
+            words=("no job 'job_nothing'; ids are in GET /v1/jobs",),
+        )
         api.problem("GET", "/v1/jobs/job_nothing?after=3&wait=60", code="unknown_job")
 
 
@@ -173,8 +376,13 @@ def test_verbs_are_refused_where_they_make_no_sense():
         api.problem("POST", f"{path}/resume", code="wrong_state", words=("queued",))
         api.problem("POST", f"{path}/replan", {}, code="wrong_state", words=("queued",))
         must(api.request("POST", f"{path}/pause", expect=202).json["state"] == "paused", "pause")
-        must(api.request("POST", f"{path}/resume", {}, expect=202).json["state"] == "queued", "resume")
-        must(api.request("POST", f"{path}/cancel", expect=202).json["state"] == "cancelled", "cancel")
+        must(
+            api.request("POST", f"{path}/resume", {}, expect=202).json["state"] == "queued",
+            "resume",
+        )
+        must(
+            api.request("POST", f"{path}/cancel", expect=202).json["state"] == "cancelled", "cancel"
+        )
         for verb in ("pause", "resume", "cancel", "replan"):
             api.problem("POST", f"{path}/{verb}", code="wrong_state", words=("was cancelled",))
             api.problem("POST", f"/v1/jobs/job_{'0' * 26}/{verb}", code="unknown_job")
@@ -190,18 +398,35 @@ def test_verbs_obey_if_match_and_idempotency_keys():
         drive(api, jobs[0], [agent], "running", train_to=3)
         path, other = (f"/v1/jobs/{job['id']}" for job in jobs)
         for verb in ("pause", "resume", "cancel", "replan"):
-            api.problem("POST", f"{path}/{verb}", headers={"If-Match": '"1"'}, code="revision_mismatch")
-        api.problem("POST", f"{path}/pause", headers={"If-Match": "W/1"}, code="invalid_parameter", words=("If-Match",))
-        for verb, state in (("replan", "replanning"), ("pause", "pausing"), ("resume", "queued"), ("cancel", "cancelled")):
+            api.problem(
+                "POST", f"{path}/{verb}", headers={"If-Match": '"1"'}, code="revision_mismatch"
+            )
+        api.problem(
+            "POST",
+            f"{path}/pause",
+            headers={"If-Match": "W/1"},
+            code="invalid_parameter",
+            words=("If-Match",),
+        )
+        for verb, state in (
+            ("replan", "replanning"),
+            ("pause", "pausing"),
+            ("resume", "queued"),
+            ("cancel", "cancelled"),
+        ):
             if verb == "pause":
                 drive(api, jobs[0], [agent], "running", train_to=5)
             if verb == "resume":
                 drive(api, jobs[0], [agent], "paused")
             key = {"Idempotency-Key": verb}
             etag = api.request("GET", path).headers["ETag"]
-            first = api.request("POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202)
+            first = api.request(
+                "POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202
+            )
             must(first.json["state"] in (state, "preparing"), f"{verb}: {first.json['state']}")
-            again = api.request("POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202)
+            again = api.request(
+                "POST", f"{path}/{verb}", headers={**key, "If-Match": etag}, expect=202
+            )
             must(again.body == first.body, f"{verb} again")
             api.problem("POST", f"{other}/{verb}", headers=key, code="idempotency_mismatch")
 
@@ -225,15 +450,32 @@ def bring(api, agents, state):
 
 
 def test_a_job_is_cancelled_and_paused_in_every_state_it_can_be_in():
-    expected = {"queued": "paused", "preparing": "pausing", "running": "pausing", "replanning": "pausing", "recovering": "pausing",
-                "pausing": "pausing", "paused": "paused", "waiting_for_devices": "paused"}
+    expected = {
+        "queued": "paused",
+        "preparing": "pausing",
+        "running": "pausing",
+        "replanning": "pausing",
+        "recovering": "pausing",
+        "pausing": "pausing",
+        "paused": "paused",
+        "waiting_for_devices": "paused",
+    }
     with Api() as api:
         for state, after_pause in expected.items():
-            agents = [] if state == "queued" else [FakeAgent(api, f"{state}{index}"[:30].replace("_", "-")) for index in range(2)]
+            agents = (
+                []
+                if state == "queued"
+                else [
+                    FakeAgent(api, f"{state}{index}"[:30].replace("_", "-")) for index in range(2)
+                ]
+            )
             job = bring(api, agents, state)
             must(api.job(job)["state"] == state, f"{state}: {api.job(job)}")
             paused = api.verb(job, "pause")
-            must(paused["state"] == after_pause, f"pause in {state}: {paused['state']} {paused['message']}")
+            must(
+                paused["state"] == after_pause,
+                f"pause in {state}: {paused['state']} {paused['message']}",
+            )
             must(api.verb(job, "cancel")["state"] == "cancelled", f"cancel in {state}")
             for agent in agents:
                 must(agent.assignment()["run"] is None, f"{state}: a device goes on")
@@ -257,14 +499,23 @@ def test_a_job_is_exported_while_it_goes_on():
         path = f"/v1/jobs/{job['id']}"
         drive(api, job, [agent], "running", train_to=2)
         api.problem("POST", f"{path}/export", code="wrong_state", words=("whole version", "pause"))
-        api.problem("POST", f"{path}/cancel?keep=true", code="wrong_state", words=("whole version", "pause"))
+        api.problem(
+            "POST", f"{path}/cancel?keep=true", code="wrong_state", words=("whole version", "pause")
+        )
         pause(api, job, [agent], 3)
         must(api.verb(job, "export")["export_version"] in (3, None), "the version")
         stored = wait_for_export(api, job, 3)
         must([item["version"] for item in stored] == [3], f"{stored}")
-        must(len(api.request("GET", f"/v1/checkpoints/{stored[0]['id']}/content", expect=200).body) == stored[0]["size_bytes"], "bytes")
+        must(
+            len(api.request("GET", f"/v1/checkpoints/{stored[0]['id']}/content", expect=200).body)
+            == stored[0]["size_bytes"],
+            "bytes",
+        )
         must(api.verb(job, "export")["export_version"] is None, "it is stored already")
-        must(api.verb(job, "resume")["checkpoint"] is None, "the job's own checkpoint is that of its end")
+        must(
+            api.verb(job, "resume")["checkpoint"] is None,
+            "the job's own checkpoint is that of its end",
+        )
         pause(api, job, [agent], 7)
         api.verb(job, "export")
         must([item["version"] for item in wait_for_export(api, job, 7)] == [3, 7], "both")
@@ -283,18 +534,28 @@ def test_a_cancelled_job_keeps_its_weights_on_request():
         job = api.submit({**JOB, "steps": 100})
         path = f"/v1/jobs/{job['id']}"
         pause(api, job, [agent], 5)
-        api.problem("POST", f"{path}/cancel?keep=perhaps", code="invalid_parameter", words=("keep", "true"))
+        api.problem(
+            "POST", f"{path}/cancel?keep=perhaps", code="invalid_parameter", words=("keep", "true")
+        )
         key = {"Idempotency-Key": "end"}
         first = api.request("POST", f"{path}/cancel?keep=true", headers=key, expect=202).json
         must(first["state"] in ("cancelling", "cancelled"), f"{first}")
         api.problem("POST", f"{path}/cancel", headers=key, code="idempotency_mismatch")
         done = api.wait(job, "cancelled")
         stored = api.get(f"{path}/checkpoints")["items"]
-        must([item["id"] for item in stored] == [done["checkpoint"]] and stored[0]["version"] == 5, f"{done} {stored}")
-        must(done["progress"]["step"] == 5 and done["progress"]["samples_per_second"] > 0, f"{done['progress']}")
+        must(
+            [item["id"] for item in stored] == [done["checkpoint"]] and stored[0]["version"] == 5,
+            f"{done} {stored}",
+        )
+        must(
+            done["progress"]["step"] == 5 and done["progress"]["samples_per_second"] > 0,
+            f"{done['progress']}",
+        )
         must(done["progress"]["eta_seconds"] is None, f"{done['progress']}")
         api.submit({**JOB, "name": "next", "init": {"checkpoint": done["checkpoint"]}})
-        api.problem("POST", f"{path}/cancel?keep=true", code="wrong_state", words=("was cancelled",))
+        api.problem(
+            "POST", f"{path}/cancel?keep=true", code="wrong_state", words=("was cancelled",)
+        )
 
 
 def test_a_pause_that_comes_while_preparing_is_remembered():
@@ -315,22 +576,47 @@ def test_a_job_that_ends_leaves_plans_numbers_and_a_model():
         path = f"/v1/jobs/{job['id']}"
         must(api.get(f"{path}/checkpoints")["items"] == [], "checkpoints before the end")
         done = finish(api, job, agents)
-        must(done["progress"]["step"] == 4 and done["progress"]["accuracy"] == 0.5 and done["version"] == 4, f"{done}")
+        must(
+            done["progress"]["step"] == 4
+            and done["progress"]["accuracy"] == 0.5
+            and done["version"] == 4,
+            f"{done}",
+        )
         plans = api.get(f"{path}/plans")["items"]
-        must(len(plans) == 1 and plans[0]["state"] == "done" and plans[0]["last_version"] == 4, f"{plans}")
+        must(
+            len(plans) == 1 and plans[0]["state"] == "done" and plans[0]["last_version"] == 4,
+            f"{plans}",
+        )
         must(api.get(f"{path}/plans/1") == plans[0], "the plan by its generation")
         api.problem("GET", f"{path}/plans/2", code="unknown_plan")
         for generation in ("0", "-1", "x", "99999999999999999999"):
-            api.problem("GET", f"{path}/plans/{generation}", code="invalid_parameter", words=("generation", generation))
+            api.problem(
+                "GET",
+                f"{path}/plans/{generation}",
+                code="invalid_parameter",
+                words=("generation", generation),
+            )
         checkpoints = api.get(f"{path}/checkpoints")["items"]
-        must([item["id"] for item in checkpoints] == [done["checkpoint"]] and checkpoints[0]["version"] == 4, f"{checkpoints}")
-        must(api.get(f"/v1/checkpoints/{done['checkpoint']}") == checkpoints[0], "the checkpoint by its id")
+        must(
+            [item["id"] for item in checkpoints] == [done["checkpoint"]]
+            and checkpoints[0]["version"] == 4,
+            f"{checkpoints}",
+        )
+        must(
+            api.get(f"/v1/checkpoints/{done['checkpoint']}") == checkpoints[0],
+            "the checkpoint by its id",
+        )
         check_model(api, done, checkpoints[0])
         check_metrics(api, path)
         for things in ("plans", "checkpoints", "metrics"):
             api.problem("GET", f"/v1/jobs/job_nothing/{things}", code="unknown_job")
         api.problem("GET", "/v1/jobs/job_nothing/plans/1", code="unknown_job")
-        api.problem("GET", "/v1/checkpoints/ckpt_nothing", code="unknown_checkpoint", words=("or GET /v1/checkpoints",))
+        api.problem(
+            "GET",
+            "/v1/checkpoints/ckpt_nothing",
+            code="unknown_checkpoint",
+            words=("or GET /v1/checkpoints",),
+        )
         api.problem("GET", "/v1/checkpoints/ckpt_nothing/content", code="unknown_checkpoint")
 
 
@@ -338,21 +624,42 @@ def check_model(api, job, checkpoint):
     body = api.checkpoint(job)
     must(len(body) == checkpoint["size_bytes"], f"{len(body)} bytes")
     content = f"/v1/checkpoints/{checkpoint['id']}/content"
-    must(api.request("GET", content, headers={"Range": "bytes=8-15"}, expect=206).body == body[8:16], "a range of the model")
-    api.problem("GET", content, headers={"Range": f"bytes={len(body)}-"}, code="range_not_satisfiable")
+    must(
+        api.request("GET", content, headers={"Range": "bytes=8-15"}, expect=206).body == body[8:16],
+        "a range of the model",
+    )
+    api.problem(
+        "GET", content, headers={"Range": f"bytes={len(body)}-"}, code="range_not_satisfiable"
+    )
     found, note = read_safetensors(body), read_note(body)
     spec = api.job(job)["spec"]
-    must(note["model"]["name"] == spec["model"]["name"] and note["model"]["input"]["shape"] == [8, 8, 1] and
-         note["evaluation"] == {"micro_batch": spec["batch"] // spec["micro_batches"]}, f"the file says it is {note}")
-    description = {"input": {"shape": [8, 8, 1]}, "units": [
-        {"name": "hidden1", "ops": [{"type": "flatten"}, {"type": "linear", "units": 256}, {"type": "relu"}]},
-        {"name": "hidden2", "ops": [{"type": "linear", "units": 128}, {"type": "relu"}]},
-        {"name": "head", "ops": [{"type": "linear", "units": 10}]}]}
+    must(
+        note["model"]["name"] == spec["model"]["name"]
+        and note["model"]["input"]["shape"] == [8, 8, 1]
+        and note["evaluation"] == {"micro_batch": spec["batch"] // spec["micro_batches"]},
+        f"the file says it is {note}",
+    )
+    description = {
+        "input": {"shape": [8, 8, 1]},
+        "units": [
+            {
+                "name": "hidden1",
+                "ops": [{"type": "flatten"}, {"type": "linear", "units": 256}, {"type": "relu"}],
+            },
+            {"name": "hidden2", "ops": [{"type": "linear", "units": 128}, {"type": "relu"}]},
+            {"name": "head", "ops": [{"type": "linear", "units": 10}]},
+        ],
+    }
     run = {"job_spec": {**spec, "model": {"description": description}}}
     expected = {}
     for unit in range(3):
-        expected.update({name: tensor for name, tensor in read_safetensors(unit_state(run, unit, 4)).items()
-                         if not name.endswith((".momentum", ".exp_avg", ".exp_avg_sq"))})
+        expected.update(
+            {
+                name: tensor
+                for name, tensor in read_safetensors(unit_state(run, unit, 4)).items()
+                if not name.endswith((".momentum", ".exp_avg", ".exp_avg_sq"))
+            }
+        )
     must(list(found) == list(expected) and found == expected, f"the model holds {list(found)}")
 
 
@@ -360,42 +667,107 @@ def test_an_optimizer_decides_over_memory_and_snapshots():
     with Api() as api:
         agent = FakeAgent(api, "agent")
         memory = []
-        for optimizer in ({"momentum": 0}, {}, {"type": "adam"}, {"type": "adamw", "clip_norm": 1.0}):
-            preview = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "optimizer": optimizer}, expect=200).json
+        for optimizer in (
+            {"momentum": 0},
+            {},
+            {"type": "adam"},
+            {"type": "adamw", "clip_norm": 1.0},
+        ):
+            preview = api.request(
+                "POST", "/v1/jobs?dry_run=true", {**JOB, "optimizer": optimizer}, expect=200
+            ).json
             memory.append(preview["stages"][0]["memory_bytes"])
         plain, heavy, adam, adamw = memory
-        must(plain < heavy < adam == adamw and adam - heavy == heavy - plain, f"bytes of a stage: {memory}")
-        job = api.submit({**JOB, "optimizer": {"type": "adamw", "weight_decay": 0.01, "clip_norm": 1.0}})
+        must(
+            plain < heavy < adam == adamw and adam - heavy == heavy - plain,
+            f"bytes of a stage: {memory}",
+        )
+        job = api.submit(
+            {**JOB, "optimizer": {"type": "adamw", "weight_decay": 0.01, "clip_norm": 1.0}}
+        )
         stated = api.job(job)["spec"]["optimizer"]
-        must(stated == {"type": "adamw", "momentum": 0.9, "nesterov": False, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8,
-                        "weight_decay": 0.01, "clip_value": None, "clip_norm": 1.0}, f"{stated}")
+        must(
+            stated
+            == {
+                "type": "adamw",
+                "momentum": 0.9,
+                "nesterov": False,
+                "beta1": 0.9,
+                "beta2": 0.999,
+                "epsilon": 1e-8,
+                "weight_decay": 0.01,
+                "clip_value": None,
+                "clip_norm": 1.0,
+            },
+            f"{stated}",
+        )
         done = finish(api, job, [agent])
         check_model(api, done, api.get(f"/v1/checkpoints/{done['checkpoint']}"))
 
 
 def test_recomputing_needs_less_memory_and_a_refusal_says_where_it_would_do():
-    units = [{"name": f"unit{index}", "ops": [{"type": "linear", "units": 64}, {"type": "gelu"}, {"type": "linear", "units": 64}]}
-             for index in range(4)]
-    description = {"name": "deep", "units": [{"name": "flat", "ops": [{"type": "flatten"}]}, *units,
-                                             {"name": "head", "ops": [{"type": "linear", "units": 10}]}],
-                   "loss": {"type": "softmax_cross_entropy"}}
-    job = {**JOB, "model": {"description": description}, "batch": 16, "micro_batches": 1, "replication": {"neighbor_every": 0, "center_every": 0}}
+    units = [
+        {
+            "name": f"unit{index}",
+            "ops": [
+                {"type": "linear", "units": 64},
+                {"type": "gelu"},
+                {"type": "linear", "units": 64},
+            ],
+        }
+        for index in range(4)
+    ]
+    description = {
+        "name": "deep",
+        "units": [
+            {"name": "flat", "ops": [{"type": "flatten"}]},
+            *units,
+            {"name": "head", "ops": [{"type": "linear", "units": 10}]},
+        ],
+        "loss": {"type": "softmax_cross_entropy"},
+    }
+    job = {
+        **JOB,
+        "model": {"description": description},
+        "batch": 16,
+        "micro_batches": 1,
+        "replication": {"neighbor_every": 0, "center_every": 0},
+    }
     with Api() as api:
         large = FakeAgent(api, "agent")
         stage = {}
         for recompute in ("none", "unit"):
-            preview = api.request("POST", "/v1/jobs?dry_run=true", {**job, "recompute": recompute}, expect=200).json
-            stage[recompute], = preview["stages"]
+            preview = api.request(
+                "POST", "/v1/jobs?dry_run=true", {**job, "recompute": recompute}, expect=200
+            ).json
+            (stage[recompute],) = preview["stages"]
         kept = {recompute: stage[recompute]["memory"] for recompute in stage}
         must(kept["unit"]["activations_bytes"] < kept["none"]["activations_bytes"] / 2, f"{kept}")
-        must({**kept["unit"], "activations_bytes": 0, "workspace_bytes": 0} == {**kept["none"], "activations_bytes": 0, "workspace_bytes": 0},
-             f"{kept}")
-        must(stage["unit"]["predicted_backward_seconds"] > stage["none"]["predicted_backward_seconds"], f"{stage}")
-        must(stage["unit"]["predicted_forward_seconds"] == stage["none"]["predicted_forward_seconds"], f"{stage}")
+        must(
+            {**kept["unit"], "activations_bytes": 0, "workspace_bytes": 0}
+            == {**kept["none"], "activations_bytes": 0, "workspace_bytes": 0},
+            f"{kept}",
+        )
+        must(
+            stage["unit"]["predicted_backward_seconds"]
+            > stage["none"]["predicted_backward_seconds"],
+            f"{stage}",
+        )
+        must(
+            stage["unit"]["predicted_forward_seconds"]
+            == stage["none"]["predicted_forward_seconds"],
+            f"{stage}",
+        )
         large.memory = stage["none"]["memory_bytes"] - 1
         large.enrol(boot="boot2")
         for query in ("", "?dry_run=true"):
-            api.problem("POST", f"/v1/jobs{query}", job, code="model_too_large", words=("agent", "would fit", "recompute"))
+            api.problem(
+                "POST",
+                f"/v1/jobs{query}",
+                job,
+                code="model_too_large",
+                words=("agent", "would fit", "recompute"),
+            )
         taken = api.submit({**job, "recompute": "unit"})
         must(api.job(taken)["spec"]["recompute"] == "unit", f"{api.job(taken)['spec']}")
         plan = api.get(f"/v1/jobs/{taken['id']}/plans/1")
@@ -406,25 +778,51 @@ def test_recomputing_needs_less_memory_and_a_refusal_says_where_it_would_do():
 
 def check_metrics(api, path):
     items = api.get(f"{path}/metrics")["items"]
-    must([(item["step"], item["value"]) for item in items if item["name"] == "loss"] == [(step, 1 / step) for step in (1, 2, 3, 4)],
-         f"{items}")
-    must([item["step"] for item in items] == sorted(item["step"] for item in items), "the order of steps")
-    must(api.get(f"{path}/metrics?name=test_accuracy")["items"] == [{"step": 4, "name": "test_accuracy", "value": 0.5}], "by name")
-    must(api.get(f"{path}/metrics?name=loss&since=2")["items"] == [{"step": 3, "name": "loss", "value": 1 / 3},
-                                                                   {"step": 4, "name": "loss", "value": 0.25}], "since")
+    must(
+        [(item["step"], item["value"]) for item in items if item["name"] == "loss"]
+        == [(step, 1 / step) for step in (1, 2, 3, 4)],
+        f"{items}",
+    )
+    must(
+        [item["step"] for item in items] == sorted(item["step"] for item in items),
+        "the order of steps",
+    )
+    must(
+        api.get(f"{path}/metrics?name=test_accuracy")["items"]
+        == [{"step": 4, "name": "test_accuracy", "value": 0.5}],
+        "by name",
+    )
+    must(
+        api.get(f"{path}/metrics?name=loss&since=2")["items"]
+        == [
+            {"step": 3, "name": "loss", "value": 1 / 3},
+            {"step": 4, "name": "loss", "value": 0.25},
+        ],
+        "since",
+    )
     for limit, query in ((1, ""), (2, ""), (3, ""), (3, "&name=loss"), (len(items), "")):
         gathered, cursor = [], ""
         while cursor is not None:
             page = api.get(f"{path}/metrics?limit={limit}{query}{cursor and '&cursor=' + cursor}")
-            must(len(page["items"]) <= limit or len({item["step"] for item in page["items"]}) == 1, f"{page}")
+            must(
+                len(page["items"]) <= limit or len({item["step"] for item in page["items"]}) == 1,
+                f"{page}",
+            )
             must(page["items"], f"an empty page after cursor '{cursor}'")
             gathered, cursor = gathered + page["items"], page["next_cursor"]
         expected = [item for item in items if not query or item["name"] == "loss"]
         must(gathered == expected, f"pages of {limit} lose or repeat numbers: {gathered}")
-    must(api.get(f"{path}/metrics?since=4") == {"items": [], "next_cursor": None}, "after the last step")
+    must(
+        api.get(f"{path}/metrics?since=4") == {"items": [], "next_cursor": None},
+        "after the last step",
+    )
     for cursor in ("x", "-1", "1.5", "1e3", "", "99999999999999999999"):
-        api.problem("GET", f"{path}/metrics?cursor={cursor}", code="invalid_parameter", words=("cursor",))
-    api.problem("GET", f"{path}/metrics?name=accuracy", code="invalid_parameter", words=("test_accuracy",))
+        api.problem(
+            "GET", f"{path}/metrics?cursor={cursor}", code="invalid_parameter", words=("cursor",)
+        )
+    api.problem(
+        "GET", f"{path}/metrics?name=accuracy", code="invalid_parameter", words=("test_accuracy",)
+    )
     api.problem("GET", f"{path}/metrics?limit=10001", code="invalid_parameter", words=("limit",))
 
 
@@ -435,13 +833,22 @@ def test_a_long_page_of_metrics_is_whole_and_in_order():
         job = api.submit({**JOB, "devices": {"min": 1, "max": 1}, "steps": 2000, "epochs": 2000})
         drive(api, job, [agent], "running", train_to=1)
         run, path = agent.assignment()["run"], f"/v1/jobs/{job['id']}/metrics"
-        points = [{"step": step, "name": name, "value": 1 / step} for step in range(1, 1251) for name in ("loss", "step_seconds")]
+        points = [
+            {"step": step, "name": name, "value": 1 / step}
+            for step in range(1, 1251)
+            for name in ("loss", "step_seconds")
+        ]
         for first in range(0, len(points), 250):
-            agent.heartbeat("run", run, metrics=points[first:first + 250])
-        must(api.get(f"{path}?limit=10000") == {"items": points, "next_cursor": None}, "all at once")
+            agent.heartbeat("run", run, metrics=points[first : first + 250])
+        must(
+            api.get(f"{path}?limit=10000") == {"items": points, "next_cursor": None}, "all at once"
+        )
         for limit, whole in ((1000, 1000), (1001, 1000), (1999, 1998), (2499, 2498)):
             page = api.get(f"{path}?limit={limit}")
-            must(page == {"items": points[:whole], "next_cursor": str(whole // 2)}, f"limit {limit}: {len(page['items'])} {page['next_cursor']}")
+            must(
+                page == {"items": points[:whole], "next_cursor": str(whole // 2)},
+                f"limit {limit}: {len(page['items'])} {page['next_cursor']}",
+            )
             rest = api.get(f"{path}?limit=10000&cursor={page['next_cursor']}")
             must(rest == {"items": points[whole:], "next_cursor": None}, f"after {whole}")
         must(len(api.get(f"{path}?name=loss&limit=1250")["items"]) == 1250, "as many as there are")
@@ -451,27 +858,60 @@ def test_the_kernels_of_a_job_are_checked_kept_and_shown():
     chosen = {"block1.body.3": {"forward": "columns", "backward_weights": "columns"}}
     job = {**JOB, "model": {"name": "resnet8"}}
     with Api() as api:
-        for table, pointer, word in (({"block1.bdy.3": {}}, "/kernels", "block1.body.3"),
-                                     ({"block1.body.3": {"forward": "winograd"}}, "/kernels/block1.body.3/forward", "winograd4"),
-                                     ({"block2.body.0": {"forward": "winograd4"}}, "/kernels/block2.body.0/forward", "cannot do"),
-                                     ([], "/kernels", "object")):
-            refused = api.problem("POST", "/v1/jobs", {**job, "kernels": table}, code="invalid_fields")
-            must([error["pointer"] for error in refused.json["errors"]] == [pointer] and word in str(refused.json["errors"]), f"{refused.body}")
+        for table, pointer, word in (
+            ({"block1.bdy.3": {}}, "/kernels", "block1.body.3"),
+            (
+                {"block1.body.3": {"forward": "winograd"}},
+                "/kernels/block1.body.3/forward",
+                "winograd4",
+            ),
+            (
+                {"block2.body.0": {"forward": "winograd4"}},
+                "/kernels/block2.body.0/forward",
+                "cannot do",
+            ),
+            ([], "/kernels", "object"),
+        ):
+            refused = api.problem(
+                "POST", "/v1/jobs", {**job, "kernels": table}, code="invalid_fields"
+            )
+            must(
+                [error["pointer"] for error in refused.json["errors"]] == [pointer]
+                and word in str(refused.json["errors"]),
+                f"{refused.body}",
+            )
         plain, other = api.submit(job), api.submit({**job, "kernels": chosen})
-        must(plain["spec"]["kernels"] is None and other["spec"]["kernels"] is None, "kernels in an answer")
-        must(plain["spec"]["model"]["sha256"] != other["spec"]["model"]["sha256"], "the kernels are not in the description")
-        before, after = (api.get(f"/v1/jobs/{submitted['id']}/kernels") for submitted in (plain, other))
+        must(
+            plain["spec"]["kernels"] is None and other["spec"]["kernels"] is None,
+            "kernels in an answer",
+        )
+        must(
+            plain["spec"]["model"]["sha256"] != other["spec"]["model"]["sha256"],
+            "the kernels are not in the description",
+        )
+        before, after = (
+            api.get(f"/v1/jobs/{submitted['id']}/kernels") for submitted in (plain, other)
+        )
         must(before["block1.body.3"]["forward"] == "winograd4" and "stem.0" in before, f"{before}")
-        must(after == {**before, "block1.body.3": {**before["block1.body.3"], **chosen["block1.body.3"]}}, f"{after}")
+        must(
+            after
+            == {**before, "block1.body.3": {**before["block1.body.3"], **chosen["block1.body.3"]}},
+            f"{after}",
+        )
         whole = api.submit({**job, "kernels": after})
         must(api.get(f"/v1/jobs/{whole['id']}/kernels") == after, "what is shown is taken")
         api.coordinator.kill()
         api.restart_coordinator()
         api.verb(other, "cancel")
-        must(api.get(f"/v1/jobs/{other['id']}/kernels") == after, "after a restart and the end of the job")
+        must(
+            api.get(f"/v1/jobs/{other['id']}/kernels") == after,
+            "after a restart and the end of the job",
+        )
         elsewhere = api.submit({**job, "kernels": {"stem.0": {"forward": "onednn_nhwc"}}})
         FakeAgent(api, "one")
-        must("oneDNN" in api.job(elsewhere)["message"], f"waits for {api.job(elsewhere)['message']}")
+        must(
+            "oneDNN" in api.job(elsewhere)["message"], f"waits for {api.job(elsewhere)['message']}"
+        )
         api.problem("GET", "/v1/jobs/job_nothing/kernels", code="unknown_job")
         api.problem("GET", f"/v1/jobs/{other['id']}/kernels?all=1", code="invalid_parameter")
 
@@ -486,17 +926,33 @@ def test_a_replan_is_checked_before_the_devices_stop_for_it():
         api.problem("POST", path, {"cuts": [9]}, code="invalid_fields", words=("/cuts",))
         api.problem("POST", path, {"cuts": [2, 1]}, code="invalid_fields", words=("/cuts",))
         api.problem("POST", path, {"cut": [1]}, code="invalid_fields", words=("cut", "cuts"))
-        api.problem("POST", path, {"devices": [f"dev_{'0' * 26}"]}, code="invalid_fields", words=("/devices/0",))
+        api.problem(
+            "POST",
+            path,
+            {"devices": [f"dev_{'0' * 26}"]},
+            code="invalid_fields",
+            words=("/devices/0",),
+        )
         api.problem("POST", path, b"{", JSON, code="invalid_json")
-        api.problem("POST", path, b"{}", {"Content-Type": "text/plain"}, code="unsupported_media_type")
+        api.problem(
+            "POST", path, b"{}", {"Content-Type": "text/plain"}, code="unsupported_media_type"
+        )
         api.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
-        must(api.job(job)["generation"] == running["generation"] and api.job(job)["state"] == "running", "it stopped all the same")
+        must(
+            api.job(job)["generation"] == running["generation"]
+            and api.job(job)["state"] == "running",
+            "it stopped all the same",
+        )
         agents[1].memory = 10_000
         agents[1].enrol()
         api.problem("POST", path, {"cuts": [1]}, code="model_too_large", words=("agent1",))
         api.request("POST", path, {"cuts": []}, expect=202)
         moved = drive(api, job, agents, "running", train_to=5)
-        must(moved["generation"] == 2 and len(api.get(f"/v1/jobs/{job['id']}/plans/2")["stages"]) == 1, f"{moved}")
+        must(
+            moved["generation"] == 2
+            and len(api.get(f"/v1/jobs/{job['id']}/plans/2")["stages"]) == 1,
+            f"{moved}",
+        )
 
 
 def test_a_device_in_a_plan_is_not_deleted():

@@ -14,9 +14,13 @@ from api import BINARY, JSON, Api, example
 from fake_agent import FakeAgent, read_safetensors
 from paceline import Failure, data_files, must, tar_of
 
-TINY = {"name": "tiny", "units": [
-    {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 4}]},
-    {"name": "second", "ops": [{"type": "relu"}, {"type": "linear", "units": "classes"}]}]}
+TINY = {
+    "name": "tiny",
+    "units": [
+        {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 4}]},
+        {"name": "second", "ops": [{"type": "relu"}, {"type": "linear", "units": "classes"}]},
+    ],
+}
 
 
 def safetensors(tensors):
@@ -38,12 +42,27 @@ def test_devices_are_listed_in_pages_and_shown():
         must(api.get("/v1/devices")["items"] == [], "devices from nowhere")
         agents = [FakeAgent(api, f"device{index}") for index in range(7)]
         items, pages = api.pages("/v1/devices", 3)
-        must([item["id"] for item in items] == [agent.id for agent in agents] and pages == 3, f"{pages} pages: {items}")
-        must(len(api.pages("/v1/devices", 7)[0]) == 7 and api.pages("/v1/devices", 500)[1] == 1, "whole pages")
+        must(
+            [item["id"] for item in items] == [agent.id for agent in agents] and pages == 3,
+            f"{pages} pages: {items}",
+        )
+        must(
+            len(api.pages("/v1/devices", 7)[0]) == 7 and api.pages("/v1/devices", 500)[1] == 1,
+            "whole pages",
+        )
         device = api.get(f"/v1/devices/{agents[3].id}")
         must(device == items[3], "the list and the object differ")
-        must(device["state"] == "online" and device["labels"] == {"room": "kitchen", "power": "solar"}, f"{device}")
-        api.problem("GET", "/v1/devices/dev_nothing", code="unknown_device", words=("dev_nothing", "GET /v1/devices"))
+        must(
+            device["state"] == "online"
+            and device["labels"] == {"room": "kitchen", "power": "solar"},
+            f"{device}",
+        )
+        api.problem(
+            "GET",
+            "/v1/devices/dev_nothing",
+            code="unknown_device",
+            words=("dev_nothing", "GET /v1/devices"),
+        )
         api.problem("GET", "/v1/devices/job_x", code="unknown_device")
 
 
@@ -52,14 +71,36 @@ def test_a_device_is_cordoned_and_uncordoned_under_its_revision():
         agent = FakeAgent(api, "one")
         path = f"/v1/devices/{agent.id}"
         before = api.request("GET", path)
-        answer = api.request("POST", f"{path}/cordon", headers={"If-Match": before.headers["ETag"]}, expect=202)
-        must(answer.json["cordoned"] and answer.json["revision"] > before.json["revision"], f"{answer.json}")
+        answer = api.request(
+            "POST", f"{path}/cordon", headers={"If-Match": before.headers["ETag"]}, expect=202
+        )
+        must(
+            answer.json["cordoned"] and answer.json["revision"] > before.json["revision"],
+            f"{answer.json}",
+        )
         for verb, method in (("/cordon", "POST"), ("/uncordon", "POST"), ("", "DELETE")):
-            api.problem(method, path + verb, headers={"If-Match": before.headers["ETag"]}, code="revision_mismatch")
-            api.problem(method, path + verb, headers={"If-Match": "7"}, code="invalid_parameter", words=("If-Match",))
+            api.problem(
+                method,
+                path + verb,
+                headers={"If-Match": before.headers["ETag"]},
+                code="revision_mismatch",
+            )
+            api.problem(
+                method,
+                path + verb,
+                headers={"If-Match": "7"},
+                code="invalid_parameter",
+                words=("If-Match",),
+            )
             api.problem(method, "/v1/devices/dev_01" + verb, code="unknown_device")
             api.problem(method, f"/v1/devices/dev_{'0' * 26}" + verb, code="unknown_device")
-        must(api.request("POST", f"{path}/uncordon", {}, {"If-Match": "*"}, expect=202).json["cordoned"] is False, "uncordon")
+        must(
+            api.request("POST", f"{path}/uncordon", {}, {"If-Match": "*"}, expect=202).json[
+                "cordoned"
+            ]
+            is False,
+            "uncordon",
+        )
         api.problem("POST", f"{path}/cordon", {"now": True}, code="invalid_fields")
         api.problem("POST", f"{path}/uncordon", {"now": True}, code="invalid_fields")
         api.request("DELETE", path, expect=204)
@@ -71,31 +112,59 @@ def test_a_device_verb_is_done_once_under_an_idempotency_key():
     with Api(data=False) as api:
         one, two = FakeAgent(api, "one"), FakeAgent(api, "two")
         for verb, key in (("cordon", "k1"), ("uncordon", "k2")):
-            first = api.request("POST", f"/v1/devices/{one.id}/{verb}", headers={"Idempotency-Key": key}, expect=202)
-            again = api.request("POST", f"/v1/devices/{one.id}/{verb}", headers={"Idempotency-Key": key}, expect=202)
-            must(first.body == again.body and again.headers["Idempotent-Replay"] == "true", f"{verb}: {again.body!r}")
-            api.problem("POST", f"/v1/devices/{two.id}/{verb}", headers={"Idempotency-Key": key}, code="idempotency_mismatch")
+            first = api.request(
+                "POST", f"/v1/devices/{one.id}/{verb}", headers={"Idempotency-Key": key}, expect=202
+            )
+            again = api.request(
+                "POST", f"/v1/devices/{one.id}/{verb}", headers={"Idempotency-Key": key}, expect=202
+            )
+            must(
+                first.body == again.body and again.headers["Idempotent-Replay"] == "true",
+                f"{verb}: {again.body!r}",
+            )
+            api.problem(
+                "POST",
+                f"/v1/devices/{two.id}/{verb}",
+                headers={"Idempotency-Key": key},
+                code="idempotency_mismatch",
+            )
 
 
 def test_a_device_is_waited_for():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one")
         now = api.get(f"/v1/devices/{agent.id}")
-        same = api.request("GET", f"/v1/devices/{agent.id}?after={now['revision']}&wait=1", expect=200)
+        same = api.request(
+            "GET", f"/v1/devices/{agent.id}?after={now['revision']}&wait=1", expect=200
+        )
         must(same.json["revision"] == now["revision"], "the wait brought something else")
-        must(api.get(f"/v1/devices/{agent.id}?after={now['revision'] - 1}&wait=60")["revision"] >= now["revision"], "newer at once")
+        must(
+            api.get(f"/v1/devices/{agent.id}?after={now['revision'] - 1}&wait=60")["revision"]
+            >= now["revision"],
+            "newer at once",
+        )
         seen = {}
-        poll = threading.Thread(target=lambda: seen.update(
-            answer=api.request("GET", f"/v1/devices/{agent.id}?after={now['revision']}&wait=60")))
+        poll = threading.Thread(
+            target=lambda: seen.update(
+                answer=api.request("GET", f"/v1/devices/{agent.id}?after={now['revision']}&wait=60")
+            )
+        )
         poll.start()
         api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202)
         poll.join(30)
         must(seen["answer"].json["cordoned"], f"{seen}")
-        poll = threading.Thread(target=lambda: seen.update(answer=api.request("GET", f"/v1/devices/{agent.id}?after=1000000&wait=60")))
+        poll = threading.Thread(
+            target=lambda: seen.update(
+                answer=api.request("GET", f"/v1/devices/{agent.id}?after=1000000&wait=60")
+            )
+        )
         poll.start()
         api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)
         poll.join(30)
-        must(seen["answer"].code == "unknown_device", "whoever waits for a device that is deleted is told")
+        must(
+            seen["answer"].code == "unknown_device",
+            "whoever waits for a device that is deleted is told",
+        )
 
 
 # ---- models ----
@@ -104,18 +173,40 @@ def test_a_device_is_waited_for():
 def test_models_are_listed_the_zoo_first_and_stored_once():
     with Api(data=False) as api:
         zoo = [item["name"] for item in api.get("/v1/models")["items"]]
-        must({"mlp", "lenet5", "resnet50", "mobilenetv2-224", "dscnn-kws"} <= set(zoo), f"zoo: {zoo}")
-        stored = [api.request("POST", "/v1/models", {**TINY, "name": name}, expect=201) for name in ("b" * 63, "b" * 62 + "a", "a")]
+        must(
+            {"mlp", "lenet5", "resnet50", "mobilenetv2-224", "dscnn-kws"} <= set(zoo), f"zoo: {zoo}"
+        )
+        stored = [
+            api.request("POST", "/v1/models", {**TINY, "name": name}, expect=201)
+            for name in ("b" * 63, "b" * 62 + "a", "a")
+        ]
         must(all(answer.headers["ETag"] == '"1"' for answer in stored), "ETag")
         items, pages = api.pages("/v1/models", 2)
         must([item["name"] for item in items] == zoo + ["a", "b" * 62 + "a", "b" * 63], f"{items}")
         must(pages == (len(items) + 1) // 2, f"{pages} pages")
-        must([item["created_at"] is None for item in items] == [True] * len(zoo) + [False] * 3, "created_at")
+        must(
+            [item["created_at"] is None for item in items] == [True] * len(zoo) + [False] * 3,
+            "created_at",
+        )
         again = api.request("POST", "/v1/models", {**TINY, "name": "a"})
-        must(again.status == 200 and again.json == stored[2].json, f"the same again: {again.status} {again.body!r}")
-        api.problem("POST", "/v1/models", {**TINY, "name": "a", "units": [*TINY["units"], {"name": "third", "ops": [{"type": "relu"}]}]},
-                    code="name_taken", words=("a", "take another name"))
-        api.problem("POST", "/v1/models", {**TINY, "name": "lenet5"}, code="name_taken", words=("zoo",))
+        must(
+            again.status == 200 and again.json == stored[2].json,
+            f"the same again: {again.status} {again.body!r}",
+        )
+        api.problem(
+            "POST",
+            "/v1/models",
+            {
+                **TINY,
+                "name": "a",
+                "units": [*TINY["units"], {"name": "third", "ops": [{"type": "relu"}]}],
+            },
+            code="name_taken",
+            words=("a", "take another name"),
+        )
+        api.problem(
+            "POST", "/v1/models", {**TINY, "name": "lenet5"}, code="name_taken", words=("zoo",)
+        )
         restarted = items
         api.coordinator.stop()
         api.restart_coordinator()
@@ -124,22 +215,73 @@ def test_models_are_listed_the_zoo_first_and_stored_once():
 
 def test_bad_model_descriptions_are_refused_at_the_place():
     with Api(data=False) as api:
-        api.problem("POST", "/v1/models", {**TINY, "name": "Bad Name"}, code="invalid_fields", words=("/name",))
-        api.problem("POST", "/v1/models", {"units": TINY["units"]}, code="invalid_fields", words=("/name",))
-        api.problem("POST", "/v1/models", {**TINY, "units": []}, code="invalid_fields", words=("/units",))
-        api.problem("POST", "/v1/models", {**TINY, "unit": []}, code="invalid_fields", words=("unit", "units"))
+        api.problem(
+            "POST",
+            "/v1/models",
+            {**TINY, "name": "Bad Name"},
+            code="invalid_fields",
+            words=("/name",),
+        )
+        api.problem(
+            "POST", "/v1/models", {"units": TINY["units"]}, code="invalid_fields", words=("/name",)
+        )
+        api.problem(
+            "POST", "/v1/models", {**TINY, "units": []}, code="invalid_fields", words=("/units",)
+        )
+        api.problem(
+            "POST",
+            "/v1/models",
+            {**TINY, "unit": []},
+            code="invalid_fields",
+            words=("unit", "units"),
+        )
         bad = json.loads(json.dumps(TINY))
         bad["units"][1]["ops"][1]["type"] = "linaer"
-        api.problem("POST", "/v1/models", bad, code="invalid_fields", words=("/units/1/ops/1", "linaer", "linear"))
-        flat = {"name": "flat", "units": [{"name": "b", "ops": [{"type": "conv2d", "filters": 4, "kernel": 3}, {"type": "linear", "units": 2}]}]}
-        api.problem("POST", "/v1/models", flat, code="invalid_fields",
-                    words=("/units/0/ops/1", "not 26 x 26 x 4", "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype"))
+        api.problem(
+            "POST",
+            "/v1/models",
+            bad,
+            code="invalid_fields",
+            words=("/units/1/ops/1", "linaer", "linear"),
+        )
+        flat = {
+            "name": "flat",
+            "units": [
+                {
+                    "name": "b",
+                    "ops": [
+                        {"type": "conv2d", "filters": 4, "kernel": 3},
+                        {"type": "linear", "units": 2},
+                    ],
+                }
+            ],
+        }
+        api.problem(
+            "POST",
+            "/v1/models",
+            flat,
+            code="invalid_fields",
+            words=(
+                "/units/0/ops/1",
+                "not 26 x 26 x 4",
+                "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype",
+            ),
+        )
         api.problem("POST", "/v1/models", [], code="invalid_fields")
         api.problem("POST", "/v1/models", b"{", JSON, code="invalid_json", words=("line",))
         api.problem("POST", "/v1/models", b'{"name": "x", "name": "y"}', JSON, code="invalid_json")
-        api.problem("POST", "/v1/models", json.dumps(TINY).encode(), {"Content-Type": "text/json"}, code="unsupported_media_type")
+        api.problem(
+            "POST",
+            "/v1/models",
+            json.dumps(TINY).encode(),
+            {"Content-Type": "text/json"},
+            code="unsupported_media_type",
+        )
         api.problem("POST", "/v1/models", b" " * (3 << 20), JSON, code="body_too_large")
-        must(all(item["created_at"] is None for item in api.get("/v1/models")["items"]), "a refused model was stored")
+        must(
+            all(item["created_at"] is None for item in api.get("/v1/models")["items"]),
+            "a refused model was stored",
+        )
 
 
 def test_a_model_is_stored_once_under_an_idempotency_key():
@@ -147,32 +289,64 @@ def test_a_model_is_stored_once_under_an_idempotency_key():
         key = {"Idempotency-Key": "model"}
         first = api.request("POST", "/v1/models", TINY, key, expect=201)
         again = api.request("POST", "/v1/models", TINY, key, expect=201)
-        must(first.body == again.body and first.headers["ETag"] == again.headers["ETag"], "the same answer again")
-        api.problem("POST", "/v1/models", {**TINY, "name": "other"}, key, code="idempotency_mismatch")
+        must(
+            first.body == again.body and first.headers["ETag"] == again.headers["ETag"],
+            "the same answer again",
+        )
+        api.problem(
+            "POST", "/v1/models", {**TINY, "name": "other"}, key, code="idempotency_mismatch"
+        )
 
 
 def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
     with Api() as api:
         api.request("POST", "/v1/models", TINY, expect=201)
         shown = api.get("/v1/models/tiny?dataset=digits-train")
-        must(not shown["assumed"] and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"}, f"{shown}")
-        must([unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10] and shown["parameters"] == 310, f"{shown}")
+        must(
+            not shown["assumed"]
+            and shown["input"] == {"height": 8, "width": 8, "channels": 1, "dtype": "U8"},
+            f"{shown}",
+        )
+        must(
+            [unit["parameters"] for unit in shown["units"]] == [64 * 4 + 4, 4 * 10 + 10]
+            and shown["parameters"] == 310,
+            f"{shown}",
+        )
         must(api.get("/v1/models/tiny")["assumed"], "assumed")
         must(shown["description"] == TINY, f"the description: {shown['description']}")
-        two = {"name": "two", "units": [{"name": "b", "ops": [{"type": "flatten"}, {"type": "linear", "units": 2}]}]}
+        two = {
+            "name": "two",
+            "units": [{"name": "b", "ops": [{"type": "flatten"}, {"type": "linear", "units": 2}]}],
+        }
         api.request("POST", "/v1/models", two, expect=201)
         shown = api.get("/v1/models/two")
-        must(shown["assumed"] and shown["classes"] == 2 and shown["input"]["height"] == 28, f"two: {shown}")
-        for name in (item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None):
+        must(
+            shown["assumed"] and shown["classes"] == 2 and shown["input"]["height"] == 28,
+            f"two: {shown}",
+        )
+        for name in (
+            item["name"] for item in api.get("/v1/models")["items"] if item["created_at"] is None
+        ):
             must(api.get(f"/v1/models/{name}")["assumed"], f"{name}: assumed")
         copy = {**api.get("/v1/models/lenet5")["description"], "name": "copy"}
         api.request("POST", "/v1/models", copy, expect=201)
         must(api.get("/v1/models/copy")["description"] == copy, "a copy of a model of the zoo")
         large = api.get("/v1/models/resnet50")
-        must(large["input"]["height"] == 224 and large["classes"] == 1000 and large["parameters"] == 25557032, f"{large['input']}")
-        api.problem("GET", "/v1/models/lenet6", code="unknown_model", words=("lenet6", "lenet5", "tiny"))
-        api.problem("GET", "/v1/models/tiny?dataset=nothing", code="unknown_dataset", words=("nothing",))
-        api.problem("GET", "/v1/models/lenet5?dataset=digits-train", code="invalid_fields", words=("conv",))
+        must(
+            large["input"]["height"] == 224
+            and large["classes"] == 1000
+            and large["parameters"] == 25557032,
+            f"{large['input']}",
+        )
+        api.problem(
+            "GET", "/v1/models/lenet6", code="unknown_model", words=("lenet6", "lenet5", "tiny")
+        )
+        api.problem(
+            "GET", "/v1/models/tiny?dataset=nothing", code="unknown_dataset", words=("nothing",)
+        )
+        api.problem(
+            "GET", "/v1/models/lenet5?dataset=digits-train", code="invalid_fields", words=("conv",)
+        )
 
 
 # ---- data sets ----
@@ -182,40 +356,80 @@ def test_a_data_set_is_stored_once_under_its_name():
     images = tar_of(*data_files("digits", "train"))
     with Api(data=False) as api:
         first = api.request("PUT", "/v1/datasets/a", images, BINARY, expect=201)
-        must(first.json["samples"] == 1437 and first.json["classes"] == 10 and first.json["dtype"] == "U8", f"{first.json}")
+        must(
+            first.json["samples"] == 1437
+            and first.json["classes"] == 10
+            and first.json["dtype"] == "U8",
+            f"{first.json}",
+        )
         again = api.request("PUT", "/v1/datasets/a", images, BINARY, expect=200)
         must(again.json == first.json and api.get("/v1/datasets/a") == first.json, "the same again")
-        api.problem("PUT", "/v1/datasets/a", tar_of(*data_files("digits", "test")), BINARY, code="name_taken",
-                    words=("a", "take another name"))
+        api.problem(
+            "PUT",
+            "/v1/datasets/a",
+            tar_of(*data_files("digits", "test")),
+            BINARY,
+            code="name_taken",
+            words=("a", "take another name"),
+        )
         must(blobs(api) == 1, "the refused content is in the center")
         same = api.request("PUT", "/v1/datasets/b", images, BINARY, expect=201)
-        must(same.json["sha256"] == first.json["sha256"] and blobs(api) == 1, "equal content is stored twice")
+        must(
+            same.json["sha256"] == first.json["sha256"] and blobs(api) == 1,
+            "equal content is stored twice",
+        )
         for name in ("c", "d", "e"):
             api.request("PUT", f"/v1/datasets/{name}", images, BINARY, expect=201)
         items, pages = api.pages("/v1/datasets", 2)
-        must([item["name"] for item in items] == ["a", "b", "c", "d", "e"] and pages == 3, f"{items}")
+        must(
+            [item["name"] for item in items] == ["a", "b", "c", "d", "e"] and pages == 3, f"{items}"
+        )
         api.problem("GET", "/v1/datasets/nothing", code="unknown_dataset")
 
 
 def test_checkpoints_are_uploaded_once_and_listed():
     files = [safetensors({"stem.0.weight": [size, 3]}) for size in range(1, 6)]
     with Api(data=False) as api:
-        must(api.get("/v1/checkpoints") == {"items": [], "next_cursor": None}, "checkpoints from nowhere")
-        stored = [api.request("POST", "/v1/checkpoints", file, BINARY, expect=201).json for file in files]
+        must(
+            api.get("/v1/checkpoints") == {"items": [], "next_cursor": None},
+            "checkpoints from nowhere",
+        )
+        stored = [
+            api.request("POST", "/v1/checkpoints", file, BINARY, expect=201).json for file in files
+        ]
         must([item["size_bytes"] for item in stored] == [len(file) for file in files], f"{stored}")
-        must(all(item["job"] is None and item["version"] == 0 and item["revision"] == 1 for item in stored), f"{stored}")
+        must(
+            all(
+                item["job"] is None and item["version"] == 0 and item["revision"] == 1
+                for item in stored
+            ),
+            f"{stored}",
+        )
         again = api.request("POST", "/v1/checkpoints", files[2], {}, expect=200)
         must(again.json == stored[2] and again.headers["ETag"] == '"1"', f"{again.body!r}")
         items, pages = api.pages("/v1/checkpoints", 2)
         must(items == stored and pages == 3, f"{pages} pages: {items}")
-        must(api.get(f"/v1/checkpoints/{stored[1]['id']}") == stored[1], "the list and the object differ")
-        must(api.request("GET", f"/v1/checkpoints/{stored[1]['id']}/content", expect=200).body == files[1], "the content")
-        pieces = (files[3][at:at + 7] for at in range(0, len(files[3]), 7))
-        must(api.request("POST", "/v1/checkpoints", pieces, BINARY, expect=200).json == stored[3], "in chunks of unknown number")
+        must(
+            api.get(f"/v1/checkpoints/{stored[1]['id']}") == stored[1],
+            "the list and the object differ",
+        )
+        must(
+            api.request("GET", f"/v1/checkpoints/{stored[1]['id']}/content", expect=200).body
+            == files[1],
+            "the content",
+        )
+        pieces = (files[3][at : at + 7] for at in range(0, len(files[3]), 7))
+        must(
+            api.request("POST", "/v1/checkpoints", pieces, BINARY, expect=200).json == stored[3],
+            "in chunks of unknown number",
+        )
         api.coordinator.stop()
         api.restart_coordinator()
         must(api.pages("/v1/checkpoints", 2)[0] == stored, "after a restart")
-        must(api.request("POST", "/v1/checkpoints", files[0], BINARY, expect=200).json == stored[0], "known after a restart")
+        must(
+            api.request("POST", "/v1/checkpoints", files[0], BINARY, expect=200).json == stored[0],
+            "known after a restart",
+        )
 
 
 def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload():
@@ -235,27 +449,78 @@ def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload()
                 pass
         must(api.get(path)["damaged"] is True, "nobody is told")
         log = api.coordinator.log_text()
-        must(log.count("level=error event=blob_damaged") == 1 and f"checkpoint {stored['id']}" in log, log)
+        must(
+            log.count("level=error event=blob_damaged") == 1
+            and f"checkpoint {stored['id']}" in log,
+            log,
+        )
         api.request("POST", "/v1/checkpoints", content, BINARY, expect=200)
-        must(api.request("GET", f"{path}/content", expect=200).body == content, "the content is not back")
+        must(
+            api.request("GET", f"{path}/content", expect=200).body == content,
+            "the content is not back",
+        )
         must(api.get(path) == stored, "it is damaged still")
 
 
 def test_bad_checkpoints_are_refused():
     good = safetensors({"stem.0.weight": [2, 3]})
     with Api(data=False) as api:
-        for body in (b"", b"nonsense", good[:20], good[:-1], good + b"x", safetensors({}), bytes(1 << 20),
-                     safetensors({"stem.0.weight": [2, 3], "stem.1.weight": [0, 3]})):
+        for body in (
+            b"",
+            b"nonsense",
+            good[:20],
+            good[:-1],
+            good + b"x",
+            safetensors({}),
+            bytes(1 << 20),
+            safetensors({"stem.0.weight": [2, 3], "stem.1.weight": [0, 3]}),
+        ):
             api.problem("POST", "/v1/checkpoints", body, BINARY, code="invalid_checkpoint")
-            api.problem("POST", "/v1/checkpoints", (body[at:at + 5000] for at in range(0, len(body), 5000)), BINARY,
-                        code="invalid_checkpoint")
-        api.problem("POST", "/v1/checkpoints", b"PK\3\4" + bytes(1000), BINARY, code="invalid_checkpoint",
-                    words=("a PyTorch file; tools/from_torch.py makes safetensors of it",))
-        api.problem("POST", "/v1/checkpoints", good.replace(b"F32", b"F16"), BINARY, code="invalid_checkpoint",
-                    words=("tools/from_torch.py makes F32 of it",))
-        api.problem("POST", "/v1/checkpoints", good, {"Content-Type": "text/plain"}, code="unsupported_media_type")
-        api.problem("POST", "/v1/checkpoints?name=x", good, BINARY, code="invalid_parameter", words=("name",))
-        api.problem("POST", "/v1/checkpoints", b"", {**BINARY, "Content-Length": str(5 << 30)}, code="body_too_large")
+            api.problem(
+                "POST",
+                "/v1/checkpoints",
+                (body[at : at + 5000] for at in range(0, len(body), 5000)),
+                BINARY,
+                code="invalid_checkpoint",
+            )
+        api.problem(
+            "POST",
+            "/v1/checkpoints",
+            b"PK\3\4" + bytes(1000),
+            BINARY,
+            code="invalid_checkpoint",
+            words=("a PyTorch file; tools/from_torch.py makes safetensors of it",),
+        )
+        api.problem(
+            "POST",
+            "/v1/checkpoints",
+            good.replace(b"F32", b"F16"),
+            BINARY,
+            code="invalid_checkpoint",
+            words=("tools/from_torch.py makes F32 of it",),
+        )
+        api.problem(
+            "POST",
+            "/v1/checkpoints",
+            good,
+            {"Content-Type": "text/plain"},
+            code="unsupported_media_type",
+        )
+        api.problem(
+            "POST",
+            "/v1/checkpoints?name=x",
+            good,
+            BINARY,
+            code="invalid_parameter",
+            words=("name",),
+        )
+        api.problem(
+            "POST",
+            "/v1/checkpoints",
+            b"",
+            {**BINARY, "Content-Length": str(5 << 30)},
+            code="body_too_large",
+        )
         must(api.get("/v1/checkpoints")["items"] == [] and blobs(api) == 0, "something was kept")
 
 
@@ -279,9 +544,14 @@ def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
             name = f"stem.{number}.weight"
             api.request("POST", "/v1/checkpoints", safetensors({name: [1]}), BINARY, expect=201)
         with api.connect() as connection:
-            connection.sendall(b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n")
+            connection.sendall(
+                b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+            )
             answer = connection.recv(1000)
-        must(answer.startswith(b"HTTP/1.1 429") and b"1024 uploaded checkpoints" in answer, f"{answer}")
+        must(
+            answer.startswith(b"HTTP/1.1 429") and b"1024 uploaded checkpoints" in answer,
+            f"{answer}",
+        )
         must(blobs(api, 1024) == 1024, "blobs")
 
 
@@ -298,7 +568,7 @@ def test_a_data_set_is_uploaded_in_chunks_of_unknown_number():
     images = tar_of(*data_files("fashion-mini", "train"))
     with Api(data=False) as api:
         whole = api.request("PUT", "/v1/datasets/whole", images, BINARY, expect=201).json
-        pieces = (images[at:at + 70000] for at in range(0, len(images), 70000))
+        pieces = (images[at : at + 70000] for at in range(0, len(images), 70000))
         chunked = api.request("PUT", "/v1/datasets/chunked", pieces, BINARY, expect=201).json
         must(chunked["sha256"] == whole["sha256"], "the chunks were put together differently")
 
@@ -309,13 +579,39 @@ def test_bad_uploads_are_refused():
         api.problem("PUT", "/v1/datasets/x", b"nonsense", BINARY, code="invalid_dataset")
         api.problem("PUT", "/v1/datasets/x", b"", BINARY, code="invalid_dataset", words=("empty",))
         api.problem("PUT", "/v1/datasets/x", good[:5000], BINARY, code="invalid_dataset")
-        api.problem("PUT", "/v1/datasets/x", gzip.compress(bytes(16 << 20)), BINARY, code="invalid_dataset")
-        for kind in ("text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"):
-            api.problem("PUT", "/v1/datasets/x", good, {"Content-Type": kind}, code="unsupported_media_type")
-        api.problem("PUT", "/v1/datasets/x", bytes(3 << 20), BINARY, code="body_too_large", words=(2 << 20,))
-        api.problem("PUT", "/v1/datasets/x", (bytes(1 << 16) for _ in range(40)), BINARY, code="body_too_large", words=(2 << 20,))
-        api.problem("PUT", "/v1/datasets/Upper", good, BINARY, code="invalid_parameter", words=("Upper",))
-        api.problem("PUT", "/v1/datasets/x?force=1", good, BINARY, code="invalid_parameter", words=("force",))
+        api.problem(
+            "PUT", "/v1/datasets/x", gzip.compress(bytes(16 << 20)), BINARY, code="invalid_dataset"
+        )
+        for kind in (
+            "text/plain",
+            "multipart/form-data; boundary=x",
+            "application/x-www-form-urlencoded",
+        ):
+            api.problem(
+                "PUT", "/v1/datasets/x", good, {"Content-Type": kind}, code="unsupported_media_type"
+            )
+        api.problem(
+            "PUT", "/v1/datasets/x", bytes(3 << 20), BINARY, code="body_too_large", words=(2 << 20,)
+        )
+        api.problem(
+            "PUT",
+            "/v1/datasets/x",
+            (bytes(1 << 16) for _ in range(40)),
+            BINARY,
+            code="body_too_large",
+            words=(2 << 20,),
+        )
+        api.problem(
+            "PUT", "/v1/datasets/Upper", good, BINARY, code="invalid_parameter", words=("Upper",)
+        )
+        api.problem(
+            "PUT",
+            "/v1/datasets/x?force=1",
+            good,
+            BINARY,
+            code="invalid_parameter",
+            words=("force",),
+        )
         must(api.get("/v1/datasets")["items"] == [] and blobs(api) == 0, "something was kept")
 
 
@@ -323,7 +619,13 @@ def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
     good = tar_of(*data_files("digits", "train"))
     with Api("--min-free", "1000T", data=False) as api:
         api.problem("PUT", "/v1/datasets/x", good, BINARY, code="disk_full", words=("free",))
-        api.problem("POST", "/v1/checkpoints", safetensors({"stem.0.weight": [2, 3]}), BINARY, code="disk_full")
+        api.problem(
+            "POST",
+            "/v1/checkpoints",
+            safetensors({"stem.0.weight": [2, 3]}),
+            BINARY,
+            code="disk_full",
+        )
         must(api.get("/healthz") == {"status": "ok"}, "healthz")
         api.coordinator.stop()
         api.restart_coordinator()
@@ -335,7 +637,9 @@ def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
     with Api("--min-free", str(max(0, free - (1 << 30))), data=False) as api:
         for request in ("POST /v1/checkpoints", "PUT /v1/datasets/x"):
             with api.connect() as connection:
-                connection.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {3 << 30}\r\n\r\n".encode())
+                connection.sendall(
+                    f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {3 << 30}\r\n\r\n".encode()
+                )
                 answer = connection.recv(1000)
             must(answer.startswith(b"HTTP/1.1 507") and b"to stay free" in answer, f"{answer}")
 
@@ -345,13 +649,17 @@ def test_more_uploads_at_once_than_the_bound_are_put_off():
         open_ones = []
         for index in range(64):
             connection = api.connect()
-            connection.sendall(f"PUT /v1/datasets/d{index} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n0123".encode())
+            connection.sendall(
+                f"PUT /v1/datasets/d{index} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n0123".encode()
+            )
             open_ones.append(connection)
         refused = api.request("PUT", "/v1/datasets/x", b"0123", BINARY)
         for _ in range(200):
             if refused.code == "too_many":
                 break
-            refused = api.request("PUT", "/v1/datasets/x", b"0123", BINARY)  # not all of the others have been read yet
+            refused = api.request(
+                "PUT", "/v1/datasets/x", b"0123", BINARY
+            )  # not all of the others have been read yet
         must(refused.code == "too_many", f"{refused.status} {refused.body!r}")
         for connection in open_ones:
             connection.close()
@@ -369,20 +677,45 @@ def test_content_is_downloaded_whole_and_by_ranges():
         dataset = api.get("/v1/datasets/digits-train")
         whole = api.request("GET", path, expect=200)
         size = len(whole.body)
-        must(size == dataset["size_bytes"] and hashlib.sha256(whole.body).hexdigest() == dataset["sha256"], "content")
-        must(whole.headers["ETag"] == f'"{dataset["sha256"]}"' and whole.headers["Accept-Ranges"] == "bytes", f"{whole.headers}")
+        must(
+            size == dataset["size_bytes"]
+            and hashlib.sha256(whole.body).hexdigest() == dataset["sha256"],
+            "content",
+        )
+        must(
+            whole.headers["ETag"] == f'"{dataset["sha256"]}"'
+            and whole.headers["Accept-Ranges"] == "bytes",
+            f"{whole.headers}",
+        )
         must("digits-train.safetensors" in whole.headers["Content-Disposition"], f"{whole.headers}")
-        header = json.loads(whole.body[8:8 + int.from_bytes(whole.body[:8], "little")])
-        must(header["inputs"]["shape"] == [1437, 8, 8, 1] and header["labels"]["shape"] == [1437], f"{header}")
-        for text, first, last in (("0-0", 0, 0), ("0-99", 0, 99), ("100-", 100, size - 1), ("-1", size - 1, size - 1),
-                                  (f"-{size * 2}", 0, size - 1), (f"{size - 1}-", size - 1, size - 1),
-                                  (f"5-{size + 100}", 5, size - 1)):
+        header = json.loads(whole.body[8 : 8 + int.from_bytes(whole.body[:8], "little")])
+        must(
+            header["inputs"]["shape"] == [1437, 8, 8, 1] and header["labels"]["shape"] == [1437],
+            f"{header}",
+        )
+        for text, first, last in (
+            ("0-0", 0, 0),
+            ("0-99", 0, 99),
+            ("100-", 100, size - 1),
+            ("-1", size - 1, size - 1),
+            (f"-{size * 2}", 0, size - 1),
+            (f"{size - 1}-", size - 1, size - 1),
+            (f"5-{size + 100}", 5, size - 1),
+        ):
             part = api.request("GET", path, headers={"Range": f"bytes={text}"}, expect=206)
-            must(part.body == whole.body[first:last + 1], f"{text}: {len(part.body)} bytes")
-            must(part.headers["Content-Range"] == f"bytes {first}-{last}/{size}", f"{text}: {part.headers['Content-Range']}")
+            must(part.body == whole.body[first : last + 1], f"{text}: {len(part.body)} bytes")
+            must(
+                part.headers["Content-Range"] == f"bytes {first}-{last}/{size}",
+                f"{text}: {part.headers['Content-Range']}",
+            )
         for text in (f"{size}-", "-0", "5-4", "a-b", "0-1,3-4"):
-            refused = api.problem("GET", path, headers={"Range": f"bytes={text}"}, code="range_not_satisfiable")
-            must(refused.headers["Content-Range"] == f"bytes */{size}", f"{text}: {refused.headers['Content-Range']}")
+            refused = api.problem(
+                "GET", path, headers={"Range": f"bytes={text}"}, code="range_not_satisfiable"
+            )
+            must(
+                refused.headers["Content-Range"] == f"bytes */{size}",
+                f"{text}: {refused.headers['Content-Range']}",
+            )
         api.problem("GET", "/v1/datasets/nothing/content", code="unknown_dataset")
 
 
@@ -391,8 +724,16 @@ def test_a_large_content_comes_in_pieces_to_many_readers_at_once():
         api.upload("fashion", "fashion-mini", "train")
         sha256 = api.get("/v1/datasets/fashion")["sha256"]
         found = []
-        readers = [threading.Thread(target=lambda: found.append(
-            hashlib.sha256(api.request("GET", "/v1/datasets/fashion/content").body).hexdigest())) for _ in range(8)]
+        readers = [
+            threading.Thread(
+                target=lambda: found.append(
+                    hashlib.sha256(
+                        api.request("GET", "/v1/datasets/fashion/content").body
+                    ).hexdigest()
+                )
+            )
+            for _ in range(8)
+        ]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -404,13 +745,18 @@ def test_a_data_set_as_safetensors_comes_back_byte_for_byte():
     with Api() as api:
         content = api.request("GET", "/v1/datasets/digits-test/content").body
         again = api.request("PUT", "/v1/datasets/copy", content, BINARY, expect=201).json
-        must(again["sha256"] == api.get("/v1/datasets/digits-test")["sha256"], "the same content has another hash")
+        must(
+            again["sha256"] == api.get("/v1/datasets/digits-test")["sha256"],
+            "the same content has another hash",
+        )
         must(list(read_safetensors(content)) == ["inputs", "labels"], "tensors")
 
 
 def test_messages_of_the_examples_are_what_the_contract_says():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one", enrol=False)
-        answer = api.request("POST", "/v1/agent/enroll", {**example("enroll_request.minimal"), "name": "minimal"})
+        answer = api.request(
+            "POST", "/v1/agent/enroll", {**example("enroll_request.minimal"), "name": "minimal"}
+        )
         must(answer.status == 201, f"{answer.body!r}")
         must(agent.enrol().status == 201 and agent.enrol().status == 200, "a device enrols again")

@@ -18,7 +18,7 @@ PATH_VALUES = {"id": "job_01", "name": "digits-train", "generation": "1", "sha25
 def routes_of_the_server():
     """(METHOD, path) of the server's table, read from its source."""
     source = (ROOT / "coordinator/http/routes.c").read_text(encoding="utf-8")
-    table = source[source.index("routes[] = {"):source.index("};")]
+    table = source[source.index("routes[] = {") : source.index("};")]
     return {(method, path) for method, path in re.findall(r'\{"([A-Z]+)", "([^"]+)"', table)}
 
 
@@ -28,7 +28,10 @@ def concrete(path):
 
 def test_the_contract_and_the_servers_routes_are_the_same():
     stated, served = set(operations()), routes_of_the_server()
-    must(stated == served, f"only in openapi.yaml: {sorted(stated - served)}; only in routes.c: {sorted(served - stated)}")
+    must(
+        stated == served,
+        f"only in openapi.yaml: {sorted(stated - served)}; only in routes.c: {sorted(served - stated)}",
+    )
     with Api(data=False) as api:
         document = api.request("GET", "/openapi.json", expect=200).json
         must(document == json.loads(json.dumps(CONTRACT)), "/openapi.json is not openapi.yaml")
@@ -43,12 +46,23 @@ def test_unknown_methods_are_answered_with_405_and_the_methods_there_are():
                 answer = api.problem(method, concrete(path), code="method_not_allowed")
                 allow = set(re.split(", *", answer.headers["Allow"]))
                 must(allow == offered, f"{path}: Allow {allow}, offered {offered}")
-                must(f"it has {answer.headers['Allow']}" in answer.json["detail"], f"{path}: {answer.json['detail']}")
+                must(
+                    f"it has {answer.headers['Allow']}" in answer.json["detail"],
+                    f"{path}: {answer.json['detail']}",
+                )
 
 
 def test_unknown_routes_are_answered_with_404():
     with Api(data=False) as api:
-        for path in ("/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/job_x/pause/now", "/v1/jobs/job_x/explode", "/v1/agent"):
+        for path in (
+            "/",
+            "/v1",
+            "/v1/",
+            "/v2/jobs",
+            "/v1/jobs/job_x/pause/now",
+            "/v1/jobs/job_x/explode",
+            "/v1/agent",
+        ):
             api.problem("GET", path, code="not_found", words=("/openapi.json",))
         api.problem("POST", "/v1/jobs/job_x/explode", {}, code="not_found")
 
@@ -58,44 +72,99 @@ def test_health_readiness_and_version():
         must(api.get("/healthz") == {"status": "ok"}, "healthz")
         must(api.get("/readyz") == {"status": "ready"}, "readyz")
         version = api.get("/version")
-        must(version["name"] == "paceline-coordinator" and version["protocol_min"] <= version["protocol"], f"version {version}")
+        must(
+            version["name"] == "paceline-coordinator"
+            and version["protocol_min"] <= version["protocol"],
+            f"version {version}",
+        )
 
 
 def test_answers_in_json_end_their_line():
     with Api(data=False) as api:
-        for path in ("/healthz", "/openapi.json", "/v1/jobs", "/v1/devices", "/v1/incidents", "/v1/models", "/nothing", "/v1/jobs/job_x"):
+        for path in (
+            "/healthz",
+            "/openapi.json",
+            "/v1/jobs",
+            "/v1/devices",
+            "/v1/incidents",
+            "/v1/models",
+            "/nothing",
+            "/v1/jobs/job_x",
+        ):
             body = api.request("GET", path).body
-            must(body.endswith(b"}\n") and body.count(b"\n") == 1 or path == "/openapi.json", f"{path}: ...{body[-20:]!r}")
+            must(
+                body.endswith(b"}\n") and body.count(b"\n") == 1 or path == "/openapi.json",
+                f"{path}: ...{body[-20:]!r}",
+            )
 
 
 def test_head_answers_the_headers_of_get_without_the_body():
     with Api() as api:
-        for path in ("/healthz", "/v1/jobs", "/v1/datasets/digits-train", "/v1/datasets/digits-train/content", "/openapi.json"):
+        for path in (
+            "/healthz",
+            "/v1/jobs",
+            "/v1/datasets/digits-train",
+            "/v1/datasets/digits-train/content",
+            "/openapi.json",
+        ):
             whole, head = api.request("GET", path), api.request("HEAD", path)
-            must(head.status == 200 and head.body == b"", f"HEAD {path}: {head.status} {head.body!r}")
-            must(head.headers["Content-Length"] == str(len(whole.body)), f"HEAD {path}: {head.headers['Content-Length']}")
+            must(
+                head.status == 200 and head.body == b"", f"HEAD {path}: {head.status} {head.body!r}"
+            )
+            must(
+                head.headers["Content-Length"] == str(len(whole.body)),
+                f"HEAD {path}: {head.headers['Content-Length']}",
+            )
             must(head.headers["ETag"] == whole.headers["ETag"], f"HEAD {path}: ETag")
-        must(request(api.coordinator.address, "HEAD", "/v1/jobs/job_nothing").status == 404, "HEAD of an unknown job")
+        must(
+            request(api.coordinator.address, "HEAD", "/v1/jobs/job_nothing").status == 404,
+            "HEAD of an unknown job",
+        )
 
 
 def test_web_pages_of_other_origins_are_refused():
     with Api(data=False) as api:
         own = f"http://{api.coordinator.address}"
-        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "file://"}, {"Host": "evil.example"},
-                        {"Host": "127.0.0.1.evil.example"}, {"Host": "127.evil.example"}, {"Host": "[::1].evil.example"},
-                        {"Host": "localhost.evil.example:7410"}, {"Host": ""}):
-            for method, path in (("GET", "/v1/jobs"), ("POST", "/v1/jobs"), ("GET", "/healthz"), ("GET", "/nothing")):
+        for headers in (
+            {"Origin": "http://evil.example"},
+            {"Origin": "null"},
+            {"Origin": "file://"},
+            {"Host": "evil.example"},
+            {"Host": "127.0.0.1.evil.example"},
+            {"Host": "127.evil.example"},
+            {"Host": "[::1].evil.example"},
+            {"Host": "localhost.evil.example:7410"},
+            {"Host": ""},
+        ):
+            for method, path in (
+                ("GET", "/v1/jobs"),
+                ("POST", "/v1/jobs"),
+                ("GET", "/healthz"),
+                ("GET", "/nothing"),
+            ):
                 api.problem(method, path, None, headers, code="forbidden_origin")
-        for headers in ({"Origin": own}, {"Host": "localhost"}, {"Host": "LOCALHOST:1"}, {"Host": "[::1]:7410"}, {"Host": "127.8.9.1"}):
+        for headers in (
+            {"Origin": own},
+            {"Host": "localhost"},
+            {"Host": "LOCALHOST:1"},
+            {"Host": "[::1]:7410"},
+            {"Host": "127.8.9.1"},
+        ):
             api.request("GET", "/v1/jobs", headers=headers, expect=200)
 
 
 def test_a_reverse_proxy_may_pass_its_own_host_name_on():
     with Api("--allow-host", "paceline.example", "--allow-host=Other.example", data=False) as api:
         for host in ("paceline.example", "PACELINE.example:8443", "other.example", "localhost"):
-            api.request("GET", "/v1/jobs", headers={"Host": host, "Origin": f"https://{host}"}, expect=200)
-        for headers in ({"Host": "paceline.example.evil"}, {"Host": "x.paceline.example"}, {"Host": "paceline"},
-                        {"Host": "paceline.example", "Origin": "https://evil.example"}):
+            api.request(
+                "GET", "/v1/jobs", headers={"Host": host, "Origin": f"https://{host}"}, expect=200
+            )
+        for headers in (
+            {"Host": "paceline.example.evil"},
+            {"Host": "x.paceline.example"},
+            {"Host": "paceline"},
+            {"Host": "paceline.example", "Origin": "https://evil.example"},
+        ):
             api.problem("GET", "/v1/jobs", None, headers, code="forbidden_origin")
 
 
@@ -103,48 +172,88 @@ def test_malformed_targets_and_parameters_are_named():
     with Api(data=False) as api:
         api.problem("GET", "/v1/jobs/%zz", code="invalid_parameter")
         api.problem("GET", "/v1/jobs/%00", code="invalid_parameter")
-        api.problem("GET", "/v1/jobs?" + "&".join(f"a{index}=1" for index in range(40)), code="invalid_parameter")
+        api.problem(
+            "GET",
+            "/v1/jobs?" + "&".join(f"a{index}=1" for index in range(40)),
+            code="invalid_parameter",
+        )
         api.problem("GET", "/v1/jobs?limt=3", code="invalid_parameter", words=("limt", "limit"))
         api.problem("GET", "/v1/jobs?limit=0", code="invalid_parameter", words=("limit",))
         api.problem("GET", "/v1/jobs?limit=501", code="invalid_parameter", words=("limit",))
         api.problem("GET", "/v1/jobs?limit=1e2", code="invalid_parameter", words=("limit",))
-        for things, cursor in (("jobs", "x" * 200), ("jobs", "nonsense"), ("jobs", "dev_01"), ("jobs", ""), ("jobs", "job_"),
-                               ("devices", "job_01"), ("datasets", "A%20B"), ("datasets", "../x"),
-                               ("incidents", "1"), ("checkpoints", "2"), ("models", "lenet5"), ("models", "00"), ("models", "2a")):
-            api.problem("GET", f"/v1/{things}?cursor={cursor}", code="invalid_parameter", words=("cursor", "next_cursor"))
+        for things, cursor in (
+            ("jobs", "x" * 200),
+            ("jobs", "nonsense"),
+            ("jobs", "dev_01"),
+            ("jobs", ""),
+            ("jobs", "job_"),
+            ("devices", "job_01"),
+            ("datasets", "A%20B"),
+            ("datasets", "../x"),
+            ("incidents", "1"),
+            ("checkpoints", "2"),
+            ("models", "lenet5"),
+            ("models", "00"),
+            ("models", "2a"),
+        ):
+            api.problem(
+                "GET",
+                f"/v1/{things}?cursor={cursor}",
+                code="invalid_parameter",
+                words=("cursor", "next_cursor"),
+            )
         api.problem("GET", "/v1/jobs/job_x?wait=61", code="invalid_parameter", words=("wait",))
         api.problem("GET", "/v1/jobs/job_x?after=-1", code="invalid_parameter", words=("after",))
-        api.problem("POST", "/v1/jobs", {}, {"Idempotency-Key": "k" * 128}, code="invalid_parameter", words=("Idempotency-Key",))
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {},
+            {"Idempotency-Key": "k" * 128},
+            code="invalid_parameter",
+            words=("Idempotency-Key",),
+        )
 
 
 # ---- the contract itself ----
+
 
 def test_every_operation_says_who_may_call_it_and_how_it_refuses():
     must(CONTRACT["security"] == [], "this version has no tokens")
     for (method, path), operation in operations().items():
         for status in ("4XX", "default"):
-            must(operation["responses"][status] == {"$ref": "#/components/responses/problem"}, f"{method} {path}: {status}")
+            must(
+                operation["responses"][status] == {"$ref": "#/components/responses/problem"},
+                f"{method} {path}: {status}",
+            )
 
 
 def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
     published = set()
     for file in (ROOT / "coordinator/core").glob("*.c"):
-        text = file.read_text(encoding="utf-8")
-        calls = re.findall(r"act_publish\(core, ([^;]*)", text) + re.findall(r"set_state\(core, device, [A-Z_]+, ([^;]*)", text)
+        text = " ".join(file.read_text(encoding="utf-8").split()).replace("( ", "(")
+        calls = re.findall(r"act_publish\(core, ([^;]*)", text) + re.findall(
+            r"set_state\(core, device, [A-Z_]+, ([^;]*)", text
+        )
         for call in calls:
-            published.update(re.findall('"([a-z]+_[a-z_]+)"', call.split(".text")[0].split(", id")[0]))
+            published.update(
+                re.findall('"([a-z]+_[a-z_]+)"', call.split(".text")[0].split(", id")[0])
+            )
         if file.name == "states.c":
             published.update(re.findall('= "(job_[a-z_]+)"', text))
     published.discard("job_planning")  # a job is planned within a step: nobody sees it
     stated = set(CONTRACT["components"]["schemas"]["event"]["properties"]["type"]["enum"])
-    must(len(stated) > 20 and stated == published, f"on one side only: {sorted(stated ^ published)}")
+    must(
+        len(stated) > 20 and stated == published, f"on one side only: {sorted(stated ^ published)}"
+    )
 
 
 # ---- /metrics ----
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
-SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)?\}})? ([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|NaN|[-+]Inf)")
+SAMPLE = re.compile(
+    rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)?\}})? ([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|NaN|[-+]Inf)"
+)
 TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
@@ -171,7 +280,10 @@ def read_prometheus(text):
         if family not in families:
             families.append(family)
         must(families[-1] == family, f"{line}: the samples of {family} do not stand together")
-        must(typed[family] != "counter" or name.endswith("_total"), f"{line}: a counter's name ends with _total")
+        must(
+            typed[family] != "counter" or name.endswith("_total"),
+            f"{line}: a counter's name ends with _total",
+        )
         samples[name][labels] = float(value)
     return samples
 
@@ -180,15 +292,26 @@ def test_metrics_are_prometheus_text_and_count():
     with Api() as api:
         api.submit_named("counted")
         answer = api.request("GET", "/metrics", expect=200)
-        must(answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8", answer.headers["Content-Type"])
+        must(
+            answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8",
+            answer.headers["Content-Type"],
+        )
         first = read_prometheus(answer.body.decode())
         must(first["paceline_jobs"]['state="queued"'] == 1, f"jobs {first['paceline_jobs']}")
         must(first["paceline_blobs"][None] == 2, f"blobs {first['paceline_blobs']}")
         size = api.get("/v1/datasets/digits-test")["size_bytes"]
         api.request("GET", "/v1/datasets/digits-test/content")
         second = read_prometheus(api.request("GET", "/metrics").body.decode())
-        must(second["paceline_http_requests_total"][None] == first["paceline_http_requests_total"][None] + 3, "requests")
-        must(second["paceline_sent_bytes_total"][None] == first["paceline_sent_bytes_total"][None] + size, "sent bytes")
+        must(
+            second["paceline_http_requests_total"][None]
+            == first["paceline_http_requests_total"][None] + 3,
+            "requests",
+        )
+        must(
+            second["paceline_sent_bytes_total"][None]
+            == first["paceline_sent_bytes_total"][None] + size,
+            "sent bytes",
+        )
         must(second["paceline_received_bytes_total"][None] > 10000, "received bytes")
 
 
@@ -201,7 +324,9 @@ def hang_up(api, generator, text, body=b""):
         if generator.random() < 0.5:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         whole = text.replace("\n", "\r\n").encode() + body
-        connection.sendall(whole[:generator.choice([len(whole), generator.randrange(len(whole) + 1)])])
+        connection.sendall(
+            whole[: generator.choice([len(whole), generator.randrange(len(whole) + 1)])]
+        )
         if generator.random() < 0.5:
             connection.settimeout(0.02)
             try:
@@ -218,24 +343,45 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
         job = api.submit_named("watched")
         head = "HTTP/1.1\nHost: localhost\n"
         requests = [
-            lambda: (f"PUT /v1/datasets/gone{generator.randrange(5)} {head}Content-Length: {len(tar)}\n\n", tar),
+            lambda: (
+                f"PUT /v1/datasets/gone{generator.randrange(5)} {head}Content-Length: {len(tar)}\n\n",
+                tar,
+            ),
             lambda: (f"PUT /v1/datasets/gone {head}Transfer-Encoding: chunked\n\n10000\n", tar),
             lambda: (f"GET /v1/datasets/fashion/content {head}\n", b""),
             lambda: (f"GET /v1/datasets/fashion/content {head}Range: bytes=1000-\n\n", b""),
             lambda: (f"GET /v1/events {head}\n", b""),
             lambda: (f"GET /v1/jobs/{job['id']}?after={job['revision']}&wait=1 {head}\n", b""),
-            lambda: (f"POST /v1/jobs {head}Content-Type: application/json\nContent-Length: 400\n\n", b" " * 400),
+            lambda: (
+                f"POST /v1/jobs {head}Content-Type: application/json\nContent-Length: 400\n\n",
+                b" " * 400,
+            ),
             lambda: (f"GET /metrics {head}\n", b""),
         ]
         for _ in range(200):
             hang_up(api, generator, *generator.choice(requests)())
         deadline = time.monotonic() + 60
-        while (still_open := api.number("paceline_http_requests_open")) > 1 and time.monotonic() < deadline:
-            api.get(f"/v1/jobs/{job['id']}?after=1000&wait=1")  # long polls of clients that went are over by then
-            api.verb(api.submit_named("noise"), "cancel")  # event streams notice when they have something to say
+        while (
+            still_open := api.number("paceline_http_requests_open")
+        ) > 1 and time.monotonic() < deadline:
+            api.get(
+                f"/v1/jobs/{job['id']}?after=1000&wait=1"
+            )  # long polls of clients that went are over by then
+            api.verb(
+                api.submit_named("noise"), "cancel"
+            )  # event streams notice when they have something to say
         must(still_open == 1, f"{still_open} requests are open, one expected")
-        must(api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0, "somebody is remembered")
-        must(api.request("PUT", "/v1/datasets/after", tar, {"Content-Type": "application/x-tar"}).status == 201, "an upload")
+        must(
+            api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0,
+            "somebody is remembered",
+        )
+        must(
+            api.request(
+                "PUT", "/v1/datasets/after", tar, {"Content-Type": "application/x-tar"}
+            ).status
+            == 201,
+            "an upload",
+        )
 
 
 # ---- the end ----
@@ -248,8 +394,13 @@ def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finishe
         api.upload("digits-train", "digits", "train")
         api.upload("digits-test", "digits", "test")
         job = api.submit_named("waiting")
-        poll = threading.Thread(target=lambda: job_wait.update(
-            answer=api.request("GET", f"/v1/jobs/{job['id']}?after={job['revision']}&wait=60", timeout=60)))
+        poll = threading.Thread(
+            target=lambda: job_wait.update(
+                answer=api.request(
+                    "GET", f"/v1/jobs/{job['id']}?after={job['revision']}&wait=60", timeout=60
+                )
+            )
+        )
         poll.start()
         wait_for(api, "paceline_long_polls", 1)
         received = wait_for(api, "paceline_received_bytes_total", 0)
@@ -257,11 +408,14 @@ def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finishe
         wait_for(api, "paceline_received_bytes_total", received + len(body) // 2)
         api.coordinator.signal(signal.SIGTERM)
         poll.join(30)
-        must(job_wait["answer"].json["revision"] == job["revision"], "the long poll was not answered with the job as it is")
+        must(
+            job_wait["answer"].json["revision"] == job["revision"],
+            "the long poll was not answered with the job as it is",
+        )
         api.problem("GET", "/readyz", code="stopping")
         api.problem("POST", f"/v1/jobs/{job['id']}/cancel", code="stopping")
         must(api.get("/healthz") == {"status": "ok"}, "healthz while stopping")
-        upload.sendall(body[len(body) // 2:])
+        upload.sendall(body[len(body) // 2 :])
         stored = upload.makefile("rb").read(12)
         must(stored == b"HTTP/1.1 201", f"the upload under way: {stored!r}")
         upload.close()
@@ -280,6 +434,9 @@ def wait_for(api, name, least):
 
 def slow_upload(api, name, body, first):
     connection = api.connect()
-    connection.sendall(f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\nConnection: close\r\n"
-                       f"Content-Type: application/x-tar\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:first])
+    connection.sendall(
+        f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\nConnection: close\r\n"
+        f"Content-Type: application/x-tar\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body[:first]
+    )
     return connection

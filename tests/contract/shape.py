@@ -42,7 +42,9 @@ class Shapes:
                 continue
             rule = RULES.get(word)
             if rule is None:
-                raise Mismatch(f"{place or '/'}: the schema says '{word}', which this check does not know")
+                raise Mismatch(
+                    f"{place or '/'}: the schema says '{word}', which this check does not know"
+                )
             rule(self, argument, value, place, schema)
 
 
@@ -127,6 +129,7 @@ def rule_size(least, kinds):
     def rule(_shapes, argument, value, place, _schema):
         if isinstance(value, kinds) and (len(value) < argument if least else len(value) > argument):
             fail(place, f"{len(value)} is {'less' if least else 'more'} than {argument}")
+
     return rule
 
 
@@ -134,13 +137,27 @@ def rule_bound(least):
     def rule(_shapes, argument, value, place, _schema):
         if TYPES["number"](value) and (value < argument if least else value > argument):
             fail(place, f"{value} is {'below' if least else 'above'} {argument}")
+
     return rule
 
 
 RULES = {
-    "type": rule_type, "const": rule_const, "enum": rule_enum, "oneOf": rule_one_of, "properties": rule_properties,
-    "additionalProperties": rule_additional, "required": rule_required, "propertyNames": rule_property_names, "items": rule_items,
-    "pattern": rule_pattern, "format": rule_format, "minLength": rule_size(True, str), "maxLength": rule_size(False, str),
-    "minItems": rule_size(True, list), "maxItems": rule_size(False, list), "maxProperties": rule_size(False, dict),
-    "minimum": rule_bound(True), "maximum": rule_bound(False),
+    "type": rule_type,
+    "const": rule_const,
+    "enum": rule_enum,
+    "oneOf": rule_one_of,
+    "properties": rule_properties,
+    "additionalProperties": rule_additional,
+    "required": rule_required,
+    "propertyNames": rule_property_names,
+    "items": rule_items,
+    "pattern": rule_pattern,
+    "format": rule_format,
+    "minLength": rule_size(True, str),
+    "maxLength": rule_size(False, str),
+    "minItems": rule_size(True, list),
+    "maxItems": rule_size(False, list),
+    "maxProperties": rule_size(False, dict),
+    "minimum": rule_bound(True),
+    "maximum": rule_bound(False),
 }

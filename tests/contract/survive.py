@@ -10,7 +10,13 @@ from api import BINARY, JOB, JSON, Api
 from fake_agent import FakeAgent, drive, finish, pause, replicate
 from paceline import must
 
-PIPELINE = {**JOB, "steps": 80, "cuts": [1, 2], "devices": {"min": 1, "max": 3}, "replication": {"neighbor_every": 2, "center_every": 4}}
+PIPELINE = {
+    **JOB,
+    "steps": 80,
+    "cuts": [1, 2],
+    "devices": {"min": 1, "max": 3},
+    "replication": {"neighbor_every": 2, "center_every": 4},
+}
 
 
 def running(api, count=3, train_to=2, **fields):
@@ -39,9 +45,15 @@ def test_a_ring_of_neighbors_is_assigned_with_tickets():
         for index, agent in enumerate(ring):
             run = assignments[agent.id]["run"]
             target = ring[(index + 1) % 3]
-            must(run["neighbor"]["device"] == target.id and run["neighbor"]["url"], f"{run['neighbor']}")
+            must(
+                run["neighbor"]["device"] == target.id and run["neighbor"]["url"],
+                f"{run['neighbor']}",
+            )
             callers = {caller["device"]: caller for caller in assignments[target.id]["callers"]}
-            must(callers[agent.id]["ticket"] == run["neighbor"]["ticket"], f"{run['neighbor']} {callers}")
+            must(
+                callers[agent.id]["ticket"] == run["neighbor"]["ticket"],
+                f"{run['neighbor']} {callers}",
+            )
             must(run["replica_bytes"] > 0, "room for the predecessor's snapshots")
     with Api() as api:
         _, agents = running(api, count=1, cuts=[])
@@ -54,7 +66,13 @@ def edges(agents):
     for agent in agents:
         run = agent.assignment()["run"]
         seen.add((run["generation"], run["plan"]))
-        tickets.update({(agent.id, run[side]["device"]): run[side]["ticket"] for side in ("previous", "next", "neighbor") if run[side]})
+        tickets.update(
+            {
+                (agent.id, run[side]["device"]): run[side]["ticket"]
+                for side in ("previous", "next", "neighbor")
+                if run[side]
+            }
+        )
     must(len(seen) == 1, f"{seen}")
     return *seen.pop(), tickets
 
@@ -78,8 +96,14 @@ def test_tickets_of_another_plan_are_void_even_when_a_restored_backup_repeats_it
             shutil.rmtree(state)
             shutil.copytree(api.path / "backup", state)
         (first, first_plan, before), (second, second_plan, after) = seen
-        must(first == second and first_plan != second_plan, f"{first_plan} and {second_plan} made generation {first}")
-        must(before.keys() & after.keys() and not set(before.values()) & set(after.values()), f"{before} {after}")
+        must(
+            first == second and first_plan != second_plan,
+            f"{first_plan} and {second_plan} made generation {first}",
+        )
+        must(
+            before.keys() & after.keys() and not set(before.values()) & set(after.values()),
+            f"{before} {after}",
+        )
 
 
 def test_a_version_is_committed_when_two_devices_hold_every_unit():
@@ -88,12 +112,24 @@ def test_a_version_is_committed_when_two_devices_hold_every_unit():
         reply = replicate(agents, 2)
         must(reply["rounds"]["neighbor"] == {"version": 2, "state": "committed"}, f"{reply}")
         seen = api.job(job)
-        must(seen["neighbor_version"] == 2 and seen["version"] == 0 and not seen["stalled"], f"{seen}")
-        must(seen["deadlines"]["lease_ms"] == 20000 and all(seen["deadlines"].values()), f"{seen['deadlines']}")
-        must(seen["line"] == [{"generation": 1, "first": 0}] and api.number(f'paceline_job_neighbor_version{{job="{job["id"]}"}}') == 2,
-             f"{seen['line']}")
+        must(
+            seen["neighbor_version"] == 2 and seen["version"] == 0 and not seen["stalled"],
+            f"{seen}",
+        )
+        must(
+            seen["deadlines"]["lease_ms"] == 20000 and all(seen["deadlines"].values()),
+            f"{seen['deadlines']}",
+        )
+        must(
+            seen["line"] == [{"generation": 1, "first": 0}]
+            and api.number(f'paceline_job_neighbor_version{{job="{job["id"]}"}}') == 2,
+            f"{seen['line']}",
+        )
         plan = api.get(f"/v1/jobs/{job['id']}/plans/1")
-        must(all(stage["memory_bytes"] > stage["replica_bytes"] > 0 for stage in plan["stages"]), f"{plan['stages']}")
+        must(
+            all(stage["memory_bytes"] > stage["replica_bytes"] > 0 for stage in plan["stages"]),
+            f"{plan['stages']}",
+        )
 
 
 def test_the_center_takes_a_version_while_the_job_trains_and_unchanged_units_without_a_body():
@@ -106,22 +142,37 @@ def test_the_center_takes_a_version_while_the_job_trains_and_unchanged_units_wit
                 agent.step = version
                 agent.hold(runs[agent.id], version)
                 if not bodies:
-                    agent.held.update({(8, unit): data for (held, unit), data in agent.held.items() if held == 4})
-                agent.heartbeat("run", runs[agent.id], all_holdings=True, holdings=agent.holdings(runs[agent.id]),
-                                **({"rounds": {"center": version}} if agent is first else {}))
+                    agent.held.update(
+                        {(8, unit): data for (held, unit), data in agent.held.items() if held == 4}
+                    )
+                agent.heartbeat(
+                    "run",
+                    runs[agent.id],
+                    all_holdings=True,
+                    holdings=agent.holdings(runs[agent.id]),
+                    **({"rounds": {"center": version}} if agent is first else {}),
+                )
             for agent in agents:
                 run = {**runs[agent.id], "resume_version": version}
                 for unit in range(run["stage"]["first"], run["stage"]["end"]):
                     data = agent.held[version, unit]
                     path = agent.unit_path(run, unit, data)
                     if bodies:
-                        api.problem("PUT", path, b"", BINARY, code="unknown_blob", words=("send it",))
+                        api.problem(
+                            "PUT", path, b"", BINARY, code="unknown_blob", words=("send it",)
+                        )
                         api.request("PUT", path, data, BINARY, expect=204)
                     else:
                         api.request("PUT", path, b"", BINARY, expect=204)
             reply = first.heartbeat("run", runs[first.id], rounds={"center": version})
-            must(reply["rounds"]["center"] == {"version": version, "state": "committed"}, f"{version}: {reply}")
-            must(api.job(job)["version"] == version and api.job(job)["state"] == "running", f"{api.job(job)}")
+            must(
+                reply["rounds"]["center"] == {"version": version, "state": "committed"},
+                f"{version}: {reply}",
+            )
+            must(
+                api.job(job)["version"] == version and api.job(job)["state"] == "running",
+                f"{api.job(job)}",
+            )
         blobs = api.number("paceline_blobs")
         must(blobs == 2 + 3, f"two data sets and three units, not {blobs} blobs")
         must(api.number(f'paceline_job_center_version{{job="{job["id"]}"}}') == 8, "the metric")
@@ -139,7 +190,9 @@ def test_rounds_to_the_center_pause_while_the_disk_is_nearly_full():
         api.coordinator.stop()
         api.restart_coordinator("--lease-ms", "20000", "--min-free", "1000T")
         for agent in agents:
-            reply = agent.heartbeat("run", agent.assignment()["run"], all_holdings=True, holdings=[])
+            reply = agent.heartbeat(
+                "run", agent.assignment()["run"], all_holdings=True, holdings=[]
+            )
             if agent is first:
                 must(reply["rounds"]["center"]["state"] == "paused", f"{reply}")
                 must(reply["rounds"]["neighbor"]["state"] == "none", f"{reply}")
@@ -152,9 +205,17 @@ def test_bytes_of_replicas_are_counted_by_device():
         agent = FakeAgent(api, "one")
         agent.heartbeat(replica_bytes_sent=12345, replica_bytes_written=678)
         device = api.get(f"/v1/devices/{agent.id}")
-        must(device["replica_bytes_sent"] == 12345 and device["replica_bytes_written"] == 678, f"{device}")
-        must(api.number(f'paceline_replica_bytes_sent_total{{device="{agent.id}"}}') == 12345, "sent")
-        must(api.number(f'paceline_replica_bytes_written_total{{device="{agent.id}"}}') == 678, "written")
+        must(
+            device["replica_bytes_sent"] == 12345 and device["replica_bytes_written"] == 678,
+            f"{device}",
+        )
+        must(
+            api.number(f'paceline_replica_bytes_sent_total{{device="{agent.id}"}}') == 12345, "sent"
+        )
+        must(
+            api.number(f'paceline_replica_bytes_written_total{{device="{agent.id}"}}') == 678,
+            "written",
+        )
 
 
 # ---- incidents ----
@@ -172,16 +233,35 @@ def test_a_failure_is_an_incident_from_its_first_sign_to_the_next_step():
         victim.held, victim.made = {}, {}
         victim.enrol(boot="boot2")
         opened = api.get(path)["items"]
-        must(len(opened) == 1 and opened[0]["state"] == "open" and opened[0]["cause"] == "device_restarted", f"{opened}")
+        must(
+            len(opened) == 1
+            and opened[0]["state"] == "open"
+            and opened[0]["cause"] == "device_restarted",
+            f"{opened}",
+        )
         incident = opened[0]
-        must(incident["devices"] == [{"id": victim.id, "name": victim.name}] and incident["generation_before"] == 1, f"{incident}")
-        must(incident["resume_version"] == 2 and incident["step_reached"] == 3 and incident["steps_redone"] == 1, f"{incident}")
+        must(
+            incident["devices"] == [{"id": victim.id, "name": victim.name}]
+            and incident["generation_before"] == 1,
+            f"{incident}",
+        )
+        must(
+            incident["resume_version"] == 2
+            and incident["step_reached"] == 3
+            and incident["steps_redone"] == 1,
+            f"{incident}",
+        )
         must(api.number('paceline_incidents_total{cause="device_restarted"}') == 1, "the counter")
         one = f"/v1/incidents/{incident['id']}"
-        must(api.get(one) == incident and api.get("/v1/incidents")["items"] == opened, "the same everywhere")
+        must(
+            api.get(one) == incident and api.get("/v1/incidents")["items"] == opened,
+            "the same everywhere",
+        )
         must(api.get(f"{one}?after={incident['revision']}&wait=1") == incident, "the wait is over")
         seen = {}
-        poll = threading.Thread(target=lambda: seen.update(api.get(f"{one}?after={incident['revision']}&wait=60")))
+        poll = threading.Thread(
+            target=lambda: seen.update(api.get(f"{one}?after={incident['revision']}&wait=60"))
+        )
         poll.start()
         for agent in agents:
             agent.step = 2
@@ -191,9 +271,21 @@ def test_a_failure_is_an_incident_from_its_first_sign_to_the_next_step():
         for agent in agents:
             agent.act(train_to=4)
         done = api.get(one)
-        must(done["state"] == "resolved" and done["generation_after"] == 2 and done["failures"] == 1, f"{done}")
-        must(all(done["timeline"][name] for name in ("suspected_at", "detected_at", "decided_at", "ready_at", "resumed_at")), f"{done}")
-        must(api.get(f"{one}?after={done['revision']}&wait=60") == done, "what is over is answered at once")
+        must(
+            done["state"] == "resolved" and done["generation_after"] == 2 and done["failures"] == 1,
+            f"{done}",
+        )
+        must(
+            all(
+                done["timeline"][name]
+                for name in ("suspected_at", "detected_at", "decided_at", "ready_at", "resumed_at")
+            ),
+            f"{done}",
+        )
+        must(
+            api.get(f"{one}?after={done['revision']}&wait=60") == done,
+            "what is over is answered at once",
+        )
         check_told(api, done)
         for wrong in ("inc_nothing", "nonsense"):
             api.problem("GET", f"/v1/incidents/{wrong}", code="unknown_incident")
@@ -204,10 +296,22 @@ def check_told(api, incident):
     """The log and the metrics tell of an incident that is over."""
     log = api.coordinator.log_text()
     line = next((line for line in log.splitlines() if "event=incident_resolved" in line), "")
-    for word in (f"id={incident['id']}", "cause=device_restarted", "steps_redone=1", "detect_seconds=", "decide_seconds=", "fetch_seconds=",
-                 "rebuild_seconds=", "resume_seconds=", "message="):
+    for word in (
+        f"id={incident['id']}",
+        "cause=device_restarted",
+        "steps_redone=1",
+        "detect_seconds=",
+        "decide_seconds=",
+        "fetch_seconds=",
+        "rebuild_seconds=",
+        "resume_seconds=",
+        "message=",
+    ):
         must(word in line, f"'{word}' is missing in: {line}")
-    must(log.count("event=incident_opened") == 1 and log.count("event=incident_resolved") == 1, "one line each")
+    must(
+        log.count("event=incident_opened") == 1 and log.count("event=incident_resolved") == 1,
+        "one line each",
+    )
     for phase, seconds in incident["seconds"].items():
         must(api.number(f'paceline_recovery_seconds_count{{phase="{phase}"}}') == 1, phase)
         told = api.number(f'paceline_recovery_seconds_sum{{phase="{phase}"}}')
@@ -224,27 +328,47 @@ def test_an_open_incident_outlives_the_coordinator():
         api.coordinator.kill()
         api.restart_coordinator("--lease-ms", "20000")
         again = api.get(f"/v1/incidents/{incident['id']}")
-        must(again["state"] == "open" and again["job"] == job["id"] and again["revision"] >= incident["revision"], f"{again}")
+        must(
+            again["state"] == "open"
+            and again["job"] == job["id"]
+            and again["revision"] >= incident["revision"],
+            f"{again}",
+        )
         api.verb(job, "cancel")
         over = api.get(f"/v1/incidents/{incident['id']}")
         must(over["state"] == "abandoned" and over["revision"] > again["revision"], f"{over}")
         api.coordinator.kill()
         api.restart_coordinator()
-        must(api.get("/v1/incidents")["items"] == [over] == api.get(f"/v1/jobs/{job['id']}/incidents")["items"], "of a job that ended")
+        must(
+            api.get("/v1/incidents")["items"]
+            == [over]
+            == api.get(f"/v1/jobs/{job['id']}/incidents")["items"],
+            "of a job that ended",
+        )
 
 
 def test_incidents_are_listed_in_pages():
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(5)]
-        jobs = [api.submit({**JOB, "name": f"job{index}", "devices": {"min": 1, "max": 1}}) for index in range(5)]
+        jobs = [
+            api.submit({**JOB, "name": f"job{index}", "devices": {"min": 1, "max": 1}})
+            for index in range(5)
+        ]
         for job in jobs:
             drive(api, job, agents, "running", train_to=1)
         for agent in agents:
             agent.enrol(boot="boot2")
         items, pages = api.pages("/v1/incidents", 2)
-        must(pages == 3 and [item["id"] for item in items] == sorted(item["id"] for item in items), f"{pages} pages")
+        must(
+            pages == 3 and [item["id"] for item in items] == sorted(item["id"] for item in items),
+            f"{pages} pages",
+        )
         must(sorted(item["job"] for item in items) == sorted(job["id"] for job in jobs), f"{items}")
-        must(api.pages(f"/v1/jobs/{jobs[0]['id']}/incidents", 2)[0] == [item for item in items if item["job"] == jobs[0]["id"]], "of one")
+        must(
+            api.pages(f"/v1/jobs/{jobs[0]['id']}/incidents", 2)[0]
+            == [item for item in items if item["job"] == jobs[0]["id"]],
+            "of one",
+        )
 
 
 def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
@@ -253,8 +377,10 @@ def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
         idle = agent.assignment()
         for each in (agent, silent):
             connection = api.connect()
-            connection.sendall(f"GET /v1/agent/assignment?{each.query(after=each.assignment()['revision'], wait=60)} HTTP/1.1\r\n"
-                               "Host: localhost\r\n\r\n".encode())
+            connection.sendall(
+                f"GET /v1/agent/assignment?{each.query(after=each.assignment()['revision'], wait=60)} HTTP/1.1\r\n"
+                "Host: localhost\r\n\r\n".encode()
+            )
             while api.number("paceline_long_polls") == 0:
                 pass
             connection.close()
@@ -269,7 +395,10 @@ def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
         must(seen["state"] == "disconnected", f"long before its lease of 20 s is over: {seen}")
         must(api.get(f"/v1/devices/{agent.id}")["state"] == "online", "the one that answered")
         silent.heartbeat()
-        must(api.get(f"/v1/devices/{silent.id}")["state"] == "online", "and the other when it speaks again")
+        must(
+            api.get(f"/v1/devices/{silent.id}")["state"] == "online",
+            "and the other when it speaks again",
+        )
 
 
 # ---- coverage ----
@@ -284,16 +413,32 @@ def test_replicas_say_who_holds_what_and_what_failures_would_cost():
             agent.act(train_to=3)
         ring = stages(agents)
         seen = api.get(path)
-        must(seen["step"] == 3 and seen["neighbor_version"] == 2 and seen["center_version"] == 0, f"{seen}")
+        must(
+            seen["step"] == 3 and seen["neighbor_version"] == 2 and seen["center_version"] == 0,
+            f"{seen}",
+        )
         must([unit["unit"] for unit in seen["units"]] == [0, 1, 2], f"{seen['units']}")
         for unit in seen["units"]:
             holders = {copy["device"] for copy in unit["copies"] if copy["version"] == 2}
             must(holders == {ring[unit["unit"]].id, ring[(unit["unit"] + 1) % 3].id}, f"{unit}")
-        must({loss["devices"][0] for loss in seen["single"]} == {agent.id for agent in agents}, f"{seen['single']}")
-        must(all(loss["resume_version"] == 2 and loss["steps_lost"] == 1 and loss["can_continue"] for loss in seen["single"]),
-             f"{seen['single']}")
-        must(len(seen["double"]) == 3 and all(loss["resume_version"] == 0 and loss["steps_lost"] == 3 for loss in seen["double"]),
-             f"two neighbours hold all copies of a unit: {seen['double']}")
+        must(
+            {loss["devices"][0] for loss in seen["single"]} == {agent.id for agent in agents},
+            f"{seen['single']}",
+        )
+        must(
+            all(
+                loss["resume_version"] == 2 and loss["steps_lost"] == 1 and loss["can_continue"]
+                for loss in seen["single"]
+            ),
+            f"{seen['single']}",
+        )
+        must(
+            len(seen["double"]) == 3
+            and all(
+                loss["resume_version"] == 0 and loss["steps_lost"] == 3 for loss in seen["double"]
+            ),
+            f"two neighbours hold all copies of a unit: {seen['double']}",
+        )
         api.verb(job, "cancel")
         api.problem("GET", path, code="wrong_state", words=("was cancelled",))
         api.problem("GET", "/v1/jobs/job_nothing/replicas", code="unknown_job")
@@ -316,8 +461,13 @@ def test_a_plan_without_some_devices_is_asked_for():
         whole = api.request("POST", "/v1/plans", {"job": job["id"]}, expect=200).json
         must(whole["plan"]["stages"], f"{whole}")
         must(api.job(job) == before, "a question changes nothing")
-        api.problem("POST", "/v1/plans", {"job": job["id"], "without": [agent.id for agent in agents]}, code="not_enough_devices",
-                    words=(f"without these {len(agents)} devices the job would wait",))
+        api.problem(
+            "POST",
+            "/v1/plans",
+            {"job": job["id"], "without": [agent.id for agent in agents]},
+            code="not_enough_devices",
+            words=(f"without these {len(agents)} devices the job would wait",),
+        )
         check_bad_questions(api, ask)
         api.verb(job, "cancel")
         api.problem("POST", "/v1/plans", ask, code="wrong_state", words=("was cancelled",))
@@ -327,11 +477,26 @@ def check_bad_questions(api, ask):
     key = {"Idempotency-Key": "question"}
     first = api.request("POST", "/v1/plans", ask, key, expect=200)
     again = api.request("POST", "/v1/plans", ask, key, expect=200)
-    must(first.body == again.body and again.headers["Idempotent-Replay"] == "true", "the same answer again")
+    must(
+        first.body == again.body and again.headers["Idempotent-Replay"] == "true",
+        "the same answer again",
+    )
     api.problem("POST", "/v1/plans", {"job": ask["job"]}, key, code="idempotency_mismatch")
     api.problem("POST", "/v1/plans", {**ask, "job": "job_" + "0" * 26}, code="unknown_job")
-    api.problem("POST", "/v1/plans", {**ask, "withoot": []}, code="invalid_fields", words=("/withoot", "without"))
-    api.problem("POST", "/v1/plans", {**ask, "without": ["dev_" + "0" * 26]}, code="invalid_fields", words=("/without/0", "no device"))
+    api.problem(
+        "POST",
+        "/v1/plans",
+        {**ask, "withoot": []},
+        code="invalid_fields",
+        words=("/withoot", "without"),
+    )
+    api.problem(
+        "POST",
+        "/v1/plans",
+        {**ask, "without": ["dev_" + "0" * 26]},
+        code="invalid_fields",
+        words=("/without/0", "no device"),
+    )
     api.problem("POST", "/v1/plans", b"{", JSON, code="invalid_json")
     api.problem("POST", "/v1/plans", json.dumps(ask).encode(), {}, code="unsupported_media_type")
     api.problem("POST", "/v1/plans", b" " * (3 << 20), JSON, code="body_too_large")
@@ -344,7 +509,13 @@ def test_a_plan_that_would_not_fit_is_refused():
         FakeAgent(api, "small", memory=100_000)
         job = api.submit({**JOB, "steps": 80, "devices": {"min": 1, "max": 1}})
         drive(api, job, [large], "running", train_to=1)
-        api.problem("POST", "/v1/plans", {"job": job["id"], "without": [large.id]}, code="model_too_large", words=("small",))
+        api.problem(
+            "POST",
+            "/v1/plans",
+            {"job": job["id"], "without": [large.id]},
+            code="model_too_large",
+            words=("small",),
+        )
 
 
 # ---- the version before ----
@@ -365,13 +536,23 @@ OLD_TABLE = """CREATE TABLE measurements (
 def downgrade(path):
     """Turn state.db into what the first version wrote."""
     database = sqlite3.connect(path)
-    database.executescript(f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA user_version = 1;")
-    for table, fields in (("jobs", NEW_IN_JOBS), ("devices", NEW_IN_DEVICES), ("plans", NEW_IN_PLANS)):
+    database.executescript(
+        f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA user_version = 1;"
+    )
+    for table, fields in (
+        ("jobs", NEW_IN_JOBS),
+        ("devices", NEW_IN_DEVICES),
+        ("plans", NEW_IN_PLANS),
+    ):
         for row, text in database.execute(f"SELECT id, document FROM {table}").fetchall():
-            document = {name: value for name, value in json.loads(text).items() if name not in fields}
+            document = {
+                name: value for name, value in json.loads(text).items() if name not in fields
+            }
             for stage in document.get("stages", ()):
                 stage.pop("replica_bytes")
-            database.execute(f"UPDATE {table} SET document = ? WHERE id = ?", (json.dumps(document), row))
+            database.execute(
+                f"UPDATE {table} SET document = ? WHERE id = ?", (json.dumps(document), row)
+            )
     database.commit()
     database.close()
 
@@ -388,12 +569,22 @@ def test_a_database_of_the_version_before_is_brought_forward_and_its_jobs_go_on(
         downgrade(state)
         api.restart_coordinator("--lease-ms", "20000")
         must((state.parent / "state.db.before-upgrade").exists(), "a backup of the old file")
-        must(api.get("/v1/incidents")["items"] == [] and api.job(ended)["state"] == "cancelled", "what is new is empty")
+        must(
+            api.get("/v1/incidents")["items"] == [] and api.job(ended)["state"] == "cancelled",
+            "what is new is empty",
+        )
         seen = api.job(job)
-        must(seen["state"] == "paused" and seen["version"] == 3 and seen["neighbor_version"] == 0, f"{seen}")
+        must(
+            seen["state"] == "paused" and seen["version"] == 3 and seen["neighbor_version"] == 0,
+            f"{seen}",
+        )
         agent.heartbeat(all_holdings=True, holdings=[])
         api.verb(job, "resume")
         run = agent.assignment()["run"]
-        must(run["resume_version"] == 3 and [source["from"] for source in run["sources"]] == ["center"] * 3, f"{run}")
+        must(
+            run["resume_version"] == 3
+            and [source["from"] for source in run["sources"]] == ["center"] * 3,
+            f"{run}",
+        )
         agent.step = 3
         finish(api, job, [agent])

@@ -23,8 +23,10 @@ def counted():
 def expect_none(agent, thread, origin):
     for index in (1, 2):
         extra = agent.extra(thread, origin, index)
-        must(extra == 0,
-             f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations ({origin})")
+        must(
+            extra == 0,
+            f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations ({origin})",
+        )
 
 
 def test_the_compute_thread_allocates_nothing_per_step():
@@ -45,9 +47,15 @@ def test_the_libraries_allocate_a_constant_number_per_message():
             if thread == "compute":
                 continue
             fewer, more = (agent.per_message(thread, "library", index) for index in (1, 2))
-            print(f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by libraries over "
-                  f"{STEPS[1] - STEPS[0]} steps, {more:.2f} over {STEPS[2] - STEPS[0]}", flush=True)
-            must(abs(fewer - more) <= LIBRARY_TOLERANCE, f"{agent.device}, thread {thread}: not constant")
+            print(
+                f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by libraries over "
+                f"{STEPS[1] - STEPS[0]} steps, {more:.2f} over {STEPS[2] - STEPS[0]}",
+                flush=True,
+            )
+            must(
+                abs(fewer - more) <= LIBRARY_TOLERANCE,
+                f"{agent.device}, thread {thread}: not constant",
+            )
 
 
 if __name__ == "__main__":

@@ -13,8 +13,13 @@ import tempfile
 from paceline import BIN, ROOT, Failure, Fleet, data_files, tar_of
 from runner import run
 
-JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "batch": 16, "micro_batches": 2,
-       "epochs": 1}
+JOB = {
+    "model": {"name": "mlp"},
+    "dataset": {"train": "digits-train", "test": "digits-test"},
+    "batch": 16,
+    "micro_batches": 2,
+    "epochs": 1,
+}
 
 
 def expect_problem(answer, status, code, *words):
@@ -39,7 +44,10 @@ def fleet_with_data():
 
 def nothing_left_behind(fleet, jobs=0, datasets=2):
     """No half row, no orphan blob, no file that is not one of the known ones; a good request still works."""
-    if len(fleet.get("/v1/jobs")["items"]) != jobs or len(fleet.get("/v1/datasets")["items"]) != datasets:
+    if (
+        len(fleet.get("/v1/jobs")["items"]) != jobs
+        or len(fleet.get("/v1/datasets")["items"]) != datasets
+    ):
         raise Failure("a refused request left something behind")
     files = {path.name for path in (fleet.path / "coordinator").iterdir()}
     if any(not name.startswith(("state.", "checkpoints.")) for name in files):
@@ -50,22 +58,65 @@ def nothing_left_behind(fleet, jobs=0, datasets=2):
 
 def test_bad_jobs_say_which_field_is_wrong_and_why():
     with fleet_with_data() as fleet:
-        def post(change, raw=None):
-            return fleet.request("POST", "/v1/jobs", raw if raw is not None else {**JOB, **change},
-                                 {"Content-Type": "application/json"})
 
-        expect_problem(post({"model": {"name": "lenet6"}}), 422, "invalid_fields", "/model/name", "lenet6", "lenet5")
-        expect_problem(post({"model": {"name": "lenet5"}}), 422, "invalid_fields", "/model/name", "window", "5 x 5")
-        expect_problem(post({"dataset": {"train": "nothing"}}), 422, "invalid_fields", "/dataset/train", "nothing")
+        def post(change, raw=None):
+            return fleet.request(
+                "POST",
+                "/v1/jobs",
+                raw if raw is not None else {**JOB, **change},
+                {"Content-Type": "application/json"},
+            )
+
+        expect_problem(
+            post({"model": {"name": "lenet6"}}),
+            422,
+            "invalid_fields",
+            "/model/name",
+            "lenet6",
+            "lenet5",
+        )
+        expect_problem(
+            post({"model": {"name": "lenet5"}}),
+            422,
+            "invalid_fields",
+            "/model/name",
+            "window",
+            "5 x 5",
+        )
+        expect_problem(
+            post({"dataset": {"train": "nothing"}}),
+            422,
+            "invalid_fields",
+            "/dataset/train",
+            "nothing",
+        )
         expect_problem(post({"optimiser": {}}), 422, "invalid_fields", "/optimiser", "optimizer")
-        for field, meant in (("modle", "model"), ("batch_size", "batch"), ("lr", "learning_rate"), ("seed", "init.seed")):
-            expect_problem(post({field: 1}), 422, "invalid_fields", f"/{field}", f"did you mean '{meant}'?")
-        expect_problem(post({"learning_rate": 0.1}), 422, "invalid_fields", "an object with the members ")
-        expect_problem(post({"batch": 10, "micro_batches": 4}), 422, "invalid_fields", "micro_batches")
+        for field, meant in (
+            ("modle", "model"),
+            ("batch_size", "batch"),
+            ("lr", "learning_rate"),
+            ("seed", "init.seed"),
+        ):
+            expect_problem(
+                post({field: 1}), 422, "invalid_fields", f"/{field}", f"did you mean '{meant}'?"
+            )
+        expect_problem(
+            post({"learning_rate": 0.1}), 422, "invalid_fields", "an object with the members "
+        )
+        expect_problem(
+            post({"batch": 10, "micro_batches": 4}), 422, "invalid_fields", "micro_batches"
+        )
         expect_problem(post({"batch": "many"}), 422, "invalid_fields", "/batch")
         expect_problem(post({"batch": 60000}), 422, "invalid_fields", "/batch", "1437")
-        expect_problem(post({"learning_rate": {"type": "constant", "value": -1}}), 422, "invalid_fields", "/learning_rate/value")
-        expect_problem(post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "not offered")
+        expect_problem(
+            post({"learning_rate": {"type": "constant", "value": -1}}),
+            422,
+            "invalid_fields",
+            "/learning_rate/value",
+        )
+        expect_problem(
+            post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "not offered"
+        )
         expect_problem(post({"cuts": [99]}), 422, "invalid_fields", "/cuts")
         expect_problem(post(None, b"{not json"), 400, "invalid_json", "line")
         expect_problem(post(None, b""), 400, "invalid_json")
@@ -73,30 +124,56 @@ def test_bad_jobs_say_which_field_is_wrong_and_why():
         expect_problem(post(None, b'{"batch": 1, "batch": 2}'), 400, "invalid_json")
         expect_problem(post(None, b"[" * 100000), 400, "invalid_json")
         expect_problem(post(None, b'"' + b"x" * (3 << 20) + b'"'), 413, "body_too_large")
-        wide = {"name": "wide", "input": {"shape": [8, 8, 1]}, "units": [
-            {"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 1 << 40}]}]}
-        expect_problem(post({"model": {"description": wide}}), 422, "invalid_fields", "/model/description/units/0/ops/1")
-        expect_problem(fleet.request("POST", "/v1/jobs", json.dumps(JOB).encode(), {"Content-Type": "text/plain"}), 415,
-                       "unsupported_media_type")
+        wide = {
+            "name": "wide",
+            "input": {"shape": [8, 8, 1]},
+            "units": [
+                {"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 1 << 40}]}
+            ],
+        }
+        expect_problem(
+            post({"model": {"description": wide}}),
+            422,
+            "invalid_fields",
+            "/model/description/units/0/ops/1",
+        )
+        expect_problem(
+            fleet.request(
+                "POST", "/v1/jobs", json.dumps(JOB).encode(), {"Content-Type": "text/plain"}
+            ),
+            415,
+            "unsupported_media_type",
+        )
         expect_problem(fleet.request("GET", "/v1/jobs/job_nothing"), 404, "unknown_job")
         expect_problem(fleet.request("GET", "/v1/jbos"), 404, "not_found")
         expect_problem(fleet.request("DELETE", "/v1/jobs"), 405, "method_not_allowed")
         expect_problem(fleet.request("GET", "/v1/jobs?limt=3"), 400, "invalid_parameter", "limit")
-        expect_problem(fleet.request("GET", "/v1/jobs?limit=501"), 400, "invalid_parameter", "limit")
+        expect_problem(
+            fleet.request("GET", "/v1/jobs?limit=501"), 400, "invalid_parameter", "limit"
+        )
         nothing_left_behind(fleet)
 
 
 def test_a_job_larger_than_the_devices_memory_is_refused_with_unit_and_bytes():
-    huge = {"name": "huge", "units": [
-        {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 16384}]},
-        {"name": "giant", "ops": [{"type": "linear", "units": 4096}]},
-        *[{"name": f"more{index}", "ops": [{"type": "linear", "units": 4096}]} for index in range(30)],
-        {"name": "head", "ops": [{"type": "linear", "units": "classes"}]}]}
+    huge = {
+        "name": "huge",
+        "units": [
+            {"name": "first", "ops": [{"type": "flatten"}, {"type": "linear", "units": 16384}]},
+            {"name": "giant", "ops": [{"type": "linear", "units": 4096}]},
+            *[
+                {"name": f"more{index}", "ops": [{"type": "linear", "units": 4096}]}
+                for index in range(30)
+            ],
+            {"name": "head", "ops": [{"type": "linear", "units": "classes"}]},
+        ],
+    }
     with fleet_with_data() as fleet:
         fleet.start_agent("small", "--memory", "64M")
         fleet.wait_for_devices(1)
         job = {**JOB, "model": {"description": huge}}
-        expect_problem(fleet.request("POST", "/v1/jobs?dry_run=true", job), 422, "model_too_large", "small")
+        expect_problem(
+            fleet.request("POST", "/v1/jobs?dry_run=true", job), 422, "model_too_large", "small"
+        )
         expect_problem(fleet.request("POST", "/v1/jobs", job), 422, "model_too_large")
         nothing_left_behind(fleet)
 
@@ -104,8 +181,14 @@ def test_a_job_larger_than_the_devices_memory_is_refused_with_unit_and_bytes():
 def test_bad_data_sets_say_what_is_wrong_where():
     images, labels = (path.read_bytes() for path in data_files("digits", "train"))
     with fleet_with_data() as fleet, tempfile.TemporaryDirectory() as directory:
+
         def put(data, name="bad", **headers):
-            return fleet.request("PUT", f"/v1/datasets/{name}", data, {"Content-Type": "application/octet-stream", **headers})
+            return fleet.request(
+                "PUT",
+                f"/v1/datasets/{name}",
+                data,
+                {"Content-Type": "application/octet-stream", **headers},
+            )
 
         def tar(**files):
             paths = []
@@ -116,30 +199,60 @@ def test_bad_data_sets_say_what_is_wrong_where():
 
         expect_problem(put(b""), 422, "invalid_dataset", "empty")
         expect_problem(put(b"hello, this is not a data set"), 422, "invalid_dataset")
-        expect_problem(put(tar(images=images[:1000], labels=labels)), 422, "invalid_dataset", "images")
-        expect_problem(put(tar(images=gzip.decompress(images)[:5000], labels=labels)), 422, "invalid_dataset", "images", "bytes")
+        expect_problem(
+            put(tar(images=images[:1000], labels=labels)), 422, "invalid_dataset", "images"
+        )
+        expect_problem(
+            put(tar(images=gzip.decompress(images)[:5000], labels=labels)),
+            422,
+            "invalid_dataset",
+            "images",
+            "bytes",
+        )
         test_labels = data_files("digits", "test")[1].read_bytes()
-        expect_problem(put(tar(images=images, labels=test_labels)), 422, "invalid_dataset", "360", "1437")
+        expect_problem(
+            put(tar(images=images, labels=test_labels)), 422, "invalid_dataset", "360", "1437"
+        )
         expect_problem(put(tar(images=images)), 422, "invalid_dataset", "labels")
         expect_problem(put(tar_of(*data_files("digits", "train"))[:20000]), 422, "invalid_dataset")
         bomb = gzip.compress(b"\0" * (80 << 20))
         expect_problem(put(tar(images=bomb, labels=labels)), 422, "invalid_dataset")
         expect_problem(put(b"x" * (65 << 20)), 413, "body_too_large")
         expect_problem(put(images, name="Bad%20Name"), 400, "invalid_parameter")
-        expect_problem(put(images, **{"Content-Type": "multipart/form-data; boundary=x"}), 415, "unsupported_media_type")
+        expect_problem(
+            put(images, **{"Content-Type": "multipart/form-data; boundary=x"}),
+            415,
+            "unsupported_media_type",
+        )
         expect_problem(fleet.request("GET", "/v1/datasets/bad"), 404, "unknown_dataset")
-        expect_problem(fleet.request("GET", "/v1/datasets/digits-train/content", headers={"Range": "bytes=99999999-"}), 416,
-                       "range_not_satisfiable")
+        expect_problem(
+            fleet.request(
+                "GET", "/v1/datasets/digits-train/content", headers={"Range": "bytes=99999999-"}
+            ),
+            416,
+            "range_not_satisfiable",
+        )
         nothing_left_behind(fleet)
 
 
 def test_an_agent_with_an_unknown_protocol_version_is_told_both_versions():
     with fleet_with_data() as fleet:
         version = fleet.get("/version")["protocol"]
-        enrol = json.loads(pathlib.Path(__file__).resolve().parents[2].joinpath(
-            "schema/examples/valid/enroll_request.full.json").read_text())
+        enrol = json.loads(
+            pathlib.Path(__file__)
+            .resolve()
+            .parents[2]
+            .joinpath("schema/examples/valid/enroll_request.full.json")
+            .read_text()
+        )
         enrol["protocol"] = version + 7
-        expect_problem(fleet.request("POST", "/v1/agent/enroll", enrol), 409, "protocol_version", str(version), str(version + 7))
+        expect_problem(
+            fleet.request("POST", "/v1/agent/enroll", enrol),
+            409,
+            "protocol_version",
+            str(version),
+            str(version + 7),
+        )
         if fleet.get("/v1/devices")["items"]:
             raise Failure("a device with an unknown protocol was enrolled")
         nothing_left_behind(fleet)
@@ -147,14 +260,24 @@ def test_an_agent_with_an_unknown_protocol_version_is_told_both_versions():
 
 def test_a_web_page_of_another_origin_cannot_drive_the_api():
     with fleet_with_data() as fleet:
-        for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}):
+        for headers in (
+            {"Origin": "http://evil.example"},
+            {"Host": "evil.example"},
+            {"Origin": "null"},
+        ):
             expect_problem(fleet.request("POST", "/v1/jobs", JOB, headers), 403, "forbidden_origin")
         nothing_left_behind(fleet)
 
 
 def one_line_error(program, *arguments, words=(), environment=()):
-    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, **dict(environment)})
+    done = subprocess.run(
+        [str(BIN / program), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **dict(environment)},
+    )
     lines = done.stderr.strip().splitlines()
     if done.returncode == 0 or len(lines) != 1 or any(word not in lines[0] for word in words):
         raise Failure(f"{program} {arguments}: {done.returncode}: {done.stderr}")
@@ -163,29 +286,96 @@ def one_line_error(program, *arguments, words=(), environment=()):
 def test_programs_refuse_bad_options_in_one_line():
     with tempfile.TemporaryDirectory() as directory:
         one_line_error("paceline-coordinator", "--listn", "x", words=("listn", "listen"))
-        one_line_error("paceline-coordinator", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
-        one_line_error("paceline-agent", "--listen", "0.0.0.0:0", "--state-dir", directory, words=("--insecure",))
+        one_line_error(
+            "paceline-coordinator",
+            "--listen",
+            "0.0.0.0:0",
+            "--state-dir",
+            directory,
+            words=("--insecure",),
+        )
+        one_line_error(
+            "paceline-agent",
+            "--listen",
+            "0.0.0.0:0",
+            "--state-dir",
+            directory,
+            words=("--insecure",),
+        )
         one_line_error("paceline-agent", "--slowdown", "fast", words=("slowdown",))
-        one_line_error("paceline-agent", "trian", "job.json", words=("unknown word 'trian'; did you mean 'train'?",))
+        one_line_error(
+            "paceline-agent",
+            "trian",
+            "job.json",
+            words=("unknown word 'trian'; did you mean 'train'?",),
+        )
         one_line_error("paceline-agent", "sing", words=("unknown word 'sing' (see --help)",))
         with socket.create_server(("127.0.0.1", 0)) as taken:
             listen = "127.0.0.1:%d" % taken.getsockname()[1]
-            one_line_error("paceline-coordinator", "--listen", listen, "--log-level", "error", "--state-dir", f"{directory}/taken",
-                           words=(listen, "--listen"))
-        one_line_error("paceline-agent", "train", "/nothing.json", "--output", f"{directory}/m", words=("/nothing.json",))
-        one_line_error("paceline", "job", "get", "job_" + "0" * 26, "--server", "http://127.0.0.1:1", words=("127.0.0.1:1",))
+            one_line_error(
+                "paceline-coordinator",
+                "--listen",
+                listen,
+                "--log-level",
+                "error",
+                "--state-dir",
+                f"{directory}/taken",
+                words=(listen, "--listen"),
+            )
+        one_line_error(
+            "paceline-agent",
+            "train",
+            "/nothing.json",
+            "--output",
+            f"{directory}/m",
+            words=("/nothing.json",),
+        )
+        one_line_error(
+            "paceline",
+            "job",
+            "get",
+            "job_" + "0" * 26,
+            "--server",
+            "http://127.0.0.1:1",
+            words=("127.0.0.1:1",),
+        )
 
 
 def test_a_model_is_written_although_its_metrics_cannot_be():
-    tiny = {"name": "tiny", "units": [{"name": "all", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}]}
+    tiny = {
+        "name": "tiny",
+        "units": [
+            {"name": "all", "ops": [{"type": "flatten"}, {"type": "linear", "units": "classes"}]}
+        ],
+    }
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory)
-        (place / "job.json").write_text(json.dumps({**JOB, "model": {"description": tiny}, "epochs": 30}))
-        data = [f"--dataset=digits-{part}={','.join(map(str, data_files('digits', part)))}" for part in ("train", "test")]
+        (place / "job.json").write_text(
+            json.dumps({**JOB, "model": {"description": tiny}, "epochs": 30})
+        )
+        data = [
+            f"--dataset=digits-{part}={','.join(map(str, data_files('digits', part)))}"
+            for part in ("train", "test")
+        ]
         # No file of more than 128 KiB: model and data have less, the metrics more. SIGXFSZ stays ignored, as Python has it.
-        done = subprocess.run([str(BIN / "paceline-agent"), "train", str(place / "job.json"), "--output", str(place / "model"),
-                               "--metrics", str(place / "metrics"), *data], capture_output=True, text=True, timeout=120, check=False,
-                              restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17)))
+        done = subprocess.run(
+            [
+                str(BIN / "paceline-agent"),
+                "train",
+                str(place / "job.json"),
+                "--output",
+                str(place / "model"),
+                "--metrics",
+                str(place / "metrics"),
+                *data,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            restore_signals=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17)),
+        )
         if done.returncode != 1 or "metrics" not in done.stderr.strip().splitlines()[-1]:
             raise Failure(f"train: {done.returncode}: {done.stderr}")
         sha256 = hashlib.sha256((place / "model").read_bytes()).hexdigest()
@@ -194,11 +384,19 @@ def test_a_model_is_written_although_its_metrics_cannot_be():
 
 
 def test_a_quickstart_on_a_taken_port_leaves_the_earlier_result():
-    with tempfile.TemporaryDirectory() as directory, socket.create_server(("127.0.0.1", 0)) as taken:
+    with tempfile.TemporaryDirectory() as directory, socket.create_server(
+        ("127.0.0.1", 0)
+    ) as taken:
         for name in ("quickstart", "model.safetensors"):
             (pathlib.Path(directory) / name).touch()
-        one_line_error(ROOT / "deploy" / "quickstart.sh", words=("is taken", "QUICKSTART_PORT"),
-                       environment={"QUICKSTART_DIR": directory, "QUICKSTART_PORT": str(taken.getsockname()[1])})
+        one_line_error(
+            ROOT / "deploy" / "quickstart.sh",
+            words=("is taken", "QUICKSTART_PORT"),
+            environment={
+                "QUICKSTART_DIR": directory,
+                "QUICKSTART_PORT": str(taken.getsockname()[1]),
+            },
+        )
         if len(list(pathlib.Path(directory).iterdir())) != 2:
             raise Failure("the earlier quickstart's directory was emptied")
 

@@ -8,7 +8,17 @@ import signal
 import time
 
 import finetune
-from paceline import FASHION, Fleet, fashion_fleet, fashion_job, fill, must, on_devices, small_disk, train
+from paceline import (
+    FASHION,
+    Fleet,
+    fashion_fleet,
+    fashion_job,
+    fill,
+    must,
+    on_devices,
+    small_disk,
+    train,
+)
 from runner import run
 
 LEASE_MS = 2000
@@ -28,8 +38,13 @@ CLIPS = {"type": "sgd", "clip_norm": 0.5}
 
 def trial_job(model, **fields):
     steps, _, neighbor, center, _, cuts = TRIALS[model]
-    usual = {"replication": {"neighbor_every": neighbor, "center_every": center}, "evaluate": {"every_epochs": 0}}
-    return fashion_job(model, steps=steps, cuts=cuts, **{**usual, **on_devices(1, AGENTS), **fields})
+    usual = {
+        "replication": {"neighbor_every": neighbor, "center_every": center},
+        "evaluate": {"every_epochs": 0},
+    }
+    return fashion_job(
+        model, steps=steps, cuts=cuts, **{**usual, **on_devices(1, AGENTS), **fields}
+    )
 
 
 @functools.cache
@@ -46,7 +61,9 @@ class Trial:
         self.fleet, self.model, self.checkpoint = fleet, model, checkpoint
         if checkpoint:
             fields["init"] = {"seed": 3, "checkpoint": finetune.upload(fleet, checkpoint)["id"]}
-        self.fields = json.dumps({name: fields[name] for name in ("init", "optimizer", "recompute") if name in fields})
+        self.fields = json.dumps(
+            {name: fields[name] for name in ("init", "optimizer", "recompute") if name in fields}
+        )
         self.slowdown = TRIALS[model][4]
         self.job = fleet.submit(trial_job(model, **fields))
         fleet.wait_for_step(self.job, TRIALS[model][1])
@@ -70,7 +87,11 @@ class Trial:
         must(sha256 == expected, f"{self.model}: {sha256}, not {expected}")
         for incident in self.incidents():
             must(incident["state"] == "resolved" or incident["state"] == "abandoned", f"{incident}")
-            must(incident["steps_redone"] == max(0, incident["step_reached"] - incident["resume_version"]), f"{incident}")
+            must(
+                incident["steps_redone"]
+                == max(0, incident["step_reached"] - incident["resume_version"]),
+                f"{incident}",
+            )
             must(all(seconds >= 0 for seconds in incident["seconds"].values()), f"{incident}")
 
 
@@ -85,13 +106,22 @@ def one_stage_dies(model, stage, **fields):
         before = fleet.job(trial.job)
         agent.kill()
         trial.finish()
-        incidents = [incident for incident in trial.incidents()
-                     if agent.name in [device["name"] for device in incident["devices"]]]
+        incidents = [
+            incident
+            for incident in trial.incidents()
+            if agent.name in [device["name"] for device in incident["devices"]]
+        ]
         must(incidents, f"no incident names {agent.name}: {trial.incidents()}")
-        first = incidents[-1] if incidents[0]["generation_before"] > incidents[-1]["generation_before"] else incidents[0]
+        first = (
+            incidents[-1]
+            if incidents[0]["generation_before"] > incidents[-1]["generation_before"]
+            else incidents[0]
+        )
         must(first["cause"] == "device_lost", f"{first}")
-        must(first["resume_version"] >= before["neighbor_version"] > 0,
-             f"resumed at {first['resume_version']}, {before['neighbor_version']} was committed")
+        must(
+            first["resume_version"] >= before["neighbor_version"] > 0,
+            f"resumed at {first['resume_version']}, {before['neighbor_version']} was committed",
+        )
 
 
 def check_first_stage(model):
@@ -125,7 +155,9 @@ def check_all_but_one(model):
 def check_all_agents_and_back(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        center = fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")["version"]
+        center = fleet.wait_until(
+            trial.job, lambda seen: seen["version"] > 0, "a version in the center"
+        )["version"]
         for agent in fleet.agents:
             agent.kill()
         fleet.wait(trial.job, "waiting_for_devices")
@@ -145,7 +177,11 @@ def check_a_device_that_comes_back(model):
         trial = Trial(fleet, model)
         agent = trial.agent_of(1)
         agent.kill()
-        fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
+        fleet.wait_until(
+            trial.job,
+            lambda seen: seen["generation"] > 1 and seen["state"] == "running",
+            "a second generation",
+        )
         trial.start(agent.name)
         fleet.wait_for_devices(AGENTS)
         trial.finish()
@@ -206,7 +242,9 @@ def check_a_frozen_device_that_thaws(model, seconds=2 * LEASE_MS / 1000):
 
 
 def check_stages_that_clip_by_the_norm(model):
-    must(reference(model, json.dumps({"optimizer": CLIPS})) != reference(model), "nothing is clipped")
+    must(
+        reference(model, json.dumps({"optimizer": CLIPS})) != reference(model), "nothing is clipped"
+    )
     for stage in (0, 1, -1):
         one_stage_dies(model, stage, optimizer=CLIPS)
 
@@ -223,12 +261,20 @@ def check_a_device_that_clips_freezes_and_the_coordinator_dies(model):
         trial.finish()
 
 
-CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")}
+CHECKS = {
+    name.removeprefix("check_"): check
+    for name, check in list(globals().items())
+    if name.startswith("check_")
+}
 
 
 def tests_of(model, names):
     """{test name: test} of the checks on the model."""
-    return {f"test_{model}_{name}": functools.partial(check, model) for name, check in CHECKS.items() if name in names}
+    return {
+        f"test_{model}_{name}": functools.partial(check, model)
+        for name, check in CHECKS.items()
+        if name in names
+    }
 
 
 def replica_directories(fleet):
@@ -239,10 +285,19 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
     with fashion_fleet(lease_ms=LEASE_MS) as fleet:
         directories = replica_directories(fleet)
         for index, arguments in enumerate(directories):
-            fleet.start_agent(f"agent{index}", "--slowdown", TRIALS["lenet5"][4], *arguments, wait=False)
+            fleet.start_agent(
+                f"agent{index}", "--slowdown", TRIALS["lenet5"][4], *arguments, wait=False
+            )
         fleet.wait_for_agents()
-        trial = Trial(fleet, "lenet5", replication={"neighbor_every": 10, "center_every": 0}, **on_devices(AGENTS, AGENTS))
-        before = fleet.wait_until(trial.job, lambda seen: seen["neighbor_version"] > 0, "a committed version")
+        trial = Trial(
+            fleet,
+            "lenet5",
+            replication={"neighbor_every": 10, "center_every": 0},
+            **on_devices(AGENTS, AGENTS),
+        )
+        before = fleet.wait_until(
+            trial.job, lambda seen: seen["neighbor_version"] > 0, "a committed version"
+        )
         for agent in fleet.agents:
             agent.kill()
         fleet.wait(trial.job, "waiting_for_devices")
@@ -250,8 +305,14 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
         for index, arguments in enumerate(directories):
             trial.start(f"agent{index}", *arguments)
         trial.finish()
-        must(max(plan["resume_version"] for plan in plans_of(trial)) >= before["neighbor_version"], f"{plans_of(trial)}")
-        must(any("snapshot_rejected" in agent.log_text() for agent in fleet.agents), "nobody noticed the spoilt replica")
+        must(
+            max(plan["resume_version"] for plan in plans_of(trial)) >= before["neighbor_version"],
+            f"{plans_of(trial)}",
+        )
+        must(
+            any("snapshot_rejected" in agent.log_text() for agent in fleet.agents),
+            "nobody noticed the spoilt replica",
+        )
 
 
 def spoil_one(path):
@@ -276,7 +337,11 @@ def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_
         trial = Trial(fleet, "lenet5")
         foreign = fill(place)
         trial.agent_of(1).kill()
-        fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "a second generation")
+        fleet.wait_until(
+            trial.job,
+            lambda seen: seen["generation"] > 1 and seen["state"] == "running",
+            "a second generation",
+        )
         foreign.unlink()
         trial.finish()
         fleet.coordinator.stop()
@@ -285,7 +350,9 @@ def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_
 def test_a_full_disk_of_an_agent_costs_replicas_and_nothing_else():
     with fashion_fleet(lease_ms=LEASE_MS) as fleet, small_disk(fleet.path / "small", "1m") as place:
         fill(place)
-        fleet.start_agent("agent0", "--slowdown", 3, "--replica-dir", place / "replicas", wait=False)
+        fleet.start_agent(
+            "agent0", "--slowdown", 3, "--replica-dir", place / "replicas", wait=False
+        )
         for index in range(1, AGENTS):
             fleet.start_agent(f"agent{index}", "--slowdown", 3, wait=False)
         fleet.wait_for_agents()

@@ -23,7 +23,9 @@ class Schedule:
         self.frozen = []
 
     def running(self):
-        return [agent for agent in self.fleet.agents if agent.running() and agent not in self.frozen]
+        return [
+            agent for agent in self.fleet.agents if agent.running() and agent not in self.frozen
+        ]
 
     def down(self):
         up = {agent.name for agent in self.fleet.agents if agent.running()}
@@ -57,8 +59,16 @@ class Schedule:
         self.fleet.restart_coordinator(*OPTIONS)
 
     def run(self):
-        blows = (self.kill_agent, self.kill_agent, self.kill_two, self.start_agent, self.start_agent, self.freeze, self.thaw,
-                 self.kill_coordinator)
+        blows = (
+            self.kill_agent,
+            self.kill_agent,
+            self.kill_two,
+            self.start_agent,
+            self.start_agent,
+            self.freeze,
+            self.thaw,
+            self.kill_coordinator,
+        )
         for _ in range(BLOWS):
             time.sleep(self.draw.expovariate(2.0))
             blow = self.draw.choice(blows)
@@ -74,14 +84,19 @@ def schedule(seed):
     with fire_fleet(model) as fleet:
         recompute = "unit" if seed % 2 else "none"
         checkpoint = finetune.trained(fleet, model=model)[1] if seed % 3 == 0 else None
-        print(f"  seed {seed}: {model}, recompute {recompute}{', from a checkpoint' if checkpoint else ''}", flush=True)
+        print(
+            f"  seed {seed}: {model}, recompute {recompute}{', from a checkpoint' if checkpoint else ''}",
+            flush=True,
+        )
         trial = Trial(fleet, model, checkpoint, recompute=recompute)
         Schedule(seed, trial).run()
         trial.finish()
 
 
 def tests_of_seeds(first, last):
-    return {f"test_seed_{seed}": functools.partial(schedule, seed) for seed in range(first, last + 1)}
+    return {
+        f"test_seed_{seed}": functools.partial(schedule, seed) for seed in range(first, last + 1)
+    }
 
 
 if __name__ == "__main__":

@@ -24,14 +24,22 @@ def upload_large_test_set(fleet):
         file = fleet.path / path.name.removesuffix(".gz")
         file.write_bytes(repeated(path, TIMES))
         files.append(file)
-    fleet.request("PUT", "/v1/datasets/large-test", tar_of(*files), {"Content-Type": "application/x-tar"}, expect=201)
+    fleet.request(
+        "PUT",
+        "/v1/datasets/large-test",
+        tar_of(*files),
+        {"Content-Type": "application/x-tar"},
+        expect=201,
+    )
 
 
 def check_that_it_ends_in_one_generation(agents, **fields):
     dataset = {"train": "fashion-train", "test": "large-test"}
     with fashion_fleet(agents, "--slowdown", 4) as fleet:
         upload_large_test_set(fleet)
-        job = fleet.submit(fashion_job(dataset=dataset, batch=64, **on_devices(agents, agents), **fields))
+        job = fleet.submit(
+            fashion_job(dataset=dataset, batch=64, **on_devices(agents, agents), **fields)
+        )
         done = fleet.wait(job, "succeeded", seconds=300)
         must(done["generation"] == 1, f"generation {done['generation']}")
         must(done["deadlines"]["evaluation_ms"] > 30000, f"{done['deadlines']}")

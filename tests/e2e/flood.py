@@ -18,16 +18,23 @@ ANSWER_SECONDS = 1.0
 MEMORY_BYTES = 300e6
 GIVEN_BACK_SECONDS = 15
 HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
-JOB = {"model": {"name": "mlp"}, "dataset": {"train": "digits-train", "test": "digits-test"}, "steps": 4}
-TORSOS = [text.encode() for text in (
-    "GET /",
-    f"GET /healthz {HEAD}X-Half: ",
-    "\x16\x03\x01\x02",
-    f"POST /v1/jobs {HEAD}Content-Length: 18446744073709551615\r\n\r\n",
-    f"GET /v1/jobs?limit=1 {HEAD}\r\n",
-    f"GET /v1/devices/dev_none?after=5&wait=60 {HEAD}\r\n",
-    f"PUT /v1/agent/blobs/{'0' * 64} {HEAD}Content-Length: 100\r\n\r\n",
-)]
+JOB = {
+    "model": {"name": "mlp"},
+    "dataset": {"train": "digits-train", "test": "digits-test"},
+    "steps": 4,
+}
+TORSOS = [
+    text.encode()
+    for text in (
+        "GET /",
+        f"GET /healthz {HEAD}X-Half: ",
+        "\x16\x03\x01\x02",
+        f"POST /v1/jobs {HEAD}Content-Length: 18446744073709551615\r\n\r\n",
+        f"GET /v1/jobs?limit=1 {HEAD}\r\n",
+        f"GET /v1/devices/dev_none?after=5&wait=60 {HEAD}\r\n",
+        f"PUT /v1/agent/blobs/{'0' * 64} {HEAD}Content-Length: 100\r\n\r\n",
+    )
+]
 
 
 def connect(address, source=1):
@@ -96,7 +103,10 @@ class Flood:
         ended = not self.process.is_alive()
         self.process.kill()
         self.process.join()
-        must(kind or not ended or self.process.exitcode == 0, f"the flood failed: {self.process.exitcode}")
+        must(
+            kind or not ended or self.process.exitcode == 0,
+            f"the flood failed: {self.process.exitcode}",
+        )
 
     def running(self):
         return self.process.is_alive()
@@ -135,10 +145,15 @@ def check_coordinator(function, *arguments):
                 slowest, used, count = max(slowest, seconds), max(used, memory), count + 1
         ended = time.monotonic()
         while (left := len(fleet.coordinator.descriptors())) > before:
-            must(time.monotonic() < ended + GIVEN_BACK_SECONDS, f"{left} descriptors, {before} before")
+            must(
+                time.monotonic() < ended + GIVEN_BACK_SECONDS,
+                f"{left} descriptors, {before} before",
+            )
             ask(fleet)
-        print(f"{count} times asked, slowest {slowest:.3f} s, at most {used / 1e6:.0f} MB, given back after "
-              f"{time.monotonic() - ended:.1f} s")
+        print(
+            f"{count} times asked, slowest {slowest:.3f} s, at most {used / 1e6:.0f} MB, given back after "
+            f"{time.monotonic() - ended:.1f} s"
+        )
 
 
 def check_agent(steps, vanished, creeping, half_way, seconds):
@@ -150,16 +165,22 @@ def check_agent(steps, vanished, creeping, half_way, seconds):
         before = len(agent.descriptors())
         submitted = fleet.submit(job)
         fleet.wait_for_step(submitted, 2)
-        with Flood(creep, agent.address, creeping, seconds), \
-                Flood(stop_half_way, agent.address, half_way, seconds, "/peer/v1/job/1/ping"), \
-                Flood(vanish, agent.address, vanished):
+        with Flood(creep, agent.address, creeping, seconds), Flood(
+            stop_half_way, agent.address, half_way, seconds, "/peer/v1/job/1/ping"
+        ), Flood(vanish, agent.address, vanished):
             fleet.wait(submitted, "succeeded", seconds=600)
         incidents = fleet.get(f"/v1/jobs/{submitted['id']}/incidents")["items"]
         must(incidents == [], f"{incidents}")
-        must(fleet.checkpoint_sha256(submitted) == train(job, FASHION)[0], "other weights than those of one device")
+        must(
+            fleet.checkpoint_sha256(submitted) == train(job, FASHION)[0],
+            "other weights than those of one device",
+        )
         ended = time.monotonic()
         while (left := len(agent.descriptors())) > before + 8:
-            must(time.monotonic() < ended + GIVEN_BACK_SECONDS, f"{left} descriptors, {before} before")
+            must(
+                time.monotonic() < ended + GIVEN_BACK_SECONDS,
+                f"{left} descriptors, {before} before",
+            )
             time.sleep(0.1)
 
 

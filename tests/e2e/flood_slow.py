@@ -38,10 +38,26 @@ def test_an_upload_of_1_gib_of_the_wrong_kind_shows_its_refusal_in_curl_ten_time
         file.flush()
         for number in range(10):
             for expect in ([], ["-H", "Expect:"]):
-                done = subprocess.run(["curl", "-sS", "-X", "POST", *expect, "-T", file.name,
-                                       f"http://{fleet.coordinator.address}/v1/checkpoints"],
-                                      capture_output=True, text=True, timeout=120, check=False)
-                must(done.returncode == 0 and "tools/from_torch.py" in done.stdout, f"{number} {expect}: {done}")
+                done = subprocess.run(
+                    [
+                        "curl",
+                        "-sS",
+                        "-X",
+                        "POST",
+                        *expect,
+                        "-T",
+                        file.name,
+                        f"http://{fleet.coordinator.address}/v1/checkpoints",
+                    ],
+                    capture_output=True,
+                    text=True,
+                    timeout=120,
+                    check=False,
+                )
+                must(
+                    done.returncode == 0 and "tools/from_torch.py" in done.stdout,
+                    f"{number} {expect}: {done}",
+                )
 
 
 if __name__ == "__main__":

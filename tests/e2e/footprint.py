@@ -12,7 +12,9 @@ AGENT_BYTES = 6_000_000
 COORDINATOR_BYTES = 10_000_000
 CONNECTIONS = 300
 CONNECTION_BYTES = 45_000  # each, after an answer
-SETTLE_SECONDS = 20  # buffers go back within a moment: a reading above the bound is taken again until then
+SETTLE_SECONDS = (
+    20  # buffers go back within a moment: a reading above the bound is taken again until then
+)
 
 
 def no_sanitizer():
@@ -20,13 +22,18 @@ def no_sanitizer():
         data = (BIN / program).read_bytes()
         for name in (b"__asan_init", b"__tsan_init"):
             if name in data:
-                raise Skip(f"{program} is built with a sanitizer ({name.decode()}), which keeps memory of its own")
+                raise Skip(
+                    f"{program} is built with a sanitizer ({name.decode()}), which keeps memory of its own"
+                )
 
 
 def check(process, bound, when):
     deadline = time.monotonic() + SETTLE_SECONDS
     while (size := process.private_dirty_bytes()) >= bound:
-        must(time.monotonic() < deadline, f"{process.program} {when}: {size} bytes are private and dirty, {bound} allowed")
+        must(
+            time.monotonic() < deadline,
+            f"{process.program} {when}: {size} bytes are private and dirty, {bound} allowed",
+        )
         time.sleep(0.2)
     print(f"{process.program} {when}: {size / 1e6:.2f} MB")
 
@@ -46,8 +53,16 @@ def test_idle_programs_are_small():
         for _ in range(3):
             fleet.request("GET", "/v1/datasets/fashion-train/content", expect=200)
         check(coordinator, COORDINATOR_BYTES, "after uploads and downloads")
-        job = fleet.submit({"model": {"name": "resnet8"}, "dataset": {"train": "fashion-train", "test": "fashion-test"}, "batch": 32,
-                            "micro_batches": 4, "steps": 8, **on_devices(2, 2)})
+        job = fleet.submit(
+            {
+                "model": {"name": "resnet8"},
+                "dataset": {"train": "fashion-train", "test": "fashion-test"},
+                "batch": 32,
+                "micro_batches": 4,
+                "steps": 8,
+                **on_devices(2, 2),
+            }
+        )
         fleet.wait(job, "succeeded")
         fleet.checkpoint_sha256(job)
         for agent in fleet.agents:
@@ -67,7 +82,10 @@ def test_a_connection_takes_little_memory():
             connection.request("GET", "/healthz")
             must(connection.getresponse().read(), "an empty answer")
         each = (coordinator.private_dirty_bytes() - before) / CONNECTIONS
-        must(each < CONNECTION_BYTES, f"{each:.0f} bytes a connection are private and dirty, {CONNECTION_BYTES} allowed")
+        must(
+            each < CONNECTION_BYTES,
+            f"{each:.0f} bytes a connection are private and dirty, {CONNECTION_BYTES} allowed",
+        )
         print(f"a connection: {each / 1e3:.1f} KB")
 
 

@@ -10,7 +10,9 @@ from runner import run
 MIN_FREE = 4 << 20
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", 2000, "--min-free", MIN_FREE)
 STEPS = 450
-DEVICE = json.loads((ROOT / "schema/examples/valid/enroll_request.full.json").read_text(encoding="utf-8"))
+DEVICE = json.loads(
+    (ROOT / "schema/examples/valid/enroll_request.full.json").read_text(encoding="utf-8")
+)
 LINEAR = {"type": "linear", "units": "classes"}
 SERIAL = itertools.count(1)
 
@@ -29,11 +31,20 @@ def post(fleet, path, body=None, keyed=False):
 
 def enrol(fleet):
     serial = next(SERIAL)
-    return post(fleet, "/v1/agent/enroll", {**DEVICE, "name": f"device-{serial}", "public_key": f"{serial:064x}", "labels": {}})
+    return post(
+        fleet,
+        "/v1/agent/enroll",
+        {**DEVICE, "name": f"device-{serial}", "public_key": f"{serial:064x}", "labels": {}},
+    )
 
 
 def put(fleet):
-    return fleet.request("PUT", f"/v1/datasets/data-{next(SERIAL)}", b"0123", {"Content-Type": "application/octet-stream"})
+    return fleet.request(
+        "PUT",
+        f"/v1/datasets/data-{next(SERIAL)}",
+        b"0123",
+        {"Content-Type": "application/octet-stream"},
+    )
 
 
 def queued_job():
@@ -48,7 +59,9 @@ def routes(fleet, job, waiting):
         "jobs": lambda: post(fleet, "/v1/jobs", queued_job()),
         "devices": lambda: enrol(fleet),
         "data sets": lambda: put(fleet),
-        "checkpoints": lambda: fleet.request("POST", "/v1/checkpoints", b"01", {"Content-Type": "application/octet-stream"}),
+        "checkpoints": lambda: fleet.request(
+            "POST", "/v1/checkpoints", b"01", {"Content-Type": "application/octet-stream"}
+        ),
         "plans": lambda: post(fleet, f"/v1/jobs/{job['id']}/replan"),
         "resumed jobs": lambda: post(fleet, f"/v1/jobs/{waiting['id']}/resume"),
         "answers to questions": lambda: post(fleet, "/v1/plans", {"job": job["id"]}, keyed=True),
@@ -77,13 +90,26 @@ def fill_by_rows(fleet, place, job, waiting):
 def every_route_says_507(made):
     for what, make in made.items():
         answer = make()
-        must(answer.status == 507 and answer.code == "disk_full", f"{what}: {answer.status} {answer.body!r}")
+        must(
+            answer.status == 507 and answer.code == "disk_full",
+            f"{what}: {answer.status} {answer.body!r}",
+        )
 
 
 def what_frees_or_reads_works(fleet, jobs, devices):
-    for path in ("/healthz", "/readyz", "/metrics", "/v1/jobs", "/v1/devices", "/v1/models", f"/v1/jobs/{jobs[0]['id']}"):
+    for path in (
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/v1/jobs",
+        "/v1/devices",
+        "/v1/models",
+        f"/v1/jobs/{jobs[0]['id']}",
+    ):
         fleet.request("GET", path, expect=200)
-    must(post(fleet, "/v1/jobs?dry_run=true", queued_job()).status == 200, "a dry run stores nothing")
+    must(
+        post(fleet, "/v1/jobs?dry_run=true", queued_job()).status == 200, "a dry run stores nothing"
+    )
     fleet.verb(jobs.pop(), "pause")
     fleet.verb(jobs.pop(), "cancel")
     device = devices.pop()["id"]
@@ -101,8 +127,14 @@ def test_rows_never_fill_the_disk_and_a_full_one_ends_neither_the_coordinator_no
         fleet.wait_for_step(job, 5)
         made = fill_by_rows(fleet, place, job, waiting)
         every_route_says_507(made)
-        jobs = [item for item in fleet.get("/v1/jobs?limit=500")["items"] if item["id"] not in (job["id"], waiting["id"])]
-        devices = [item for item in fleet.get("/v1/devices?limit=500")["items"] if item["job"] is None]
+        jobs = [
+            item
+            for item in fleet.get("/v1/jobs?limit=500")["items"]
+            if item["id"] not in (job["id"], waiting["id"])
+        ]
+        devices = [
+            item for item in fleet.get("/v1/devices?limit=500")["items"] if item["job"] is None
+        ]
         foreign = fill(place)
         what_frees_or_reads_works(fleet, jobs, devices)
         must(coordinator.running(), "the coordinator has ended")
@@ -118,7 +150,12 @@ def test_rows_never_fill_the_disk_and_a_full_one_ends_neither_the_coordinator_no
         foreign.rename(place / "foreign-too")
         foreign = fill(place)
         coordinator = fleet.restart_coordinator(*OPTIONS)
-        for path in ("/healthz", "/v1/jobs", f"/v1/jobs/{job['id']}", f"/v1/jobs/{job['id']}/metrics"):
+        for path in (
+            "/healthz",
+            "/v1/jobs",
+            f"/v1/jobs/{job['id']}",
+            f"/v1/jobs/{job['id']}/metrics",
+        ):
             fleet.request("GET", path, expect=200)
         every_route_says_507(made)
         must(coordinator.running(), "the coordinator has ended")
@@ -126,7 +163,10 @@ def test_rows_never_fill_the_disk_and_a_full_one_ends_neither_the_coordinator_no
         (place / "foreign-too").unlink()
         (place / "before").unlink()
         fleet.wait(job, "succeeded")
-        must(fleet.checkpoint_sha256(job) == train(fashion_job(steps=STEPS), FASHION)[0], "other weights")
+        must(
+            fleet.checkpoint_sha256(job) == train(fashion_job(steps=STEPS), FASHION)[0],
+            "other weights",
+        )
         must(made["models"]().status == 201, "there is room again")
         coordinator.stop()
 

@@ -8,7 +8,17 @@ import resource
 import shutil
 import time
 
-from paceline import BIN, FASHION, Failure, fashion_fleet, fashion_job, must, on_devices, small_disk, train
+from paceline import (
+    BIN,
+    FASHION,
+    Failure,
+    fashion_fleet,
+    fashion_job,
+    must,
+    on_devices,
+    small_disk,
+    train,
+)
 from runner import Skip, run
 
 HANG = BIN.parent / "tests/hang.so"
@@ -20,7 +30,12 @@ HEALTHY = ("agent0", "agent1")
 
 
 def trial_job(**fields):
-    return fashion_job(steps=STEPS, replication={"neighbor_every": 10, "center_every": 0}, evaluate={"every_epochs": 0}, **fields)
+    return fashion_job(
+        steps=STEPS,
+        replication={"neighbor_every": 10, "center_every": 0},
+        evaluate={"every_epochs": 0},
+        **fields,
+    )
 
 
 @functools.cache
@@ -33,7 +48,9 @@ def wait_for_log(agent, part, meanwhile=lambda: None, seconds=60):
     while part not in agent.log_text():
         must(agent.running(), f"{agent.name} has ended: {agent.log_text()}")
         if time.monotonic() > deadline:
-            raise Failure(f"{agent.name} does not say {part!r} within {seconds} s: {agent.log_text()}")
+            raise Failure(
+                f"{agent.name} does not say {part!r} within {seconds} s: {agent.log_text()}"
+            )
         meanwhile()
         time.sleep(0.01)
 
@@ -73,8 +90,15 @@ class HungDisk(Joiner):
         condition.touch()
         undo.callback(condition.unlink)
         below = fleet.path / "hungdisk/cache"
-        super().__init__(fleet, undo, environment={
-            "LD_PRELOAD": str(HANG), "HANG_BELOW": str(below), "HANG_WHILE": str(condition)})
+        super().__init__(
+            fleet,
+            undo,
+            environment={
+                "LD_PRELOAD": str(HANG),
+                "HANG_BELOW": str(below),
+                "HANG_WHILE": str(condition),
+            },
+        )
 
 
 class CorruptCache(Joiner):
@@ -93,7 +117,10 @@ class CorruptCache(Joiner):
     def check(self, ask):
         super().check(ask)
         text = self.agent.log_text()
-        must("event=cache_damaged" in text or "units=0-" not in text, f"the damage was not noticed: {text}")
+        must(
+            "event=cache_damaged" in text or "units=0-" not in text,
+            f"the damage was not noticed: {text}",
+        )
 
 
 class LittleMemory(Joiner):
@@ -109,7 +136,9 @@ class LittleMemory(Joiner):
 
 
 def run_trial(*kinds):
-    with fashion_fleet(len(HEALTHY), "--slowdown", SLOWDOWN) as fleet, contextlib.ExitStack() as undo:
+    with fashion_fleet(
+        len(HEALTHY), "--slowdown", SLOWDOWN
+    ) as fleet, contextlib.ExitStack() as undo:
         job = fleet.submit(trial_job(**on_devices(len(HEALTHY), len(HEALTHY) + len(kinds))))
         fleet.wait_for_step(job, BEFORE)
         joiners = [kind(fleet, undo) for kind in kinds]
@@ -117,7 +146,9 @@ def run_trial(*kinds):
         for joiner in joiners:
             # Whether it is worth a new plan depends on how fast the machine is. As the last stage it needs its disk, for the labels.
             wish = {"devices": [devices[name] for name in (*HEALTHY, joiner.agent.name)]}
-            joiner.check(functools.partial(fleet.request, "POST", f"/v1/jobs/{job['id']}/replan", wish))
+            joiner.check(
+                functools.partial(fleet.request, "POST", f"/v1/jobs/{job['id']}/replan", wish)
+            )
         fleet.wait(job, "succeeded")
         sha256 = fleet.checkpoint_sha256(job)
         must(sha256 == reference(), f"{sha256}, not {reference()}")
@@ -125,9 +156,15 @@ def run_trial(*kinds):
         incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
         blamed = [device["name"] for incident in incidents for device in incident["devices"]]
         for joiner in joiners:
-            must(blamed.count(joiner.agent.name) <= joiner.lost, f"{joiner.agent.name} cost more generations than it may: {incidents}")
+            must(
+                blamed.count(joiner.agent.name) <= joiner.lost,
+                f"{joiner.agent.name} cost more generations than it may: {incidents}",
+            )
         failures = sum(incident["failures"] for incident in incidents)
-        must(failures <= sum(joiner.lost for joiner in joiners), f"{failures} generations are lost: {incidents}")
+        must(
+            failures <= sum(joiner.lost for joiner in joiners),
+            f"{failures} generations are lost: {incidents}",
+        )
         must(set(blamed) <= {joiner.agent.name for joiner in joiners}, f"{incidents}")
         for joiner in joiners:
             joiner.agent.stop()

@@ -6,7 +6,12 @@ from joiners import CorruptCache, FullDisk, HungDisk, LittleMemory, run_trial
 from runner import run
 
 TIMES = 10
-KINDS = {"full_disk": FullDisk, "hung_disk": HungDisk, "corrupt_cache": CorruptCache, "little_memory": LittleMemory}
+KINDS = {
+    "full_disk": FullDisk,
+    "hung_disk": HungDisk,
+    "corrupt_cache": CorruptCache,
+    "little_memory": LittleMemory,
+}
 
 for name, kind in KINDS.items():
     for time in range(1, TIMES + 1):

@@ -6,7 +6,18 @@ import signal
 import subprocess
 import threading
 
-from paceline import FASHION, Failure, Fleet, fashion_fleet, fashion_job, fill, must, on_devices, small_disk, train
+from paceline import (
+    FASHION,
+    Failure,
+    Fleet,
+    fashion_fleet,
+    fashion_job,
+    fill,
+    must,
+    on_devices,
+    small_disk,
+    train,
+)
 from runner import run
 
 LEASE_MS = 2000
@@ -33,7 +44,10 @@ def plans(fleet, job):
 
 
 def devices_are_free(fleet):
-    must(all(device["job"] is None for device in fleet.get("/v1/devices")["items"]), "a device still works for a job that has ended")
+    must(
+        all(device["job"] is None for device in fleet.get("/v1/devices")["items"]),
+        "a device still works for a job that has ended",
+    )
 
 
 def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
@@ -44,13 +58,23 @@ def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
         fleet.start_agent("first")
         fleet.wait_until(job, lambda seen: "1 more device" in seen["message"], "waits for one")
         fleet.start_agent("second")
-        fleet.wait_until(job, lambda seen: seen["state"] in ("preparing", "running", "succeeded"), "it begins")
+        fleet.wait_until(
+            job, lambda seen: seen["state"] in ("preparing", "running", "succeeded"), "it begins"
+        )
         done = fleet.wait(job, "succeeded")
-        must(done["progress"]["step"] == SHORT and done["progress"]["fraction"] == 1 and done["exact"], f"{done}")
+        must(
+            done["progress"]["step"] == SHORT
+            and done["progress"]["fraction"] == 1
+            and done["exact"],
+            f"{done}",
+        )
         must(done["started_at"] and done["ended_at"] >= done["started_at"], f"{done}")
         check_weights(fleet, job, SHORT)
         losses = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=loss")["items"]
-        must([item["step"] for item in losses] == list(range(1, SHORT + 1)), f"losses of steps {[item['step'] for item in losses]}")
+        must(
+            [item["step"] for item in losses] == list(range(1, SHORT + 1)),
+            f"losses of steps {[item['step'] for item in losses]}",
+        )
         devices_are_free(fleet)
 
 
@@ -62,8 +86,14 @@ def test_the_end_of_a_terminal_stops_the_programs_in_order_unless_nohup_started_
         for process in (kept, ends, fleet.coordinator):
             process.signal(signal.SIGHUP)
         for process in (ends, fleet.coordinator):
-            must(process.process.wait(20) == 0, f"{process.name} ended with {process.process.returncode}: {process.log_text()}")
-            must("signal" in process.log_text() or "stopping" in process.log_text(), f"{process.log_text()}")
+            must(
+                process.process.wait(20) == 0,
+                f"{process.name} ended with {process.process.returncode}: {process.log_text()}",
+            )
+            must(
+                "signal" in process.log_text() or "stopping" in process.log_text(),
+                f"{process.log_text()}",
+            )
         must(kept.running(), "nohup did not keep the agent")
 
 
@@ -83,8 +113,10 @@ def test_jobs_run_by_priority_then_by_age():
     with short_lease_fleet(1) as fleet:
         first = fleet.submit(fashion_job(steps=100000))
         fleet.wait_for_step(first, 1)
-        jobs = [fleet.submit(fashion_job(steps=2, name=name, priority=priority))
-                for name, priority in (("old", 0), ("young", 0), ("urgent", 5), ("idle", -5))]
+        jobs = [
+            fleet.submit(fashion_job(steps=2, name=name, priority=priority))
+            for name, priority in (("old", 0), ("young", 0), ("urgent", 5), ("idle", -5))
+        ]
         fleet.verb(first, "cancel")
         done = [fleet.wait(job, "succeeded") for job in jobs]
         order = [job["spec"]["name"] for job in sorted(done, key=lambda job: job["started_at"])]
@@ -112,7 +144,10 @@ def test_a_paused_job_leaves_its_devices_to_others_and_goes_on_later():
         fleet.wait_for_step(job, 10)
         fleet.verb(job, "pause")
         paused = fleet.wait(job, "paused")
-        must(10 <= paused["version"] < LONG and paused["progress"]["step"] == paused["version"], f"{paused}")
+        must(
+            10 <= paused["version"] < LONG and paused["progress"]["step"] == paused["version"],
+            f"{paused}",
+        )
         other = fleet.submit(fashion_job(steps=SHORT, **on_devices(1, 1)))
         fleet.wait(other, "succeeded")
         fleet.verb(job, "resume")
@@ -127,8 +162,13 @@ def restart(way):
         before = fleet.wait_for_step(job, 20)
         getattr(fleet.coordinator, way)()
         fleet.restart_coordinator(*OPTIONS)
-        after = fleet.wait_until(job, lambda seen: seen["progress"]["step"] > before["progress"]["step"], "it goes on")
-        must(after["state"] == "running" and after["generation"] == 1, f"the agents were stopped for it: {after}")
+        after = fleet.wait_until(
+            job, lambda seen: seen["progress"]["step"] > before["progress"]["step"], "it goes on"
+        )
+        must(
+            after["state"] == "running" and after["generation"] == 1,
+            f"the agents were stopped for it: {after}",
+        )
         fleet.wait(job, "succeeded")
         must([plan["state"] for plan in plans(fleet, job)] == ["done"], f"{plans(fleet, job)}")
         check_weights(fleet, job, LONG)
@@ -147,15 +187,21 @@ def test_a_job_ends_although_the_coordinator_is_away_when_the_last_step_is_done(
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
         fleet.coordinator.kill()
-        wait_for_log(fleet.agents[0], "phase=stop")  # stopped, or stopping while there are numbers left to report
+        wait_for_log(
+            fleet.agents[0], "phase=stop"
+        )  # stopped, or stopping while there are numbers left to report
         fleet.restart_coordinator(*OPTIONS)
         fleet.wait(job, "succeeded")
         check_weights(fleet, job, LONG)
 
 
 def wait_for_log(process, text):
-    with subprocess.Popen(["tail", "-n", "+1", "-F", str(process.log)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True) as tail:
+    with subprocess.Popen(
+        ["tail", "-n", "+1", "-F", str(process.log)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as tail:
         timer = threading.Timer(60, tail.kill)
         timer.start()
         try:
@@ -186,10 +232,17 @@ def test_an_agent_that_is_killed_is_replaced_by_the_others():
         fleet.agents[0].kill()
         fleet.wait(job, "succeeded")
         found = plans(fleet, job)
-        must(len(found[-1]["stages"]) == 2 and found[-1]["reason"] in ("device_lost", "prepare_failed", "restarted"), f"{found}")
+        must(
+            len(found[-1]["stages"]) == 2
+            and found[-1]["reason"] in ("device_lost", "prepare_failed", "restarted"),
+            f"{found}",
+        )
         check_weights(fleet, job, LONG)
         states = sorted(device["state"] for device in fleet.get("/v1/devices")["items"])
-        must(states in (["disconnected", "online", "online"], ["lost", "online", "online"]), f"{states}")
+        must(
+            states in (["disconnected", "online", "online"], ["lost", "online", "online"]),
+            f"{states}",
+        )
 
 
 def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
@@ -221,7 +274,11 @@ def test_an_agent_that_freezes_and_thaws_does_no_harm():
         fleet.wait_for_step(job, 20)
         frozen = fleet.agents[2]
         frozen.signal(signal.SIGSTOP)
-        fleet.wait_until(job, lambda seen: seen["generation"] > 1 and seen["state"] == "running", "it goes on without")
+        fleet.wait_until(
+            job,
+            lambda seen: seen["generation"] > 1 and seen["state"] == "running",
+            "it goes on without",
+        )
         frozen.signal(signal.SIGCONT)
         fleet.wait(job, "succeeded")
         check_weights(fleet, job, LONG)
@@ -230,17 +287,31 @@ def test_an_agent_that_freezes_and_thaws_does_no_harm():
 
 def test_a_full_disk_refuses_what_people_bring_and_the_job_goes_on():
     with Fleet() as fleet, small_disk(fleet.path / "coordinator", "64m") as place:
-        fleet.start_coordinator(*OPTIONS, "--min-free", "12M")  # more than the reserve that state.db gives back
+        fleet.start_coordinator(
+            *OPTIONS, "--min-free", "12M"
+        )  # more than the reserve that state.db gives back
         fleet.upload("fashion-train", "fashion-mini", "train")
         fleet.start_agents(1, "--slowdown", 2)
         job = fleet.submit(fashion_job(steps=LONG))
         fleet.wait_for_step(job, 5)
-        stated = fleet.request("PUT", "/v1/datasets/huge", bytes(80 << 20), {"Content-Type": "application/octet-stream"})
+        stated = fleet.request(
+            "PUT",
+            "/v1/datasets/huge",
+            bytes(80 << 20),
+            {"Content-Type": "application/octet-stream"},
+        )
         must(stated.code == "disk_full", f"{stated.status} {stated.body!r}")
-        pieces = fleet.request("PUT", "/v1/datasets/huge", (bytes(1 << 20) for _ in range(80)), {"Content-Type": "application/x-tar"})
+        pieces = fleet.request(
+            "PUT",
+            "/v1/datasets/huge",
+            (bytes(1 << 20) for _ in range(80)),
+            {"Content-Type": "application/x-tar"},
+        )
         must(pieces.code == "disk_full", f"{pieces.status} {pieces.body!r}")
         foreign = fill(place)
-        small = fleet.request("PUT", "/v1/datasets/small", b"0123", {"Content-Type": "application/octet-stream"})
+        small = fleet.request(
+            "PUT", "/v1/datasets/small", b"0123", {"Content-Type": "application/octet-stream"}
+        )
         must(small.code == "disk_full", f"{small.status} {small.body!r}")
         refused = fleet.request("POST", "/v1/jobs", fashion_job(steps=SHORT))
         must(refused.code == "disk_full", f"{refused.status} {refused.body!r}")

@@ -17,7 +17,11 @@ class Outages:
 
     def __init__(self, fleet, options, **fields):
         self.fleet, self.options = fleet, options
-        self.fields = {"evaluate": {"every_epochs": 0}, **on_devices(len(fleet.agents), len(fleet.agents)), **fields}
+        self.fields = {
+            "evaluate": {"every_epochs": 0},
+            **on_devices(len(fleet.agents), len(fleet.agents)),
+            **fields,
+        }
         self.job = fleet.submit(fashion_job(**self.fields))
         fleet.wait_for_step(self.job, 1)
 
@@ -64,7 +68,9 @@ class Outages:
 def test_an_outage_longer_than_the_lease_loses_no_device_and_no_step():
     steps = 220
     with fashion_fleet(3, "--slowdown", 8, lease_ms=LEASE_MS) as fleet:
-        outages = Outages(fleet, ("--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", LEASE_MS), steps=steps)
+        outages = Outages(
+            fleet, ("--heartbeat-ms", HEARTBEAT_MS, "--lease-ms", LEASE_MS), steps=steps
+        )
         outages.kill(2)
         outages.finish(steps)
 
@@ -82,7 +88,10 @@ def test_a_cloned_agent_ends_and_the_first_one_goes_on():
         fleet.agents.remove(second)
         seen = fleet.wait_for_devices(1)
         must([(item["id"], item["name"]) for item in seen] == [(device, first.name)], f"{seen}")
-        must(first.running() and fleet.coordinator.log_text().count("event=device_shared") == 1, fleet.coordinator.log_text()[-2000:])
+        must(
+            first.running() and fleet.coordinator.log_text().count("event=device_shared") == 1,
+            fleet.coordinator.log_text()[-2000:],
+        )
 
 
 if __name__ == "__main__":

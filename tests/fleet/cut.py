@@ -12,8 +12,13 @@ from runner import run
 
 LEASE_MS = 3000
 DEVICES = "coord\nboard0 0.5 100 1\nboard1 0.5 100 1\nboard2 0.5 100 1\n"
-JOB = fashion_job(steps=600, replication={"neighbor_every": 10, "center_every": 40}, evaluate={"every_epochs": 0}, cuts=[2, 4],
-                  **on_devices(1, 3))
+JOB = fashion_job(
+    steps=600,
+    replication={"neighbor_every": 10, "center_every": 40},
+    evaluate={"every_epochs": 0},
+    cuts=[2, 4],
+    **on_devices(1, 3),
+)
 
 
 def fleet_tool(verb, name):

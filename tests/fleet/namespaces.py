@@ -28,18 +28,41 @@ def run_on(devices, command):
     with tempfile.NamedTemporaryFile("w", suffix=".fleet") as file:
         file.write(devices)
         file.flush()
-        return subprocess.run([str(TOOL), "run", file.name, "--", str(TOOL), "exec", "coord", "--", *map(str, command)], check=False,
-                              env=environment).returncode
+        return subprocess.run(
+            [
+                str(TOOL),
+                "run",
+                file.name,
+                "--",
+                str(TOOL),
+                "exec",
+                "coord",
+                "--",
+                *map(str, command),
+            ],
+            check=False,
+            env=environment,
+        ).returncode
 
 
 class NamespaceFleet(Fleet):
     """As Fleet, with each program on its device. The addresses are not loopback, and nobody else is on this network: --insecure."""
 
     def start_coordinator(self, *arguments, listen=None):
-        return super().start_coordinator("--insecure", *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0")
+        return super().start_coordinator(
+            "--insecure", *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0"
+        )
 
     def start_device(self, name, *arguments):
         """An agent on the device `name`."""
-        address = subprocess.run([str(TOOL), "ip", name], check=True, capture_output=True, text=True).stdout.strip()
-        return self.start_agent(name, "--insecure", *arguments, wait=False, listen=f"{address}:0",
-                                prefix=[str(TOOL), "exec", name, "--"])
+        address = subprocess.run(
+            [str(TOOL), "ip", name], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        return self.start_agent(
+            name,
+            "--insecure",
+            *arguments,
+            wait=False,
+            listen=f"{address}:0",
+            prefix=[str(TOOL), "exec", name, "--"],
+        )

@@ -14,14 +14,22 @@ from runner import run
 
 DEVICES = "board0\nboard1\n"
 HOSTS = {"10.0.0.5": "coord", "10.0.0.6": "board0", "10.0.0.7": "board1"}
-BLOCKS = re.findall(r"```sh\n# (?:on|from) (\S+)\n(.*?)```", (ROOT / "docs/two-machines.md").read_text(encoding="utf-8"), re.S)
+BLOCKS = re.findall(
+    r"```sh\n# (?:on|from) (\S+)\n(.*?)```",
+    (ROOT / "docs/two-machines.md").read_text(encoding="utf-8"),
+    re.S,
+)
 SECONDS = 60
 
 
 def addresses():
     """The guide's addresses -> those of this fleet."""
-    return {guide: subprocess.run([str(TOOL), "ip", name], check=True, capture_output=True, text=True).stdout.strip()
-            for guide, name in HOSTS.items()}
+    return {
+        guide: subprocess.run(
+            [str(TOOL), "ip", name], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for guide, name in HOSTS.items()
+    }
 
 
 def here(script):
@@ -36,14 +44,25 @@ def environment(directory):
 
 def ask(directory, script):
     """A block of the guide from the coordinator's machine; its last answer."""
-    done = subprocess.run(["bash", "-ec", here(script)], check=True, capture_output=True, text=True, cwd=ROOT, env=environment(directory))
+    done = subprocess.run(
+        ["bash", "-ec", here(script)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(directory),
+    )
     return done.stdout
 
 
 def start(host, script, directory):
     own = os.path.join(directory, host)
-    return subprocess.Popen([str(TOOL), "exec", HOSTS[host], "--", "bash", "-c", f"exec {here(script).strip()}"],
-                            env=environment(own), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [str(TOOL), "exec", HOSTS[host], "--", "bash", "-c", f"exec {here(script).strip()}"],
+        env=environment(own),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def wait_until(condition, what):
@@ -55,25 +74,44 @@ def wait_until(condition, what):
 
 def test_the_commands_of_the_guide_train_a_job_on_two_machines():
     questions = [script for host, script in BLOCKS if host == "anywhere"]
-    must(len(BLOCKS) == 5 and len(questions) == 2, f"the guide has {len(BLOCKS)} blocks, {len(questions)} of them questions")
+    must(
+        len(BLOCKS) == 5 and len(questions) == 2,
+        f"the guide has {len(BLOCKS)} blocks, {len(questions)} of them questions",
+    )
     api = here("http://10.0.0.5:7410/v1")
     processes = []
     with tempfile.TemporaryDirectory(prefix="paceline-guide-") as directory:
+
         def get(path):
-            answer = subprocess.run(["curl", "-s", f"{api}/{path}"], check=False, capture_output=True, text=True).stdout
+            answer = subprocess.run(
+                ["curl", "-s", f"{api}/{path}"], check=False, capture_output=True, text=True
+            ).stdout
             return json.loads(answer)["items"] if answer else []
+
         try:
             for host, script in BLOCKS:
                 if host in HOSTS:
                     processes.append(start(host, script, directory))
-            wait_until(lambda: sum(device["state"] == "online" for device in get("devices")) == 2, "two devices are online")
+            wait_until(
+                lambda: sum(device["state"] == "online" for device in get("devices")) == 2,
+                "two devices are online",
+            )
             devices = json.loads(ask(directory, questions[0]))["items"]
-            must({device["address"] for device in devices} == {here(f"http://{host}:7411") for host in ("10.0.0.6", "10.0.0.7")},
-                 f"{devices}")
+            must(
+                {device["address"] for device in devices}
+                == {here(f"http://{host}:7411") for host in ("10.0.0.6", "10.0.0.7")},
+                f"{devices}",
+            )
             ask(directory, questions[1])
             wait_until(lambda: get("jobs")[0]["state"] == "succeeded", "the job has succeeded")
-            plan = json.loads(subprocess.run(["curl", "-s", f"{api}/jobs/{get('jobs')[0]['id']}/plans/1"], check=True,
-                                             capture_output=True, text=True).stdout)
+            plan = json.loads(
+                subprocess.run(
+                    ["curl", "-s", f"{api}/jobs/{get('jobs')[0]['id']}/plans/1"],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                ).stdout
+            )
             must(len(plan["stages"]) == 2, f"{plan}")
         finally:
             for process in processes:

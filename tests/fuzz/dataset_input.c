@@ -37,10 +37,12 @@ static void check_result(const struct buf *result, const struct dataset_info *in
     struct dataset_info again;
     struct err err = {0};
     ASSERT(result->size == info->total_bytes);
-    ASSERT(info->count >= 1 && info->classes <= DATASET_CLASSES_MAX && (info->classes >= 1 || unlabelled));
+    ASSERT(info->count >= 1 && info->classes <= DATASET_CLASSES_MAX &&
+           (info->classes >= 1 || unlabelled));
     int fd = memory_file("", 0, (const uint8_t *)result->data, result->size);
     ASSERT(dataset_read_info(fd, &again, &err) == 0);
-    ASSERT(again.count == info->count && again.h == info->h && again.w == info->w && again.c == info->c);
+    ASSERT(again.count == info->count && again.h == info->h && again.w == info->w &&
+           again.c == info->c);
     ASSERT(again.labels_offset == info->labels_offset && again.positions == info->positions &&
            again.labels_bytes == 4 * info->count * info->positions);
     for (uint64_t i = 0; i < info->count * info->positions; i++) {
@@ -48,7 +50,8 @@ static void check_result(const struct buf *result, const struct dataset_info *in
         memcpy(&label, result->data + info->labels_offset + 4 * i, sizeof(label));
         ASSERT(label >= 0 && (uint32_t)label < (info->classes ? info->classes : 1));
     }
-    for (uint64_t at = 0; info->dtype == DTYPE_F32 && at < info->inputs_bytes; at += sizeof(float)) {
+    for (uint64_t at = 0; info->dtype == DTYPE_F32 && at < info->inputs_bytes;
+         at += sizeof(float)) {
         float number;
         memcpy(&number, result->data + info->inputs_offset + at, sizeof(number));
         ASSERT(__builtin_isfinite(number));
@@ -57,7 +60,8 @@ static void check_result(const struct buf *result, const struct dataset_info *in
 }
 
 /* Whether it was taken. */
-static bool convert_with(const int *fd, size_t count, const struct reading *reading, bool unlabelled)
+static bool convert_with(const int *fd, size_t count, const struct reading *reading,
+                         bool unlabelled)
 {
     struct dataset_names names AUTO(dataset_names_done) = {0};
     const struct dataset_limits limits = {
@@ -99,7 +103,8 @@ void convert_two(const uint8_t *data, size_t size, const char *mark, size_t mark
     data += 2;
     size -= 2;
     first = first < size ? first : size;
-    int fd[2] = {memory_file(mark, mark_size, data, first), memory_file(mark, mark_size, data + first, size - first)};
+    int fd[2] = {memory_file(mark, mark_size, data, first),
+                 memory_file(mark, mark_size, data + first, size - first)};
     convert_files(fd, 2, &reading_default);
     file_close(&fd[0]);
     file_close(&fd[1]);

@@ -1,4 +1,5 @@
-/* A whole file that somebody uploads to start from: its header, and what the units of a small model take of it. */
+/* A whole file that somebody uploads to start from: its header, and what the units of a small model
+ * take of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,10 @@ static int read_file(void *arg, uint64_t offset, void *out, size_t size, struct 
 
 static struct model *small_model(void)
 {
-    static const char text[] = "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"},\"units\":["
-                               "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"
-                               "{\"name\":\"b\",\"ops\":[{\"type\":\"linear\",\"units\":2}]}]}";
+    static const char text[] =
+        "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"},\"units\":["
+        "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"
+        "{\"name\":\"b\",\"ops\":[{\"type\":\"linear\",\"units\":2}]}]}";
     json_auto_t *description = NULL;
     struct model *model = NULL;
     ASSERT(json_parse(text, strlen(text), &description, NULL) == 0);
@@ -45,7 +47,8 @@ static void take_unit(struct checkpoint_file *file, const struct model *model, s
     ASSERT(blob);
     int checked = checkpoint_check_unit(file, model, unit, &err);
     int read = checkpoint_read_unit(file, model, unit, layout, blob, &err);
-    ASSERT(checked == 0 ? read == 0 || read == ERR_FORMAT : read != 0); /* a file that is cut off in its data */
+    ASSERT(checked == 0 ? read == 0 || read == ERR_FORMAT
+                        : read != 0); /* a file that is cut off in its data */
     ASSERT(read != 0 || memcmp(blob, layout->header_text, (size_t)layout->header.data_offset) == 0);
     free(blob);
     state_layout_free(&layout);

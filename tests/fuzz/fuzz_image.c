@@ -1,17 +1,21 @@
-/* JPEG and PNG: measured, decoded to one and to three channels, as it is and resized. The images of tests/golden are
- * its first inputs. */
+/* JPEG and PNG: measured, decoded to one and to three channels, as it is and resized. The images of
+ * tests/golden are its first inputs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "libtrain/images/image.h"
 
-#define PIXELS_MAX (1u << 20) /* larger images decode as smaller ones do, and take a second each */
+#define PIXELS_MAX                                                                                 \
+    (1u << 20) /* larger images decode as smaller ones do, and take a second each                  \
+                */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whether it was read. All of the sample is written then: two readings over other bytes are the same. */
-static bool read_image(const uint8_t *data, size_t size, struct image_size wanted, uint32_t channels)
+/* Whether it was read. All of the sample is written then: two readings over other bytes are the
+ * same. */
+static bool read_image(const uint8_t *data, size_t size, struct image_size wanted,
+                       uint32_t channels)
 {
     const size_t bytes = (size_t)wanted.h * wanted.w * channels;
     struct image_reader *reader = NULL;

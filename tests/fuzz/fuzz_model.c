@@ -29,7 +29,8 @@ static struct model *read_back(const struct buf *text)
     return model;
 }
 
-/* Stages are planned for every device: a whole model as one, and the half of it behind the middle. */
+/* Stages are planned for every device: a whole model as one, and the half of it behind the middle.
+ */
 static void check_memory(const struct model *model, const struct optimizer *optimizer)
 {
     for (int variant = 0; variant < 8; variant++) {
@@ -39,7 +40,8 @@ static void check_memory(const struct model *model, const struct optimizer *opti
                                          .in_flight = 2,
                                          .threads = 2,
                                          .recompute = variant & 1 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
-                                         .backend = variant & 2 ? CONV2D_BACKEND_ONEDNN : CONV2D_BACKEND_OWN};
+                                         .backend = variant & 2 ? CONV2D_BACKEND_ONEDNN
+                                                                : CONV2D_BACKEND_OWN};
         struct memory_bytes bytes;
         struct memory_growth growth;
         struct err err = {0};

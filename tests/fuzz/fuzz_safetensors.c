@@ -1,4 +1,5 @@
-/* A whole header: what is accepted covers its data without hole or overlap, and reads back from what is written. */
+/* A whole header: what is accepted covers its data without hole or overlap, and reads back from
+ * what is written. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -33,8 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char text[TEXT_MAX], text_again[TEXT_MAX];
     struct safetensors_header header = {
         .tensor = tensor, .tensor_capacity = TENSORS_MAX, .text = text, .text_capacity = TEXT_MAX};
-    struct safetensors_header again = {
-        .tensor = tensor_again, .tensor_capacity = TENSORS_MAX, .text = text_again, .text_capacity = TEXT_MAX};
+    struct safetensors_header again = {.tensor = tensor_again,
+                                       .tensor_capacity = TENSORS_MAX,
+                                       .text = text_again,
+                                       .text_capacity = TEXT_MAX};
     struct err err = {0};
     size_t written_size, again_size;
     int rc = safetensors_parse(data, size, &header, &err);
@@ -45,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_order(&header);
     ASSERT(safetensors_write(&header, written, sizeof(written), &written_size, &err) == 0);
     ASSERT(safetensors_parse(written, written_size, &again, &err) == 0);
-    ASSERT(again.tensor_count == header.tensor_count && again.metadata_count == header.metadata_count);
+    ASSERT(again.tensor_count == header.tensor_count &&
+           again.metadata_count == header.metadata_count);
     for (size_t i = 0; i < header.metadata_count; i++) {
         ASSERT(strcmp(again.metadata[i].key, header.metadata[i].key) == 0);
         const char *key = header.metadata[i].key;

@@ -1,5 +1,5 @@
-/* The header of a model's file: one that is accepted and says which model it is of is written again so that it says the
- * same. */
+/* The header of a model's file: one that is accepted and says which model it is of is written again
+ * so that it says the same. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
-/* Request targets, Range headers and whole headers under any bytes. What is decoded may be shown, logged and stored; a
- * range lies within its content; a header is judged alike in one piece and in two. */
+/* Request targets, Range headers and whole headers under any bytes. What is decoded may be shown,
+ * logged and stored; a range lies within its content; a header is judged alike in one piece and in
+ * two. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

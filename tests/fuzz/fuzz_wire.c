@@ -1,5 +1,5 @@
-/* Every body that a coordinator or an agent takes from outside: what is read without a fault is written
- * and read again as the same text. */
+/* Every body that a coordinator or an agent takes from outside: what is read without a fault is
+ * written and read again as the same text. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,9 +13,11 @@
 #include "tests/unit/schema/records.h"
 
 static const char *const inputs[] = {
-    "job_spec", "replan_request", "enroll_request", "enroll_reply", "heartbeat_reply", "heartbeat", "assignment",
+    "job_spec",        "replan_request", "enroll_request", "enroll_reply",
+    "heartbeat_reply", "heartbeat",      "assignment",
 };
-/* Rows of the store: always written whole, so what is left out of one need not be readable when written again. */
+/* Rows of the store: always written whole, so what is left out of one need not be readable when
+ * written again. */
 static const char *const rows[] = {"job"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

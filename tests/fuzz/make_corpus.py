@@ -14,7 +14,11 @@ import zlib
 
 
 def idx(dimensions, data):
-    return struct.pack(">BBBB", 0, 0, 8, len(dimensions)) + struct.pack(f">{len(dimensions)}I", *dimensions) + data
+    return (
+        struct.pack(">BBBB", 0, 0, 8, len(dimensions))
+        + struct.pack(f">{len(dimensions)}I", *dimensions)
+        + data
+    )
 
 
 def npy(descr, shape, data, version=1):
@@ -74,7 +78,12 @@ def png_chunk(kind, data):
 
 def png(width, height, depth, colour, lines, *chunks):
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    parts = [png_chunk(b"IHDR", header), *(png_chunk(*each) for each in chunks), png_chunk(b"IDAT", zlib.compress(lines, 9)), png_chunk(b"IEND", b"")]
+    parts = [
+        png_chunk(b"IHDR", header),
+        *(png_chunk(*each) for each in chunks),
+        png_chunk(b"IDAT", zlib.compress(lines, 9)),
+        png_chunk(b"IEND", b""),
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
@@ -97,13 +106,28 @@ def corpora():
     images = idx([3, 2, 2], bytes(range(12)))
     labels = idx([3], bytes([0, 2, 1]))
     record = bytes([7]) + bytes(i % 251 for i in range(3072))
-    linear = [("a.0.weight", "F32", [2, 3], 24), ("a.0.bias", "F32", [2], 8),
-              *((f"a.1.{name}", "F32", [2], 8) for name in ("weight", "bias", "running_mean", "running_var")),
-              ("a.1.num_batches_tracked", "I64", [], 8), ("b.0.bias", "F32", [2], 8), ("b.0.weight", "F32", [2, 2], 16),
-              ("c.0.weight", "F32", [3], 12)]
-    form = safetensors([("inputs", "U8", [2, 1, 2, 1], 4), ("labels", "I32", [2], 8)], None, b"abcd" + struct.pack("<2i", 1, 0))
+    linear = [
+        ("a.0.weight", "F32", [2, 3], 24),
+        ("a.0.bias", "F32", [2], 8),
+        *(
+            (f"a.1.{name}", "F32", [2], 8)
+            for name in ("weight", "bias", "running_mean", "running_var")
+        ),
+        ("a.1.num_batches_tracked", "I64", [], 8),
+        ("b.0.bias", "F32", [2], 8),
+        ("b.0.weight", "F32", [2, 2], 16),
+        ("c.0.weight", "F32", [3], 12),
+    ]
+    form = safetensors(
+        [("inputs", "U8", [2, 1, 2, 1], 4), ("labels", "I32", [2], 8)],
+        None,
+        b"abcd" + struct.pack("<2i", 1, 0),
+    )
     conv = {"type": "conv2d", "filters": 4, "kernel": 3, "padding": 1}
-    head = {"name": "head", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}]}
+    head = {
+        "name": "head",
+        "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}],
+    }
     stated = {"input": {"shape": [8, 8, 2], "dtype": "float32", "scale": 2.5}}
     return {
         "idx": {
@@ -116,13 +140,27 @@ def corpora():
             "counts": pair(images, idx([2], bytes(2))),
         },
         "npy": {
-            "bytes": pair(npy("|u1", (2, 2, 2), bytes(8)), npy("<i8", "(2,)", struct.pack("<2q", 0, 3))),
-            "floats": pair(npy("<f4", (2, 3), struct.pack("<6f", *range(6))), npy("<i4", "(2,)", struct.pack("<2i", 0, 1))),
+            "bytes": pair(
+                npy("|u1", (2, 2, 2), bytes(8)), npy("<i8", "(2,)", struct.pack("<2q", 0, 3))
+            ),
+            "floats": pair(
+                npy("<f4", (2, 3), struct.pack("<6f", *range(6))),
+                npy("<i4", "(2,)", struct.pack("<2i", 0, 1)),
+            ),
             "version2": pair(npy("|u1", (1, 1, 1, 3), bytes(3), 2), npy("|u1", "(1,)", b"\x05")),
-            "doubles": pair(npy(">f8", (2, 3), struct.pack(">6d", *range(6)), 3), npy(">u2", "(2,)", struct.pack(">2H", 0, 9))),
-            "halves": pair(npy("<f2", (2, 3), struct.pack("<6e", *range(6))), npy("|b1", "(2,)", b"\1\0")),
-            "not_finite": pair(npy("<f4", (1, 2), struct.pack("<2f", 1, float("nan"))), npy("|i1", "(1,)", b"\0")),
-            "negative": pair(npy("|u1", (1, 1), bytes(1)), npy("<i8", "(1,)", struct.pack("<q", -1))),
+            "doubles": pair(
+                npy(">f8", (2, 3), struct.pack(">6d", *range(6)), 3),
+                npy(">u2", "(2,)", struct.pack(">2H", 0, 9)),
+            ),
+            "halves": pair(
+                npy("<f2", (2, 3), struct.pack("<6e", *range(6))), npy("|b1", "(2,)", b"\1\0")
+            ),
+            "not_finite": pair(
+                npy("<f4", (1, 2), struct.pack("<2f", 1, float("nan"))), npy("|i1", "(1,)", b"\0")
+            ),
+            "negative": pair(
+                npy("|u1", (1, 1), bytes(1)), npy("<i8", "(1,)", struct.pack("<q", -1))
+            ),
             "fortran": pair(npy("|u1", (2, 2), bytes(4)).replace(b"False", b"True "), b""),
         },
         "cifar": {
@@ -132,13 +170,29 @@ def corpora():
             "form": form,
         },
         "sound": {
-            "directories": tar([("no/1.wav", wav(struct.pack("<4h", 0, 99, -99, 32767))),
-                                ("yes/a_1.wav", wav(bytes(range(9)), bits=8)), ("yes/._a_1.wav", b"junk")]),
-            "prefixes": tar([("x/1_a.wav", wav(bytes(12), channels=2, bits=24)), ("x/0_b.wav", wav(bytes(8), bits=32))]),
-            "floats": tar([("a/0_a.wav", wav(struct.pack("<2f", 0.5, -1.5), kind=3, bits=32)),
-                           ("b/1_a.wav", wav(struct.pack("<2d", 0.5, float("nan")), kind=3, bits=64))]),
+            "directories": tar(
+                [
+                    ("no/1.wav", wav(struct.pack("<4h", 0, 99, -99, 32767))),
+                    ("yes/a_1.wav", wav(bytes(range(9)), bits=8)),
+                    ("yes/._a_1.wav", b"junk"),
+                ]
+            ),
+            "prefixes": tar(
+                [
+                    ("x/1_a.wav", wav(bytes(12), channels=2, bits=24)),
+                    ("x/0_b.wav", wav(bytes(8), bits=32)),
+                ]
+            ),
+            "floats": tar(
+                [
+                    ("a/0_a.wav", wav(struct.pack("<2f", 0.5, -1.5), kind=3, bits=32)),
+                    ("b/1_a.wav", wav(struct.pack("<2d", 0.5, float("nan")), kind=3, bits=64)),
+                ]
+            ),
             "chunks": tar([("a/0_a.wav", wav(bytes(4), before=chunk(b"LIST", b"odd")))]),
-            "packed": gzip.compress(tar([("a/0_a.wav.gz", gzip.compress(wav(bytes(4)), 9, mtime=0))]), 9, mtime=0),
+            "packed": gzip.compress(
+                tar([("a/0_a.wav.gz", gzip.compress(wav(bytes(4)), 9, mtime=0))]), 9, mtime=0
+            ),
             "size_lies": tar([("a/0_a.wav", wav(bytes(4), size=0xFFFFFFFF))]),
             "no_samples": tar([("a/0_a.wav", wav(b""))]),
             "gigantic_rate": tar([("a/0_a.wav", wav(bytes(4), rate=0xFFFFFFFF))]),
@@ -147,65 +201,159 @@ def corpora():
         "archive": {
             "idx": tar([("set/", None), ("set/images", images), ("set/labels", labels)]),
             "cifar": tar([("data_batch_2.bin", record), ("data_batch_1.bin", record)]),
-            "npy": tar([("x.npy", b"\x93NUMPY" + npy("|u1", (2, 1), bytes(2))),
-                        ("y.npy.gz", gzip.compress(b"\x93NUMPY" + npy("|u1", "(2,)", bytes(2)), 9, mtime=0))]),
+            "npy": tar(
+                [
+                    ("x.npy", b"\x93NUMPY" + npy("|u1", (2, 1), bytes(2))),
+                    (
+                        "y.npy.gz",
+                        gzip.compress(b"\x93NUMPY" + npy("|u1", "(2,)", bytes(2)), 9, mtime=0),
+                    ),
+                ]
+            ),
             "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
             "outside": tar([("../images", images)]),
             "form": tar([("a.safetensors", form)]),
             "flat": tar([("1.jpg", image("colour.jpg")), ("2.png", image("palette.png"))]),
-            "images": tar([("set/", None), ("set/b/1.jpg", image("colour.jpg")), ("set/a/1.png", image("palette.png"))]),
+            "images": tar(
+                [
+                    ("set/", None),
+                    ("set/b/1.jpg", image("colour.jpg")),
+                    ("set/a/1.png", image("palette.png")),
+                ]
+            ),
         },
         "image": {
             "cut": image("colour.jpg")[:-200],
             "bits": png(9, 3, 1, 0, b"\0\xff\x80" * 3),
-            "filters": png(2, 5, 8, 2, b"".join(bytes([kind, 1, 2, 3, 4, 5, 6]) for kind in range(5))),
-            "texts": png(1, 1, 8, 6, b"\0abcd", *[(b"zTXt", b"k\0\0" + zlib.compress(bytes(5000)))] * 20, (b"gAMA", struct.pack(">I", 45455))),
+            "filters": png(
+                2, 5, 8, 2, b"".join(bytes([kind, 1, 2, 3, 4, 5, 6]) for kind in range(5))
+            ),
+            "texts": png(
+                1,
+                1,
+                8,
+                6,
+                b"\0abcd",
+                *[(b"zTXt", b"k\0\0" + zlib.compress(bytes(5000)))] * 20,
+                (b"gAMA", struct.pack(">I", 45455)),
+            ),
             "wide": png(16384, 2048, 8, 0, b""),
         },
         "safetensors": {
             "one": safetensors([("stem.0.weight", "F32", [2, 3], 24)]),
-            "metadata": safetensors([("x", "U8", [4], 4), ("y", "I64", [], 8)], {"codec": "none", "last": "1"}),
-            "escapes": safetensors([("a\"\\\n\u00e9\U0001F600", "I32", [1, 1], 4)]),
+            "metadata": safetensors(
+                [("x", "U8", [4], 4), ("y", "I64", [], 8)], {"codec": "none", "last": "1"}
+            ),
+            "escapes": safetensors([('a"\\\n\u00e9\U0001F600', "I32", [1, 1], 4)]),
             "empty": safetensors([]),
             "zero": safetensors([("z", "F64", [0, 5], 0), ("w", "F32", [1], 4)]),
             "overflow": safetensors([("z", "F64", [2**62, 2**62], 0)]),
             "length": b"\xff" * 8 + b"{}",
-            "long": safetensors([("x", "U8", [4], 4)], {"note": "\"v\"" * 50, "last": "1"}),
+            "long": safetensors([("x", "U8", [4], 4)], {"note": '"v"' * 50, "last": "1"}),
         },
         "trained": {
-            "whole": trained([{"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 3}]}],
-                             [("a.1.weight", "F32", [3, 4], 48), ("a.1.bias", "F32", [3], 12)]),
-            "other": trained([{"name": "a", "ops": [{"type": "batch_norm"}, {"type": "flatten"}]},
-                              {"name": "b", "ops": [{"type": "linear", "units": 3}]}], [("b.0.weight", "F32", [3], 12)]),
+            "whole": trained(
+                [{"name": "a", "ops": [{"type": "flatten"}, {"type": "linear", "units": 3}]}],
+                [("a.1.weight", "F32", [3, 4], 48), ("a.1.bias", "F32", [3], 12)],
+            ),
+            "other": trained(
+                [
+                    {"name": "a", "ops": [{"type": "batch_norm"}, {"type": "flatten"}]},
+                    {"name": "b", "ops": [{"type": "linear", "units": 3}]},
+                ],
+                [("b.0.weight", "F32", [3], 12)],
+            ),
             "bare": safetensors([("a.1.weight", "F32", [3, 4], 48)]),
         },
         "checkpoint": {
             "fits": safetensors(linear, {"format": "pt"}, bytes(range(108))),
             "head": safetensors(linear[:6], None, bytes(72)),
-            "shape": safetensors([("a.0.weight", "F32", [3, 2], 24), *linear[1:]], None, bytes(108)),
+            "shape": safetensors(
+                [("a.0.weight", "F32", [3, 2], 24), *linear[1:]], None, bytes(108)
+            ),
             "cut": safetensors(linear, None, bytes(50)),
             "stranger": safetensors([("a.0.scale", "F32", [2], 8), *linear], None, bytes(116)),
         },
         "model": {
-            "chain": model([{"name": "a", "ops": [conv, {"type": "batch_norm"}, {"type": "relu"}]}, head]),
-            "stated": model([{"name": "a", "ops": [conv, {"type": "max_pool", "kernel": 2, "padding": 1}]},
-                             {"name": "b", "ops": [{"type": "flatten"}, {"type": "dropout", "rate": 0.1},
-                                                   {"type": "linear", "units": 3, "bias": False}]}], **stated),
-            "residual": model([{"name": "a", "residual": {"body": [conv], "shortcut": [conv]}, "then": [{"type": "relu6"}]}, head]),
-            "branches": model([{"name": "a", "branches": [[conv], [], [{"type": "avg_pool", "kernel": 3, "stride": 1, "padding": 1}]]}, head]),
-            "groups": model([{"name": "a", "ops": [conv, {**conv, "groups": 4, "stride": 2}]}, head]),
-            "sequence": model([{"name": "a", "ops": [{"type": "embedding", "rows": 256, "units": 12}, {"type": "positions"}]},
-                               {"name": "b", "residual": {"body": [{"type": "layer_norm"}, {"type": "linear", "units": 36},
-                                                                   {"type": "attention", "heads": 3}, {"type": "gelu"}]}},
-                               {"name": "c", "ops": [{"type": "silu"}, {"type": "linear", "units": 256}]}],
-                              input={"shape": [9, 1, 1], "dtype": "uint8", "scale": 1}),
-            "faults": model([{"name": "a", "ops": [{"type": "conv2d"}, {"type": "rel"}], "then": 1}, 7], inputs=1),
+            "chain": model(
+                [{"name": "a", "ops": [conv, {"type": "batch_norm"}, {"type": "relu"}]}, head]
+            ),
+            "stated": model(
+                [
+                    {"name": "a", "ops": [conv, {"type": "max_pool", "kernel": 2, "padding": 1}]},
+                    {
+                        "name": "b",
+                        "ops": [
+                            {"type": "flatten"},
+                            {"type": "dropout", "rate": 0.1},
+                            {"type": "linear", "units": 3, "bias": False},
+                        ],
+                    },
+                ],
+                **stated,
+            ),
+            "residual": model(
+                [
+                    {
+                        "name": "a",
+                        "residual": {"body": [conv], "shortcut": [conv]},
+                        "then": [{"type": "relu6"}],
+                    },
+                    head,
+                ]
+            ),
+            "branches": model(
+                [
+                    {
+                        "name": "a",
+                        "branches": [
+                            [conv],
+                            [],
+                            [{"type": "avg_pool", "kernel": 3, "stride": 1, "padding": 1}],
+                        ],
+                    },
+                    head,
+                ]
+            ),
+            "groups": model(
+                [{"name": "a", "ops": [conv, {**conv, "groups": 4, "stride": 2}]}, head]
+            ),
+            "sequence": model(
+                [
+                    {
+                        "name": "a",
+                        "ops": [
+                            {"type": "embedding", "rows": 256, "units": 12},
+                            {"type": "positions"},
+                        ],
+                    },
+                    {
+                        "name": "b",
+                        "residual": {
+                            "body": [
+                                {"type": "layer_norm"},
+                                {"type": "linear", "units": 36},
+                                {"type": "attention", "heads": 3},
+                                {"type": "gelu"},
+                            ]
+                        },
+                    },
+                    {"name": "c", "ops": [{"type": "silu"}, {"type": "linear", "units": 256}]},
+                ],
+                input={"shape": [9, 1, 1], "dtype": "uint8", "scale": 1},
+            ),
+            "faults": model(
+                [{"name": "a", "ops": [{"type": "conv2d"}, {"type": "rel"}], "then": 1}, 7],
+                inputs=1,
+            ),
         },
     }
 
 
 def main():
-    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "corpus"
+    target = (
+        pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "corpus"
+    )
     for name, inputs in corpora().items():
         directory = target / name
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
-/* The main of a fuzz target outside the fuzz preset. It feeds every file of the directories given to
- * LLVMFuzzerTestOneInput, in the order of their names, and prints how many: the committed corpus is an ordinary test.
+/* The main of a fuzz target outside the fuzz preset. It feeds every file of the directories given
+ * to LLVMFuzzerTestOneInput, in the order of their names, and prints how many: the committed corpus
+ * is an ordinary test.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -28,7 +29,8 @@ static int replay_file(const char *directory, const char *name, struct err *err)
     if (rc) {
         return rc;
     }
-    /* A copy of the exact size: the buffer's spare room would hide a read beyond the end from the sanitizer. */
+    /* A copy of the exact size: the buffer's spare room would hide a read beyond the end from the
+     * sanitizer. */
     uint8_t *exact = malloc(input.size ? input.size : 1);
     if (!exact) {
         return err_set(err, ERR_MEMORY, "no memory for '%s'", path);

@@ -26,8 +26,20 @@ def main():
             size = [str(number) for number in shape]
             subprocess.run([sys.argv[1], name, *size, str(SEED), path], check=True)
             check = os.path.join(ROOT, "tools", "check_export.py")
-            subprocess.run([sys.executable, "-B", check, path, description, "--input", ",".join(size), "--classes", "10"],
-                           check=True)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-B",
+                    check,
+                    path,
+                    description,
+                    "--input",
+                    ",".join(size),
+                    "--classes",
+                    "10",
+                ],
+                check=True,
+            )
             if read_note(path)["model"]["input"]["shape"] != shape:
                 sys.exit(f"{name}: its file says it takes {read_note(path)['model']['input']}")
             with open(description, encoding="utf-8") as file:

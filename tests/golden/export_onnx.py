@@ -21,7 +21,12 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 
 import tensor_file  # noqa: E402
 
-MODELS = {"lenet5": [28, 28, 1], "googlenet": [64, 64, 3], "mobilenetv2": [32, 32, 3], "gpt-mini": [64, 1, 1]}
+MODELS = {
+    "lenet5": [28, 28, 1],
+    "googlenet": [64, 64, 3],
+    "mobilenetv2": [32, 32, 3],
+    "gpt-mini": [64, 1, 1],
+}
 
 
 def write_export(model, path):
@@ -31,15 +36,19 @@ def write_export(model, path):
 def export(*words, fails=None):
     command = [sys.executable, "-B", os.path.join(ROOT, "tools", "export_onnx.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if (done.returncode != 0) != (fails is not None) or (fails and (fails not in done.stderr or done.stderr.count("\n") != 1)):
+    if (done.returncode != 0) != (fails is not None) or (
+        fails and (fails not in done.stderr or done.stderr.count("\n") != 1)
+    ):
         sys.exit(f"{command}: {done.returncode}: {done.stdout} {done.stderr}")
 
 
 def form(values):
     """(name, type, dimensions) of inputs or outputs."""
     tensors = [(value.name, value.type.tensor_type) for value in values]
-    return [(name, tensor.elem_type, [dim.dim_param or dim.dim_value for dim in tensor.shape.dim])
-            for name, tensor in tensors]
+    return [
+        (name, tensor.elem_type, [dim.dim_param or dim.dim_value for dim in tensor.shape.dim])
+        for name, tensor in tensors
+    ]
 
 
 def check_form(directory):
@@ -51,9 +60,15 @@ def check_form(directory):
         onnx.checker.check_model(model, full_check=True)
         scores = ["batch", 64, 256] if name == "gpt-mini" else ["batch", 10]
         stated = form(model.graph.input), form(model.graph.output)
-        wanted = ([("input", onnx.TensorProto.UINT8, ["batch", *shape])],
-                  [(output, onnx.TensorProto.FLOAT, scores) for output in ("logits", "probabilities")])
-        if stated != wanted or model.ir_version != 8 or [entry.version for entry in model.opset_import] != [17]:
+        wanted = (
+            [("input", onnx.TensorProto.UINT8, ["batch", *shape])],
+            [(output, onnx.TensorProto.FLOAT, scores) for output in ("logits", "probabilities")],
+        )
+        if (
+            stated != wanted
+            or model.ir_version != 8
+            or [entry.version for entry in model.opset_import] != [17]
+        ):
             sys.exit(f"{name}: {stated}, not {wanted}")
         note = {entry.key: entry.value for entry in model.metadata_props}["paceline"]
         if json.loads(note)["model"] != tensor_file.read(path)[1]["model"]:
@@ -85,7 +100,9 @@ def check_refusals(directory):
 
     names = ["caf%E9", "dog", "cat"]
     named = os.path.join(directory, "named")
-    tensor_file.write(named, arrays, changed_note(lambda copy: copy["model"].update(class_names=names)))
+    tensor_file.write(
+        named, arrays, changed_note(lambda copy: copy["model"].update(class_names=names))
+    )
     export(named, out)
     said = {entry.key: entry.value for entry in onnx.load(out).metadata_props}["paceline"]
     os.remove(out)
@@ -94,29 +111,52 @@ def check_refusals(directory):
     strange = changed_note(lambda copy: copy["model"]["units"][0]["ops"][1].update(type="swish"))
     rotated = changed_note(lambda copy: copy["model"]["input"].update(rotate=90))
     for words, change in (
-            ("fields that are not known here: turn", lambda copy: copy["model"]["units"][0].update(turn=1)),
-            ("fields that are not known here: dilation", lambda copy: copy["model"]["units"][0]["ops"][0].update(dilation=2)),
-            ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
-            ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
-            ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
-            ("the class 'a' is there twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
-            ("not a list of names", lambda copy: copy["model"].update(class_names="ab")),
-            ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
-            ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
-            ("the description is not an object", lambda copy: copy.pop("model"))):
+        (
+            "fields that are not known here: turn",
+            lambda copy: copy["model"]["units"][0].update(turn=1),
+        ),
+        (
+            "fields that are not known here: dilation",
+            lambda copy: copy["model"]["units"][0]["ops"][0].update(dilation=2),
+        ),
+        ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
+        ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
+        ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
+        ("the class 'a' is there twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
+        ("not a list of names", lambda copy: copy["model"].update(class_names="ab")),
+        ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
+        ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
+        ("the description is not an object", lambda copy: copy.pop("model")),
+    ):
         refused(arrays, changed_note(change), words)
-    refused({**arrays, first: arrays[first] * np.float32("nan")}, note, f"tensor '{first}' has numbers that are not finite")
-    refused({**arrays, first: arrays[first].astype(np.float16)}, note, f"tensor '{first}' is float16")
+    refused(
+        {**arrays, first: arrays[first] * np.float32("nan")},
+        note,
+        f"tensor '{first}' has numbers that are not finite",
+    )
+    refused(
+        {**arrays, first: arrays[first].astype(np.float16)}, note, f"tensor '{first}' is float16"
+    )
     damaged = os.path.join(directory, "damaged")
-    for text, words in (("[" * 100000, "is not JSON"), ("{", "is not JSON"), ("[]", "is not an object")):
+    for text, words in (
+        ("[" * 100000, "is not JSON"),
+        ("{", "is not JSON"),
+        ("[]", "is not an object"),
+    ):
         write_header(damaged, {"__metadata__": {"paceline": text}})
         export(damaged, out, fails=words)
     write_header(damaged, {"x": {"dtype": "I8", "shape": [0], "data_offsets": [0, 0]}})
     export(damaged, out, fails="tensor 'x' holds I8")
-    refused({key: array for key, array in arrays.items() if key != first}, note, f"tensor '{first}' is missing")
+    refused(
+        {key: array for key, array in arrays.items() if key != first},
+        note,
+        f"tensor '{first}' is missing",
+    )
     refused({**arrays, "extra": arrays[first]}, note, "tensor 'extra' is none of the model's")
     refused({**arrays, first: arrays[first][:1]}, note, f"tensor '{first}' is float32")
-    refused({**arrays, first: arrays[first].astype(np.float64)}, note, f"tensor '{first}' is float64")
+    refused(
+        {**arrays, first: arrays[first].astype(np.float64)}, note, f"tensor '{first}' is float64"
+    )
     refused(arrays, strange, "an op 'swish' is not known")
     refused(arrays, rotated, "fields that are not known here: rotate")
     refused(arrays, None, "does not hold its description")

@@ -21,9 +21,11 @@ void fixture_open(struct fixture *fixture, const char *name)
     fixture->header.tensor = calloc(FIXTURE_TENSORS_MAX, sizeof(fixture->header.tensor[0]));
     assert_non_null(fixture->header.tensor);
     assert_true(fixture->file.size > 8);
-    assert_ok(safetensors_header_bytes((const uint8_t *)fixture->file.data, &header_bytes, &err), &err);
+    assert_ok(safetensors_header_bytes((const uint8_t *)fixture->file.data, &header_bytes, &err),
+              &err);
     assert_true(header_bytes <= fixture->file.size);
-    assert_ok(safetensors_parse(fixture->file.data, (size_t)header_bytes, &fixture->header, &err), &err);
+    assert_ok(safetensors_parse(fixture->file.data, (size_t)header_bytes, &fixture->header, &err),
+              &err);
     assert_int_equal(fixture->header.data_offset + fixture->header.data_bytes, fixture->file.size);
 }
 
@@ -33,7 +35,8 @@ void fixture_close(struct fixture *fixture)
     buf_done(&fixture->file);
 }
 
-const void *fixture_data(const struct fixture *fixture, const char *name, enum dtype dtype, size_t *out_count)
+const void *fixture_data(const struct fixture *fixture, const char *name, enum dtype dtype,
+                         size_t *out_count)
 {
     const struct safetensors_tensor *tensor = safetensors_find(&fixture->header, name);
     if (!tensor) {
@@ -44,16 +47,16 @@ const void *fixture_data(const struct fixture *fixture, const char *name, enum d
     return fixture->file.data + fixture->header.data_offset + tensor->begin;
 }
 
-static const void *case_data(const struct fixture *fixture, const char *op, size_t number, const char *name,
-                             enum dtype dtype, size_t *out_count)
+static const void *case_data(const struct fixture *fixture, const char *op, size_t number,
+                             const char *name, enum dtype dtype, size_t *out_count)
 {
     char whole[SAFETENSORS_NAME_MAX];
     (void)snprintf(whole, sizeof(whole), "%s.%zu.%s", op, number, name);
     return fixture_data(fixture, whole, dtype, out_count);
 }
 
-const float *fixture_floats(const struct fixture *fixture, const char *op, size_t number, const char *name,
-                            size_t *out_count)
+const float *fixture_floats(const struct fixture *fixture, const char *op, size_t number,
+                            const char *name, size_t *out_count)
 {
     const float *data = case_data(fixture, op, number, name, DTYPE_F32, out_count);
     if (!data) {

@@ -7,7 +7,8 @@ void golden_each(void **state, const struct fixture *fixture, const char *op, go
     const struct kernel_pools *pools = *state;
     size_t number = 0;
     for (; fixture_has(fixture, op, number); number++) {
-        check(&(struct golden){.fixture = fixture, .pool = pools->pool[1], .op = op, .number = number});
+        check(&(struct golden){
+            .fixture = fixture, .pool = pools->pool[1], .op = op, .number = number});
     }
     assert_true(number > 0);
 }
@@ -35,7 +36,8 @@ float *golden_output(const struct golden *golden, const char *name)
 void golden_expect(const struct golden *golden, const char *name, float *actual)
 {
     size_t count;
-    const float *expected = fixture_floats(golden->fixture, golden->op, golden->number, name, &count);
+    const float *expected =
+        fixture_floats(golden->fixture, golden->op, golden->number, name, &count);
     assert_close(actual, expected, count, GOLDEN_TOLERANCE);
     free(actual);
 }

@@ -1,4 +1,5 @@
-/* golden_case.h: one op's cases of a fixture, one after the other, and what a case gives and expects. Tests only. */
+/* golden_case.h: one op's cases of a fixture, one after the other, and what a case gives and
+ * expects. Tests only. */
 #ifndef TESTS_GOLDEN_GOLDEN_CASE_H
 #define TESTS_GOLDEN_GOLDEN_CASE_H
 

@@ -59,7 +59,9 @@ def our_losses(program, description, shape, inputs, labels):
         with open(text, "w", encoding="utf-8") as file:
             json.dump(description, file)
         numbers = [*shape, SEED, labels.shape[1], STEPS, RATE, 0]
-        done = subprocess.run([program, text, *map(str, numbers), data], check=True, stdout=subprocess.PIPE)
+        done = subprocess.run(
+            [program, text, *map(str, numbers), data], check=True, stdout=subprocess.PIPE
+        )
         return np.array([float(line) for line in done.stdout.split()])
 
 
@@ -72,7 +74,9 @@ def torch_losses(description, shape, inputs, labels, memory_format):
     for samples, targets in zip(inputs, labels):
         x = torch.from_numpy(samples.astype(np.float32) * SCALE).permute(0, 3, 1, 2)
         optimizer.zero_grad()
-        loss = model.loss(x.contiguous(memory_format=memory_format), torch.from_numpy(targets.astype(np.int64)))
+        loss = model.loss(
+            x.contiguous(memory_format=memory_format), torch.from_numpy(targets.astype(np.int64))
+        )
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -92,7 +96,9 @@ def main():
     parser.add_argument("program", help="print_losses")
     parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
     parser.add_argument("--batch", type=int, default=8, help="samples of a step. Default: 8.")
-    parser.add_argument("--control", action="store_true", help="PyTorch's two memory layouts beside each other, too")
+    parser.add_argument(
+        "--control", action="store_true", help="PyTorch's two memory layouts beside each other, too"
+    )
     arguments = parser.parse_args()
     unknown = [name for name in arguments.models if name not in CASES]
     if unknown:
@@ -105,7 +111,9 @@ def main():
         expected = torch_losses(description, shape, inputs, labels, torch.contiguous_format)
         ours = our_losses(arguments.program, description, shape, inputs, labels)
         apart = difference(ours, expected)
-        text = f"{name}: first {smooth(ours)[0]:.4f}, last {smooth(ours)[-1]:.4f}, apart {apart:.2%}"
+        text = (
+            f"{name}: first {smooth(ours)[0]:.4f}, last {smooth(ours)[-1]:.4f}, apart {apart:.2%}"
+        )
         limit = LIMIT
         if arguments.control or not apart <= LIMIT:
             other = torch_losses(description, shape, inputs, labels, torch.channels_last)

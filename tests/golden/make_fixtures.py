@@ -90,12 +90,18 @@ def initial_uniform(seed, unit, parameter, count):
 
 def initialise(model, seed=SEED):
     """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers, variance 1 for tables."""
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, (Embedding, Positions))}
+    tables = {
+        id(module.weight)
+        for module in model.modules()
+        if isinstance(module, (Embedding, Positions))
+    }
     for number, unit in enumerate(model._modules.values()):
         for index, (_, parameter) in enumerate(unit.named_parameters()):
             if parameter.dim() < 2:
                 continue
-            bound = np.float32(np.sqrt(3.0 if id(parameter) in tables else 6.0 / parameter[0].numel()))
+            bound = np.float32(
+                np.sqrt(3.0 if id(parameter) in tables else 6.0 / parameter[0].numel())
+            )
             uniform = initial_uniform(seed, number, index, parameter.numel())
             values = (np.float32(2) * uniform - np.float32(1)) * bound
             parameter.data.copy_(torch.from_numpy(values).reshape(parameter.shape))
@@ -163,7 +169,9 @@ def one_step(description, shape, gates, inputs, labels, dtype, memory_format):
     with torch.no_grad():
         evaluation = functional.cross_entropy(model(inputs.to(dtype)), labels)
     result["loss/evaluation"] = evaluation * len(labels)
-    return {name: tensor.to(torch.float64).contiguous().reshape(-1) for name, tensor in result.items()}
+    return {
+        name: tensor.to(torch.float64).contiguous().reshape(-1) for name, tensor in result.items()
+    }
 
 
 def distance(tensor, reference):
@@ -190,7 +198,11 @@ def net_fixture(name, shape, batch, seed, samples, gates=False):
     random = np.random.RandomState(seed)
     stored = random.randint(0, 256, size=[batch] + shape).astype(np.uint8)
     text = shape[1:] == [1, 1]
-    drawn = random.randint(0, 256, size=[batch, shape[0]]) if text else random.randint(0, 10, size=batch)
+    drawn = (
+        random.randint(0, 256, size=[batch, shape[0]])
+        if text
+        else random.randint(0, 10, size=batch)
+    )
     labels = torch.from_numpy(drawn.astype(np.int64))
     scale = np.float32(description.get("input", {}).get("scale", SCALE))
     inputs = torch.from_numpy(stored.astype(np.float32) * scale).permute(0, 3, 1, 2)
@@ -215,7 +227,9 @@ def net_fixture(name, shape, batch, seed, samples, gates=False):
         out[key] = tensor[index].to(torch.float32)
         limit = max(1e-4 * largest, 3 * spread, 1e-6 * kinds[key.split("/")[0]])
         out["limits/" + key] = torch.tensor([largest, limit], dtype=torch.float64)
-    print(f"{name}: {len(reference)} tensors, {wide} with a limit above 1e-3, {save(name, out)} bytes")
+    print(
+        f"{name}: {len(reference)} tensors, {wide} with a limit above 1e-3, {save(name, out)} bytes"
+    )
 
 
 # ---- ops ----
@@ -255,8 +269,19 @@ def conv2d_case(ops, N, H, W, C, O, K, S, P, G, bias):
     dy = ops.draw(*y.shape)
     dx, dweight = run_backward(y, dy, x, weight)
     dbias = dy.sum((0, 2, 3))
-    ops.add("conv2d", [N, H, W, C, O, *K, *S, *P, G, *y.shape[2:], bias], ("weight", "dweight"), x=x, weight=weight,
-            bias=b, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+    ops.add(
+        "conv2d",
+        [N, H, W, C, O, *K, *S, *P, G, *y.shape[2:], bias],
+        ("weight", "dweight"),
+        x=x,
+        weight=weight,
+        bias=b,
+        y=y,
+        dy=dy,
+        dx=dx,
+        dweight=dweight,
+        dbias=dbias,
+    )
 
 
 def conv2d_cases(ops):
@@ -281,21 +306,49 @@ def linear_cases(ops):
         y = functional.linear(x.flatten(1), weight, bias)
         dy = ops.draw(*y.shape)
         dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
-        ops.add("linear", [N, H, W, C, O], x=x, weight=weight, bias=bias, y=y, dy=dy, dx=dx, dweight=dweight,
-                dbias=dbias)
+        ops.add(
+            "linear",
+            [N, H, W, C, O],
+            x=x,
+            weight=weight,
+            bias=bias,
+            y=y,
+            dy=dy,
+            dx=dx,
+            dweight=dweight,
+            dbias=dbias,
+        )
 
 
 def batch_norm_cases(ops):
     for N, H, W, C in [(4, 5, 3, 6), (8, 1, 1, 20), (2, 6, 6, 1)]:
-        x, weight, bias = ops.draw(N, C, H, W).requires_grad_(), ops.draw(C).requires_grad_(), ops.draw(C).requires_grad_()
+        x, weight, bias = (
+            ops.draw(N, C, H, W).requires_grad_(),
+            ops.draw(C).requires_grad_(),
+            ops.draw(C).requires_grad_(),
+        )
         mean, variance = ops.draw(C), ops.draw(C).abs() + 0.5
         evaluated = functional.batch_norm(x, mean, variance, weight, bias, False, 0.1, 1e-5)
         start = {"start_mean": mean.clone(), "start_variance": variance.clone()}
         y = functional.batch_norm(x, mean, variance, weight, bias, True, 0.1, 1e-5)
         dy = ops.draw(*y.shape)
         dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
-        ops.add("batch_norm", [N, H, W, C], x=x, weight=weight, bias=bias, y=y, evaluated=evaluated, dy=dy, dx=dx,
-                dweight=dweight, dbias=dbias, mean=mean, variance=variance, **start)
+        ops.add(
+            "batch_norm",
+            [N, H, W, C],
+            x=x,
+            weight=weight,
+            bias=bias,
+            y=y,
+            evaluated=evaluated,
+            dy=dy,
+            dx=dx,
+            dweight=dweight,
+            dbias=dbias,
+            mean=mean,
+            variance=variance,
+            **start,
+        )
 
 
 def elementwise_cases(ops):
@@ -323,12 +376,18 @@ def pool_case(ops, op, N, H, W, C, K, S, P, ceil_mode):
     x = ops.draw(N, C, H, W).requires_grad_()
     y = POOLS[op](x, K, S, P, ceil_mode=ceil_mode)
     dy = ops.draw(*y.shape)
-    ops.add(op, [N, H, W, C, *K, *S, *P, *y.shape[2:]], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+    ops.add(
+        op, [N, H, W, C, *K, *S, *P, *y.shape[2:]], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0]
+    )
 
 
 def pool_cases(ops):
     for op in POOLS:
-        for N, H, W, C, K, S, P in [(2, 8, 6, 5, 2, 2, 0), (2, 7, 9, 3, 3, 2, 1), (1, 6, 6, 18, 3, 1, 1)]:
+        for N, H, W, C, K, S, P in [
+            (2, 8, 6, 5, 2, 2, 0),
+            (2, 7, 9, 3, 3, 2, 1),
+            (1, 6, 6, 18, 3, 1, 1),
+        ]:
             pool_case(ops, op, N, H, W, C, (K, K), (S, S), (P, P), False)
     x = ops.draw(3, 7, 5, 4).requires_grad_()
     y = functional.adaptive_avg_pool2d(x, 1)
@@ -341,19 +400,41 @@ def loss_cases(ops):
     labels = torch.from_numpy(ops.random.randint(0, 10, size=9).astype(np.int64))
     y = functional.cross_entropy(x, labels)
     (dx,) = run_backward(y, torch.ones(()), x)
-    ops.add("softmax_cross_entropy", [9, 10], x=x, labels=labels.to(torch.int32), mean=y.reshape(1), dx=dx)
+    ops.add(
+        "softmax_cross_entropy",
+        [9, 10],
+        x=x,
+        labels=labels.to(torch.int32),
+        mean=y.reshape(1),
+        dx=dx,
+    )
 
 
 def sgd_cases(ops):
-    for momentum, decay, nesterov in [(0, 0, 0), (0, 0.01, 0), (0.9, 0, 0), (0.9, 0.01, 0), (0.8, 0.01, 1)]:
+    for momentum, decay, nesterov in [
+        (0, 0, 0),
+        (0, 0.01, 0),
+        (0.9, 0, 0),
+        (0.9, 0.01, 0),
+        (0.8, 0.01, 1),
+    ]:
         parameter = ops.draw(100).requires_grad_()
         start, gradients = parameter.detach().clone(), ops.draw(5, 100)
-        optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=momentum, weight_decay=decay, nesterov=bool(nesterov))
+        optimizer = torch.optim.SGD(
+            [parameter], lr=0.1, momentum=momentum, weight_decay=decay, nesterov=bool(nesterov)
+        )
         for gradient in gradients:
             parameter.grad = gradient.clone()
             optimizer.step()
         settings = torch.tensor([momentum, decay, nesterov], dtype=torch.float64)
-        ops.add("sgd", [5, 100], start=start, gradients=gradients, parameter=parameter, settings=settings)
+        ops.add(
+            "sgd",
+            [5, 100],
+            start=start,
+            gradients=gradients,
+            parameter=parameter,
+            settings=settings,
+        )
 
 
 def window_cases(ops):
@@ -377,8 +458,16 @@ def window_cases(ops):
 
 def ops_fixture():
     ops = Ops()
-    for cases in (conv2d_cases, linear_cases, batch_norm_cases, elementwise_cases, pool_cases, loss_cases, sgd_cases,
-                  window_cases):
+    for cases in (
+        conv2d_cases,
+        linear_cases,
+        batch_norm_cases,
+        elementwise_cases,
+        pool_cases,
+        loss_cases,
+        sgd_cases,
+        window_cases,
+    ):
         cases(ops)
     print(f"ops: {sum(ops.counts.values())} cases, {save('ops', ops.tensors)} bytes")
 
@@ -390,35 +479,94 @@ def sequence_cases(ops):
         dy = ops.draw(*y.shape)
         ops.add(op, [60], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
     for M, C in [(6, 20), (3, 4), (1, 33)]:
-        x, weight, bias = ops.draw(M, C).requires_grad_(), ops.draw(C).requires_grad_(), ops.draw(C).requires_grad_()
+        x, weight, bias = (
+            ops.draw(M, C).requires_grad_(),
+            ops.draw(C).requires_grad_(),
+            ops.draw(C).requires_grad_(),
+        )
         y = functional.layer_norm(x, [C], weight, bias)
         dy = ops.draw(*y.shape)
         dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
-        ops.add("layer_norm", [M, C], x=x, weight=weight, bias=bias, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+        ops.add(
+            "layer_norm",
+            [M, C],
+            x=x,
+            weight=weight,
+            bias=bias,
+            y=y,
+            dy=dy,
+            dx=dx,
+            dweight=dweight,
+            dbias=dbias,
+        )
     for N, T, C, O in [(2, 5, 6, 9), (3, 1, 4, 2)]:
-        x, weight, bias = ops.draw(N, T, C).requires_grad_(), ops.draw(O, C).requires_grad_(), ops.draw(O).requires_grad_()
+        x, weight, bias = (
+            ops.draw(N, T, C).requires_grad_(),
+            ops.draw(O, C).requires_grad_(),
+            ops.draw(O).requires_grad_(),
+        )
         y = functional.linear(x, weight, bias)
         dy = ops.draw(*y.shape)
         dx, dweight, dbias = run_backward(y, dy, x, weight, bias)
-        ops.add("linear", [N, T, C, O], x=x, weight=weight, bias=bias, y=y, dy=dy, dx=dx, dweight=dweight, dbias=dbias)
+        ops.add(
+            "linear",
+            [N, T, C, O],
+            x=x,
+            weight=weight,
+            bias=bias,
+            y=y,
+            dy=dy,
+            dx=dx,
+            dweight=dweight,
+            dbias=dbias,
+        )
     for M, C, rows in [(12, 5, 7), (4, 8, 256)]:
         token = torch.from_numpy(ops.random.randint(0, rows, size=M).astype(np.int64))
         weight = ops.draw(rows, C).requires_grad_()
         y = functional.embedding(token, weight)
         dy = ops.draw(*y.shape)
         (dweight,) = run_backward(y, dy, weight)
-        ops.add("embedding", [M, C, rows], token=token.to(torch.float32), weight=weight, y=y, dy=dy, dweight=dweight)
-    for N, T, C, heads, causal in [(2, 7, 12, 3, 1), (1, 9, 4, 1, 0), (2, 1, 6, 2, 1), (1, 70, 8, 2, 1)]:
+        ops.add(
+            "embedding",
+            [M, C, rows],
+            token=token.to(torch.float32),
+            weight=weight,
+            y=y,
+            dy=dy,
+            dweight=dweight,
+        )
+    for N, T, C, heads, causal in [
+        (2, 7, 12, 3, 1),
+        (1, 9, 4, 1, 0),
+        (2, 1, 6, 2, 1),
+        (1, 70, 8, 2, 1),
+    ]:
         # nn.MultiheadAttention with projections that change nothing: q, k and v are what goes in.
         x = ops.draw(N, T, 3 * C).requires_grad_()
         q, k, v = x.transpose(0, 1).split(C, dim=2)
         eye, zero = torch.eye(C), torch.zeros(C)
         mask = torch.ones(T, T, dtype=torch.bool).triu(1) if causal else None
         y, _ = functional.multi_head_attention_forward(
-            q, k, v, C, heads, eye.repeat(3, 1), zero.repeat(3), None, None, False, 0.0, eye, zero, attn_mask=mask)
+            q,
+            k,
+            v,
+            C,
+            heads,
+            eye.repeat(3, 1),
+            zero.repeat(3),
+            None,
+            None,
+            False,
+            0.0,
+            eye,
+            zero,
+            attn_mask=mask,
+        )
         y = y.transpose(0, 1)
         dy = ops.draw(*y.shape)
-        ops.add("attention", [N, T, C, heads, causal], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0])
+        ops.add(
+            "attention", [N, T, C, heads, causal], x=x, y=y, dy=dy, dx=run_backward(y, dy, x)[0]
+        )
 
 
 def sequence_fixture():

@@ -17,14 +17,25 @@ from PIL import Image
 from make_fixtures import HERE, save
 
 DIRECTORY = os.path.join(HERE, "images")
-SIZES = ((8, 8), (13, 40), (23, 5), (1, 1))  # of an image of 17 x 22: both smaller, larger, mixed, one pixel
+SIZES = (
+    (8, 8),
+    (13, 40),
+    (23, 5),
+    (1, 1),
+)  # of an image of 17 x 22: both smaller, larger, mixed, one pixel
 
 
 def picture(channels, height=17, width=22):
     """Slopes, an edge and noise."""
     random = np.random.RandomState(channels)
     h, w, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
-    values = 40 * c + 9 * h + 5 * w + 90 * (w > 11) + random.randint(0, 25, size=(height, width, channels))
+    values = (
+        40 * c
+        + 9 * h
+        + 5 * w
+        + 90 * (w > 11)
+        + random.randint(0, 25, size=(height, width, channels))
+    )
     return (values % 256).astype(np.uint8)
 
 
@@ -35,13 +46,28 @@ def chunk(kind, data):
 def png(pixels, depth, colour, interlaced):
     """What Pillow does not write: 16 bits, Adam7."""
     height, width = pixels.shape[:2]
-    starts = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+    starts = (
+        (0, 0, 8, 8),
+        (0, 4, 8, 8),
+        (4, 0, 8, 4),
+        (0, 2, 4, 4),
+        (2, 0, 4, 2),
+        (0, 1, 2, 2),
+        (1, 0, 2, 1),
+    )
     lines = b""
     for top, left, down, right in starts if interlaced else ((0, 0, 1, 1),):
         for line in pixels[top::down, left::right]:
-            lines += b"\0" + line.astype(">u2" if depth == 16 else "u1").tobytes() if line.size else b""
+            lines += (
+                b"\0" + line.astype(">u2" if depth == 16 else "u1").tobytes() if line.size else b""
+            )
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, int(interlaced))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(lines))
+        + chunk(b"IEND", b"")
+    )
 
 
 def write_files():
@@ -66,8 +92,11 @@ def write_files():
     Image.merge("RGBA", (*colour.split(), alpha)).save(path("alpha.png"))
     deep = picture(3).astype(np.uint16) * 257
     deep[:, :, 0] ^= 0x55
-    for name, data in (("deep.png", png(deep, 16, 2, False)), ("interlaced.png", png(picture(3), 8, 2, True)),
-                       ("interlaced-grey.png", png(picture(1), 8, 0, True))):
+    for name, data in (
+        ("deep.png", png(deep, 16, 2, False)),
+        ("interlaced.png", png(picture(3), 8, 2, True)),
+        ("interlaced-grey.png", png(picture(1), 8, 0, True)),
+    ):
         with open(path(name), "wb") as file:
             file.write(data)
 

@@ -32,8 +32,18 @@ def doubles(*values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def optimizer_case(ops, kind, momentum=0.0, nesterov=0, betas=(0.9, 0.999), epsilon=1e-8, decay=0.0, clip_value=0.0,
-                   clip_norm=0.0, rate=0.01):
+def optimizer_case(
+    ops,
+    kind,
+    momentum=0.0,
+    nesterov=0,
+    betas=(0.9, 0.999),
+    epsilon=1e-8,
+    decay=0.0,
+    clip_value=0.0,
+    clip_norm=0.0,
+    rate=0.01,
+):
     parameters = [ops.draw(size).requires_grad_() for size in SIZES]
     # Some elements see large gradients, some small ones, some none.
     sizes = torch.from_numpy(np.logspace(-5, 2, sum(SIZES)).astype(np.float32))
@@ -41,7 +51,9 @@ def optimizer_case(ops, kind, momentum=0.0, nesterov=0, betas=(0.9, 0.999), epsi
     gradients = ops.draw(STEPS, sum(SIZES)) * sizes
     start = torch.cat([parameter.detach().clone() for parameter in parameters])
     if kind == SGD:
-        optimizer = torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay, nesterov=bool(nesterov))
+        optimizer = torch.optim.SGD(
+            parameters, lr=rate, momentum=momentum, weight_decay=decay, nesterov=bool(nesterov)
+        )
     else:
         make = torch.optim.Adam if kind == ADAM else torch.optim.AdamW
         optimizer = make(parameters, lr=rate, betas=betas, eps=epsilon, weight_decay=decay)
@@ -56,11 +68,21 @@ def optimizer_case(ops, kind, momentum=0.0, nesterov=0, betas=(0.9, 0.999), epsi
         optimizer.step()
         line.append(torch.cat([parameter.detach().clone() for parameter in parameters]))
     names = ("exp_avg", "exp_avg_sq") if kind != SGD else ("momentum_buffer",) if momentum else ()
-    arrays = [torch.cat([optimizer.state[parameter][name] for parameter in parameters]) for name in names]
-    settings = doubles(kind, momentum, nesterov, *betas, epsilon, decay, clip_value, clip_norm, rate)
-    ops.add("optimizer", [STEPS, sum(SIZES), len(arrays)], start=start, gradients=gradients,
-            parameters=torch.stack(line), settings=settings,
-            **({"arrays": torch.stack(arrays)} if arrays else {}))
+    arrays = [
+        torch.cat([optimizer.state[parameter][name] for parameter in parameters]) for name in names
+    ]
+    settings = doubles(
+        kind, momentum, nesterov, *betas, epsilon, decay, clip_value, clip_norm, rate
+    )
+    ops.add(
+        "optimizer",
+        [STEPS, sum(SIZES), len(arrays)],
+        start=start,
+        gradients=gradients,
+        parameters=torch.stack(line),
+        settings=settings,
+        **({"arrays": torch.stack(arrays)} if arrays else {}),
+    )
 
 
 def optimizer_cases(ops):
@@ -87,15 +109,33 @@ def norm_cases(ops):
         model = Model(zoo_description(name), shape, 10)
         initialise(model)
         model = model.to(dtype=torch.float64)
-        for unit in frozen:  # as fine-tuning does: no gradients, and running statistics in place of the batch's
+        for (
+            unit
+        ) in (
+            frozen
+        ):  # as fine-tuning does: no gradients, and running statistics in place of the batch's
             model.get_submodule(unit).eval().requires_grad_(False)
-        inputs = torch.from_numpy(stored.astype(np.float32) * SCALE).permute(0, 3, 1, 2).to(torch.float64)
+        inputs = (
+            torch.from_numpy(stored.astype(np.float32) * SCALE)
+            .permute(0, 3, 1, 2)
+            .to(torch.float64)
+        )
         functional.cross_entropy(model(inputs).flatten(1), labels).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit).item()
         assert norm > 1.5 * limit, f"{name}: {norm}"
-        norms = [parameter.grad.norm().item() for parameter in model.parameters() if parameter.requires_grad]
-        ops.add("clip_norm", [batch, *shape], inputs=torch.from_numpy(stored).reshape(-1), labels=labels.to(torch.int32),
-                settings=doubles(limit, norm), norms=doubles(*norms))
+        norms = [
+            parameter.grad.norm().item()
+            for parameter in model.parameters()
+            if parameter.requires_grad
+        ]
+        ops.add(
+            "clip_norm",
+            [batch, *shape],
+            inputs=torch.from_numpy(stored).reshape(-1),
+            labels=labels.to(torch.int32),
+            settings=doubles(limit, norm),
+            norms=doubles(*norms),
+        )
 
 
 def smoothing_cases(ops):
@@ -104,8 +144,15 @@ def smoothing_cases(ops):
         labels = torch.from_numpy(ops.random.randint(0, classes, size=9).astype(np.int64))
         y = functional.cross_entropy(x, labels, label_smoothing=smoothing)
         (dx,) = run_backward(y, torch.ones(()), x)
-        ops.add("softmax_cross_entropy", [9, classes], x=x, labels=labels.to(torch.int32), mean=y.reshape(1), dx=dx,
-                settings=doubles(smoothing))
+        ops.add(
+            "softmax_cross_entropy",
+            [9, classes],
+            x=x,
+            labels=labels.to(torch.int32),
+            mean=y.reshape(1),
+            dx=dx,
+            settings=doubles(smoothing),
+        )
 
 
 def schedule(optimizer, kind, value, warmup, step_size, gamma, final, steps):
@@ -139,15 +186,22 @@ def schedule_cases(ops):
             rates.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
             scheduler.step()
-        ops.add("schedule", [steps], rates=doubles(*rates),
-                settings=doubles(kind, value, warmup, step_size, gamma, final))
+        ops.add(
+            "schedule",
+            [steps],
+            rates=doubles(*rates),
+            settings=doubles(kind, value, warmup, step_size, gamma, final),
+        )
 
 
 def augment_cases(ops):
     """torchvision's RandomCrop(size, padding), RandomHorizontalFlip, ToTensor and Normalize, for every draw of the first two."""
     for h, w, c, padding in [(6, 5, 3, 2), (4, 7, 1, 1)]:
         image = torch.from_numpy(ops.random.randint(0, 256, size=(c, h, w)).astype(np.uint8))
-        mean, std = (torch.from_numpy(ops.random.uniform(low, high, size=c)) for low, high in ((0.3, 0.6), (0.2, 0.4)))
+        mean, std = (
+            torch.from_numpy(ops.random.uniform(low, high, size=c))
+            for low, high in ((0.3, 0.6), (0.2, 0.4))
+        )
         padded = functional.pad(image, (padding,) * 4)
         views = []
         for row in range(2 * padding + 1):
@@ -157,8 +211,13 @@ def augment_cases(ops):
                     tensor = view.to(torch.float32).div(255)
                     tensor = tensor.sub(mean.float().view(-1, 1, 1)).div(std.float().view(-1, 1, 1))
                     views.append(tensor)
-        ops.add("augment", [h, w, c, padding], image=image.permute(1, 2, 0).reshape(-1), views=torch.stack(views),
-                settings=torch.cat([mean, std]))
+        ops.add(
+            "augment",
+            [h, w, c, padding],
+            image=image.permute(1, 2, 0).reshape(-1),
+            views=torch.stack(views),
+            settings=torch.cat([mean, std]),
+        )
 
 
 def main():

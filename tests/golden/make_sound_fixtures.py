@@ -17,15 +17,20 @@ def filter_bank(rate, size, bands):
     corners = 700 * (10 ** (mel / 2595) - 1)
     hertz = np.arange(size // 2 + 1)[:, None] * (rate / size)
     low, middle, high = corners[:-2], corners[1:-1], corners[2:]
-    return torch.from_numpy(np.maximum(0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle))))
+    return torch.from_numpy(
+        np.maximum(0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle)))
+    )
 
 
 def wave_of(ops, rate, samples):
     """Tones that rise and fade over noise, with silence at the end."""
     time = torch.arange(samples, dtype=torch.float64) / rate
-    wave = sum(0.3 * torch.sin(2 * np.pi * (hertz + hertz * time) * time) for hertz in (220.0, 700.0, rate / 5))
+    wave = sum(
+        0.3 * torch.sin(2 * np.pi * (hertz + hertz * time) * time)
+        for hertz in (220.0, 700.0, rate / 5)
+    )
     wave = wave * torch.exp(-20 * time) + 1e-3 * ops.draw(samples).to(torch.float64)
-    wave[samples * 3 // 4:] = 0
+    wave[samples * 3 // 4 :] = 0
     return wave
 
 
@@ -34,11 +39,23 @@ def case(ops, rate, samples, window, hop, bands, floor):
     size = max(4, 1 << (window - 1).bit_length())
     before = (size - window) // 2  # torch.stft puts the window into the middle of its frames
     padded = torch.nn.functional.pad(wave, (before, size - window - before))
-    spectrum = torch.stft(padded, size, hop, window, torch.hann_window(window, dtype=torch.float64), center=False,
-                          return_complex=True)
+    spectrum = torch.stft(
+        padded,
+        size,
+        hop,
+        window,
+        torch.hann_window(window, dtype=torch.float64),
+        center=False,
+        return_complex=True,
+    )
     energy = (spectrum.abs() ** 2).T @ filter_bank(rate, size, bands)
-    ops.add("log_mel", list(energy.shape), wave=wave, mel=energy.clamp(min=floor).log(),
-            settings=torch.tensor([rate, window, hop, bands, floor], dtype=torch.float64))
+    ops.add(
+        "log_mel",
+        list(energy.shape),
+        wave=wave,
+        mel=energy.clamp(min=floor).log(),
+        settings=torch.tensor([rate, window, hop, bands, floor], dtype=torch.float64),
+    )
 
 
 def main():

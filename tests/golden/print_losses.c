@@ -1,6 +1,7 @@
-/* print_losses DESCRIPTION H W C SEED BATCH STEPS RATE MOMENTUM FILE: train a model and print the loss of every step, a
- * line each. FILE: for each step BATCH samples of H x W x C bytes, behind them for each step BATCH labels (int32, below
- * 10). For the script that lays the losses beside PyTorch's. */
+/* print_losses DESCRIPTION H W C SEED BATCH STEPS RATE MOMENTUM FILE: train a model and print the
+ * loss of every step, a line each. FILE: for each step BATCH samples of H x W x C bytes, behind
+ * them for each step BATCH labels (int32, below 10). For the script that lays the losses beside
+ * PyTorch's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,8 @@ static int parse(const struct plan *plan, struct model **out, struct err *err)
     return rc;
 }
 
-static int train(const struct plan *plan, struct train_stage *stage, const char *data, struct err *err)
+static int train(const struct plan *plan, struct train_stage *stage, const char *data,
+                 struct err *err)
 {
     size_t samples = plan->batch * shape_elements(plan->input);
     const char *inputs = data;
@@ -44,8 +46,10 @@ static int train(const struct plan *plan, struct train_stage *stage, const char 
     for (size_t step = 0; step < plan->steps && rc == 0; step++) {
         struct train_position position = {.step = (int64_t)step + 1};
         double loss = 0.0;
-        memcpy(batch_labels, labels + step * plan->batch * sizeof(int32_t), plan->batch * sizeof(int32_t));
-        rc = train_forward(stage, 0, position, inputs + step * samples, NULL, batch_labels, &loss, err);
+        memcpy(batch_labels, labels + step * plan->batch * sizeof(int32_t),
+               plan->batch * sizeof(int32_t));
+        rc = train_forward(stage, 0, position, inputs + step * samples, NULL, batch_labels, &loss,
+                           err);
         if (rc == 0) {
             train_backward(stage, 0, NULL, NULL);
             rc = train_update(stage, position.step, plan->rate, err);
@@ -71,16 +75,18 @@ static int run(const struct plan *plan, struct err *err)
     }
     size_t expected = plan->steps * plan->batch * (shape_elements(plan->input) + sizeof(int32_t));
     if (data.size != expected) {
-        return err_set(err, ERR_INVALID, "'%s' has %zu bytes, not %zu", plan->data, data.size, expected);
+        return err_set(err, ERR_INVALID, "'%s' has %zu bytes, not %zu", plan->data, data.size,
+                       expected);
     }
-    const struct train_stage_config config = {.model = model,
-                                              .end = model->unit_count,
-                                              .micro_batch = plan->batch,
-                                              .micro_batches = 1,
-                                              .in_flight = 1,
-                                              .optimizer = {.type = OPTIMIZER_SGD, .momentum = plan->momentum},
-                                              .seed = plan->seed,
-                                              .pool = pool};
+    const struct train_stage_config config = {
+        .model = model,
+        .end = model->unit_count,
+        .micro_batch = plan->batch,
+        .micro_batches = 1,
+        .in_flight = 1,
+        .optimizer = {.type = OPTIMIZER_SGD, .momentum = plan->momentum},
+        .seed = plan->seed,
+        .pool = pool};
     rc = train_stage_new(&config, &stage, err);
     for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
         train_unit_initialise(stage, unit);
@@ -92,11 +98,13 @@ int main(int argc, char **argv)
 {
     struct err err = {0};
     if (argc != 11) {
-        fprintf(stderr, "usage: print_losses DESCRIPTION H W C SEED BATCH STEPS RATE MOMENTUM FILE\n");
+        fprintf(stderr,
+                "usage: print_losses DESCRIPTION H W C SEED BATCH STEPS RATE MOMENTUM FILE\n");
         return 2;
     }
     const struct plan plan = {.description = argv[1],
-                              .input = {(uint32_t)strtoul(argv[2], NULL, 10), (uint32_t)strtoul(argv[3], NULL, 10),
+                              .input = {(uint32_t)strtoul(argv[2], NULL, 10),
+                                        (uint32_t)strtoul(argv[3], NULL, 10),
                                         (uint32_t)strtoul(argv[4], NULL, 10)},
                               .seed = strtoull(argv[5], NULL, 10),
                               .batch = strtoul(argv[6], NULL, 10),

@@ -1,4 +1,5 @@
-/* Images of every kind that is read, against what Pillow makes of them, to the last bit: make_image_fixtures.py. */
+/* Images of every kind that is read, against what Pillow makes of them, to the last bit:
+ * make_image_fixtures.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,9 @@ static void check(const char *name, uint32_t channels, struct image_size size, c
 }
 
 static const char *const names[] = {
-    "alpha.png", "bits.png", "colour.jpg",          "colour.png",  "deep.png",       "fine.jpg",       "grey-alpha.png",
-    "grey.jpg",  "grey.png", "interlaced-grey.png", "palette.png", "interlaced.png", "progressive.jpg"};
+    "alpha.png",   "bits.png",       "colour.jpg",     "colour.png", "deep.png",
+    "fine.jpg",    "grey-alpha.png", "grey.jpg",       "grey.png",   "interlaced-grey.png",
+    "palette.png", "interlaced.png", "progressive.jpg"};
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
 static void images_of_every_kind_are_decoded_to_the_pixels_of_pillow(void **state)

@@ -1,6 +1,6 @@
-/* Whole nets against PyTorch in float64: one step of SGD with momentum, each unit a stage of its own, so that the
- * tensors at every border are seen; initial weights, gradients, updated parameters and running statistics by way of
- * snapshots. Limits: make_fixtures.py. */
+/* Whole nets against PyTorch in float64: one step of SGD with momentum, each unit a stage of its
+ * own, so that the tensors at every border are seen; initial weights, gradients, updated parameters
+ * and running statistics by way of snapshots. Limits: make_fixtures.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #define RATE 0.05
 
 /* Compare a whole tensor with the elements that the fixture holds of it. */
-static void expect(const struct fixture *fixture, const char *kind, const char *name, const float *actual, size_t count)
+static void expect(const struct fixture *fixture, const char *kind, const char *name,
+                   const float *actual, size_t count)
 {
     char key[SAFETENSORS_NAME_MAX];
     size_t samples = 0;
@@ -37,7 +38,8 @@ static void expect(const struct fixture *fixture, const char *kind, const char *
         assert_true(isfinite(actual[i * count / samples]));
     }
     if (!(worst <= limits[1])) {
-        fail_msg("%s of %s: off by %.3g, allowed %.3g (largest value %.3g)", kind, name, worst, limits[1], limits[0]);
+        fail_msg("%s of %s: off by %.3g, allowed %.3g (largest value %.3g)", kind, name, worst,
+                 limits[1], limits[0]);
     }
 }
 
@@ -49,8 +51,9 @@ static void expect_state(const struct fixture *fixture, const struct pipeline *p
         const struct state_layout *layout = stage->layout[0];
         unsigned char *blob = unit_save(stage, unit);
         for (size_t i = 0; i < layout->header.tensor_count; i++) {
-            static const char *const kinds[] = {
-                [STATE_PARAMETER] = "parameter", [STATE_BUFFER] = "buffer", [STATE_OPTIMIZER] = "gradient"};
+            static const char *const kinds[] = {[STATE_PARAMETER] = "parameter",
+                                                [STATE_BUFFER] = "buffer",
+                                                [STATE_OPTIMIZER] = "gradient"};
             const struct safetensors_tensor *tensor = &layout->header.tensor[i];
             char name[SAFETENSORS_NAME_MAX];
             int length = (int)strlen(tensor->name);
@@ -64,13 +67,15 @@ static void expect_state(const struct fixture *fixture, const struct pipeline *p
     }
 }
 
-static void expect_borders(const struct fixture *fixture, const struct pipeline *pipeline, size_t batch)
+static void expect_borders(const struct fixture *fixture, const struct pipeline *pipeline,
+                           size_t batch)
 {
     const struct model *model = pipeline->recipe.model;
     for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
         size_t count = batch * shape_elements(model->unit[unit].out);
         expect(fixture, "activation", model->unit[unit].name, pipeline->activation[unit], count);
-        expect(fixture, "activation_gradient", model->unit[unit].name, pipeline->gradient[unit], count);
+        expect(fixture, "activation_gradient", model->unit[unit].name, pipeline->gradient[unit],
+               count);
     }
 }
 
@@ -93,7 +98,8 @@ static void set_gates(const struct pipeline *pipeline)
         unsigned char *blob = unit_save(stage, u);
         for (size_t i = 0; i < layout->header.tensor_count; i++) {
             const struct state_source *source = &layout->source[i];
-            float *values = (float *)(blob + layout->header.data_offset + layout->header.tensor[i].begin);
+            float *values =
+                (float *)(blob + layout->header.data_offset + layout->header.tensor[i].begin);
             if (source->kind != STATE_PARAMETER || unit->op[source->op].type != OP_BATCH_NORM) {
                 continue;
             }
@@ -126,7 +132,8 @@ static void set_kernels(struct model *model, enum conv2d_kernel kernel)
     }
 }
 
-static void check_net_with(void **state, const char *name, struct shape input, bool gates, enum conv2d_kernel kernel)
+static void check_net_with(void **state, const char *name, struct shape input, bool gates,
+                           enum conv2d_kernel kernel)
 {
     const struct kernel_pools *pools = *state;
     struct fixture fixture;
@@ -174,7 +181,8 @@ static void check_net_with(void **state, const char *name, struct shape input, b
 }
 
 /* By shape; with oneDNN in the build also with each of its kernels that takes all shapes. */
-static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c, bool gates)
+static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c,
+                      bool gates)
 {
     const struct shape input = {h, w, c};
     check_net_with(state, name, input, gates, CONV2D_BY_SHAPE);

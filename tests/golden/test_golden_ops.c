@@ -1,4 +1,5 @@
-/* Every op, forward and backward, against what PyTorch computes: per tensor max|a - b| / max|b| below 1e-4. */
+/* Every op, forward and backward, against what PyTorch computes: per tensor max|a - b| / max|b|
+ * below 1e-4. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,8 @@ static void conv2d_case(const struct golden *golden)
     conv2d_forward(&compute, &s, by_shape, golden_input(golden, "x"), w.weight,
                    bias ? golden_input(golden, "bias") : NULL, w.y);
     conv2d_backward_data(&compute, &s, by_shape, golden_input(golden, "dy"), w.weight, w.dx, false);
-    conv2d_backward_weights(&compute, &s, by_shape, golden_input(golden, "x"), golden_input(golden, "dy"), w.gradient);
+    conv2d_backward_weights(&compute, &s, by_shape, golden_input(golden, "x"),
+                            golden_input(golden, "dy"), w.gradient);
     conv2d_backward_bias(&compute, &s, golden_input(golden, "dy"), w.dbias);
     conv2d_export(&s, w.gradient, w.dweight);
     weighted_expect(golden, &w);
@@ -94,13 +96,16 @@ static void linear_case(const struct golden *golden)
 {
     struct shape flat = {(uint32_t)golden_size(golden, 1), (uint32_t)golden_size(golden, 2),
                          (uint32_t)golden_size(golden, 3)};
-    struct linear_shape s = {.N = golden_size(golden, 0), .F = shape_elements(flat), .O = golden_size(golden, 4)};
+    struct linear_shape s = {
+        .N = golden_size(golden, 0), .F = shape_elements(flat), .O = golden_size(golden, 4)};
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
     struct weighted w = weighted_new(golden);
     linear_import(s.O, flat, golden_input(golden, "weight"), w.weight);
-    linear_forward(&compute, &s, golden_input(golden, "x"), w.weight, golden_input(golden, "bias"), w.y);
+    linear_forward(&compute, &s, golden_input(golden, "x"), w.weight, golden_input(golden, "bias"),
+                   w.y);
     linear_backward_data(&compute, &s, golden_input(golden, "dy"), w.weight, w.dx, false);
-    linear_backward_weights(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"), w.gradient, w.dbias);
+    linear_backward_weights(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"),
+                            w.gradient, w.dbias);
     linear_export(s.O, flat, w.gradient, w.dweight);
     weighted_expect(golden, &w);
     compute_done(&compute);
@@ -113,7 +118,8 @@ static void linear_layers_compute_what_pytorch_computes(void **state)
 
 static void batch_norm_case(const struct golden *golden)
 {
-    struct batch_norm_shape s = {.M = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2),
+    struct batch_norm_shape s = {.M = golden_size(golden, 0) * golden_size(golden, 1) *
+                                      golden_size(golden, 2),
                                  .C = golden_size(golden, 3),
                                  .epsilon = 1e-5,
                                  .momentum = 0.1};
@@ -132,7 +138,8 @@ static void batch_norm_case(const struct golden *golden)
     assert_non_null(saved);
     batch_norm_evaluate(&compute, &s, x, weight, bias, mean, variance, evaluated);
     batch_norm_forward(&compute, &s, x, weight, bias, mean, variance, saved, y);
-    batch_norm_backward(&compute, &s, x, weight, saved, golden_input(golden, "dy"), dx, false, dweight, dbias);
+    batch_norm_backward(&compute, &s, x, weight, saved, golden_input(golden, "dy"), dx, false,
+                        dweight, dbias);
     golden_expect(golden, "y", y);
     golden_expect(golden, "evaluated", evaluated);
     golden_expect(golden, "dx", dx);
@@ -153,7 +160,8 @@ static void relu_case(const struct golden *golden)
 {
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
     float ceiling = strcmp(golden->op, "relu6") == 0 ? 6.0f : RELU_NO_CEILING;
-    size_t count = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2) * golden_size(golden, 3);
+    size_t count = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2) *
+                   golden_size(golden, 3);
     float *y = golden_output(golden, "y");
     float *dx = golden_output(golden, "dx");
     relu_forward(&compute, count, ceiling, golden_input(golden, "x"), y);
@@ -172,7 +180,8 @@ static void rectifiers_compute_what_pytorch_computes(void **state)
 static void add_case(const struct golden *golden)
 {
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
-    size_t count = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2) * golden_size(golden, 3);
+    size_t count = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2) *
+                   golden_size(golden, 3);
     const float *const x[] = {golden_input(golden, "a"), golden_input(golden, "b")};
     float *y = golden_output(golden, "y");
     float *da = golden_output(golden, "da");
@@ -198,7 +207,8 @@ static void concat_case(const struct golden *golden)
     concat_forward(&compute, M, first, first + second, 0, golden_input(golden, "a"), y);
     concat_forward(&compute, M, second, first + second, first, golden_input(golden, "b"), y);
     concat_backward(&compute, M, first, first + second, 0, golden_input(golden, "dy"), da, false);
-    concat_backward(&compute, M, second, first + second, first, golden_input(golden, "dy"), db, true);
+    concat_backward(&compute, M, second, first + second, first, golden_input(golden, "dy"), db,
+                    true);
     golden_expect(golden, "y", y);
     golden_expect(golden, "da", da);
     golden_expect(golden, "db", db);
@@ -271,13 +281,14 @@ static void loss_case(const struct golden *golden)
     size_t C = golden_size(golden, 1);
     size_t count;
     struct compute compute = compute_init(golden->pool, softmax_cross_entropy_workspace(N));
-    const int32_t *labels = fixture_data(golden->fixture, "softmax_cross_entropy.0.labels", DTYPE_I32, &count);
+    const int32_t *labels =
+        fixture_data(golden->fixture, "softmax_cross_entropy.0.labels", DTYPE_I32, &count);
     float *dx = golden_output(golden, "dx");
     float *mean = golden_output(golden, "mean");
     assert_non_null(labels);
-    mean[0] =
-        (float)(softmax_cross_entropy(&compute, N, C, golden_input(golden, "x"), labels, 0.0, 1.0 / (double)N, dx) /
-                (double)N);
+    mean[0] = (float)(softmax_cross_entropy(&compute, N, C, golden_input(golden, "x"), labels, 0.0,
+                                            1.0 / (double)N, dx) /
+                      (double)N);
     golden_expect(golden, "mean", mean);
     golden_expect(golden, "dx", dx);
     compute_done(&compute);

@@ -1,5 +1,5 @@
-/* Trajectories of the optimizers over 20 steps with clipping, label smoothing and schedules against what PyTorch
- * computes: make_recipe_fixtures.py. */
+/* Trajectories of the optimizers over 20 steps with clipping, label smoothing and schedules against
+ * what PyTorch computes: make_recipe_fixtures.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +73,10 @@ static void check_trajectory(const struct compute *compute, size_t number)
     size_t count = (size_t)shape[1];
     size_t length;
     assert_int_equal(optimizer_state_arrays(&optimizer), shape[2]);
-    float *parameter = copy_floats(fixture_floats(&recipe, "optimizer", number, "start", &length), count);
-    float *gradients = copy_floats(fixture_floats(&recipe, "optimizer", number, "gradients", &length), steps * count);
+    float *parameter =
+        copy_floats(fixture_floats(&recipe, "optimizer", number, "start", &length), count);
+    float *gradients = copy_floats(
+        fixture_floats(&recipe, "optimizer", number, "gradients", &length), steps * count);
     const float *expected = fixture_floats(&recipe, "optimizer", number, "parameters", &length);
     float *arrays = calloc(OPTIMIZER_ARRAYS_MAX * count, sizeof(float));
     assert_int_equal(length, steps * count);
@@ -118,7 +120,8 @@ static void optimizers_go_where_pytorchs_go(void **state)
 }
 
 /* The norm of each parameter's gradient: the momentum of a first step. */
-static void check_norms(const struct pipeline *pipeline, const double *expected, size_t expected_count)
+static void check_norms(const struct pipeline *pipeline, const double *expected,
+                        size_t expected_count)
 {
     size_t parameter = 0;
     for (size_t unit = 0; unit < pipeline->recipe.model->unit_count; unit++) {
@@ -126,7 +129,8 @@ static void check_norms(const struct pipeline *pipeline, const double *expected,
         unsigned char *blob = unit_save(pipeline->stage[unit], unit);
         for (size_t i = 0; i < layout->header.tensor_count; i++) {
             const struct safetensors_tensor *tensor = &layout->header.tensor[i];
-            const float *values = (const float *)(blob + layout->header.data_offset + tensor->begin);
+            const float *values =
+                (const float *)(blob + layout->header.data_offset + tensor->begin);
             double squares = 0.0;
             if (layout->source[i].kind != STATE_OPTIMIZER) {
                 continue;
@@ -135,7 +139,8 @@ static void check_norms(const struct pipeline *pipeline, const double *expected,
                 squares += (double)values[k] * (double)values[k];
             }
             assert_true(parameter < expected_count);
-            assert_true(fabs(sqrt(squares) - expected[parameter]) <= 1e-4 * expected[parameter] + 1e-7);
+            assert_true(fabs(sqrt(squares) - expected[parameter]) <=
+                        1e-4 * expected[parameter] + 1e-7);
             parameter++;
         }
         free(blob);
@@ -144,14 +149,16 @@ static void check_norms(const struct pipeline *pipeline, const double *expected,
 }
 
 /* Each unit is a stage of its own. Bit u of `frozen`: unit u is. */
-static void check_clipped_step(const struct kernel_pools *pools, const char *name, size_t number, unsigned frozen)
+static void check_clipped_step(const struct kernel_pools *pools, const char *name, size_t number,
+                               unsigned frozen)
 {
     const int64_t *shape = fixture_shape(&recipe, "clip_norm", number);
     const double *settings = doubles("clip_norm", number, "settings", 2);
     struct draws draws = draws_new(1);
     char key[64];
     size_t count;
-    struct model *model = zoo_model(name, (uint32_t)shape[1], (uint32_t)shape[2], (uint32_t)shape[3]);
+    struct model *model =
+        zoo_model(name, (uint32_t)shape[1], (uint32_t)shape[2], (uint32_t)shape[3]);
     const struct pipeline_recipe step = {
         .model = model,
         .batch = (size_t)shape[0],
@@ -212,8 +219,9 @@ static void label_smoothing_is_the_one_pytorch_computes(void **state)
         const float *x = fixture_floats(&recipe, op, number, "x", &length);
         const int32_t *labels = fixture_data(&recipe, key, DTYPE_I32, &length);
         float *dx = copy_floats(x, N * C);
-        float mean =
-            (float)(softmax_cross_entropy(&compute, N, C, x, labels, smoothing, 1.0 / (double)N, dx) / (double)N);
+        float mean = (float)(softmax_cross_entropy(&compute, N, C, x, labels, smoothing,
+                                                   1.0 / (double)N, dx) /
+                             (double)N);
         assert_close(&mean, fixture_floats(&recipe, op, number, "mean", &length), 1, TOLERANCE);
         assert_close(dx, fixture_floats(&recipe, op, number, "dx", &length), N * C, TOLERANCE);
         free(dx);
@@ -240,8 +248,8 @@ static void schedules_are_pytorchs(void **state)
         for (int64_t step = 1; step <= steps; step++) {
             double actual = learning_rate_at(&rate, step, steps);
             if (!(fabs(actual - expected[step - 1]) <= 1e-12 * settings[1])) {
-                fail_msg("schedule %zu, step %d: %.17g, PyTorch has %.17g", number, (int)step, actual,
-                         expected[step - 1]);
+                fail_msg("schedule %zu, step %d: %.17g, PyTorch has %.17g", number, (int)step,
+                         actual, expected[step - 1]);
             }
         }
     }
@@ -257,14 +265,16 @@ static bool is_view(const float *y, const float *view, size_t count)
     return worst < 2e-6;
 }
 
-/* A loader and a stage's entry give one of PyTorch's views for every draw, and each of them for some draw. */
+/* A loader and a stage's entry give one of PyTorch's views for every draw, and each of them for
+ * some draw. */
 static void check_views(const struct compute *compute, size_t number)
 {
     const int64_t *shape = fixture_shape(&recipe, "augment", number);
     const size_t C = (size_t)shape[2];
     const size_t offsets = 2 * (size_t)shape[3] + 1;
     const size_t elements = (size_t)(shape[0] * shape[1] * shape[2]);
-    const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = shape[3]}, {.type = AUGMENT_FLIP}};
+    const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = shape[3]},
+                                      {.type = AUGMENT_FLIP}};
     const double *settings = doubles("augment", number, "settings", 2 * C);
     const struct model model = {.input = {(uint32_t)shape[0], (uint32_t)shape[1], (uint32_t)C},
                                 .input_dtype = DTYPE_U8};

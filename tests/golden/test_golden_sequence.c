@@ -31,8 +31,8 @@ static void activation_case(const struct golden *golden)
     float *y = golden_output(golden, "y");
     float *dx = golden_output(golden, "dx");
     activation_forward(&compute, kind, golden_size(golden, 0), golden_input(golden, "x"), y);
-    activation_backward(&compute, kind, golden_size(golden, 0), golden_input(golden, "x"), golden_input(golden, "dy"),
-                        dx, false);
+    activation_backward(&compute, kind, golden_size(golden, 0), golden_input(golden, "x"),
+                        golden_input(golden, "dy"), dx, false);
     golden_expect(golden, "y", y);
     golden_expect(golden, "dx", dx);
     compute_done(&compute);
@@ -46,7 +46,8 @@ static void activations_compute_what_pytorch_computes(void **state)
 
 static void layer_norm_case(const struct golden *golden)
 {
-    const struct layer_norm_shape s = {.M = golden_size(golden, 0), .C = golden_size(golden, 1), .epsilon = 1e-5};
+    const struct layer_norm_shape s = {
+        .M = golden_size(golden, 0), .C = golden_size(golden, 1), .epsilon = 1e-5};
     struct compute compute = compute_init(golden->pool, layer_norm_workspace(s.M, s.C));
     float *y = golden_output(golden, "y");
     float *dx = golden_output(golden, "dx");
@@ -56,8 +57,8 @@ static void layer_norm_case(const struct golden *golden)
     assert_non_null(saved);
     layer_norm_forward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "weight"),
                        golden_input(golden, "bias"), saved, y);
-    layer_norm_backward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "weight"), saved,
-                        golden_input(golden, "dy"), dx, false, dweight, dbias);
+    layer_norm_backward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "weight"),
+                        saved, golden_input(golden, "dy"), dx, false, dweight, dbias);
     golden_expect(golden, "y", y);
     golden_expect(golden, "dx", dx);
     golden_expect(golden, "dweight", dweight);
@@ -73,8 +74,9 @@ static void layer_norms_compute_what_pytorch_computes(void **state)
 
 static void linear_case(const struct golden *golden)
 {
-    const struct linear_shape s = {
-        .N = golden_size(golden, 0) * golden_size(golden, 1), .F = golden_size(golden, 2), .O = golden_size(golden, 3)};
+    const struct linear_shape s = {.N = golden_size(golden, 0) * golden_size(golden, 1),
+                                   .F = golden_size(golden, 2),
+                                   .O = golden_size(golden, 3)};
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
     float *y = golden_output(golden, "y");
     float *dx = golden_output(golden, "dx");
@@ -82,8 +84,10 @@ static void linear_case(const struct golden *golden)
     float *dbias = golden_output(golden, "dbias");
     linear_forward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "weight"),
                    golden_input(golden, "bias"), y);
-    linear_backward_data(&compute, &s, golden_input(golden, "dy"), golden_input(golden, "weight"), dx, false);
-    linear_backward_weights(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"), dweight, dbias);
+    linear_backward_data(&compute, &s, golden_input(golden, "dy"), golden_input(golden, "weight"),
+                         dx, false);
+    linear_backward_weights(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"),
+                            dweight, dbias);
     golden_expect(golden, "y", y);
     golden_expect(golden, "dx", dx);
     golden_expect(golden, "dweight", dweight);
@@ -103,8 +107,10 @@ static void embedding_case(const struct golden *golden)
     size_t C = golden_size(golden, 1);
     float *y = golden_output(golden, "y");
     float *dweight = golden_output(golden, "dweight");
-    embedding_forward(&compute, M, C, golden_input(golden, "token"), golden_input(golden, "weight"), y);
-    embedding_backward(&compute, M, C, golden_input(golden, "token"), golden_input(golden, "dy"), dweight);
+    embedding_forward(&compute, M, C, golden_input(golden, "token"), golden_input(golden, "weight"),
+                      y);
+    embedding_backward(&compute, M, C, golden_input(golden, "token"), golden_input(golden, "dy"),
+                       dweight);
     golden_expect(golden, "y", y);
     golden_expect(golden, "dweight", dweight);
     compute_done(&compute);
@@ -126,7 +132,8 @@ static void attention_case(const struct golden *golden)
     float *y = golden_output(golden, "y");
     float *dx = golden_output(golden, "dx");
     attention_forward(&compute, &s, golden_input(golden, "x"), y);
-    attention_backward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"), dx, false);
+    attention_backward(&compute, &s, golden_input(golden, "x"), golden_input(golden, "dy"), dx,
+                       false);
     golden_expect(golden, "y", y);
     golden_expect(golden, "dx", dx);
     compute_done(&compute);

@@ -10,7 +10,8 @@
 #define TOLERANCE 1e-6 /* of a logarithm, which is a float in the end */
 #define CASES 5
 
-static const double *doubles(const struct fixture *fixture, size_t number, const char *name, size_t *count)
+static const double *doubles(const struct fixture *fixture, size_t number, const char *name,
+                             size_t *count)
 {
     char key[64];
     (void)snprintf(key, sizeof(key), "log_mel.%zu.%s", number, name);

@@ -1,5 +1,5 @@
-/* write_export NAME H W C SEED FILE: the exported file of a model of the zoo in its initial state, as the coordinator
- * assembles it from snapshots. For the test that loads it into PyTorch. */
+/* write_export NAME H W C SEED FILE: the exported file of a model of the zoo in its initial state,
+ * as the coordinator assembles it from snapshots. For the test that loads it into PyTorch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 static int parse(const char *name, char **size, struct model **out, struct err *err)
 {
-    struct model_fit fit = {{(uint32_t)strtoul(size[0], NULL, 10), (uint32_t)strtoul(size[1], NULL, 10),
+    struct model_fit fit = {{(uint32_t)strtoul(size[0], NULL, 10),
+                             (uint32_t)strtoul(size[1], NULL, 10),
                              (uint32_t)strtoul(size[2], NULL, 10)},
                             DTYPE_U8,
                             10,
@@ -35,7 +36,8 @@ static int parse(const char *name, char **size, struct model **out, struct err *
 }
 
 /* The header, then each unit's exported part. */
-static int append_units(const struct model *model, struct train_stage *stage, struct buf *out, struct err *err)
+static int append_units(const struct model *model, struct train_stage *stage, struct buf *out,
+                        struct err *err)
 {
     const struct optimizer optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9};
     const struct evaluation evaluation = {.micro_batch = EVALUATION_MICRO_BATCH};
@@ -50,7 +52,8 @@ static int append_units(const struct model *model, struct train_stage *stage, st
         if (rc == 0) {
             train_unit_initialise(stage, unit);
             train_unit_save(stage, unit, blob);
-            rc = buf_append(out, blob + layout->header.data_offset, (size_t)layout->export_bytes, err);
+            rc = buf_append(out, blob + layout->header.data_offset, (size_t)layout->export_bytes,
+                            err);
         }
         free(blob);
     }

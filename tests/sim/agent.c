@@ -100,14 +100,16 @@ static const enum session_event_type failed_type[] = {
     [UNDER_WAY_POLL] = SESSION_POLL_FAILED,
 };
 
-static void tell_failure(struct world *world, struct agent *agent, size_t kind, const struct call *call)
+static void tell_failure(struct world *world, struct agent *agent, size_t kind,
+                         const struct call *call)
 {
     struct session_event event = {.type = failed_type[kind]};
     event.failed.failure = FAILURE_NETWORK;
     if (call->network == 0) {
         event.failed.failure = session_failure_of(call->status, call->problem);
         memcpy(event.failed.text, call->text, sizeof(event.failed.text));
-        TRACE(world, agent->actor, "%s: %d %s", call_type_names[call->type], call->status, call->text);
+        TRACE(world, agent->actor, "%s: %d %s", call_type_names[call->type], call->status,
+              call->text);
     }
     handle(world, agent, &event);
 }
@@ -146,8 +148,8 @@ static void take_answer(struct world *world, struct call *call)
     }
 }
 
-static struct call *new_call(struct world *world, struct agent *agent, size_t kind, enum call_type type,
-                             const struct session_action *action)
+static struct call *new_call(struct world *world, struct agent *agent, size_t kind,
+                             enum call_type type, const struct session_action *action)
 {
     if (agent->under_way[kind]) {
         net_cancel(world, agent->under_way[kind]);
@@ -179,7 +181,8 @@ static void enroll(struct world *world, struct agent *agent, const struct sessio
     memcpy(request->public_key, agent->key, sizeof(request->public_key));
     memcpy(request->boot, agent->boot, sizeof(request->boot));
     address_of(agent, request->address);
-    (void)snprintf(request->numeric_class, sizeof(request->numeric_class), "%s", agent->numeric_class);
+    (void)snprintf(request->numeric_class, sizeof(request->numeric_class), "%s",
+                   agent->numeric_class);
     call->enroll = request;
     net_send(world, call);
 }
@@ -228,10 +231,12 @@ static void prepare(struct world *world, struct agent *agent, int64_t serial)
 {
     const struct assignment_run *run = &agent->told->run;
     TRACE(world, agent->actor,
-          "prepares %s generation %" PRId64 " stage %" PRId64 " units %" PRId64 "-%" PRId64 " from %" PRId64,
-          trace_name(world, run->job.text), run->generation, run->stage_index, run->first, run->end - 1,
-          run->resume_version);
-    const struct cut cut = {.job = run->job, .generation = run->generation, .version = run->resume_version};
+          "prepares %s generation %" PRId64 " stage %" PRId64 " units %" PRId64 "-%" PRId64
+          " from %" PRId64,
+          trace_name(world, run->job.text), run->generation, run->stage_index, run->first,
+          run->end - 1, run->resume_version);
+    const struct cut cut = {
+        .job = run->job, .generation = run->generation, .version = run->resume_version};
     agent_cut(world, agent, &cut);
     run_start(world, agent, serial, &agent->told, &agent->run);
     agent->discarded = false;
@@ -325,12 +330,14 @@ static void turn(struct world *world, void *arg, int64_t number)
     agent->turn_asked = false;
     if (agent->snapshot_revision != agent->told_revision) {
         agent->told_revision = agent->snapshot_revision;
-        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED, .partial = !agent->snapshot_whole};
+        struct session_event event = {.type = SESSION_HOLDINGS_CHANGED,
+                                      .partial = !agent->snapshot_whole};
         agent->snapshot_whole = false;
         handle(world, agent, &event);
     }
     take_reports(world, agent);
-    if (agent->session && session_deadline_ms(agent->session) <= world_now_ms(world, agent->actor)) {
+    if (agent->session &&
+        session_deadline_ms(agent->session) <= world_now_ms(world, agent->actor)) {
         struct session_event event = {.type = SESSION_TICK};
         handle(world, agent, &event);
     }
@@ -348,7 +355,8 @@ void agent_poke(struct world *world, struct agent *agent)
 {
     if (!agent->turn_asked && agent->session) {
         const bool late = world_chance(world, DRAW_DEVICE, TURN_LATE_CHANCE);
-        const int64_t after_us = late ? world_draw(world, DRAW_DEVICE, TURN_US, TURN_US_LATE) : TURN_US;
+        const int64_t after_us =
+            late ? world_draw(world, DRAW_DEVICE, TURN_US, TURN_US_LATE) : TURN_US;
         agent->turn_asked = true;
         world_at(world, agent->actor, world->now_us + after_us, turn, agent, 0);
     }
@@ -385,7 +393,8 @@ void agent_report(struct world *world, struct agent *agent, const struct session
     agent_poke(world, agent);
 }
 
-void agent_metric(struct world *world, struct agent *agent, int64_t serial, const struct metric *metric)
+void agent_metric(struct world *world, struct agent *agent, int64_t serial,
+                  const struct metric *metric)
 {
     ASSERT(agent->metric_count < METRICS_KEPT);
     agent->metric[agent->metric_count].serial = serial;
@@ -404,7 +413,8 @@ void agent_start(struct world *world, struct agent *agent)
     world_start(world, agent->actor);
     forget(world, agent);
     memset(agent->boot, 0, sizeof(agent->boot));
-    (void)snprintf(agent->boot, sizeof(agent->boot), "boot-%zu-%" PRId64, agent->index + 1, ++agent->boots);
+    (void)snprintf(agent->boot, sizeof(agent->boot), "boot-%zu-%" PRId64, agent->index + 1,
+                   ++agent->boots);
     struct session_config config = {.seed = world->seed * 100 + (uint64_t)agent->boots};
     memcpy(config.boot, agent->boot, ID_SIZE);
     const int rc = session_new(&config, &agent->session, &err);

@@ -1,5 +1,6 @@
-/* agent.h: an agent: its real session core, and an edge that does what agent/control, generation, build, runtime and
- * peer do: calls to the coordinator, snapshots, one run with its stage, tensors in and out. One thread. */
+/* agent.h: an agent: its real session core, and an edge that does what agent/control, generation,
+ * build, runtime and peer do: calls to the coordinator, snapshots, one run with its stage, tensors
+ * in and out. One thread. */
 #ifndef TESTS_SIM_AGENT_H
 #define TESTS_SIM_AGENT_H
 
@@ -41,7 +42,8 @@ struct receive {
     bool parked, marks, duplicate;
 };
 
-/* What is wrong with the device alone: no generation can be prepared on it, and it goes on beating. */
+/* What is wrong with the device alone: no generation can be prepared on it, and it goes on beating.
+ */
 enum local_fault {
     LOCAL_NONE,
     LOCAL_DISK_FULL,
@@ -121,15 +123,18 @@ int agent_at(const struct world *world, const char *url);
 /* An event without more to say. */
 void agent_tell(struct world *world, struct agent *agent, enum session_event_type type);
 void agent_report(struct world *world, struct agent *agent, const struct session_event *event);
-void agent_metric(struct world *world, struct agent *agent, int64_t serial, const struct metric *metric);
+void agent_metric(struct world *world, struct agent *agent, int64_t serial,
+                  const struct metric *metric);
 
 /* ---- snapshot.c ---- */
-const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit);
+const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version,
+                                      int64_t unit);
 /* Replicas, or the others. */
-struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica, const struct job_id *job,
-                                    int64_t generation);
+struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica,
+                                    const struct job_id *job, int64_t generation);
 /* 0; ERR_STALE: it was cut off, or is held of a later generation; ERR_LIMIT: there is no room. */
-int agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica);
+int agent_keep(struct world *world, struct agent *agent, const struct holding *holding,
+               uint64_t digest, bool replica);
 void agent_drop(struct world *world, struct agent *agent, const struct drop *drop);
 void agent_cut(struct world *world, struct agent *agent, const struct cut *cut);
 /* Room is short: let go of versions of rounds of this run that were given up. */

@@ -25,8 +25,8 @@ static const struct device *asking_device(struct world *world, struct call *call
 
 /* ---- the assignment ---- */
 
-static void ticket(const struct world *world, const char *job, int64_t generation, const char *from, const char *to,
-                   char out[TICKET_SIZE])
+static void ticket(const struct world *world, const char *job, int64_t generation, const char *from,
+                   const char *to, char out[TICKET_SIZE])
 {
     uint64_t digest = digest_mix(world->coordinator->ticket_key, (uint64_t)generation);
     const char *const text[] = {job, from, to};
@@ -38,29 +38,35 @@ static void ticket(const struct world *world, const char *job, int64_t generatio
     digest_text(digest, out);
 }
 
-static void fill_tickets(const struct world *world, const char *device, struct assignment *assignment)
+static void fill_tickets(const struct world *world, const char *device,
+                         struct assignment *assignment)
 {
     struct assignment_run *run = &assignment->run;
     for (size_t i = 0; i < assignment->caller_count; i++) {
         struct caller *caller = &assignment->caller[i];
-        ticket(world, caller->job.text, caller->generation, caller->device.text, device, caller->ticket);
+        ticket(world, caller->job.text, caller->generation, caller->device.text, device,
+               caller->ticket);
     }
     if (!assignment->has_run) {
         return;
     }
     if (run->has_previous) {
-        ticket(world, run->job.text, run->generation, device, run->previous.device.text, run->previous.ticket);
+        ticket(world, run->job.text, run->generation, device, run->previous.device.text,
+               run->previous.ticket);
     }
     if (run->has_neighbor) {
-        ticket(world, run->job.text, run->generation, device, run->neighbor.device.text, run->neighbor.ticket);
+        ticket(world, run->job.text, run->generation, device, run->neighbor.device.text,
+               run->neighbor.ticket);
     }
     if (run->has_next) {
-        ticket(world, run->job.text, run->generation, device, run->next.device.text, run->next.ticket);
+        ticket(world, run->job.text, run->generation, device, run->next.device.text,
+               run->next.ticket);
     }
     for (size_t i = 0; i < run->source_count; i++) {
         struct source *source = &run->source[i];
         if (source->from == SOURCE_DEVICE) {
-            ticket(world, run->job.text, run->generation, device, source->device.text, source->ticket);
+            ticket(world, run->job.text, run->generation, device, source->device.text,
+                   source->ticket);
         }
     }
 }
@@ -110,7 +116,8 @@ static void park(struct world *world, struct call *call)
     ASSERT(coordinator->parked_count < PARKED_MAX);
     net_hold(call);
     const int64_t deadline_us = world->now_us + call->wait_ms * MS;
-    coordinator->parked[coordinator->parked_count++] = (struct parked){.call = call, .deadline_us = deadline_us};
+    coordinator->parked[coordinator->parked_count++] =
+        (struct parked){.call = call, .deadline_us = deadline_us};
     world_at_call(world, ACTOR_COORDINATOR, deadline_us, parked_due, call);
 }
 
@@ -160,7 +167,8 @@ static void give_blob(struct world *world, struct call *call)
     if (!device) {
         return;
     }
-    if (!core_may_read_blob(coordinator->core, device->id.text, sha256) || !blobs_have(&coordinator->blobs, sha256)) {
+    if (!core_may_read_blob(coordinator->core, device->id.text, sha256) ||
+        !blobs_have(&coordinator->blobs, sha256)) {
         net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the assignment does not name that blob");
         return;
     }
@@ -177,7 +185,8 @@ static void give_data(struct world *world, struct call *call)
     if (!device) {
         return;
     }
-    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 && strcmp(job->data.test_sha256, sha256) != 0)) {
+    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 &&
+                 strcmp(job->data.test_sha256, sha256) != 0)) {
         net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the job does not use that data set");
         return;
     }
@@ -203,7 +212,8 @@ static void tell_stored(struct world *world, struct call *call)
     struct coordinator *coordinator = world->coordinator;
     ASSERT(coordinator->inbox_count < INBOX_MAX);
     net_hold(call);
-    coordinator->inbox[coordinator->inbox_count++] = (struct inbox_item){.call = call, .stored = true};
+    coordinator->inbox[coordinator->inbox_count++] =
+        (struct inbox_item){.call = call, .stored = true};
     coordinator_poke(world);
 }
 
@@ -242,7 +252,8 @@ void coordinator_take_upload(struct world *world, struct call *call)
     } else if (coordinator->disk_full) {
         net_problem(world, call, PROBLEM_DISK_FULL, "no space left");
     } else {
-        const int64_t at_us = world->now_us + call->body_us + world_draw(world, DRAW_COORDINATOR, 0, DURABLE_US);
+        const int64_t at_us =
+            world->now_us + call->body_us + world_draw(world, DRAW_COORDINATOR, 0, DURABLE_US);
         world_at_call(world, ACTOR_COORDINATOR, at_us, durable, call);
     }
 }
@@ -268,7 +279,8 @@ static void exported(struct world *world, void *arg, int64_t number)
 }
 
 /* Put the units together. A unit without a row or blob fails the export. */
-static void assemble(const struct world *world, const struct model *model, struct event_exported *result)
+static void assemble(const struct world *world, const struct model *model,
+                     struct event_exported *result)
 {
     const struct coordinator *coordinator = world->coordinator;
     const struct rows *rows = &coordinator->rows;
@@ -284,7 +296,8 @@ static void assemble(const struct world *world, const struct model *model, struc
         }
         if (!found || !blobs_have(&coordinator->blobs, found->sha256)) {
             result->failed = true;
-            (void)snprintf(result->message, MESSAGE_SIZE, "unit %zu has no %s", u, found ? "blob" : "row");
+            (void)snprintf(result->message, MESSAGE_SIZE, "unit %zu has no %s", u,
+                           found ? "blob" : "row");
             return;
         }
         all = digest_mix(all, digest_of_text(found->sha256));
@@ -309,6 +322,7 @@ void coordinator_export(struct world *world, const struct action *action)
     *result = (struct event_exported){.job = job->id, .version = action->version};
     coordinator->exporting_busy[at] = true;
     assemble(world, coordinator_model(world, &job->spec), result);
-    world_at(world, ACTOR_COORDINATOR, world->now_us + world_draw(world, DRAW_COORDINATOR, 1, EXPORT_US), exported,
-             NULL, (int64_t)at);
+    world_at(world, ACTOR_COORDINATOR,
+             world->now_us + world_draw(world, DRAW_COORDINATOR, 1, EXPORT_US), exported, NULL,
+             (int64_t)at);
 }

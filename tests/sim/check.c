@@ -54,7 +54,8 @@ static size_t known(const struct check *check, const char *id)
 static const struct reference *reference_of(const struct world *world, const char *id)
 {
     const size_t at = known(world->check, id);
-    return at < world->check->known_count ? world->users->job[world->check->known[at].job].reference : NULL;
+    return at < world->check->known_count ? world->users->job[world->check->known[at].job].reference
+                                          : NULL;
 }
 
 static void learn(struct world *world, const struct job *job)
@@ -83,29 +84,33 @@ void check_metric(struct world *world, const struct action *action)
     }
     const double *right = metric->name == METRIC_LOSS ? reference->loss : reference->evaluation;
     if (metric->value < right[metric->step] || metric->value > right[metric->step]) {
-        check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures", metric->name,
-                   metric->step, trace_name(world, action->id));
+        check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures",
+                   metric->name, metric->step, trace_name(world, action->id));
     }
 }
 
 void check_event(struct world *world, const struct action *action)
 {
-    static const char *const accusations[] = {"device_lost", "device_disconnected", "device_shared", "incident_opened",
-                                              "generation_failed"};
-    for (size_t i = 0; world->faults->outages && i < sizeof(accusations) / sizeof(accusations[0]); i++) {
+    static const char *const accusations[] = {"device_lost", "device_disconnected", "device_shared",
+                                              "incident_opened", "generation_failed"};
+    for (size_t i = 0; world->faults->outages && i < sizeof(accusations) / sizeof(accusations[0]);
+         i++) {
         if (strcmp(action->event, accusations[i]) == 0) {
-            check_fail(world, "only the coordinator was away, and %s: %.200s", action->event, action->text);
+            check_fail(world, "only the coordinator was away, and %s: %.200s", action->event,
+                       action->text);
         }
     }
 }
 
-void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding, uint64_t digest)
+void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
+                    uint64_t digest)
 {
     const struct reference *reference = reference_of(world, holding->job.text);
     if (!reference || holding->version > reference->steps ||
         reference_unit(reference, holding->version, (size_t)holding->unit) != digest) {
-        check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64, agent->name, holding->unit,
-                   trace_name(world, holding->job.text), holding->version);
+        check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64,
+                   agent->name, holding->unit, trace_name(world, holding->job.text),
+                   holding->version);
     }
 }
 
@@ -121,9 +126,10 @@ static void check_kernels(struct world *world, const struct run *run)
     if (told->resume_version == 0 && told->generation >= check->known[at].first_generation) {
         check->known[at].first_generation = told->generation;
         memcpy(check->known[at].model, told->job_spec.model.sha256, SHA256_SIZE);
-    } else if (told->resume_version > 0 && strcmp(check->known[at].model, told->job_spec.model.sha256) != 0) {
-        check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with", run->agent->name,
-                   told->generation);
+    } else if (told->resume_version > 0 &&
+               strcmp(check->known[at].model, told->job_spec.model.sha256) != 0) {
+        check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with",
+                   run->agent->name, told->generation);
     }
     if (told->tune) {
         check_fail(world, "%s trains where it shall measure", run->agent->name);
@@ -140,7 +146,8 @@ void check_step(struct world *world, const struct run *run)
     check_kernels(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
-            check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name, u, run->step);
+            check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name,
+                       u, run->step);
             return;
         }
     }
@@ -155,7 +162,8 @@ void check_agent(struct world *world, const struct agent *agent)
         const bool younger = run->previous != NULL;
         computing += run->computing || (run->state == RUN_TRAINS && !run->cancelled);
         if (younger && run->state != RUN_WAITS) {
-            check_fail(world, "%s works on a generation before the one before it has ended", agent->name);
+            check_fail(world, "%s works on a generation before the one before it has ended",
+                       agent->name);
         }
     }
     if (computing > 1) {
@@ -171,7 +179,9 @@ void check_delete_blob(struct world *world, const char *sha256)
     for (size_t i = 0; i < rows->unit_count; i++) {
         const struct job *job = rows_job(rows, rows->unit[i].job.text);
         if (strcmp(rows->unit[i].sha256, sha256) == 0 && job && !job_state_ended(job->state)) {
-            check_fail(world, "the blob of unit %" PRId64 " of %s at %" PRId64 " is deleted while its row stands",
+            check_fail(world,
+                       "the blob of unit %" PRId64 " of %s at %" PRId64
+                       " is deleted while its row stands",
                        rows->unit[i].unit, job->spec.name, rows->unit[i].version);
         }
     }
@@ -196,13 +206,15 @@ static void check_version(struct world *world, const struct job *job)
             continue;
         }
         found += blobs_have(&coordinator->blobs, unit->sha256);
-        if (reference_unit(reference, unit->version, (size_t)unit->unit) != digest_of_text(unit->sha256)) {
-            check_fail(world, "the center has a wrong state of unit %" PRId64 " of %s", unit->unit, job->spec.name);
+        if (reference_unit(reference, unit->version, (size_t)unit->unit) !=
+            digest_of_text(unit->sha256)) {
+            check_fail(world, "the center has a wrong state of unit %" PRId64 " of %s", unit->unit,
+                       job->spec.name);
         }
     }
     if (job->version > 0 && found != units) {
-        check_fail(world, "version %" PRId64 " of %s has %zu of %zu units in the center", job->version, job->spec.name,
-                   found, units);
+        check_fail(world, "version %" PRId64 " of %s has %zu of %zu units in the center",
+                   job->version, job->spec.name, found, units);
     }
 }
 
@@ -219,7 +231,8 @@ static void check_checkpoints(struct world *world)
         }
         digest_text(reference_model(reference, checkpoint->version), right);
         if (strcmp(checkpoint->sha256, right) != 0) {
-            check_fail(world, "the model of %s at step %" PRId64 " is another than without failures",
+            check_fail(world,
+                       "the model of %s at step %" PRId64 " is another than without failures",
                        trace_name(world, checkpoint->job.text), checkpoint->version);
         } else if (!blobs_have(&world->coordinator->blobs, checkpoint->sha256)) {
             check_fail(world, "the model of %s at step %" PRId64 " is not in the center",
@@ -228,7 +241,8 @@ static void check_checkpoints(struct world *world)
     }
 }
 
-/* A job that has succeeded has a model of its last step, and one that was told to keep its weights has them. */
+/* A job that has succeeded has a model of its last step, and one that was told to keep its weights
+ * has them. */
 static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
@@ -238,7 +252,8 @@ static void check_end(struct world *world, const struct job *job)
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
         if (strcmp(checkpoint->id.text, job->checkpoint.text) == 0) {
             if (checkpoint->version != (succeeded ? reference->steps : job->progress.step)) {
-                check_fail(world, "%s has ended with the model of step %" PRId64, job->spec.name, checkpoint->version);
+                check_fail(world, "%s has ended with the model of step %" PRId64, job->spec.name,
+                           checkpoint->version);
             }
             return;
         }
@@ -253,16 +268,19 @@ static void check_job_change(struct world *world, const struct job *job)
     struct check *check = world->check;
     const size_t at = known(check, job->id.text);
     if (job->version < check->known[at].version || job->generation < check->known[at].generation) {
-        check_fail(
-            world, "%s goes back from version %" PRId64 " and generation %" PRId64 " to %" PRId64 " and %" PRId64,
-            job->spec.name, check->known[at].version, check->known[at].generation, job->version, job->generation);
+        check_fail(world,
+                   "%s goes back from version %" PRId64 " and generation %" PRId64 " to %" PRId64
+                   " and %" PRId64,
+                   job->spec.name, check->known[at].version, check->known[at].generation,
+                   job->version, job->generation);
     }
     check->known[at].version = job->version;
     check->known[at].generation = job->generation;
 }
 
-/* How many plans in a row a job may need for one reason: those of a loop, and those that new faults explain. A process
- * that starts anew explains one; rows of an earlier time, which know no boot of now, one for each device and their own.
+/* How many plans in a row a job may need for one reason: those of a loop, and those that new faults
+ * explain. A process that starts anew explains one; rows of an earlier time, which know no boot of
+ * now, one for each device and their own.
  */
 static int repeats_max(const struct world *world, int reason)
 {
@@ -378,21 +396,22 @@ static void check_neighbor_version(struct world *world, const struct job *job)
     }
     /* Or of a newer one that the job went on from since. */
     const struct plan *plan = rows_plan(&world->coordinator->rows, job->id.text);
-    const bool newer =
-        plan && plan->resume_version > job->neighbor_version && is_whole(world, job, plan->resume_version);
+    const bool newer = plan && plan->resume_version > job->neighbor_version &&
+                       is_whole(world, job, plan->resume_version);
     if (!newer && !is_whole(world, job, job->neighbor_version)) {
-        check_fail(world, "version %" PRId64 " of %s was committed, and nobody holds all of it", job->neighbor_version,
-                   job->spec.name);
+        check_fail(world, "version %" PRId64 " of %s was committed, and nobody holds all of it",
+                   job->neighbor_version, job->spec.name);
     }
 }
 
 /* What is told of a job agrees: no version is newer than the step. */
 static void check_told_step(struct world *world, const struct job *job, const char *what)
 {
-    const int64_t newest = job->version > job->neighbor_version ? job->version : job->neighbor_version;
+    const int64_t newest =
+        job->version > job->neighbor_version ? job->version : job->neighbor_version;
     if (newest > job->progress.step) {
-        check_fail(world, "%s tells of version %" PRId64 " of %s at step %" PRId64, what, newest, job->spec.name,
-                   job->progress.step);
+        check_fail(world, "%s tells of version %" PRId64 " of %s at step %" PRId64, what, newest,
+                   job->spec.name, job->progress.step);
     }
 }
 
@@ -405,8 +424,9 @@ static void check_losses(struct world *world, const struct job *job)
     for (size_t i = 0; live && i < replicas->single_count; i++) {
         const struct replica_loss *loss = &replicas->single[i];
         if (replicas->step - loss->resume_version != loss->steps_lost || loss->steps_lost < 0) {
-            check_fail(world, "a loss of %s at step %" PRId64 " costs %" PRId64 " steps since %" PRId64, job->spec.name,
-                       replicas->step, loss->steps_lost, loss->resume_version);
+            check_fail(world,
+                       "a loss of %s at step %" PRId64 " costs %" PRId64 " steps since %" PRId64,
+                       job->spec.name, replicas->step, loss->steps_lost, loss->resume_version);
         }
     }
     free(replicas);
@@ -429,7 +449,8 @@ static void check_incidents(struct world *world, const struct job *job)
 
 static bool plan_active(const struct plan *plan)
 {
-    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
+    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING ||
+                    plan->state == PLAN_STOPPING);
 }
 
 /* A device works in one plan at most, and its row says in which. */
@@ -441,13 +462,14 @@ static void check_work(struct world *world, const struct core *core, const struc
         const struct plan *plan = core_job_plan(core, job->id.text);
         for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
             /* One whose units are all in the center may have left. */
-            const bool left =
-                plan->state == PLAN_STOPPING && plan->last_version > 0 && strcmp(device->job, job->id.text) != 0;
+            const bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
+                              strcmp(device->job, job->id.text) != 0;
             works += !left && strcmp(plan->stage[s].device.text, device->id.text) == 0;
         }
     }
     if (works != (device->job[0] != '\0')) {
-        check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works, device->job);
+        check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works,
+                   device->job);
     }
 }
 
@@ -460,10 +482,12 @@ static void compare_job(struct world *world, const struct core *core, const stru
         }
         return;
     }
-    if (!live || row->state != live->state || row->generation != live->generation || row->version != live->version ||
-        row->exact != live->exact || row->neighbor_version != live->neighbor_version ||
-        row->line_count != live->line_count || strcmp(row->state_reason, live->state_reason) != 0) {
-        check_fail(world, "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
+    if (!live || row->state != live->state || row->generation != live->generation ||
+        row->version != live->version || row->exact != live->exact ||
+        row->neighbor_version != live->neighbor_version || row->line_count != live->line_count ||
+        strcmp(row->state_reason, live->state_reason) != 0) {
+        check_fail(world,
+                   "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
                    row->spec.name, job_state_names[row->state], row->generation, row->version);
         return;
     }
@@ -471,9 +495,11 @@ static void compare_job(struct world *world, const struct core *core, const stru
     check_told_step(world, live, "the core");
     const struct plan *plan = core_job_plan(core, row->id.text);
     const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
-    const bool same = plan ? stored && plan->generation == stored->generation && plan->state == stored->state &&
+    const bool same = plan ? stored && plan->generation == stored->generation &&
+                                 plan->state == stored->state &&
                                  plan->resume_version == stored->resume_version &&
-                                 plan->last_version == stored->last_version && plan->stage_count == stored->stage_count
+                                 plan->last_version == stored->last_version &&
+                                 plan->stage_count == stored->stage_count
                            : !stored;
     if (!same) {
         check_fail(world, "the plan row of %s is not what is alive", row->spec.name);
@@ -484,13 +510,14 @@ static void compare(struct world *world, const struct core *core)
 {
     const struct rows *rows = &world->coordinator->rows;
     if (rows->device_count != core_device_count(core)) {
-        check_fail(world, "%zu device rows, %zu alive", rows->device_count, core_device_count(core));
+        check_fail(world, "%zu device rows, %zu alive", rows->device_count,
+                   core_device_count(core));
         return;
     }
     for (size_t i = 0; i < rows->device_count; i++) {
         const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
-        if (!live || row->state != live->state || row->cordoned != live->cordoned || strcmp(row->job, live->job) != 0 ||
-            strcmp(row->boot, live->boot) != 0) {
+        if (!live || row->state != live->state || row->cordoned != live->cordoned ||
+            strcmp(row->job, live->job) != 0 || strcmp(row->boot, live->boot) != 0) {
             check_fail(world, "the row of %s is not what is alive", row->name);
             return;
         }
@@ -523,9 +550,10 @@ static void check_restore(struct world *world)
             check_fail(world, "restoring the rows does not give %s back", row->spec.name);
         }
     }
-    if (core_device_count(core) != rows->device_count || core_job_count(core) != restored->job_count) {
-        check_fail(world, "restoring the rows gives %zu devices and %zu jobs", core_device_count(core),
-                   core_job_count(core));
+    if (core_device_count(core) != rows->device_count ||
+        core_job_count(core) != restored->job_count) {
+        check_fail(world, "restoring the rows gives %zu devices and %zu jobs",
+                   core_device_count(core), core_job_count(core));
     }
     free(actions.item);
     free(restored);

@@ -1,4 +1,5 @@
-/* check.h: what must hold at any moment, whatever fails. The first violation ends the run of a seed. One thread. */
+/* check.h: what must hold at any moment, whatever fails. The first violation ends the run of a
+ * seed. One thread. */
 #ifndef TESTS_SIM_CHECK_H
 #define TESTS_SIM_CHECK_H
 
@@ -11,14 +12,16 @@
 #define PLAN_REASONS (PLAN_TUNED + 1)
 
 struct check {
-    uint64_t heard[SIM_DEVICES_MAX]; /* losses of memory that each device had had at its last report */
-    char failure[512];               /* "" while everything holds */
+    uint64_t
+        heard[SIM_DEVICES_MAX]; /* losses of memory that each device had had at its last report */
+    char failure[512];          /* "" while everything holds */
     /* Ids that jobs ever had, and what is known of them. */
     struct {
         struct job_id id;
         size_t job; /* of the users' */
         int64_t version, generation;
-        int64_t neighbor_version; /* committed, and how often devices had lost their memory by then */
+        int64_t
+            neighbor_version; /* committed, and how often devices had lost their memory by then */
         uint64_t losses[SIM_DEVICES_MAX];
         int64_t first_generation; /* the newest that trained from 0, and the model that it did */
         char model[SHA256_SIZE];
@@ -27,8 +30,10 @@ struct check {
         struct {
             int64_t furthest; /* then */
             int count;
-        } repeat[PLAN_REASONS]; /* plans in a row that were made for the same reason, by which it got no further */
-        bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile, nobody knows */
+        } repeat[PLAN_REASONS]; /* plans in a row that were made for the same reason, by which it
+                                   got no further */
+        bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile,
+                           nobody knows */
     } known[CHECK_IDS_MAX];
     size_t known_count;
     int repeats;       /* the highest count of them all */
@@ -54,7 +59,8 @@ void check_rows(struct world *world);
 void check_backup(struct world *world);
 void check_delete_blob(struct world *world, const char *sha256);
 /* State that a device keeps, or has just computed, is that of the undisturbed run. */
-void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding, uint64_t digest);
+void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
+                    uint64_t digest);
 void check_step(struct world *world, const struct run *run);
 /* The most plans in a row that one job needed for the same failure. */
 int check_repeats(const struct world *world);

@@ -26,7 +26,8 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         .previous_in_flight = (size_t)told->previous_in_flight,
         .resume_version = told->resume_version,
         .total_steps = told->total_steps,
-        .evaluate_every = told->job_spec.evaluate_every_epochs * (told->data.train_samples / told->job_spec.batch),
+        .evaluate_every = told->job_spec.evaluate_every_epochs *
+                          (told->data.train_samples / told->job_spec.batch),
         .evaluation_batches = test_batches(told),
         .clips_norm = told->job_spec.optimizer.clip_norm > 0,
         .round_every = {[REPLICA_NEIGHBOR] = told->has_neighbor ? told->job_spec.neighbor_every : 0,
@@ -55,7 +56,8 @@ static bool is_last(const struct run *run)
     return run->told->stage_index + 1 == run->told->stage_count;
 }
 
-static void report(struct world *world, const struct run *run, int64_t step, enum metric_name name, double value)
+static void report(struct world *world, const struct run *run, int64_t step, enum metric_name name,
+                   double value)
 {
     const struct metric metric = {.step = step, .name = name, .value = value};
     agent_metric(world, run->agent, run->serial, &metric);
@@ -64,7 +66,8 @@ static void report(struct world *world, const struct run *run, int64_t step, enu
 /* ---- tensors out ---- */
 
 /* What the task leaves for a neighbour; false: nothing. */
-static bool transfer_of(const struct run *run, const struct pipeline_task *task, struct transfer *out)
+static bool transfer_of(const struct run *run, const struct pipeline_task *task,
+                        struct transfer *out)
 {
     *out = (struct transfer){.step = task->step, .micro_batch = task->micro_batch};
     switch (task->work) {
@@ -85,12 +88,16 @@ static bool transfer_of(const struct run *run, const struct pipeline_task *task,
     return false;
 }
 
-static void send(struct world *world, struct run *run, const struct pipeline_task *task, uint64_t digest)
+static void send(struct world *world, struct run *run, const struct pipeline_task *task,
+                 uint64_t digest)
 {
-    struct parcel parcel = {
-        .digest = digest, .output = task->output, .mark = task->mark, .last = task->work == PIPELINE_STOP};
+    struct parcel parcel = {.digest = digest,
+                            .output = task->output,
+                            .mark = task->mark,
+                            .last = task->work == PIPELINE_STOP};
     if (transfer_of(run, task, &parcel.transfer)) {
-        sender_add(world, run, transfer_goes_back(parcel.transfer.kind) ? TO_PREVIOUS : TO_NEXT, &parcel);
+        sender_add(world, run, transfer_goes_back(parcel.transfer.kind) ? TO_PREVIOUS : TO_NEXT,
+                   &parcel);
     }
 }
 
@@ -102,8 +109,8 @@ static uint64_t forward(struct world *world, struct run *run, const struct pipel
     if (is_first(run) && run->step_began_us == 0) {
         run->step_began_us = world->now_us;
     }
-    const uint64_t input =
-        is_first(run) ? digest_samples(seed, task->step, task->micro_batch) : run->input_slot[task->input];
+    const uint64_t input = is_first(run) ? digest_samples(seed, task->step, task->micro_batch)
+                                         : run->input_slot[task->input];
     return digest_forward(&run->stage, task->slot, input);
 }
 
@@ -112,8 +119,9 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
     if (task->micro_batch == 0) {
         run->test_sum = 0;
     }
-    const uint64_t input =
-        is_first(run) ? digest_test_samples(run->told->job_spec.seed, task->micro_batch) : run->input_slot[task->input];
+    const uint64_t input = is_first(run)
+                               ? digest_test_samples(run->told->job_spec.seed, task->micro_batch)
+                               : run->input_slot[task->input];
     const uint64_t output = digest_evaluate(&run->stage, input);
     run->step_began_us = 0;
     if (is_last(run)) {
@@ -137,12 +145,14 @@ static uint64_t sum(struct run *run)
 static void update(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const double loss = digest_number(run->stage.loss);
-    digest_update(&run->stage, task->step, is_first(run) ? run->total : run->sum_slot[SUM_SLOT_TOTAL]);
+    digest_update(&run->stage, task->step,
+                  is_first(run) ? run->total : run->sum_slot[SUM_SLOT_TOTAL]);
     if (is_last(run)) {
         report(world, run, task->step, METRIC_LOSS, loss);
     }
     if (is_first(run)) {
-        report(world, run, task->step, METRIC_STEP_SECONDS, (double)(world->now_us - run->step_began_us + 1) / 1e6);
+        report(world, run, task->step, METRIC_STEP_SECONDS,
+               (double)(world->now_us - run->step_began_us + 1) / 1e6);
         run->step_began_us = world->now_us;
     }
     run->step = task->step;
@@ -174,7 +184,9 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_WAIT:
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: output = forward(world, run, &task); break;
-    case PIPELINE_BACKWARD: output = digest_backward(&run->stage, task.slot, run->gradient_slot[task.gradient]); break;
+    case PIPELINE_BACKWARD:
+        output = digest_backward(&run->stage, task.slot, run->gradient_slot[task.gradient]);
+        break;
     case PIPELINE_SUM: output = sum(run); break;
     case PIPELINE_TOTAL: output = run->sum_slot[SUM_SLOT_TOTAL]; break;
     case PIPELINE_UPDATE: update(world, run, &task); break;
@@ -199,7 +211,8 @@ static int64_t task_us(struct world *world, struct run *run, enum pipeline_work 
 {
     const int64_t units = (int64_t)(run->stage.end - run->stage.first);
     const int64_t usual = (work == PIPELINE_BACKWARD ? 2 : 1) * units * UNIT_US;
-    const int64_t took = usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
+    const int64_t took =
+        usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
     run->forward_us = work == PIPELINE_FORWARD ? took : run->forward_us;
     run->backward_us = work == PIPELINE_BACKWARD ? took : run->backward_us;
     run->update_us = work == PIPELINE_UPDATE ? took : run->update_us;
@@ -219,6 +232,6 @@ void run_work(struct world *world, struct run *run)
     }
     run->computing = true;
     run->task_began_us = world->now_us;
-    world_at(world, run->agent->actor, world->now_us + task_us(world, run, run->task.work), finish, run->agent,
-             run->serial);
+    world_at(world, run->agent->actor, world->now_us + task_us(world, run, run->task.work), finish,
+             run->agent, run->serial);
 }

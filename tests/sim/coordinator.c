@@ -316,7 +316,8 @@ static void commit(struct world *world, void *arg, int64_t number)
         finish(world);
         return;
     }
-    TRACE(world, ACTOR_COORDINATOR, "dies %s a commit", crash == CRASH_BEFORE_COMMIT ? "before" : "after");
+    TRACE(world, ACTOR_COORDINATOR, "dies %s a commit",
+          crash == CRASH_BEFORE_COMMIT ? "before" : "after");
     coordinator_crash(world);
     faults_restart_coordinator(world);
 }
@@ -344,7 +345,8 @@ static void turn(struct world *world, void *arg, int64_t number)
     }
     if (coordinator->transaction.count > 0) {
         coordinator->busy = true;
-        const int64_t took_us = world_draw(world, DRAW_COORDINATOR, coordinator->fsync_us / 10, coordinator->fsync_us);
+        const int64_t took_us =
+            world_draw(world, DRAW_COORDINATOR, coordinator->fsync_us / 10, coordinator->fsync_us);
         world_at(world, ACTOR_COORDINATOR, world->now_us + took_us, commit, NULL, 0);
     } else {
         finish(world);
@@ -372,7 +374,8 @@ static void timer(struct world *world, void *arg, int64_t number)
 static void set_timer(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;
-    const int64_t at_us = world_when_us(world, ACTOR_COORDINATOR, core_deadline_ms(coordinator->core));
+    const int64_t at_us =
+        world_when_us(world, ACTOR_COORDINATOR, core_deadline_ms(coordinator->core));
     if (at_us != INT64_MAX && at_us != coordinator->timer_us) {
         coordinator->timer_us = at_us;
         world_at(world, ACTOR_COORDINATOR, at_us, timer, NULL, at_us);
@@ -384,7 +387,8 @@ void coordinator_hang_up(struct world *world, struct call *call)
     struct coordinator *coordinator = world->coordinator;
     ASSERT(coordinator->inbox_count < INBOX_MAX);
     net_hold(call);
-    coordinator->inbox[coordinator->inbox_count++] = (struct inbox_item){.call = call, .broken = true};
+    coordinator->inbox[coordinator->inbox_count++] =
+        (struct inbox_item){.call = call, .broken = true};
     coordinator_poke(world);
 }
 
@@ -420,7 +424,8 @@ int64_t coordinator_unit_bytes(const struct world *world, const char *model, int
     return 0;
 }
 
-void coordinator_restored(const struct world *world, const struct rows *rows, struct restored_rows *out)
+void coordinator_restored(const struct world *world, const struct rows *rows,
+                          struct restored_rows *out)
 {
     out->plan_count = out->job_count = 0;
     for (size_t i = 0; i < rows->job_count; i++) {
@@ -428,28 +433,30 @@ void coordinator_restored(const struct world *world, const struct rows *rows, st
         if (job_state_ended(job->state)) {
             continue;
         }
-        out->job[out->job_count++] = (struct restored_job){.job = *job, .model = coordinator_model(world, &job->spec)};
+        out->job[out->job_count++] =
+            (struct restored_job){.job = *job, .model = coordinator_model(world, &job->spec)};
         const struct plan *plan = rows_plan(rows, job->id.text);
         if (plan) {
             out->plan[out->plan_count++] = *plan;
         }
     }
-    out->event = (struct event){.type = EVENT_RESTORED,
-                                .restored = {.seed = world->coordinator->lives,
-                                             .device = rows->device,
-                                             .device_count = rows->device_count,
-                                             .job = out->job,
-                                             .job_count = out->job_count,
-                                             .plan = out->plan,
-                                             .plan_count = out->plan_count,
-                                             .dataset = rows->dataset,
-                                             .dataset_count = rows->dataset_count,
-                                             .checkpoint = rows->checkpoint,
-                                             .checkpoint_count = 1, /* the uploaded one; then those of jobs */
-                                             .incident = rows->incident,
-                                             .incident_count = rows->incident_count,
-                                             .center_unit = rows->unit,
-                                             .center_unit_count = rows->unit_count}};
+    out->event = (struct event){
+        .type = EVENT_RESTORED,
+        .restored = {.seed = world->coordinator->lives,
+                     .device = rows->device,
+                     .device_count = rows->device_count,
+                     .job = out->job,
+                     .job_count = out->job_count,
+                     .plan = out->plan,
+                     .plan_count = out->plan_count,
+                     .dataset = rows->dataset,
+                     .dataset_count = rows->dataset_count,
+                     .checkpoint = rows->checkpoint,
+                     .checkpoint_count = 1, /* the uploaded one; then those of jobs */
+                     .incident = rows->incident,
+                     .incident_count = rows->incident_count,
+                     .center_unit = rows->unit,
+                     .center_unit_count = rows->unit_count}};
 }
 
 void coordinator_start(struct world *world)

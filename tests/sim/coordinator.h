@@ -1,6 +1,7 @@
-/* coordinator.h: the coordinator: its real core, and an edge that does what coordinator/loop, turn, http and store do:
- * requests and finished facts are turned into events, a turn's rows are committed before anybody is answered, polls are
- * parked on revisions, blobs are durable before the core hears of them. One thread. */
+/* coordinator.h: the coordinator: its real core, and an edge that does what coordinator/loop, turn,
+ * http and store do: requests and finished facts are turned into events, a turn's rows are
+ * committed before anybody is answered, polls are parked on revisions, blobs are durable before the
+ * core hears of them. One thread. */
 #ifndef TESTS_SIM_COORDINATOR_H
 #define TESTS_SIM_COORDINATOR_H
 
@@ -22,7 +23,7 @@ struct inbox_item {
     bool stored;                    /* the call's blob is durable */
     bool broken;                    /* the call was a poll, and its connection broke */
     struct event_exported exported; /* without a call */
-    struct job_id tuned;            /* without one: whose kernels all have measured; "": an export */
+    struct job_id tuned; /* without one: whose kernels all have measured; "": an export */
 };
 
 struct parked {
@@ -69,12 +70,14 @@ struct restored_rows {
     size_t plan_count;
     struct event event; /* points to the others and to the rows */
 };
-void coordinator_restored(const struct world *world, const struct rows *rows, struct restored_rows *out);
+void coordinator_restored(const struct world *world, const struct rows *rows,
+                          struct restored_rows *out);
 
 int coordinator_new(struct world *world, struct err *err);
 void coordinator_free(struct world *world);
 
-/* What the job trains: the model of its name, as it was submitted or with the kernels that were measured. */
+/* What the job trains: the model of its name, as it was submitted or with the kernels that were
+ * measured. */
 const struct model *coordinator_model(const struct world *world, const struct job_spec *spec);
 /* A model by its name, with the kernels that devices measure. */
 const struct model *coordinator_tuned(const struct world *world, const char *name);

@@ -101,7 +101,8 @@ uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind)
 void digest_update(struct digest_stage *stage, int64_t step, uint64_t total)
 {
     for (size_t u = stage->first; u < stage->end; u++) {
-        const uint64_t gradient = stage->clips ? digest_mix(stage->gradient[u], total) : stage->gradient[u];
+        const uint64_t gradient =
+            stage->clips ? digest_mix(stage->gradient[u], total) : stage->gradient[u];
         const uint64_t change = digest_mix(gradient, stage->running[u]);
         stage->state[u] = digest_mix(digest_mix(stage->state[u], change), (uint64_t)step);
         stage->gradient[u] = stage->running[u] = 0;
@@ -133,7 +134,8 @@ static void fill(struct reference *reference, const struct reference_job *job)
 {
     struct digest_stage stage = {.end = job->units, .units = job->units, .clips = job->clips};
     for (size_t u = 0; u < stage.units; u++) {
-        bool taken = job->checkpoint != 0 && u + 1 < stage.units; /* all but the head: users_start_from */
+        bool taken =
+            job->checkpoint != 0 && u + 1 < stage.units; /* all but the head: users_start_from */
         stage.state[u] = taken ? digest_start(job->checkpoint, u) : digest_initial(job->seed, u);
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
@@ -145,7 +147,8 @@ static void fill(struct reference *reference, const struct reference_job *job)
             reference->loss[step] = digest_number(stage.loss);
             digest_update(&stage, step, digest_sum(&stage, 0));
         }
-        memcpy(&reference->state[(size_t)step * stage.units], stage.state, stage.units * sizeof(stage.state[0]));
+        memcpy(&reference->state[(size_t)step * stage.units], stage.state,
+               stage.units * sizeof(stage.state[0]));
         reference->evaluation[step] = evaluate(&stage, job->seed, job->test_batches);
     }
 }

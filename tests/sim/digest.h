@@ -1,6 +1,6 @@
-/* digest.h: training without arithmetic: the state of a unit is 64 bits that depend on everything that the real state
- * depends on, in the same order. A step done twice, left out, or computed from two versions changes every later state.
- * Pure. */
+/* digest.h: training without arithmetic: the state of a unit is 64 bits that depend on everything
+ * that the real state depends on, in the same order. A step done twice, left out, or computed from
+ * two versions changes every later state. Pure. */
 #ifndef TESTS_SIM_DIGEST_H
 #define TESTS_SIM_DIGEST_H
 
@@ -33,19 +33,20 @@ uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
 /* Units [first, end) of a model, at one version and on the way to the next. */
 struct digest_stage {
     size_t first, end, units;
-    bool clips;                                             /* by the norm of all gradients */
-    uint64_t state[DIGEST_UNITS_MAX];                       /* parameters, optimizer state */
-    uint64_t gradient[DIGEST_UNITS_MAX];                    /* summed over the micro-batches so far */
-    uint64_t running[DIGEST_UNITS_MAX];                     /* what forward passes leave behind */
-    uint64_t saved[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX + 1]; /* activations of micro-batches in flight */
-    uint64_t loss;                                          /* of the step; last stage */
+    bool clips;                          /* by the norm of all gradients */
+    uint64_t state[DIGEST_UNITS_MAX];    /* parameters, optimizer state */
+    uint64_t gradient[DIGEST_UNITS_MAX]; /* summed over the micro-batches so far */
+    uint64_t running[DIGEST_UNITS_MAX];  /* what forward passes leave behind */
+    uint64_t saved[DIGEST_SLOTS_MAX]
+                  [DIGEST_UNITS_MAX + 1]; /* activations of micro-batches in flight */
+    uint64_t loss;                        /* of the step; last stage */
 };
 
 uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
 /* `gradient`: from the next stage; ignored on the last one. */
 uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient);
-/* Where gradients are clipped: what the stages behind came to and the stage's own gradients, from the last unit to the
- * first. On stage 0 it is the total. */
+/* Where gradients are clipped: what the stages behind came to and the stage's own gradients, from
+ * the last unit to the first. On stage 0 it is the total. */
 uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind);
 /* `total`: ignored where gradients are not clipped. */
 void digest_update(struct digest_stage *stage, int64_t step, uint64_t total);

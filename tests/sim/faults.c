@@ -39,8 +39,9 @@ static const struct {
 #define AWAY_US_MAX (100 * SECOND)
 #define OUTAGE_SEEDS 8 /* in every eighth seed nothing else goes wrong */
 #define OUTAGES_MOST 4
-#define SUBMITTED_US (12 * SECOND) /* all jobs are: a user whose answer does not come submits once more */
-#define OUTAGE_NUMBER 100          /* of the first; those of faults of single devices are lower */
+#define SUBMITTED_US                                                                               \
+    (12 * SECOND)         /* all jobs are: a user whose answer does not come submits once more */
+#define OUTAGE_NUMBER 100 /* of the first; those of faults of single devices are lower */
 #define OUTAGE_US_MAX (400 * SECOND)
 #define FREEZE_US_MAX (200 * SECOND) /* its sockets keep what was sent to it meanwhile */
 
@@ -93,8 +94,8 @@ static int64_t pause_us(struct world *world, int64_t most_us)
 
 void faults_restart_coordinator(struct world *world)
 {
-    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, world->faults->restart_us_max), start_coordinator, NULL,
-             0);
+    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, world->faults->restart_us_max),
+             start_coordinator, NULL, 0);
 }
 
 /* ---- single faults ---- */
@@ -120,8 +121,8 @@ void faults_freeze(struct world *world, int actor, int64_t us)
 
 void faults_cut(struct world *world, int from, int to, bool cut)
 {
-    TRACE(world, ACTOR_NONE, "%s from %s to %s", cut ? "nothing passes" : "messages pass", world->actor[from].label,
-          world->actor[to].label);
+    TRACE(world, ACTOR_NONE, "%s from %s to %s", cut ? "nothing passes" : "messages pass",
+          world->actor[from].label, world->actor[to].label);
     world->net->cut[from][to] = cut;
 }
 
@@ -168,7 +169,8 @@ static void slow_down(struct world *world, size_t index)
     const int64_t factor = world_draw(world, DRAW_FAULTS, 2, 30);
     TRACE(world, agent->actor, "is %" PRId64 " times slower", factor);
     agent->slowness = agent->usual_slowness * factor;
-    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 20 * SECOND), be_usual, NULL, (int64_t)index);
+    world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 20 * SECOND), be_usual, NULL,
+             (int64_t)index);
 }
 
 static void free_disk(struct world *world, void *arg, int64_t number)
@@ -180,7 +182,8 @@ static void free_disk(struct world *world, void *arg, int64_t number)
 
 static void jump(struct world *world)
 {
-    const int actor = (int)world_draw(world, DRAW_FAULTS, 0, (int64_t)(ACTOR_DEVICE + world->agent_count) - 1);
+    const int actor =
+        (int)world_draw(world, DRAW_FAULTS, 0, (int64_t)(ACTOR_DEVICE + world->agent_count) - 1);
     const int64_t ms = world_draw(world, DRAW_FAULTS, 1, 60000);
     TRACE(world, actor, "its clock jumps %" PRId64 " ms", ms);
     world->actor[actor].ahead_us += ms * MS;
@@ -228,11 +231,14 @@ static void strike(struct world *world, void *arg, int64_t number)
     case FAULT_CUT_CENTER: cut(world, actor, ACTOR_COORDINATOR); break;
     case FAULT_CLOCK: jump(world); break;
     case FAULT_CENTER_KILL: faults_kill_coordinator(world, back_us); break;
-    case FAULT_CENTER_STALL: faults_freeze(world, ACTOR_COORDINATOR, pause_us(world, 15 * SECOND)); break;
+    case FAULT_CENTER_STALL:
+        faults_freeze(world, ACTOR_COORDINATOR, pause_us(world, 15 * SECOND));
+        break;
     case FAULT_DISK:
         TRACE(world, ACTOR_COORDINATOR, "has no disk left");
         world->coordinator->disk_full = true;
-        world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 30 * SECOND), free_disk, NULL, 0);
+        world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 30 * SECOND), free_disk, NULL,
+                 0);
         break;
     case FAULT_BACKUP:
         if (!world->coordinator->has_backup) {
@@ -244,7 +250,9 @@ static void strike(struct world *world, void *arg, int64_t number)
         }
         break;
     case FAULT_BLACKOUT: black_out(world); break;
-    case FAULT_CENTER_AWAY: faults_kill_coordinator(world, AWAY_US_MIN + pause_us(world, AWAY_US_MAX)); break;
+    case FAULT_CENTER_AWAY:
+        faults_kill_coordinator(world, AWAY_US_MIN + pause_us(world, AWAY_US_MAX));
+        break;
     case FAULT_KINDS: break;
     }
 }
@@ -282,19 +290,21 @@ static void strike_device(struct world *world, void *arg, int64_t number)
     const uint64_t bits = local_bits(world, number);
     const size_t devices = world->agent_count < LOCAL_DEVICES ? world->agent_count : LOCAL_DEVICES;
     const size_t index = (size_t)(bits % devices);
-    const enum local_fault fault = (enum local_fault)(LOCAL_NONE + 1 + bits / 8 % (LOCAL_FAULTS - 1));
+    const enum local_fault fault =
+        (enum local_fault)(LOCAL_NONE + 1 + bits / 8 % (LOCAL_FAULTS - 1));
     (void)arg;
     if (world->faults->on) {
         faults_local(world, index, fault);
-        world_at(world, ACTOR_NONE, world->now_us + (int64_t)(bits / 64 % LOCAL_US_MAX), heal_device, NULL,
-                 (int64_t)index);
+        world_at(world, ACTOR_NONE, world->now_us + (int64_t)(bits / 64 % LOCAL_US_MAX),
+                 heal_device, NULL, (int64_t)index);
     }
 }
 
 static void begin_local(struct world *world)
 {
     const uint64_t bits = local_bits(world, 0);
-    const int64_t count = bits % LOCAL_SEEDS == 0 ? 1 + (int64_t)(bits / LOCAL_SEEDS % LOCAL_MOST) : 0;
+    const int64_t count =
+        bits % LOCAL_SEEDS == 0 ? 1 + (int64_t)(bits / LOCAL_SEEDS % LOCAL_MOST) : 0;
     for (int64_t i = 1; i <= count; i++) {
         const int64_t at_us = (int64_t)(local_bits(world, -i) % (uint64_t)world->faults->end_us);
         world_at(world, ACTOR_NONE, at_us, strike_device, NULL, i);
@@ -400,7 +410,8 @@ void faults_begin(struct world *world)
     for (int64_t kind = 0; kind < FAULT_KINDS; kind++) {
         const int64_t count = rate(world, usual[kind].seeds, usual[kind].most);
         for (int64_t i = 0; i < count; i++) {
-            world_at(world, ACTOR_NONE, world_draw(world, DRAW_FAULTS, 100 * MS, faults->end_us), strike, NULL, kind);
+            world_at(world, ACTOR_NONE, world_draw(world, DRAW_FAULTS, 100 * MS, faults->end_us),
+                     strike, NULL, kind);
         }
     }
     begin_local(world);
@@ -408,7 +419,8 @@ void faults_begin(struct world *world)
 
 void faults_heal(struct world *world)
 {
-    const struct net_rates calm = {.delay_us = world->net->rates.delay_us, .jitter_us = world->net->rates.jitter_us};
+    const struct net_rates calm = {.delay_us = world->net->rates.delay_us,
+                                   .jitter_us = world->net->rates.jitter_us};
     TRACE(world, ACTOR_NONE, "everything is healed");
     world->faults->on = false;
     world->net->rates = calm;

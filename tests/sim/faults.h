@@ -1,5 +1,5 @@
-/* faults.h: what goes wrong, drawn by the seed: how often calls are lost, which machines die, freeze, are cut off, when
- * the coordinator dies in the middle of a commit. One thread. */
+/* faults.h: what goes wrong, drawn by the seed: how often calls are lost, which machines die,
+ * freeze, are cut off, when the coordinator dies in the middle of a commit. One thread. */
 #ifndef TESTS_SIM_FAULTS_H
 #define TESTS_SIM_FAULTS_H
 
@@ -14,9 +14,9 @@ struct faults {
     int64_t end_us;                    /* from then on nothing does */
     int64_t crash_before, crash_after; /* in a million commits */
     bool restores;                     /* its backup is put back before it starts next */
-    uint64_t crash_commit;             /* for stories: the commit, counted from 1, at which it dies; 0: none */
-    enum crash_point crash_point;      /* of it */
-    int64_t restart_us_max;            /* how long a dead process stays dead at most */
+    uint64_t crash_commit; /* for stories: the commit, counted from 1, at which it dies; 0: none */
+    enum crash_point crash_point; /* of it */
+    int64_t restart_us_max;       /* how long a dead process stays dead at most */
 };
 
 int faults_new(struct world *world, struct err *err);

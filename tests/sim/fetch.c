@@ -1,4 +1,5 @@
-/* What a run takes by calls that it repeats: data sets, units, pings (agent/build, agent/runtime/fetch). */
+/* What a run takes by calls that it repeats: data sets, units, pings (agent/build,
+ * agent/runtime/fetch). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static struct call *data_call(struct world *world, struct run *run)
     const bool reads = told->stage_index == 0 || told->stage_index + 1 == told->stage_count;
     const bool tests = told->job_spec.evaluate_every_epochs > 0;
     const char *const set[] = {told->data.train_sha256, tests ? told->data.test_sha256 : ""};
-    while (run->fetch.at < 2 && (!reads || set[run->fetch.at][0] == '\0' || has_data(run->agent, set[run->fetch.at]))) {
+    while (run->fetch.at < 2 &&
+           (!reads || set[run->fetch.at][0] == '\0' || has_data(run->agent, set[run->fetch.at]))) {
         run->fetch.at++;
     }
     if (run->fetch.at == 2) {
@@ -43,8 +45,8 @@ static struct call *data_call(struct world *world, struct run *run)
     return call;
 }
 
-static struct call *peer_call(struct world *world, struct run *run, enum call_type type, const struct device_id *peer,
-                              const char *url, const char *ticket)
+static struct call *peer_call(struct world *world, struct run *run, enum call_type type,
+                              const struct device_id *peer, const char *url, const char *ticket)
 {
     struct call *call = net_call(world, type, run->agent->actor, agent_at(world, url));
     run->fetch.device = *peer;
@@ -61,8 +63,8 @@ static bool load(struct world *world, struct run *run, const struct source *sour
     digest_text(digest, hash);
     if (strcmp(hash, source->sha256) != 0) {
         char text[MESSAGE_SIZE];
-        (void)snprintf(text, sizeof(text), "unit %" PRId64 ": its hash is %.12s, expected %.12s", source->unit, hash,
-                       source->sha256);
+        (void)snprintf(text, sizeof(text), "unit %" PRId64 ": its hash is %.12s, expected %.12s",
+                       source->unit, hash, source->sha256);
         run_fail(world, run, source->from == SOURCE_DEVICE ? "peer" : "internal", text);
         return false;
     }
@@ -72,7 +74,8 @@ static bool load(struct world *world, struct run *run, const struct source *sour
     return true;
 }
 
-/* Take units that need no call; the call for the next one that does. NULL: all are here, or the run has failed. */
+/* Take units that need no call; the call for the next one that does. NULL: all are here, or the run
+ * has failed. */
 static struct call *unit_call(struct world *world, struct run *run)
 {
     const struct assignment_run *told = run->told;
@@ -81,10 +84,12 @@ static struct call *unit_call(struct world *world, struct run *run)
         ASSERT(source->unit == told->first + (int64_t)run->fetch.at);
         if (source->from == SOURCE_SEED) {
             ASSERT(told->resume_version == 0);
-            run->stage.state[source->unit] = digest_initial(told->job_spec.seed, (size_t)source->unit);
+            run->stage.state[source->unit] =
+                digest_initial(told->job_spec.seed, (size_t)source->unit);
             run->fetch.at++;
         } else if (source->from == SOURCE_SELF) {
-            const struct snapshot *own = agent_snapshot(run->agent, told->job.text, told->resume_version, source->unit);
+            const struct snapshot *own =
+                agent_snapshot(run->agent, told->job.text, told->resume_version, source->unit);
             if (!own) {
                 run_fail(world, run, "internal", "this device does not hold that version");
                 return NULL;
@@ -93,12 +98,14 @@ static struct call *unit_call(struct world *world, struct run *run)
                 return NULL;
             }
         } else if (source->from == SOURCE_DEVICE) {
-            struct call *call = peer_call(world, run, CALL_GET_SNAPSHOT, &source->device, source->url, source->ticket);
+            struct call *call = peer_call(world, run, CALL_GET_SNAPSHOT, &source->device,
+                                          source->url, source->ticket);
             call->peer.version = told->resume_version;
             call->peer.unit = source->unit;
             return call;
         } else {
-            struct call *call = net_call(world, CALL_GET_BLOB, run->agent->actor, ACTOR_COORDINATOR);
+            struct call *call =
+                net_call(world, CALL_GET_BLOB, run->agent->actor, ACTOR_COORDINATOR);
             memcpy(call->unit.sha256, source->sha256, SHA256_SIZE);
             return call;
         }
@@ -141,7 +148,8 @@ static void take_body(struct world *world, struct run *run, const struct call *c
         ASSERT(run->agent->data_count < DATA_SETS_MAX);
         memcpy(run->agent->data[run->agent->data_count++], call->unit.sha256, SHA256_SIZE);
     } else if (call->type == CALL_GET_SNAPSHOT || call->type == CALL_GET_BLOB) {
-        run->bytes_moved += call->type == CALL_GET_SNAPSHOT ? run->told->source[run->fetch.at].bytes : 0;
+        run->bytes_moved +=
+            call->type == CALL_GET_SNAPSHOT ? run->told->source[run->fetch.at].bytes : 0;
         (void)load(world, run, &run->told->source[run->fetch.at], call->digest);
         return;
     }
@@ -197,11 +205,13 @@ static void answered(struct world *world, struct call *call)
     if (!again || world->now_us - fetch->failing_since_us > patience_us) {
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
-                       call_type_names[call->type], call->network ? call->network : call->status, call->text);
+                       call_type_names[call->type], call->network ? call->network : call->status,
+                       call->text);
         run_fail(world, run, error_code(run, call), text);
         return;
     }
-    world_at(world, run->agent->actor, world->now_us + fetch->wait_us, try_again, run->agent, run->serial);
+    world_at(world, run->agent->actor, world->now_us + fetch->wait_us, try_again, run->agent,
+             run->serial);
     fetch->wait_us = 2 * fetch->wait_us < RETRY_US_MAX ? 2 * fetch->wait_us : RETRY_US_MAX;
 }
 

@@ -152,7 +152,8 @@ static bool run_in_children(struct seeds *seeds, struct progress *progress)
             free(seeds->item);
             exit(rc);
         }
-        if (child < 0 || waitpid(child, &status, 0) != child || (WIFEXITED(status) && WEXITSTATUS(status) == 2)) {
+        if (child < 0 || waitpid(child, &status, 0) != child ||
+            (WIFEXITED(status) && WEXITSTATUS(status) == 2)) {
             return false;
         }
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -181,11 +182,10 @@ static int run_seeds(const char *text)
         return 2;
     }
     const bool ran = run_in_children(&seeds, progress);
-    (void)printf(
-        "%zu jobs: %zu succeeded, %zu failed, %zu cancelled; %zu generations, %d at most by one failure, %" PRIu64
-        " events\n",
-        progress->jobs, progress->succeeded, progress->job_failed, progress->cancelled, progress->generations,
-        progress->repeats, progress->events);
+    (void)printf("%zu jobs: %zu succeeded, %zu failed, %zu cancelled; %zu generations, %d at most "
+                 "by one failure, %" PRIu64 " events\n",
+                 progress->jobs, progress->succeeded, progress->job_failed, progress->cancelled,
+                 progress->generations, progress->repeats, progress->events);
     (void)printf("%zu passed, %zu failed\n", progress->passed, progress->failed);
     const int code = !ran ? 2 : progress->failed > 0;
     free(seeds.item);
@@ -212,8 +212,11 @@ static int run_one(const char *text, bool traced)
         (void)fprintf(stderr, "sim: %s\n", err.text);
         return 2;
     }
-    (void)printf("seed %" PRId64 ": %zu jobs, %zu succeeded, %zu failed, %zu cancelled after %.1f s of virtual time\n",
-                 seed, result.jobs, result.succeeded, result.failed, result.cancelled, (double)result.virtual_us / 1e6);
+    (void)printf(
+        "seed %" PRId64
+        ": %zu jobs, %zu succeeded, %zu failed, %zu cancelled after %.1f s of virtual time\n",
+        seed, result.jobs, result.succeeded, result.failed, result.cancelled,
+        (double)result.virtual_us / 1e6);
     if (result.failure[0] != '\0') {
         (void)printf("seed %" PRId64 " failed: %s\n", seed, result.failure);
         return 1;
@@ -226,7 +229,8 @@ int main(int count, char **argument)
     if (count == 3 && strcmp(argument[1], "--seeds") == 0) {
         return run_seeds(argument[2]);
     }
-    if ((count == 3 || (count == 4 && strcmp(argument[3], "--trace") == 0)) && strcmp(argument[1], "--seed") == 0) {
+    if ((count == 3 || (count == 4 && strcmp(argument[3], "--trace") == 0)) &&
+        strcmp(argument[1], "--seed") == 0) {
         return run_one(argument[2], count == 4);
     }
     (void)fputs(usage, stderr);

@@ -66,8 +66,9 @@ void net_free(struct net **pointer)
 struct heartbeat *net_heartbeat(struct world *world)
 {
     struct net *net = world->net;
-    struct heartbeat *heartbeat =
-        net->spare_heartbeats > 0 ? net->spare_heartbeat[--net->spare_heartbeats] : malloc(sizeof(struct heartbeat));
+    struct heartbeat *heartbeat = net->spare_heartbeats > 0
+                                      ? net->spare_heartbeat[--net->spare_heartbeats]
+                                      : malloc(sizeof(struct heartbeat));
     ASSERT(heartbeat);
     return heartbeat;
 }
@@ -85,8 +86,9 @@ static void put_heartbeat(struct net *net, struct heartbeat *heartbeat)
 struct assignment *net_assignment(struct world *world)
 {
     struct net *net = world->net;
-    struct assignment *assignment = net->spare_assignments > 0 ? net->spare_assignment[--net->spare_assignments]
-                                                               : malloc(sizeof(struct assignment));
+    struct assignment *assignment = net->spare_assignments > 0
+                                        ? net->spare_assignment[--net->spare_assignments]
+                                        : malloc(sizeof(struct assignment));
     ASSERT(assignment);
     return assignment;
 }
@@ -201,7 +203,8 @@ static void hang_up(struct world *world, void *arg, int64_t number)
 
 static void close_poll(struct world *world, struct call *call)
 {
-    if (call->type == CALL_POLL && call->delivered && !call->answered && world->actor[call->from].powered) {
+    if (call->type == CALL_POLL && call->delivered && !call->answered &&
+        world->actor[call->from].powered) {
         world_at_call(world, ACTOR_COORDINATOR, world->now_us + delay_us(world), hang_up, call);
     }
 }
@@ -232,7 +235,8 @@ void net_answer(struct world *world, struct call *call, int status)
         return;
     }
     const struct net_rates *rates = &world->net->rates;
-    const int64_t at_us = world->now_us + delay_us(world) + (call->assignment || call->digest ? call->body_us : 0);
+    const int64_t at_us =
+        world->now_us + delay_us(world) + (call->assignment || call->digest ? call->body_us : 0);
     call->answered = true;
     call->status = status;
     if (world_chance(world, DRAW_NET, rates->lose_answer)) {
@@ -242,7 +246,8 @@ void net_answer(struct world *world, struct call *call, int status)
     world_at_call(world, call->from, at_us, broken ? fail : give_answer, call);
 }
 
-void net_problem(struct world *world, struct call *call, enum problem_code problem, const char *text)
+void net_problem(struct world *world, struct call *call, enum problem_code problem,
+                 const char *text)
 {
     if (!call->answered) {
         call->problem = problem;

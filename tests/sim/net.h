@@ -1,5 +1,6 @@
-/* net.h: calls between actors over a network that loses, delays, reorders, doubles and cuts. A call ends for its caller
- * exactly once: answered, refused, broken or too late; what it did at the other side is another matter. */
+/* net.h: calls between actors over a network that loses, delays, reorders, doubles and cuts. A call
+ * ends for its caller exactly once: answered, refused, broken or too late; what it did at the other
+ * side is another matter. */
 #ifndef TESTS_SIM_NET_H
 #define TESTS_SIM_NET_H
 
@@ -114,7 +115,8 @@ void net_send(struct world *world, struct call *call);
 void net_cancel(struct world *world, struct call *call);
 /* The other side answers; what it says stands in the call. A second answer is ignored. */
 void net_answer(struct world *world, struct call *call, int status);
-void net_problem(struct world *world, struct call *call, enum problem_code problem, const char *text);
+void net_problem(struct world *world, struct call *call, enum problem_code problem,
+                 const char *text);
 /* The connection breaks instead of an answer. */
 void net_break(struct world *world, struct call *call);
 /* The process of this actor has ended: who waits for it hears so, if its machine lives. */

@@ -16,11 +16,12 @@ static void note_plan(const struct world *world, const struct plan *plan)
     for (size_t s = 0; s < plan->stage_count; s++) {
         const size_t used = strlen(stages);
         (void)snprintf(stages + used, sizeof(stages) - used, " %s[%" PRId64 ",%" PRId64 ")",
-                       trace_name(world, plan->stage[s].device.text), plan->stage[s].first, plan->stage[s].end);
+                       trace_name(world, plan->stage[s].device.text), plan->stage[s].first,
+                       plan->stage[s].end);
     }
-    trace_write(world, ACTOR_COORDINATOR, "plan %" PRId64 " of %s %s %s from %" PRId64 ":%s", plan->generation,
-                trace_name(world, plan->job.text), plan_state_names[plan->state], plan_reason_names[plan->reason],
-                plan->resume_version, stages);
+    trace_write(world, ACTOR_COORDINATOR, "plan %" PRId64 " of %s %s %s from %" PRId64 ":%s",
+                plan->generation, trace_name(world, plan->job.text), plan_state_names[plan->state],
+                plan_reason_names[plan->reason], plan->resume_version, stages);
 }
 
 void note_row(const struct world *world, const struct action *action)
@@ -30,14 +31,15 @@ void note_row(const struct world *world, const struct action *action)
     }
     if (action->kind == OBJECT_JOB) {
         const struct job *job = action->object;
-        trace_write(world, ACTOR_COORDINATOR, "job %s %s%s%s: %s", job->spec.name, job_state_names[job->state],
-                    job->state_reason[0] ? " " : "", job->state_reason, job->message);
+        trace_write(world, ACTOR_COORDINATOR, "job %s %s%s%s: %s", job->spec.name,
+                    job_state_names[job->state], job->state_reason[0] ? " " : "", job->state_reason,
+                    job->message);
     } else if (action->kind == OBJECT_PLAN) {
         note_plan(world, action->object);
     } else if (action->kind == OBJECT_DEVICE) {
         const struct device *device = action->object;
-        trace_write(world, ACTOR_COORDINATOR, "device %s %s%s", device->name, device_state_names[device->state],
-                    device->job[0] ? " works" : "");
+        trace_write(world, ACTOR_COORDINATOR, "device %s %s%s", device->name,
+                    device_state_names[device->state], device->job[0] ? " works" : "");
     } else if (action->kind == OBJECT_CENTER_UNIT) {
         const struct center_unit *unit = action->object;
         trace_write(world, ACTOR_COORDINATOR, "unit %" PRId64 " of %s at %" PRId64, unit->unit,
@@ -53,14 +55,15 @@ void note_heartbeat(const struct world *world, int actor, const struct heartbeat
     char holdings[32] = "";
     char rounds[64] = "";
     if (heartbeat->round_neighbor > 0 || heartbeat->round_center > 0) {
-        (void)snprintf(rounds, sizeof(rounds), ", rounds %" PRId64 " %" PRId64, heartbeat->round_neighbor,
-                       heartbeat->round_center);
+        (void)snprintf(rounds, sizeof(rounds), ", rounds %" PRId64 " %" PRId64,
+                       heartbeat->round_neighbor, heartbeat->round_center);
     }
     if (heartbeat->all_holdings) {
         (void)snprintf(holdings, sizeof(holdings), ", holds %zu", heartbeat->holding_count);
     }
-    trace_write(world, actor, "says: %s %s generation %" PRId64 " of %" PRId64 " step %" PRId64 "%s%s%s%s",
-                trace_name(world, heartbeat->job), phase_names[heartbeat->phase], heartbeat->generation,
-                heartbeat->highest_generation, heartbeat->step, holdings, rounds,
-                heartbeat->has_error ? ", error " : "", heartbeat->has_error ? heartbeat->error.code : "");
+    trace_write(
+        world, actor, "says: %s %s generation %" PRId64 " of %" PRId64 " step %" PRId64 "%s%s%s%s",
+        trace_name(world, heartbeat->job), phase_names[heartbeat->phase], heartbeat->generation,
+        heartbeat->highest_generation, heartbeat->step, holdings, rounds,
+        heartbeat->has_error ? ", error " : "", heartbeat->has_error ? heartbeat->error.code : "");
 }

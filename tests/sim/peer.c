@@ -1,4 +1,5 @@
-/* A device's peer side (agent/peer/access, server, receive): who is let in, tensors into slots, snapshots out. */
+/* A device's peer side (agent/peer/access, server, receive): who is let in, tensors into slots,
+ * snapshots out. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -27,7 +28,8 @@ static enum verdict judge(const struct agent *agent, const struct peer_request *
 {
     for (size_t i = 0; i < agent->caller_count; i++) {
         const struct caller *caller = &agent->caller[i];
-        if (caller->generation == peer->generation && strcmp(caller->job.text, peer->job.text) == 0 &&
+        if (caller->generation == peer->generation &&
+            strcmp(caller->job.text, peer->job.text) == 0 &&
             strcmp(caller->ticket, peer->ticket) == 0) {
             return GRANTED;
         }
@@ -36,13 +38,14 @@ static enum verdict judge(const struct agent *agent, const struct peer_request *
     return peer->generation == newest ? WRONG_TICKET : peer->generation < newest ? STALE : EARLY;
 }
 
-static enum verdict find_stage(const struct agent *agent, const struct peer_request *peer, struct run **out)
+static enum verdict find_stage(const struct agent *agent, const struct peer_request *peer,
+                               struct run **out)
 {
     struct run *run = agent->stage;
     const bool same = run && strcmp(run->told->job.text, peer->job.text) == 0;
     *out = same && run->told->generation == peer->generation ? run : NULL;
-    const bool older =
-        strcmp(agent->access_job.text, peer->job.text) == 0 && peer->generation < agent->access_generation;
+    const bool older = strcmp(agent->access_job.text, peer->job.text) == 0 &&
+                       peer->generation < agent->access_generation;
     return *out ? GRANTED : older ? STALE : EARLY;
 }
 
@@ -99,7 +102,8 @@ static void body_is_here(struct world *world, void *arg, int64_t number)
         } else if (run) {
             take_whole(world, run, receive);
         } else {
-            net_answer(world, call, 204); /* a stage that has ended takes what its slots still have room for */
+            net_answer(world, call,
+                       204); /* a stage that has ended takes what its slots still have room for */
         }
         let_go(world, receive);
         return;
@@ -161,7 +165,8 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
         net_answer(world, call, (int)verdict);
         return;
     }
-    const int64_t border = transfer_goes_back(peer->transfer.kind) ? run->told->end : run->told->first;
+    const int64_t border =
+        transfer_goes_back(peer->transfer.kind) ? run->told->end : run->told->first;
     size_t at = 0;
     while (at < RECEIVES_MAX && agent->receive[at].call) {
         at++;
@@ -172,9 +177,11 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
     }
     struct receive *receive = &agent->receive[at];
     net_hold(call);
-    const int64_t half_us = run->told->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
+    const int64_t half_us =
+        run->told->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
     const int64_t park_us = half_us < PARK_US ? half_us : PARK_US;
-    *receive = (struct receive){.call = call, .serial = run->serial, .deadline_us = world->now_us + park_us};
+    *receive = (struct receive){
+        .call = call, .serial = run->serial, .deadline_us = world->now_us + park_us};
     offer(world, run, receive);
     if (receive->call == call && receive->parked) {
         world_at_call(world, agent->actor, receive->deadline_us, park_over, call);
@@ -206,10 +213,11 @@ static bool holds_same(const struct agent *agent, const struct peer_request *pee
 /* Within what the plan promised. */
 static bool has_room(const struct agent *agent, const struct peer_request *peer)
 {
-    const bool present =
-        strcmp(agent->access_job.text, peer->job.text) == 0 && agent->access_generation == peer->generation;
+    const bool present = strcmp(agent->access_job.text, peer->job.text) == 0 &&
+                         agent->access_generation == peer->generation;
     const struct kept_bytes bytes = agent_count_bytes(agent, true, &peer->job, peer->generation);
-    return replication_has_room(present ? agent->access_replica_bytes : 0, bytes.held, bytes.present, peer->bytes);
+    return replication_has_room(present ? agent->access_replica_bytes : 0, bytes.held,
+                                bytes.present, peer->bytes);
 }
 
 static void keep_replica(struct world *world, struct agent *agent, struct call *call)

@@ -16,8 +16,9 @@ static void send_next(struct world *world, struct run *run);
 
 int replicate_new(struct run *run, struct err *err)
 {
-    const struct replication_config config = {
-        .first = (size_t)run->told->first, .end = (size_t)run->told->end, .resume_version = run->told->resume_version};
+    const struct replication_config config = {.first = (size_t)run->told->first,
+                                              .end = (size_t)run->told->end,
+                                              .resume_version = run->told->resume_version};
     run->replicate.timer_us = INT64_MAX;
     return replication_new(&config, &run->replicate.book, err);
 }
@@ -28,7 +29,8 @@ int replicate_new(struct run *run, struct err *err)
 static bool has_set(const struct world *world, const struct run *run)
 {
     const struct assignment_run *told = run->told;
-    const struct kept_bytes own = agent_count_bytes(run->agent, false, &told->job, told->generation);
+    const struct kept_bytes own =
+        agent_count_bytes(run->agent, false, &told->job, told->generation);
     int64_t set = 0;
     for (int64_t unit = told->first; unit < told->end; unit++) {
         set += coordinator_unit_bytes(world, told->job_spec.model.name, unit);
@@ -40,7 +42,8 @@ static void release_replicas(struct world *world, const struct run *run)
 {
     const struct assignment_run *told = run->told;
     const int64_t bound = told->replica_bytes;
-    const struct kept_bytes others = agent_count_bytes(run->agent, true, &told->job, told->generation);
+    const struct kept_bytes others =
+        agent_count_bytes(run->agent, true, &told->job, told->generation);
     if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
         agent_release(world, run->agent, run, true);
     }
@@ -53,11 +56,12 @@ static bool keep(struct world *world, struct run *run, int64_t version)
     release_replicas(world, run);
     for (int64_t unit = told->first; unit < told->end; unit++) {
         const uint64_t digest = run->stage.state[unit];
-        struct holding holding = {.job = told->job,
-                                  .generation = told->generation,
-                                  .version = version,
-                                  .unit = unit,
-                                  .bytes = coordinator_unit_bytes(world, told->job_spec.model.name, unit)};
+        struct holding holding = {
+            .job = told->job,
+            .generation = told->generation,
+            .version = version,
+            .unit = unit,
+            .bytes = coordinator_unit_bytes(world, told->job_spec.model.name, unit)};
         digest_text(digest, holding.sha256);
         if (agent_keep(world, run->agent, &holding, digest, false) != 0) {
             return false;
@@ -68,7 +72,8 @@ static bool keep(struct world *world, struct run *run, int64_t version)
     return true;
 }
 
-void replicate_step(struct world *world, struct run *run, int64_t step, const struct round_mark *mark)
+void replicate_step(struct world *world, struct run *run, int64_t step,
+                    const struct round_mark *mark)
 {
     if (mark->kinds == 0) {
         return;
@@ -76,7 +81,8 @@ void replicate_step(struct world *world, struct run *run, int64_t step, const st
     if (!has_set(world, run)) {
         agent_release(world, run->agent, run, false);
     }
-    const bool room = has_set(world, run); /* not by what this mark lets go of: that is seen too late for it */
+    const bool room =
+        has_set(world, run); /* not by what this mark lets go of: that is seen too late for it */
     replication_take(run->replicate.book, step, mark);
     if (!room || !keep(world, run, step)) {
         TRACE(world, run->agent->actor, "has no room for snapshot %" PRId64, step);
@@ -122,7 +128,8 @@ static void due(struct world *world, void *arg, int64_t number)
 static void wait(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
-    const int64_t at_us = world_when_us(world, run->agent->actor, replication_due_ms(replicate->book));
+    const int64_t at_us =
+        world_when_us(world, run->agent->actor, replication_due_ms(replicate->book));
     if (at_us != INT64_MAX && at_us != replicate->timer_us) {
         replicate->timer_us = at_us;
         world_at(world, run->agent->actor, at_us, due, run->agent, run->serial);
@@ -191,7 +198,8 @@ static void answered(struct world *world, struct call *call)
     if (run->cancelled) {
         return;
     }
-    if (call->type == CALL_PUT_REPLICA && run_trouble(world, run, &run->replicate.trouble, call, true)) {
+    if (call->type == CALL_PUT_REPLICA &&
+        run_trouble(world, run, &run->replicate.trouble, call, true)) {
         transmit(world, run); /* at once */
         return;
     }
@@ -199,7 +207,8 @@ static void answered(struct world *world, struct call *call)
     send_next(world, run);
 }
 
-static struct call *make_call(struct world *world, const struct run *run, const struct replication_send *send)
+static struct call *make_call(struct world *world, const struct run *run,
+                              const struct replication_send *send)
 {
     const struct assignment_run *told = run->told;
     const int64_t unit = (int64_t)send->unit;
@@ -213,7 +222,8 @@ static struct call *make_call(struct world *world, const struct run *run, const 
                                           .bytes = send->bytes};
         memcpy(call->unit.sha256, send->sha256, SHA256_SIZE);
     } else {
-        call = net_call(world, CALL_PUT_REPLICA, run->agent->actor, agent_at(world, told->neighbor.url));
+        call = net_call(world, CALL_PUT_REPLICA, run->agent->actor,
+                        agent_at(world, told->neighbor.url));
         call->peer = (struct peer_request){.job = told->job,
                                            .generation = told->generation,
                                            .version = send->version,
@@ -231,7 +241,8 @@ static void transmit(struct world *world, struct run *run)
     struct replicate *replicate = &run->replicate;
     const struct replication_send *send = &replicate->sending;
     const struct assignment_run *told = run->told;
-    const struct snapshot *held = agent_snapshot(run->agent, told->job.text, send->version, (int64_t)send->unit);
+    const struct snapshot *held =
+        agent_snapshot(run->agent, told->job.text, send->version, (int64_t)send->unit);
     if (!held || held->holding.generation != told->generation) { /* something newer is committed */
         give_up(world, run, "a version to be sent is no longer held");
         send_next(world, run);
@@ -268,7 +279,8 @@ static void send_next(struct world *world, struct run *run)
         return;
     }
     end_collection(world, run);
-    if (replication_next(replicate->book, world_now_ms(world, run->agent->actor), &replicate->sending)) {
+    if (replication_next(replicate->book, world_now_ms(world, run->agent->actor),
+                         &replicate->sending)) {
         transmit(world, run);
     } else {
         wait(world, run);

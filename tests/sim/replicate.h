@@ -1,5 +1,5 @@
-/* replicate.h: the thread of a run that sends snapshots to the neighbor and to the center, one blob at a time, around
- * the real bookkeeping of agent/core/replication. One thread. */
+/* replicate.h: the thread of a run that sends snapshots to the neighbor and to the center, one blob
+ * at a time, around the real bookkeeping of agent/core/replication. One thread. */
 #ifndef TESTS_SIM_REPLICATE_H
 #define TESTS_SIM_REPLICATE_H
 
@@ -32,7 +32,8 @@ struct replicate {
 /* The stage is built. */
 int replicate_new(struct run *run, struct err *err);
 /* The step is applied: keep it for the rounds of the mark, and begin to send. */
-void replicate_step(struct world *world, struct run *run, int64_t step, const struct round_mark *mark);
+void replicate_step(struct world *world, struct run *run, int64_t step,
+                    const struct round_mark *mark);
 /* It has stopped at this version, and keeps it. false: there is no room. */
 bool replicate_stop(struct world *world, struct run *run, int64_t version);
 /* What is older was dropped. */

@@ -30,8 +30,8 @@ void transaction_add(struct transaction *transaction, const struct action *actio
 {
     ASSERT(transaction->count < CHANGES_MAX);
     struct change *change = &transaction->item[transaction->count++];
-    *change =
-        (struct change){.forget = action->type == ACTION_FORGET, .kind = action->kind, .version = action->version};
+    *change = (struct change){
+        .forget = action->type == ACTION_FORGET, .kind = action->kind, .version = action->version};
     memcpy(change->id, action->id, ID_SIZE);
     if (!change->forget) {
         const size_t size = row_size(action->kind);
@@ -52,16 +52,16 @@ void transaction_clear(struct transaction *transaction)
 /* ---- rows ---- */
 
 /* Replace the row with the same key, or append; revisions of a row only rise. */
-#define PUT(rows, list, value, key)                                                                                    \
-    do {                                                                                                               \
-        size_t at = 0;                                                                                                 \
-        while (at < (rows)->list##_count && strcmp((rows)->list[at].key, (value)->key) != 0) {                         \
-            at++;                                                                                                      \
-        }                                                                                                              \
-        ASSERT(at < sizeof((rows)->list) / sizeof((rows)->list[0]));                                                   \
-        ASSERT(at == (rows)->list##_count || (rows)->list[at].revision < (value)->revision);                           \
-        (rows)->list[at] = *(value);                                                                                   \
-        (rows)->list##_count += at == (rows)->list##_count;                                                            \
+#define PUT(rows, list, value, key)                                                                \
+    do {                                                                                           \
+        size_t at = 0;                                                                             \
+        while (at < (rows)->list##_count && strcmp((rows)->list[at].key, (value)->key) != 0) {     \
+            at++;                                                                                  \
+        }                                                                                          \
+        ASSERT(at < sizeof((rows)->list) / sizeof((rows)->list[0]));                               \
+        ASSERT(at == (rows)->list##_count || (rows)->list[at].revision < (value)->revision);       \
+        (rows)->list[at] = *(value);                                                               \
+        (rows)->list##_count += at == (rows)->list##_count;                                        \
     } while (0)
 
 static void put_plan(struct rows *rows, const struct plan *plan)
@@ -80,8 +80,9 @@ static void put_plan(struct rows *rows, const struct plan *plan)
 static void put_unit(struct rows *rows, const struct center_unit *unit)
 {
     size_t at = 0;
-    while (at < rows->unit_count && !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
-                                      rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
+    while (at < rows->unit_count &&
+           !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
+             rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
         at++;
     }
     ASSERT(at < ROWS_UNITS_MAX);
@@ -93,7 +94,8 @@ static void put_unit(struct rows *rows, const struct center_unit *unit)
 static void put_incident(struct rows *rows, const struct incident *incident)
 {
     size_t at = 0;
-    while (at < rows->incident_count && strcmp(rows->incident[at].id.text, incident->id.text) != 0) {
+    while (at < rows->incident_count &&
+           strcmp(rows->incident[at].id.text, incident->id.text) != 0) {
         at++;
     }
     if (incident->state == INCIDENT_OPEN) {
@@ -112,7 +114,9 @@ static void put(struct rows *rows, const struct change *change)
     case OBJECT_JOB: PUT(rows, job, (const struct job *)change->row, id.text); break;
     case OBJECT_PLAN: put_plan(rows, change->row); break;
     case OBJECT_DATASET: PUT(rows, dataset, (const struct dataset *)change->row, name); break;
-    case OBJECT_CHECKPOINT: PUT(rows, checkpoint, (const struct checkpoint *)change->row, id.text); break;
+    case OBJECT_CHECKPOINT:
+        PUT(rows, checkpoint, (const struct checkpoint *)change->row, id.text);
+        break;
     case OBJECT_CENTER_UNIT: put_unit(rows, change->row); break;
     case OBJECT_INCIDENT: put_incident(rows, change->row); break;
     default: ASSERT(false);

@@ -1,5 +1,5 @@
-/* rows.h: the coordinator's store as the simulator keeps it: the rows that a restart finds, the blobs of the center,
- * and the transaction between them and a turn. Plain data; one thread. */
+/* rows.h: the coordinator's store as the simulator keeps it: the rows that a restart finds, the
+ * blobs of the center, and the transaction between them and a turn. Plain data; one thread. */
 #ifndef TESTS_SIM_ROWS_H
 #define TESTS_SIM_ROWS_H
 

@@ -18,7 +18,8 @@ const char *const run_state_names[] = {"waits", "measures kernels", "opens its d
 
 /* ---- reports ---- */
 
-void run_report(struct world *world, const struct run *run, enum session_event_type type, int64_t version)
+void run_report(struct world *world, const struct run *run, enum session_event_type type,
+                int64_t version)
 {
     const struct session_event event = {.type = type, .serial = run->serial, .version = version};
     agent_report(world, run->agent, &event);
@@ -31,7 +32,8 @@ void run_fail(struct world *world, struct run *run, const char *code, const char
         run->failed = true;
         (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
         (void)snprintf(event.error.message, sizeof(event.error.message), "%.120s", text);
-        TRACE(world, run->agent->actor, "generation %" PRId64 " fails: %s: %s", run->told->generation, code, text);
+        TRACE(world, run->agent->actor, "generation %" PRId64 " fails: %s: %s",
+              run->told->generation, code, text);
         agent_report(world, run->agent, &event);
     }
     run_cancel(world, run);
@@ -46,8 +48,8 @@ static void tuned(struct world *world, void *arg, int64_t number)
         return;
     }
     const struct assignment_run *told = run->told;
-    kernel_text_write(coordinator_tuned(world, told->job_spec.model.name), (size_t)told->first, (size_t)told->end,
-                      run->kernels);
+    kernel_text_write(coordinator_tuned(world, told->job_spec.model.name), (size_t)told->first,
+                      (size_t)told->end, run->kernels);
     run_report(world, run, SESSION_PREPARED, 0);
 }
 
@@ -83,8 +85,9 @@ static void build(struct world *world, void *arg, int64_t number)
     }
     if (run->told->tune) {
         run->state = RUN_TUNES;
-        world_at(world, run->agent->actor, world->now_us + world_draw(world, DRAW_DEVICE, MS, TUNE_US), tuned,
-                 run->agent, run->serial);
+        world_at(world, run->agent->actor,
+                 world->now_us + world_draw(world, DRAW_DEVICE, MS, TUNE_US), tuned, run->agent,
+                 run->serial);
     } else if (run->told->source_count != (size_t)(run->told->end - run->told->first)) {
         run_fail(world, run, "format", "the sources do not cover the units");
     } else {
@@ -100,8 +103,8 @@ static void begin(struct world *world, struct run *run)
         run_release(world, run);
         return;
     }
-    world_at(world, run->agent->actor, world->now_us + world_draw(world, DRAW_DEVICE, MS, BUILD_US), build, run->agent,
-             run->serial);
+    world_at(world, run->agent->actor, world->now_us + world_draw(world, DRAW_DEVICE, MS, BUILD_US),
+             build, run->agent, run->serial);
 }
 
 static void publish(struct world *world, struct run *run)
@@ -186,8 +189,8 @@ void run_release(struct world *world, struct run *run)
 
 /* ---- the control thread's side ---- */
 
-void run_start(struct world *world, struct agent *agent, int64_t serial, struct assignment **assignment,
-               struct run **slot)
+void run_start(struct world *world, struct agent *agent, int64_t serial,
+               struct assignment **assignment, struct run **slot)
 {
     struct run *run = calloc(1, sizeof(*run));
     ASSERT(run);
@@ -208,7 +211,8 @@ void run_start(struct world *world, struct agent *agent, int64_t serial, struct 
 void run_cancel(struct world *world, struct run *run)
 {
     run->cancelled = true;
-    if (run->computing || (run->state == RUN_WAITS && run->previous && run->previous->state != RUN_ENDED)) {
+    if (run->computing ||
+        (run->state == RUN_WAITS && run->previous && run->previous->state != RUN_ENDED)) {
         return; /* the task is finished first; the run before ends first */
     }
     run_release(world, run);
@@ -248,7 +252,8 @@ struct run *run_find(const struct agent *agent, int64_t serial)
 static void take_rounds(struct run *run, const struct round round[REPLICA_KINDS])
 {
     for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        pipeline_pause_round(run->pipeline, (enum replica_kind)kind, round[kind].state == ROUND_PAUSED);
+        pipeline_pause_round(run->pipeline, (enum replica_kind)kind,
+                             round[kind].state == ROUND_PAUSED);
         if (round[kind].state == ROUND_COMMITTED || round[kind].state == ROUND_ABANDONED) {
             pipeline_close_round(run->pipeline, (enum replica_kind)kind, round[kind].version,
                                  round[kind].state == ROUND_COMMITTED);
@@ -286,13 +291,16 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
     run_work(world, run);
 }
 
-bool run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call, bool patient)
+bool run_trouble(struct world *world, struct run *run, struct trouble *trouble,
+                 const struct call *call, bool patient)
 {
     const struct trouble before = *trouble;
     trouble->on = call->network != 0;
     trouble->failures = trouble->on ? before.failures + 1 : 0;
     if (trouble->on) {
-        const int kind = call->refused ? PEER_REFUSED : call->network == ERR_TIMEOUT ? PEER_STALLED : PEER_BROKEN;
+        const int kind = call->refused                  ? PEER_REFUSED
+                         : call->network == ERR_TIMEOUT ? PEER_STALLED
+                                                        : PEER_BROKEN;
         if (patient && kind == PEER_BROKEN && trouble->failures == 1) {
             trouble->on = before.on; /* one that was kept for too long breaks as well */
             return true;
@@ -307,14 +315,15 @@ bool run_trouble(struct world *world, struct run *run, struct trouble *trouble, 
 }
 
 /* One report a device: the worst kind, the longest time. */
-static void add_trouble(const struct world *world, const struct trouble *trouble, const struct device_id *device,
-                        struct heartbeat *out)
+static void add_trouble(const struct world *world, const struct trouble *trouble,
+                        const struct device_id *device, struct heartbeat *out)
 {
     size_t at = 0;
     if (!trouble->on) {
         return;
     }
-    while (at < out->peer_report_count && strcmp(out->peer_report[at].device.text, device->text) != 0) {
+    while (at < out->peer_report_count &&
+           strcmp(out->peer_report[at].device.text, device->text) != 0) {
         at++;
     }
     ASSERT(at < PEER_REPORTS_MAX);
@@ -341,8 +350,9 @@ static void tell_present(const struct world *world, const struct run *run, struc
     out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;
     out->replica_bytes_sent = run->replicate.bytes_sent;
     out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS : 0;
-    out->fetch_seconds =
-        run->fetched_us > run->fetch_began_us ? (double)(run->fetched_us - run->fetch_began_us) / 1e6 : 0;
+    out->fetch_seconds = run->fetched_us > run->fetch_began_us
+                             ? (double)(run->fetched_us - run->fetch_began_us) / 1e6
+                             : 0;
 }
 
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out)
@@ -364,9 +374,9 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
     out->update_seconds = (double)run->update_us / 1e6;
     out->unit_seconds_count = units;
     for (size_t i = 0; i < units; i++) {
-        out->unit_seconds[i] =
-            (struct unit_seconds){.unit = (int64_t)(run->stage.first + i),
-                                  .forward_seconds = (double)run->forward_us / 1e6 / (double)units,
-                                  .backward_seconds = (double)run->backward_us / 1e6 / (double)units};
+        out->unit_seconds[i] = (struct unit_seconds){
+            .unit = (int64_t)(run->stage.first + i),
+            .forward_seconds = (double)run->forward_us / 1e6 / (double)units,
+            .backward_seconds = (double)run->backward_us / 1e6 / (double)units};
     }
 }

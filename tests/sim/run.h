@@ -1,5 +1,6 @@
-/* run.h: what a device does for one generation: prepare, train, upload, wait to be cancelled; the simulated counterpart
- * of agent/generation, agent/build, agent/runtime/stage_loop and agent/peer/sender around a real pipeline core. */
+/* run.h: what a device does for one generation: prepare, train, upload, wait to be cancelled; the
+ * simulated counterpart of agent/generation, agent/build, agent/runtime/stage_loop and
+ * agent/peer/sender around a real pipeline core. */
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H
 
@@ -83,10 +84,11 @@ struct run {
     char kernels[KERNEL_TEXT_SIZE];             /* as measured */
 };
 
-/* Starts a run of the assignment, which it takes; *slot is the run before, which ends first, and becomes the new one.
+/* Starts a run of the assignment, which it takes; *slot is the run before, which ends first, and
+ * becomes the new one.
  */
-void run_start(struct world *world, struct agent *agent, int64_t serial, struct assignment **assignment,
-               struct run **slot);
+void run_start(struct world *world, struct agent *agent, int64_t serial,
+               struct assignment **assignment, struct run **slot);
 void run_cancel(struct world *world, struct run *run);
 bool run_ended(const struct run *run);
 void run_free(struct world *world, struct run **run);
@@ -94,10 +96,12 @@ void run_free(struct world *world, struct run **run);
 void run_tell(struct world *world, struct run *run, const struct session_action *action);
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out);
 
-void run_report(struct world *world, const struct run *run, enum session_event_type type, int64_t version);
-/* What a call to a peer says about the way to it. patient: nobody is told of a connection that broke once. Returns
- * whether the call is to be made again at once. */
-bool run_trouble(struct world *world, struct run *run, struct trouble *trouble, const struct call *call, bool patient);
+void run_report(struct world *world, const struct run *run, enum session_event_type type,
+                int64_t version);
+/* What a call to a peer says about the way to it. patient: nobody is told of a connection that
+ * broke once. Returns whether the call is to be made again at once. */
+bool run_trouble(struct world *world, struct run *run, struct trouble *trouble,
+                 const struct call *call, bool patient);
 /* The first error counts. */
 void run_fail(struct world *world, struct run *run, const char *code, const char *text);
 /* The run of this device with this serial, or one before it that still ends. NULL: it is gone. */
@@ -120,7 +124,8 @@ void run_advance(struct world *world, struct run *run);
 
 /* ---- sender.c ---- */
 void sender_start(struct world *world, struct run *run, enum direction direction);
-void sender_add(struct world *world, struct run *run, enum direction direction, const struct parcel *parcel);
+void sender_add(struct world *world, struct run *run, enum direction direction,
+                const struct parcel *parcel);
 void sender_cancel(struct world *world, struct run *run);
 
 #endif

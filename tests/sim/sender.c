@@ -8,7 +8,9 @@
 
 #define RETRY_US_FIRST (5 * MS)
 #define RETRY_US_MAX (250 * MS)
-#define IDLE_US (250 * MS) /* how long there is nothing to send before the neighbour is asked whether it is there */
+#define IDLE_US                                                                                    \
+    (250 *                                                                                         \
+     MS) /* how long there is nothing to send before the neighbour is asked whether it is there */
 #define BODY_US (2 * MS)
 
 static void send_first(struct world *world, struct run *run, enum direction direction);
@@ -21,7 +23,8 @@ static struct run *find(const struct agent *agent, int64_t number, enum directio
     return run && !run->cancelled ? run : NULL;
 }
 
-static struct call *new_call(struct world *world, struct run *run, enum direction direction, enum call_type type)
+static struct call *new_call(struct world *world, struct run *run, enum direction direction,
+                             enum call_type type)
 {
     const struct peer *peer = direction == TO_NEXT ? &run->told->next : &run->told->previous;
     struct call *call = net_call(world, type, run->agent->actor, agent_at(world, peer->url));
@@ -66,7 +69,8 @@ static void be_idle(struct world *world, struct run *run, enum direction directi
     sender->idle_since_us = world->now_us;
     if (!sender->idle_timer) {
         sender->idle_timer = true;
-        world_at(world, run->agent->actor, world->now_us + IDLE_US, idle_due, run->agent, run->serial * 2 + direction);
+        world_at(world, run->agent->actor, world->now_us + IDLE_US, idle_due, run->agent,
+                 run->serial * 2 + direction);
     }
 }
 
@@ -112,7 +116,8 @@ static void try_again(struct world *world, void *arg, int64_t number)
 }
 
 /* Of a tensor over this border. */
-static double tensor_bytes(const struct world *world, const struct run *run, enum direction direction)
+static double tensor_bytes(const struct world *world, const struct run *run,
+                           enum direction direction)
 {
     const struct assignment_run *told = run->told;
     const struct model *model = coordinator_model(world, &told->job_spec);
@@ -170,14 +175,15 @@ static void answered(struct world *world, struct call *call)
     }
     if (!broken && call->status != 503) { /* the network alone never makes it give up */
         char text[MESSAGE_SIZE];
-        (void)snprintf(text, sizeof(text), "%s answers %d %.80s", call_type_names[call->type], call->status,
-                       call->text);
+        (void)snprintf(text, sizeof(text), "%s answers %d %.80s", call_type_names[call->type],
+                       call->status, call->text);
         run_fail(world, run, "peer", text);
         return;
     }
     sender->waiting = true;
     const int64_t wait_us = at_once ? 0 : sender->wait_us;
-    world_at(world, run->agent->actor, world->now_us + wait_us, try_again, run->agent, call->number);
+    world_at(world, run->agent->actor, world->now_us + wait_us, try_again, run->agent,
+             call->number);
     sender->wait_us = 2 * sender->wait_us < RETRY_US_MAX ? 2 * sender->wait_us : RETRY_US_MAX;
 }
 
@@ -205,12 +211,14 @@ void sender_start(struct world *world, struct run *run, enum direction direction
     struct sender *sender = &run->sender[direction];
     sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 2;
     sender->wait_us = RETRY_US_FIRST;
-    sender->link.device = direction == TO_NEXT ? run->told->next.device : run->told->previous.device;
+    sender->link.device =
+        direction == TO_NEXT ? run->told->next.device : run->told->previous.device;
     ASSERT(sender->capacity <= PARCELS_MAX);
     be_idle(world, run, direction);
 }
 
-void sender_add(struct world *world, struct run *run, enum direction direction, const struct parcel *parcel)
+void sender_add(struct world *world, struct run *run, enum direction direction,
+                const struct parcel *parcel)
 {
     struct sender *sender = &run->sender[direction];
     ASSERT(sender->count < sender->capacity);

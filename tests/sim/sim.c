@@ -13,15 +13,16 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/users.h"
 
-#define LIVENESS_US (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
-#define SEED_EVENTS_MAX 3000000    /* some hundred times what a usual seed needs */
-#define TASK_US_MAX 2000           /* of a unit, there and back, on a good device */
+#define LIVENESS_US                                                                                \
+    (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
+#define SEED_EVENTS_MAX 3000000 /* some hundred times what a usual seed needs */
+#define TASK_US_MAX 2000        /* of a unit, there and back, on a good device */
 
 /* ---- models ---- */
 
 /* Every device measures the same of the same convolution. */
-static int tune(struct models *models, size_t index, const json_t *description, const struct model_fit *fit,
-                struct err *err)
+static int tune(struct models *models, size_t index, const json_t *description,
+                const struct model_fit *fit, struct err *err)
 {
     json_auto_t *kernels = kernel_table_describe(models->item[index], CONV2D_BACKEND_ONEDNN);
     const int rc = model_parse(description, fit, &models->tuned[index], NULL, err);
@@ -98,14 +99,16 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
 static void store_checkpoint(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;
-    struct checkpoint *checkpoint = &coordinator->rows.checkpoint[coordinator->rows.checkpoint_count++];
-    *checkpoint = (struct checkpoint){.id = {"ckpt_00000000000000000000000000"}, .revision = 1, .bytes = 1 << 20};
+    struct checkpoint *checkpoint =
+        &coordinator->rows.checkpoint[coordinator->rows.checkpoint_count++];
+    *checkpoint = (struct checkpoint){
+        .id = {"ckpt_00000000000000000000000000"}, .revision = 1, .bytes = 1 << 20};
     digest_text(digest_mix(1, 2), checkpoint->sha256);
     blobs_add(&coordinator->blobs, checkpoint->sha256);
 }
 
-int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices, struct trace *trace,
-             struct err *err)
+int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices,
+             struct trace *trace, struct err *err)
 {
     world_init(world, seed);
     world->models = models;
@@ -180,14 +183,15 @@ static void draw_job(struct world *world, size_t index)
     static const int64_t micro_batches[] = {1, 2, 4, 5};
     static const int64_t periods[] = {0, 1, 3, 10, 50};
     const int64_t most = (int64_t)world->agent_count;
-    struct user_job *job =
-        users_add(world, (size_t)world_draw(world, DRAW_SCENARIO, 0, 2), world_draw(world, DRAW_SCENARIO, 5, 60));
+    struct user_job *job = users_add(world, (size_t)world_draw(world, DRAW_SCENARIO, 0, 2),
+                                     world_draw(world, DRAW_SCENARIO, 5, 60));
     struct job_spec *spec = &job->spec;
     job->at_us = index == 0 ? 0 : world_draw(world, DRAW_SCENARIO, 0, 10 * SECOND);
     spec->micro_batches = micro_batches[world_draw(world, DRAW_SCENARIO, 0, 3)];
     spec->neighbor_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
     spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
-    spec->optimizer.clip_norm = spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
+    spec->optimizer.clip_norm =
+        spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
     if (spec->seed % 3 == 0) {
         users_start_from(world, job);
@@ -202,13 +206,15 @@ static void draw_job(struct world *world, size_t index)
     if (world_chance(world, DRAW_SCENARIO, 200000)) {
         spec->autonomy_seconds = world_draw(world, DRAW_SCENARIO, 1, 20);
     }
-    const int64_t wishes = world_chance(world, DRAW_SCENARIO, 300000) ? world_draw(world, DRAW_SCENARIO, 1, 3) : 0;
+    const int64_t wishes =
+        world_chance(world, DRAW_SCENARIO, 300000) ? world_draw(world, DRAW_SCENARIO, 1, 3) : 0;
     for (int64_t i = 0; i < wishes; i++) {
         const int64_t kind = world_draw(world, DRAW_SCENARIO, 0, 20);
-        job->wish[job->wish_count++] = (struct wish){.at_us = world_draw(world, DRAW_SCENARIO, 0, 20 * SECOND),
-                                                     .verb = kind == 0   ? spec->seed % 2 ? JOB_CANCEL : JOB_CANCEL_KEEP
-                                                             : kind < 10 ? JOB_PAUSE
-                                                                         : JOB_REPLAN};
+        job->wish[job->wish_count++] =
+            (struct wish){.at_us = world_draw(world, DRAW_SCENARIO, 0, 20 * SECOND),
+                          .verb = kind == 0   ? spec->seed % 2 ? JOB_CANCEL : JOB_CANCEL_KEEP
+                                  : kind < 10 ? JOB_PAUSE
+                                              : JOB_REPLAN};
     }
     for (int64_t i = 0; i < spec->seed % 4 && job->wish_count < WISHES_MAX; i++) { /* of no draw */
         job->wish[job->wish_count++] =
@@ -216,7 +222,8 @@ static void draw_job(struct world *world, size_t index)
     }
 }
 
-/* Machines of one seed are of one kind, more or less: jobs of some seeds take a second, of others minutes. */
+/* Machines of one seed are of one kind, more or less: jobs of some seeds take a second, of others
+ * minutes. */
 static void draw_device(struct world *world, size_t index, int64_t kind)
 {
     struct agent *agent = world->agent[index];
@@ -251,11 +258,12 @@ static int64_t work_us(const struct world *world)
     }
     for (size_t i = 0; i < world->users->job_count; i++) {
         const struct user_job *job = &world->users->job[i];
-        const int64_t every = job->spec.evaluate_every_epochs * (job->data.train_samples / job->spec.batch);
+        const int64_t every =
+            job->spec.evaluate_every_epochs * (job->data.train_samples / job->spec.batch);
         const int64_t tests = every > 0 ? job->spec.steps / every + 1 : 0;
         const int64_t test_batches = job->data.test_samples / job->spec.batch + 1;
-        const int64_t tasks =
-            job->spec.steps * (job->spec.micro_batches + 1) + tests * test_batches * job->spec.micro_batches;
+        const int64_t tasks = job->spec.steps * (job->spec.micro_batches + 1) +
+                              tests * test_batches * job->spec.micro_batches;
         us += tasks * (int64_t)job->model->unit_count * TASK_US_MAX * slowest / 100;
     }
     return us;
@@ -269,7 +277,8 @@ static void wait_for_jobs(struct world *world)
             for (size_t i = 0; i < world->users->job_count; i++) {
                 const struct user_job *job = &world->users->job[i];
                 if (!job->ended) {
-                    check_fail(world, "%s has not ended: %s", job->spec.name, job_state_names[job->state]);
+                    check_fail(world, "%s has not ended: %s", job->spec.name,
+                               job_state_names[job->state]);
                 }
             }
             return;
@@ -286,7 +295,8 @@ static void count(struct world *world, struct sim_result *out)
         out->jobs++;
         out->generations += row ? (size_t)row->generation : 0;
         if (job->ended && job->state != JOB_SUCCEEDED) {
-            TRACE(world, ACTOR_USER, "%s has %s: %s", job->spec.name, job_state_names[job->state], job->message);
+            TRACE(world, ACTOR_USER, "%s has %s: %s", job->spec.name, job_state_names[job->state],
+                  job->message);
         }
         out->succeeded += job->ended && job->state == JOB_SUCCEEDED;
         out->cancelled += job->ended && job->state == JOB_CANCELLED;
@@ -301,12 +311,14 @@ static void count(struct world *world, struct sim_result *out)
     out->events = world->events;
 }
 
-int sim_run(uint64_t seed, const struct models *models, struct trace *trace, struct sim_result *out, struct err *err)
+int sim_run(uint64_t seed, const struct models *models, struct trace *trace, struct sim_result *out,
+            struct err *err)
 {
     struct world world;
     memset(out, 0, sizeof(*out));
     const struct rng_stream stream = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT, 0);
-    int rc = sim_open(&world, seed, models, 1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_DRAWN - 1), trace, err);
+    int rc = sim_open(&world, seed, models,
+                      1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_DRAWN - 1), trace, err);
     if (rc != 0) {
         return rc;
     }

@@ -18,8 +18,8 @@ int sim_models_new(struct models *out, struct err *err);
 void sim_models_free(struct models *models);
 
 /* A world with everything in it and nothing begun. trace: NULL, or borrowed. */
-int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices, struct trace *trace,
-             struct err *err);
+int sim_open(struct world *world, uint64_t seed, const struct models *models, size_t devices,
+             struct trace *trace, struct err *err);
 void sim_close(struct world *world);
 /* Start the coordinator and all devices. */
 void sim_start(struct world *world);
@@ -27,6 +27,7 @@ void sim_start(struct world *world);
 void sim_pass(struct world *world, int64_t us);
 
 /* Draw a scenario, live through it, and tell what came of it. */
-int sim_run(uint64_t seed, const struct models *models, struct trace *trace, struct sim_result *out, struct err *err);
+int sim_run(uint64_t seed, const struct models *models, struct trace *trace, struct sim_result *out,
+            struct err *err);
 
 #endif

@@ -11,21 +11,23 @@ static size_t find(const struct agent *agent, const char *job, int64_t version, 
 {
     size_t at = 0;
     while (at < agent->snapshot_count &&
-           !(agent->snapshot[at].holding.unit == unit && agent->snapshot[at].holding.version == version &&
+           !(agent->snapshot[at].holding.unit == unit &&
+             agent->snapshot[at].holding.version == version &&
              strcmp(agent->snapshot[at].holding.job.text, job) == 0)) {
         at++;
     }
     return at;
 }
 
-const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version, int64_t unit)
+const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version,
+                                      int64_t unit)
 {
     const size_t at = find(agent, job, version, unit);
     return at < agent->snapshot_count ? &agent->snapshot[at] : NULL;
 }
 
-struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica, const struct job_id *job,
-                                    int64_t generation)
+struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica,
+                                    const struct job_id *job, int64_t generation)
 {
     struct kept_bytes bytes = {0};
     for (size_t i = 0; i < agent->snapshot_count; i++) {
@@ -33,7 +35,8 @@ struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica, con
         if (agent->snapshot[i].replica != replica) {
             continue;
         }
-        const bool present = holding->generation == generation && strcmp(holding->job.text, job->text) == 0;
+        const bool present =
+            holding->generation == generation && strcmp(holding->job.text, job->text) == 0;
         bytes.held += holding->bytes;
         bytes.present += present ? holding->bytes : 0;
     }
@@ -69,18 +72,20 @@ static void changed(struct world *world, struct agent *agent)
     agent_poke(world, agent);
 }
 
-int agent_keep(struct world *world, struct agent *agent, const struct holding *holding, uint64_t digest, bool replica)
+int agent_keep(struct world *world, struct agent *agent, const struct holding *holding,
+               uint64_t digest, bool replica)
 {
     const size_t at = find(agent, holding->job.text, holding->version, holding->unit);
-    if (is_cut(agent, holding) ||
-        (at < agent->snapshot_count && agent->snapshot[at].holding.generation > holding->generation)) {
+    if (is_cut(agent, holding) || (at < agent->snapshot_count &&
+                                   agent->snapshot[at].holding.generation > holding->generation)) {
         return ERR_STALE;
     }
     if (at == SNAPSHOTS_MAX) {
         return ERR_LIMIT;
     }
     check_snapshot(world, agent, holding, digest);
-    agent->snapshot[at] = (struct snapshot){.holding = *holding, .digest = digest, .replica = replica};
+    agent->snapshot[at] =
+        (struct snapshot){.holding = *holding, .digest = digest, .replica = replica};
     agent->snapshot_count += at == agent->snapshot_count;
     agent->snapshot_whole = agent->snapshot_whole || is_whole(agent, holding);
     changed(world, agent);
@@ -111,22 +116,24 @@ static size_t remove_all(struct world *world, struct agent *agent, goes_fn goes,
 static bool is_dropped(const struct snapshot *snapshot, const void *arg)
 {
     const struct drop *drop = arg;
-    return snapshot->holding.version < drop->below_version && strcmp(snapshot->holding.job.text, drop->job.text) == 0;
+    return snapshot->holding.version < drop->below_version &&
+           strcmp(snapshot->holding.job.text, drop->job.text) == 0;
 }
 
 void agent_drop(struct world *world, struct agent *agent, const struct drop *drop)
 {
     const size_t gone = remove_all(world, agent, is_dropped, drop);
     if (gone > 0) {
-        TRACE(world, agent->actor, "drops %zu snapshots of %s below %" PRId64, gone, trace_name(world, drop->job.text),
-              drop->below_version);
+        TRACE(world, agent->actor, "drops %zu snapshots of %s below %" PRId64, gone,
+              trace_name(world, drop->job.text), drop->below_version);
     }
 }
 
 static bool is_cut_off(const struct snapshot *snapshot, const void *arg)
 {
     const struct cut *cut = arg;
-    return snapshot->holding.version > cut->version && strcmp(snapshot->holding.job.text, cut->job.text) == 0;
+    return snapshot->holding.version > cut->version &&
+           strcmp(snapshot->holding.job.text, cut->job.text) == 0;
 }
 
 void agent_cut(struct world *world, struct agent *agent, const struct cut *cut)

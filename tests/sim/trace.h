@@ -1,5 +1,5 @@
-/* trace.h: one line for each thing that happens, with virtual time and who it happened to: for people who replay a seed
- * and for stories, which assert it. One thread. */
+/* trace.h: one line for each thing that happens, with virtual time and who it happened to: for
+ * people who replay a seed and for stories, which assert it. One thread. */
 #ifndef TESTS_SIM_TRACE_H
 #define TESTS_SIM_TRACE_H
 

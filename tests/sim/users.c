@@ -62,7 +62,8 @@ void users_start_from(const struct world *world, struct user_job *job)
     const struct checkpoint *checkpoint = &world->coordinator->rows.checkpoint[0];
     struct job_spec *spec = &job->spec;
     spec->init_checkpoint = checkpoint->id;
-    (void)snprintf(spec->init_except[0].text, NAME_SIZE, "%s", job->model->unit[job->model->unit_count - 1].name);
+    (void)snprintf(spec->init_except[0].text, NAME_SIZE, "%s",
+                   job->model->unit[job->model->unit_count - 1].name);
     spec->init_except_count = 1;
     memcpy(job->data.checkpoint_sha256, checkpoint->sha256, SHA256_SIZE);
     job->data.checkpoint_bytes = checkpoint->bytes;
@@ -95,8 +96,9 @@ static void send(struct world *world, struct user_job *job, const struct event *
 
 static void submit(struct world *world, struct user_job *job)
 {
-    const struct event event = {.type = EVENT_JOB_SUBMIT,
-                                .job_submit = {.spec = &job->spec, .data = &job->data, .model = job->model}};
+    const struct event event = {
+        .type = EVENT_JOB_SUBMIT,
+        .job_submit = {.spec = &job->spec, .data = &job->data, .model = job->model}};
     TRACE(world, ACTOR_USER, "submits %s: %" PRId64 " steps", job->spec.name, job->spec.steps);
     send(world, job, &event);
 }
@@ -109,7 +111,8 @@ void users_ask(struct world *world, struct user_job *job, enum job_verb verb)
                                         [JOB_EXPORT] = "exports",
                                         [JOB_CANCEL_KEEP] = "cancels and keeps",
                                         [JOB_REPLAN] = "replans"};
-    const struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.job = job->id, .verb = verb, .replan = &no_wish}};
+    const struct event event = {.type = EVENT_JOB_VERB,
+                                .job_verb = {.job = job->id, .verb = verb, .replan = &no_wish}};
     TRACE(world, ACTOR_USER, "%s %s", words[verb], job->spec.name);
     send(world, job, &event);
 }
@@ -119,7 +122,8 @@ void users_ask(struct world *world, struct user_job *job, enum job_verb verb)
 static void resume(struct world *world, struct user_job *job)
 {
     if (job->resume_us == INT64_MAX) {
-        job->resume_us = world->now_us + (world->users->insist ? 0 : world_draw(world, DRAW_USER, 0, PAUSE_US));
+        job->resume_us =
+            world->now_us + (world->users->insist ? 0 : world_draw(world, DRAW_USER, 0, PAUSE_US));
     }
     if (job->resume_us <= world->now_us) {
         job->resume_us = INT64_MAX;
@@ -190,7 +194,8 @@ static int make_reference(struct user_job *job, struct err *err)
         .micro_batches = (size_t)job->spec.micro_batches,
         .test_batches = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch),
         .clips = job->spec.optimizer.clip_norm > 0,
-        .checkpoint = job->data.checkpoint_sha256[0] ? digest_of_text(job->data.checkpoint_sha256) : 0,
+        .checkpoint =
+            job->data.checkpoint_sha256[0] ? digest_of_text(job->data.checkpoint_sha256) : 0,
     };
     return reference_new(&reference, &job->reference, err);
 }

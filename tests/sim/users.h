@@ -1,4 +1,5 @@
-/* users.h: who submits jobs, pauses, resumes, plans anew, cancels, and wants them to end. One thread. */
+/* users.h: who submits jobs, pauses, resumes, plans anew, cancels, and wants them to end. One
+ * thread. */
 #ifndef TESTS_SIM_USERS_H
 #define TESTS_SIM_USERS_H
 

@@ -18,8 +18,10 @@ void world_init(struct world *world, uint64_t seed)
         world->stream[draw] = rng_stream(seed, RNG_SIMULATION, draw, 0);
     }
     for (size_t i = 0; i < ACTORS_MAX; i++) {
-        world->actor[i] =
-            (struct actor){.powered = true, .ahead_us = MONOTONIC_START_US, .wall_ms = WALL_START_MS, .label = "?"};
+        world->actor[i] = (struct actor){.powered = true,
+                                         .ahead_us = MONOTONIC_START_US,
+                                         .wall_ms = WALL_START_MS,
+                                         .label = "?"};
     }
 }
 
@@ -67,7 +69,8 @@ static struct event_item pop(struct world *world)
     const struct event_item last = world->queue[--world->queue_count];
     size_t at = 0;
     for (size_t child = 1; child < world->queue_count; child = 2 * at + 1) {
-        child += child + 1 < world->queue_count && before(&world->queue[child + 1], &world->queue[child]);
+        child += child + 1 < world->queue_count &&
+                 before(&world->queue[child + 1], &world->queue[child]);
         if (!before(&world->queue[child], &last)) {
             break;
         }
@@ -80,8 +83,8 @@ static struct event_item pop(struct world *world)
     return first;
 }
 
-static void add(struct world *world, int actor, int64_t at_us, event_fn run, void *arg, int64_t number,
-                struct call *call)
+static void add(struct world *world, int actor, int64_t at_us, event_fn run, void *arg,
+                int64_t number, struct call *call)
 {
     push(world, (struct event_item){.at_us = at_us > world->now_us ? at_us : world->now_us,
                                     .order = world->events++,
@@ -93,7 +96,8 @@ static void add(struct world *world, int actor, int64_t at_us, event_fn run, voi
                                     .call = call});
 }
 
-void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void *arg, int64_t number)
+void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void *arg,
+              int64_t number)
 {
     add(world, actor, at_us, run, arg, number, NULL);
 }
@@ -162,7 +166,8 @@ void world_end(struct world *world, int actor)
 int64_t world_draw(struct world *world, enum draw draw, int64_t low, int64_t high)
 {
     ASSERT(low <= high);
-    return low + (int64_t)rng_below(&world->stream[draw], world->drawn[draw]++, (uint64_t)(high - low) + 1);
+    return low + (int64_t)rng_below(&world->stream[draw], world->drawn[draw]++,
+                                    (uint64_t)(high - low) + 1);
 }
 
 bool world_chance(struct world *world, enum draw draw, int64_t per_million)

@@ -1,5 +1,6 @@
-/* world.h: virtual time and the actors that live in it: an event queue, processes that crash, freeze and have clocks of
- * their own, random numbers by purpose. Everything that happens is a function of one seed. One thread. */
+/* world.h: virtual time and the actors that live in it: an event queue, processes that crash,
+ * freeze and have clocks of their own, random numbers by purpose. Everything that happens is a
+ * function of one seed. One thread. */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -31,17 +32,26 @@ typedef void (*event_fn)(struct world *world, void *arg, int64_t number);
 
 /* A process. Its events of an earlier life never come. */
 struct actor {
-    bool up;           /* the process runs */
-    bool powered;      /* the machine does: a dead process on it refuses, a dead machine is silent */
-    int64_t life;      /* rises with each start and each end */
-    int64_t thaw_us;   /* frozen until then: nothing of it happens */
-    int64_t ahead_us;  /* of its monotonic clock */
-    int64_t wall_ms;   /* its wall clock at virtual time 0 */
+    bool up;          /* the process runs */
+    bool powered;     /* the machine does: a dead process on it refuses, a dead machine is silent */
+    int64_t life;     /* rises with each start and each end */
+    int64_t thaw_us;  /* frozen until then: nothing of it happens */
+    int64_t ahead_us; /* of its monotonic clock */
+    int64_t wall_ms;  /* its wall clock at virtual time 0 */
     const char *label; /* in the trace */
 };
 
-/* What random numbers are for: one stream each, so that a new draw of one kind leaves the others as they were. */
-enum draw { DRAW_SCENARIO, DRAW_NET, DRAW_FAULTS, DRAW_COORDINATOR, DRAW_DEVICE, DRAW_USER, DRAW_COUNT };
+/* What random numbers are for: one stream each, so that a new draw of one kind leaves the others as
+ * they were. */
+enum draw {
+    DRAW_SCENARIO,
+    DRAW_NET,
+    DRAW_FAULTS,
+    DRAW_COORDINATOR,
+    DRAW_DEVICE,
+    DRAW_USER,
+    DRAW_COUNT
+};
 
 struct event_item {
     int64_t at_us;
@@ -57,7 +67,7 @@ struct event_item {
 /* The models that jobs may train; parsed once, shared by all worlds. */
 struct models {
     struct model *item[MODELS_COUNT_MAX];
-    struct model *tuned[MODELS_COUNT_MAX];                       /* the same, with the kernels that devices measure */
+    struct model *tuned[MODELS_COUNT_MAX]; /* the same, with the kernels that devices measure */
     int64_t unit_bytes[MODELS_COUNT_MAX][MODEL_UNITS_COUNT_MAX]; /* of a snapshot */
     size_t count;
 };
@@ -94,9 +104,10 @@ struct world {
 void world_init(struct world *world, uint64_t seed);
 void world_done(struct world *world);
 
-/* Run `run(world, arg, number)` at at_us, unless the actor's life has ended by then; while it is frozen, wait. The
- * call, if any, is held until then and handed as arg. */
-void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void *arg, int64_t number);
+/* Run `run(world, arg, number)` at at_us, unless the actor's life has ended by then; while it is
+ * frozen, wait. The call, if any, is held until then and handed as arg. */
+void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void *arg,
+              int64_t number);
 void world_at_call(struct world *world, int actor, int64_t at_us, event_fn run, struct call *call);
 /* The next event. false: there is none before until_us; time stands at until_us then. */
 bool world_step(struct world *world, int64_t until_us);

@@ -62,23 +62,83 @@ ZOO = {
 # What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a shortcut behind a
 # sequence, attention that looks ahead, branches of vectors.
 OTHERS = {
-    "odd": {"name": "odd", "input": {"shape": [11, 8, 4], "dtype": "float32", "scale": 0.5}, "units": [
-        {"name": "a", "ops": [{"type": "conv2d", "filters": 8, "kernel": [3, 2], "stride": [2, 1], "padding": [1, 0],
-                               "groups": 2}, {"type": "silu"}, {"type": "avg_pool", "kernel": 3, "stride": 2, "padding": 1,
-                                                                "ceil_mode": True}]},
-        {"name": "b", "branches": [[{"type": "max_pool", "kernel": 3, "stride": 2, "padding": 1, "ceil_mode": True}],
-                                   [{"type": "avg_pool", "kernel": [2, 3], "stride": 2, "padding": 1, "ceil_mode": True},
-                                    {"type": "relu6"}]],
-         "then": [{"type": "gelu"}]},
-        {"name": "c", "ops": [{"type": "flatten"}, {"type": "dropout", "rate": 0.3}, {"type": "linear", "units": 9}]},
-        {"name": "d", "branches": [[], [{"type": "linear", "units": 5, "bias": False}]]},
-        {"name": "e", "ops": [{"type": "linear", "units": 7}]}]},
-    "ahead": {"name": "ahead", "input": {"shape": [9, 1, 1], "dtype": "uint8", "scale": 1}, "units": [
-        {"name": "a", "ops": [{"type": "embedding", "rows": 256, "units": 12}, {"type": "positions"}]},
-        {"name": "b", "residual": {"body": [{"type": "linear", "units": 36}, {"type": "attention", "heads": 3,
-                                                                             "causal": False}],
-                                   "shortcut": [{"type": "layer_norm", "epsilon": 0.001}]}},
-        {"name": "c", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": 6}]}]},
+    "odd": {
+        "name": "odd",
+        "input": {"shape": [11, 8, 4], "dtype": "float32", "scale": 0.5},
+        "units": [
+            {
+                "name": "a",
+                "ops": [
+                    {
+                        "type": "conv2d",
+                        "filters": 8,
+                        "kernel": [3, 2],
+                        "stride": [2, 1],
+                        "padding": [1, 0],
+                        "groups": 2,
+                    },
+                    {"type": "silu"},
+                    {"type": "avg_pool", "kernel": 3, "stride": 2, "padding": 1, "ceil_mode": True},
+                ],
+            },
+            {
+                "name": "b",
+                "branches": [
+                    [
+                        {
+                            "type": "max_pool",
+                            "kernel": 3,
+                            "stride": 2,
+                            "padding": 1,
+                            "ceil_mode": True,
+                        }
+                    ],
+                    [
+                        {
+                            "type": "avg_pool",
+                            "kernel": [2, 3],
+                            "stride": 2,
+                            "padding": 1,
+                            "ceil_mode": True,
+                        },
+                        {"type": "relu6"},
+                    ],
+                ],
+                "then": [{"type": "gelu"}],
+            },
+            {
+                "name": "c",
+                "ops": [
+                    {"type": "flatten"},
+                    {"type": "dropout", "rate": 0.3},
+                    {"type": "linear", "units": 9},
+                ],
+            },
+            {"name": "d", "branches": [[], [{"type": "linear", "units": 5, "bias": False}]]},
+            {"name": "e", "ops": [{"type": "linear", "units": 7}]},
+        ],
+    },
+    "ahead": {
+        "name": "ahead",
+        "input": {"shape": [9, 1, 1], "dtype": "uint8", "scale": 1},
+        "units": [
+            {
+                "name": "a",
+                "ops": [{"type": "embedding", "rows": 256, "units": 12}, {"type": "positions"}],
+            },
+            {
+                "name": "b",
+                "residual": {
+                    "body": [
+                        {"type": "linear", "units": 36},
+                        {"type": "attention", "heads": 3, "causal": False},
+                    ],
+                    "shortcut": [{"type": "layer_norm", "epsilon": 0.001}],
+                },
+            },
+            {"name": "c", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": 6}]},
+        ],
+    },
 }
 
 
@@ -94,8 +154,14 @@ def install():
         for name in files:
             shutil.copy(PACKAGE / name, target)
         try:
-            done = subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target,
-                                  timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+                cwd=target,
+                timeout=INSTALL_SECONDS,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             skip(f"npm did not install onnxruntime-node within {INSTALL_SECONDS} s")
         if done.returncode:
@@ -107,7 +173,9 @@ def install():
 
 
 def run(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"{command}: {done.returncode}: {done.stdout[-1000:]} {done.stderr[-1000:]}")
     return done.stdout
@@ -140,7 +208,9 @@ def tensors_of(description, random):
         path, data = pathlib.Path(directory) / "model", samples_of(description, random, directory)
         while True:
             tensor_file.write(path, arrays, {"model": description})
-            done = subprocess.run([AGENT, "predict", path, *data], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [AGENT, "predict", path, *data], capture_output=True, text=True, check=False
+            )
             if done.returncode == 0:
                 return arrays
             if "is missing" not in done.stderr:
@@ -173,21 +243,33 @@ def text_model(description):
 
 class Runtime:
     def __init__(self, directory):
-        self.process = subprocess.Popen(["node", "run.mjs"], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+        self.process = subprocess.Popen(
+            ["node", "run.mjs"],
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def run(self, description, model, directory):
         """(logits, probabilities) [samples][classes]; of a sequence, behind its last position."""
         stated = description["input"]
-        work = {"model": f"{directory}/model.onnx", "input": f"{directory}/raw", "type": stated["dtype"],
-                "dims": [SAMPLES, *stated["shape"]], "output": f"{directory}/out"}
+        work = {
+            "model": f"{directory}/model.onnx",
+            "input": f"{directory}/raw",
+            "type": stated["dtype"],
+            "dims": [SAMPLES, *stated["shape"]],
+            "output": f"{directory}/out",
+        }
         self.process.stdin.write(json.dumps(work) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
             sys.exit(f"{model}: the runtime failed")
         dims = json.loads(answer)["dims"]
-        logits, shares = np.fromfile(f"{directory}/out", np.float32).reshape(2, *dims).astype(np.float64)
+        logits, shares = (
+            np.fromfile(f"{directory}/out", np.float32).reshape(2, *dims).astype(np.float64)
+        )
         own = np.exp(logits - logits.max(axis=-1, keepdims=True))
         own /= own.sum(axis=-1, keepdims=True)
         if not np.allclose(own, shares, rtol=1e-4, atol=1e-30):
@@ -214,7 +296,10 @@ def check(runtime, model, arrays, note, limit, random):
         # Random weights make logits of any size, which no trained model has.
         scale_head(arrays, LOGITS / runtime.run(description, model, directory)[0].std())
         export(path, arrays, note)
-        lines = [json.loads(line) for line in run(AGENT, "predict", path, *data, "--json", "--top", 100).splitlines()]
+        lines = [
+            json.loads(line)
+            for line in run(AGENT, "predict", path, *data, "--json", "--top", 100).splitlines()
+        ]
         found = runtime.run(description, model, directory)[1]
         worst = 0
         for sample, line in enumerate(line for line in lines if "top" in line):
@@ -222,15 +307,31 @@ def check(runtime, model, arrays, note, limit, random):
                 share = item["probability"]
                 worst = max(worst, abs(found[sample, item["class"]] - share) / share)
         if not worst <= limit:
-            sys.exit(f"{model}: {worst:.1e} of a probability away from predict, {limit:.0e} are allowed")
-        print(f"{model}: {worst:.1e} of a probability away from predict (limit {limit:.0e})", flush=True)
+            sys.exit(
+                f"{model}: {worst:.1e} of a probability away from predict, {limit:.0e} are allowed"
+            )
+        print(
+            f"{model}: {worst:.1e} of a probability away from predict (limit {limit:.0e})",
+            flush=True,
+        )
 
 
 def check_normalise(runtime, random):
     """Samples that the model normalises are those that were normalised before."""
-    plain = {"name": "plain", "input": {"shape": [6, 5, 3], "dtype": "float32", "scale": 0.5}, "units": [
-        {"name": "a", "ops": [{"type": "conv2d", "filters": 4, "kernel": 3}, {"type": "flatten"},
-                              {"type": "linear", "units": 7}]}]}
+    plain = {
+        "name": "plain",
+        "input": {"shape": [6, 5, 3], "dtype": "float32", "scale": 0.5},
+        "units": [
+            {
+                "name": "a",
+                "ops": [
+                    {"type": "conv2d", "filters": 4, "kernel": 3},
+                    {"type": "flatten"},
+                    {"type": "linear", "units": 7},
+                ],
+            }
+        ],
+    }
     mean, std = [0.25, -1.0, 0.5], [0.5, 2.0, 0.125]
     normalised = {**plain, "input": {**plain["input"], "mean": mean, "std": std}}
     arrays = tensors_of(plain, random)
@@ -258,7 +359,9 @@ def main():
             run(WRITE_EXPORT, model, *shape, SEED, path)
             check(runtime, model, *tensor_file.read(path), limit, random)
     for model, description in OTHERS.items():
-        check(runtime, model, tensors_of(description, random), {"model": description}, SMALL, random)
+        check(
+            runtime, model, tensors_of(description, random), {"model": description}, SMALL, random
+        )
     check_normalise(runtime, random)
     runtime.close()
     print(f"{len(ZOO) + len(OTHERS)} models")

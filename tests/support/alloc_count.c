@@ -1,11 +1,12 @@
-/* alloc_count.c: a library to LD_PRELOAD that counts the memory allocations of a program by thread name and by who made
- * them: the program's own code or a library. The counts lie in a file that others may read at any time, also after the
- * program's end: ALLOC_COUNT_FILE names it, the process id is appended. Without the variable nothing is counted.
+/* alloc_count.c: a library to LD_PRELOAD that counts the memory allocations of a program by thread
+ * name and by who made them: the program's own code or a library. The counts lie in a file that
+ * others may read at any time, also after the program's end: ALLOC_COUNT_FILE names it, the process
+ * id is appended. Without the variable nothing is counted.
  *
- * The file is an array of struct row, little-endian, unused rows with an empty name; tests/support/alloc_table.py reads
- * it. Threads of one name share a row. An allocation made inside libc (strdup, fopen, pthread_create) belongs to who
- * called libc. Allocations before the program's own start are not counted. The hooks themselves never allocate. For
- * glibc. */
+ * The file is an array of struct row, little-endian, unused rows with an empty name;
+ * tests/support/alloc_table.py reads it. Threads of one name share a row. An allocation made inside
+ * libc (strdup, fopen, pthread_create) belongs to who called libc. Allocations before the program's
+ * own start are not counted. The hooks themselves never allocate. For glibc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -166,7 +167,8 @@ __attribute__((constructor)) static void start(void)
     char path[4096];
     const char *file = getenv("ALLOC_COUNT_FILE");
     size_t index = 0;
-    if (!file || snprintf(path, sizeof(path), "%s.%ld", file, (long)getpid()) >= (int)sizeof(path)) {
+    if (!file ||
+        snprintf(path, sizeof(path), "%s.%ld", file, (long)getpid()) >= (int)sizeof(path)) {
         return;
     }
     (void)dl_iterate_phdr(take_module, &index);
@@ -177,7 +179,8 @@ __attribute__((constructor)) static void start(void)
     }
     void *memory = MAP_FAILED;
     if (ftruncate(fd, ROWS_MAX * sizeof(struct row)) == 0) {
-        memory = mmap(NULL, ROWS_MAX * sizeof(struct row), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        memory =
+            mmap(NULL, ROWS_MAX * sizeof(struct row), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     (void)close(fd);
     if (memory == MAP_FAILED) {

@@ -36,18 +36,32 @@ def read_table(path):
 def start_counted_agents(fleet, count):
     for index in range(count):
         name = f"agent{index}"
-        fleet.start_agent(name, wait=False,
-                          environment={"LD_PRELOAD": str(LIBRARY), "ALLOC_COUNT_FILE": str(fleet.path / f"{name}.count")})
+        fleet.start_agent(
+            name,
+            wait=False,
+            environment={
+                "LD_PRELOAD": str(LIBRARY),
+                "ALLOC_COUNT_FILE": str(fleet.path / f"{name}.count"),
+            },
+        )
     fleet.wait_for_agents()
 
 
 def counts_of(fleet):
     """One table an agent, in the order of the agents."""
-    return [read_table(fleet.path / f"agent{index}.count.{agent.process.pid}") for index, agent in enumerate(fleet.agents)]
+    return [
+        read_table(fleet.path / f"agent{index}.count.{agent.process.pid}")
+        for index, agent in enumerate(fleet.agents)
+    ]
 
 
 def difference(after, before):
-    return {name: {origin: after[name][origin] - before.get(name, {}).get(origin, 0) for origin in ORIGINS} for name in after}
+    return {
+        name: {
+            origin: after[name][origin] - before.get(name, {}).get(origin, 0) for origin in ORIGINS
+        }
+        for name in after
+    }
 
 
 class AgentCounts:
@@ -56,8 +70,12 @@ class AgentCounts:
     def __init__(self, device, stage, stages):
         self.device, self.stage = device, stage
         inner = (stage > 0) + (stage < stages - 1)
-        self.messages = {"compute": 0, "peer": inner * MICRO_BATCHES, "send-next": (stage < stages - 1) * MICRO_BATCHES,
-                         "send-prev": (stage > 0) * MICRO_BATCHES}
+        self.messages = {
+            "compute": 0,
+            "peer": inner * MICRO_BATCHES,
+            "send-next": (stage < stages - 1) * MICRO_BATCHES,
+            "send-prev": (stage > 0) * MICRO_BATCHES,
+        }
         self.runs = []
         self.seen = set()  # names of its threads while it trained
 
@@ -67,7 +85,9 @@ class AgentCounts:
 
     def extra(self, thread, origin, run):
         """What run number `run` allocated beyond the first one."""
-        must(thread in self.seen, f"{self.device} has no thread '{thread}', only {sorted(self.seen)}")
+        must(
+            thread in self.seen, f"{self.device} has no thread '{thread}', only {sorted(self.seen)}"
+        )
         zero = dict.fromkeys(ORIGINS, 0)
         return self.runs[run].get(thread, zero)[origin] - self.runs[0].get(thread, zero)[origin]
 
@@ -79,12 +99,22 @@ class AgentCounts:
 
 
 def thread_names(agent):
-    return {path.read_text().strip() for path in pathlib.Path(f"/proc/{agent.process.pid}/task").glob("*/comm")}
+    return {
+        path.read_text().strip()
+        for path in pathlib.Path(f"/proc/{agent.process.pid}/task").glob("*/comm")
+    }
 
 
 def run_job(fleet, steps, while_running=None):
-    job = fleet.submit(fashion_job(steps=steps, micro_batches=MICRO_BATCHES, evaluate={"every_epochs": 0}, cuts=CUTS,
-                                   **on_devices(len(CUTS) + 1, len(CUTS) + 1)))
+    job = fleet.submit(
+        fashion_job(
+            steps=steps,
+            micro_batches=MICRO_BATCHES,
+            evaluate={"every_epochs": 0},
+            cuts=CUTS,
+            **on_devices(len(CUTS) + 1, len(CUTS) + 1),
+        )
+    )
     if while_running:
         while_running()
     fleet.wait(job, "succeeded")
@@ -105,11 +135,17 @@ def measure(fleet):
     names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
     job = run_job(fleet, STEPS[0])
     stages = fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"]
-    agents = [AgentCounts(names[stage["device"]], index, len(stages)) for index, stage in enumerate(stages)]
+    agents = [
+        AgentCounts(names[stage["device"]], index, len(stages))
+        for index, stage in enumerate(stages)
+    ]
 
     def look():
         deadline = time.monotonic() + 30
-        while not all(agent.seen.issuperset(agent.threads()) for agent in agents) and time.monotonic() < deadline:
+        while (
+            not all(agent.seen.issuperset(agent.threads()) for agent in agents)
+            and time.monotonic() < deadline
+        ):
             for agent in agents:
                 agent.seen |= thread_names(fleet.agents[int(agent.device.removeprefix("agent"))])
 

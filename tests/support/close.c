@@ -20,31 +20,33 @@ static void compare(struct worst *worst, size_t index, double actual, double exp
     worst->scale = fmax(worst->scale, fabs(expected));
 }
 
-static void judge(const struct worst *worst, double actual, double expected, double tolerance, const char *file,
-                  int line)
+static void judge(const struct worst *worst, double actual, double expected, double tolerance,
+                  const char *file, int line)
 {
     if (worst->difference <= tolerance * worst->scale) {
         return;
     }
-    print_error("element %zu is %.9g, expected %.9g: off by %.3g of the largest value %.3g, allowed %.3g\n",
-                worst->index, actual, expected, worst->difference / worst->scale, worst->scale, tolerance);
+    print_error(
+        "element %zu is %.9g, expected %.9g: off by %.3g of the largest value %.3g, allowed %.3g\n",
+        worst->index, actual, expected, worst->difference / worst->scale, worst->scale, tolerance);
     _fail(file, line);
 }
 
-void test_close_float(const float *actual, const float *expected, size_t count, double tolerance, const char *file,
-                      int line)
+void test_close_float(const float *actual, const float *expected, size_t count, double tolerance,
+                      const char *file, int line)
 {
     struct worst worst = {0};
     for (size_t i = 0; i < count; i++) {
         compare(&worst, i, (double)actual[i], (double)expected[i]);
     }
     if (count > 0) {
-        judge(&worst, (double)actual[worst.index], (double)expected[worst.index], tolerance, file, line);
+        judge(&worst, (double)actual[worst.index], (double)expected[worst.index], tolerance, file,
+              line);
     }
 }
 
-void test_close_double(const double *actual, const double *expected, size_t count, double tolerance, const char *file,
-                       int line)
+void test_close_double(const double *actual, const double *expected, size_t count, double tolerance,
+                       const char *file, int line)
 {
     struct worst worst = {0};
     for (size_t i = 0; i < count; i++) {
@@ -58,7 +60,8 @@ void test_close_double(const double *actual, const double *expected, size_t coun
 void test_ok(int rc, const struct err *err, const char *call, const char *file, int line)
 {
     if (rc != 0) {
-        print_error("%s failed: %s: %s\n", call, err_name(rc), err && err->code ? err->text : "no text");
+        print_error("%s failed: %s: %s\n", call, err_name(rc),
+                    err && err->code ? err->text : "no text");
         _fail(file, line);
     }
 }

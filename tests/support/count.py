@@ -32,7 +32,9 @@ def count(case):
     if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
         return {"passed": 0, "failed": 0, "skipped": 1}, [f"skipped {name}: {last_line(output)}"]
     if skipped is not None:
-        return {"passed": 0, "failed": 1, "skipped": 0}, [f"FAILED  {name}: {skipped.get('message')}"]
+        return {"passed": 0, "failed": 1, "skipped": 0}, [
+            f"FAILED  {name}: {skipped.get('message')}"
+        ]
 
     totals = {"passed": 0, "failed": 0, "skipped": 0}
     notes = []
@@ -42,8 +44,11 @@ def count(case):
             totals[kind.lower()] += int(number)
         reasons = iter(REASON.findall(output))
         for kind, test in dict.fromkeys(CMOCKA_NAME.findall(output)):
-            notes.append(f"FAILED  {name}: {test}" if kind == "FAILED" else
-                         f"skipped {name}: {test}: {next(reasons, 'no reason given')}")
+            notes.append(
+                f"FAILED  {name}: {test}"
+                if kind == "FAILED"
+                else f"skipped {name}: {test}: {next(reasons, 'no reason given')}"
+            )
     elif runner:
         for kind, number in zip(totals, runner[-1]):
             totals[kind] += int(number or 0)

@@ -1,5 +1,5 @@
-/* hang.c: a library to LD_PRELOAD that makes a disk hang: while the file HANG_WHILE exists, calls on files whose path
- * begins with HANG_BELOW do not return. The program's other threads go on. */
+/* hang.c: a library to LD_PRELOAD that makes a disk hang: while the file HANG_WHILE exists, calls
+ * on files whose path begins with HANG_BELOW do not return. The program's other threads go on. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,6 @@
-/* no_alloc.h: for code that promises not to allocate: between no_alloc_begin and no_alloc_end an allocation of the
- * calling thread ends the program with a message. A sanitizer owns the allocator: nothing is watched there. */
+/* no_alloc.h: for code that promises not to allocate: between no_alloc_begin and no_alloc_end an
+ * allocation of the calling thread ends the program with a message. A sanitizer owns the allocator:
+ * nothing is watched there. */
 #ifndef TESTS_SUPPORT_NO_ALLOC_H
 #define TESTS_SUPPORT_NO_ALLOC_H
 

@@ -69,11 +69,17 @@ class Process:
     def __init__(self, program, arguments, log, environment=None, prefix=(), name=None):
         self.name = name or program
         self.log = pathlib.Path(log)
-        self.log_begin = self.log.stat().st_size if self.log.exists() else 0  # an earlier life's lines are before
+        self.log_begin = (
+            self.log.stat().st_size if self.log.exists() else 0
+        )  # an earlier life's lines are before
         self.program = program
         self.process = subprocess.Popen(
-            [*prefix, str(BIN / program), *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=open(log, "ab"),
-            stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
+            [*prefix, str(BIN / program), *map(str, arguments)],
+            stdout=subprocess.DEVNULL,
+            stderr=open(log, "ab"),
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
+        )
         self.address = None
 
     def wait_for_address(self):
@@ -85,13 +91,15 @@ class Process:
             if self.address:
                 return self
             if self.process.poll() is not None:
-                raise Failure(f"{self.program} ended with {self.process.returncode}: {self.log_text()[-2000:]}")
+                raise Failure(
+                    f"{self.program} ended with {self.process.returncode}: {self.log_text()[-2000:]}"
+                )
             time.sleep(0.02)
         raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]}")
 
     def log_text(self):
         """Of this life."""
-        return self.log.read_bytes()[self.log_begin:].decode(errors="replace")
+        return self.log.read_bytes()[self.log_begin :].decode(errors="replace")
 
     def running(self):
         return self.process.poll() is None
@@ -113,7 +121,9 @@ class Process:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-                raise Failure(f"{self.program} did not end on SIGTERM: {self.log_text()[-2000:]}") from None
+                raise Failure(
+                    f"{self.program} did not end on SIGTERM: {self.log_text()[-2000:]}"
+                ) from None
         return self.process.returncode
 
     def descriptors(self):
@@ -156,7 +166,10 @@ def tar_of(*paths):
 def data_files(folder, part):
     """Images and labels of 'train' or 'test' of a data set in examples/data."""
     prefix = {"train": "train", "test": "t10k"}[part]
-    return [DATA / folder / f"{prefix}-images-idx3-ubyte.gz", DATA / folder / f"{prefix}-labels-idx1-ubyte.gz"]
+    return [
+        DATA / folder / f"{prefix}-images-idx3-ubyte.gz",
+        DATA / folder / f"{prefix}-labels-idx1-ubyte.gz",
+    ]
 
 
 FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("train", "test")}
@@ -164,16 +177,33 @@ FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("tra
 
 def fashion_job(model="lenet5", **fields):
     """A job on the data set fashion-train whose kernels follow from shapes, in every build; fields replace the others or are added."""
-    return {"name": model, "model": {"name": model}, "dataset": {"train": "fashion-train"}, "batch": 8, "micro_batches": 4,
-            "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, "kernels": {}, **fields}
+    return {
+        "name": model,
+        "model": {"name": model},
+        "dataset": {"train": "fashion-train"},
+        "batch": 8,
+        "micro_batches": 4,
+        "epochs": 100000,
+        "learning_rate": {"type": "constant", "value": 0.02},
+        "kernels": {},
+        **fields,
+    }
 
 
 @contextlib.contextmanager
 def small_disk(place, size):
     """A file system of its own at the directory `place`, such as "64m"; what uses it must have ended at the end."""
     place.mkdir()
-    mounted = os.geteuid() == 0 and shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=False, capture_output=True).returncode == 0
+    mounted = (
+        os.geteuid() == 0
+        and shutil.which("mount")
+        and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place],
+            check=False,
+            capture_output=True,
+        ).returncode
+        == 0
+    )
     if not mounted:
         raise Skip("a small file system can be mounted by root only")
     try:
@@ -185,7 +215,9 @@ def small_disk(place, size):
 def fill(place):
     """Leave no room on the file system of `place`; delete the file that is returned to give it back."""
     foreign = place / "foreign"
-    with open(foreign, "wb", buffering=0) as file, contextlib.suppress(OSError):  # a buffer would be written at the close
+    with open(foreign, "wb", buffering=0) as file, contextlib.suppress(
+        OSError
+    ):  # a buffer would be written at the close
         while True:
             file.write(bytes(1 << 16))
     return foreign
@@ -230,8 +262,17 @@ class Fleet:
     def start_coordinator(self, *arguments, listen="127.0.0.1:0"):
         self.coordinator = Process(
             "paceline-coordinator",
-            ["--listen", listen, "--state-dir", self.path / "coordinator", "--min-free", "16M", *arguments],
-            self.path / "coordinator.log").wait_for_address()
+            [
+                "--listen",
+                listen,
+                "--state-dir",
+                self.path / "coordinator",
+                "--min-free",
+                "16M",
+                *arguments,
+            ],
+            self.path / "coordinator.log",
+        ).wait_for_address()
         return self.coordinator
 
     def restart_coordinator(self, *arguments):
@@ -240,13 +281,30 @@ class Fleet:
         (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
         return self.start_coordinator(*arguments, listen=address)
 
-    def start_agent(self, name=None, *arguments, wait=True, listen="127.0.0.1:0", environment=None, prefix=()):
+    def start_agent(
+        self, name=None, *arguments, wait=True, listen="127.0.0.1:0", environment=None, prefix=()
+    ):
         name = name or f"agent{len(self.agents)}"
         agent = Process(
             "paceline-agent",
-            ["--coordinator", f"http://{self.coordinator.address}", "--listen", listen, "--state-dir",
-             self.path / name, "--name", name, "--threads", 1, *arguments],
-            self.path / f"{name}.log", environment, prefix, name)
+            [
+                "--coordinator",
+                f"http://{self.coordinator.address}",
+                "--listen",
+                listen,
+                "--state-dir",
+                self.path / name,
+                "--name",
+                name,
+                "--threads",
+                1,
+                *arguments,
+            ],
+            self.path / f"{name}.log",
+            environment,
+            prefix,
+            name,
+        )
         self.agents.append(agent)
         if wait:
             agent.wait_for_address()
@@ -275,8 +333,13 @@ class Fleet:
         return self.request("GET", path, expect=expect).json
 
     def upload(self, name, folder, part):
-        return self.request("PUT", f"/v1/datasets/{name}", tar_of(*data_files(folder, part)),
-                            {"Content-Type": "application/x-tar"}, expect=201).json
+        return self.request(
+            "PUT",
+            f"/v1/datasets/{name}",
+            tar_of(*data_files(folder, part)),
+            {"Content-Type": "application/x-tar"},
+            expect=201,
+        ).json
 
     def submit(self, job, expect=201):
         return self.request("POST", "/v1/jobs", job, expect=expect).json
@@ -332,17 +395,24 @@ class Fleet:
         return self.wait_until(job, lambda seen: seen["state"] == state, f"state {state}", seconds)
 
     def wait_for_step(self, job, step, seconds=None):
-        return self.wait_until(job, lambda seen: seen["progress"]["step"] >= step, f"step {step}", seconds)
+        return self.wait_until(
+            job, lambda seen: seen["progress"]["step"] >= step, f"step {step}", seconds
+        )
 
     def checkpoint(self, job):
         """The final model's bytes."""
-        return self.request("GET", f"/v1/checkpoints/{self.job(job)['checkpoint']}/content", expect=200).body
+        return self.request(
+            "GET", f"/v1/checkpoints/{self.job(job)['checkpoint']}/content", expect=200
+        ).body
 
     def checkpoint_sha256(self, job):
         """Of the final model's bytes, which must be what the checkpoint's record says."""
         sha256 = hashlib.sha256(self.checkpoint(job)).hexdigest()
         stated = self.get(f"/v1/checkpoints/{self.job(job)['checkpoint']}")["sha256"]
-        must(sha256 == stated, f"the checkpoint's bytes have sha256 {sha256}, its record says {stated}")
+        must(
+            sha256 == stated,
+            f"the checkpoint's bytes have sha256 {sha256}, its record says {stated}",
+        )
         return sha256
 
 
@@ -365,8 +435,13 @@ def batches_of(job, datasets, arguments=()):
     with tempfile.TemporaryDirectory(prefix="paceline-batches-") as directory:
         job_file = pathlib.Path(directory) / "job.json"
         job_file.write_text(json.dumps(job))
-        done = subprocess.run([str(BIN / "paceline-agent"), "batches", str(job_file), *places(datasets), *arguments],
-                              capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            [str(BIN / "paceline-agent"), "batches", str(job_file), *places(datasets), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
         if done.returncode:
             raise Failure(f"batches: {done.returncode}: {done.stderr}")
         return done.stdout
@@ -378,10 +453,25 @@ def train(job, datasets, threads=1, arguments=(), environment=None):
         job_file = pathlib.Path(directory) / "job.json"
         output = pathlib.Path(directory) / "model.safetensors"
         job_file.write_text(json.dumps(job))
-        command = [str(BIN / "paceline-agent"), "train", str(job_file), "--output", str(output), "--threads",
-                   str(threads), *places(datasets), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
-                              env={**os.environ, **(environment or {})})
+        command = [
+            str(BIN / "paceline-agent"),
+            "train",
+            str(job_file),
+            "--output",
+            str(output),
+            "--threads",
+            str(threads),
+            *places(datasets),
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+            env={**os.environ, **(environment or {})},
+        )
         if done.returncode:
             raise Failure(f"{' '.join(command)}: {done.returncode}: {done.stdout} {done.stderr}")
         return hashlib.sha256(output.read_bytes()).hexdigest(), done.stdout + done.stderr

@@ -19,7 +19,8 @@
 #define IMAGE_BYTES (384LL << 20) /* xfs wants 300 MiB; the file is sparse */
 #define LOOP_TRIES 16
 
-/* The same number and meaning in ext4, xfs, f2fs and btrfs; the headers for programs have it only since Linux 6.x. */
+/* The same number and meaning in ext4, xfs, f2fs and btrfs; the headers for programs have it only
+ * since Linux 6.x. */
 #define SHUTDOWN_IOCTL _IOR('X', 125, uint32_t)
 #define SHUTDOWN_NO_LOG_FLUSH 2u
 
@@ -76,12 +77,15 @@ static int attach(struct disk *disk, struct err *err)
         }
         (void)snprintf(disk->device, sizeof(disk->device), "/dev/loop%d", number);
         FD_AUTO int loop = open(disk->device, O_RDWR | O_CLOEXEC);
-        struct loop_config config = {.fd = (uint32_t)image, .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
+        struct loop_config config = {.fd = (uint32_t)image,
+                                     .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
         if (loop >= 0 && ioctl(loop, LOOP_CONFIGURE, &config) == 0) {
             disk->loop = loop;
             loop = -1;
             /* The device holds the file now; without a name it goes with it. */
-            return unlink(disk->image) ? err_set(err, ERR_IO, "unlink '%s': %s", disk->image, strerror(errno)) : 0;
+            return unlink(disk->image)
+                       ? err_set(err, ERR_IO, "unlink '%s': %s", disk->image, strerror(errno))
+                       : 0;
         }
         if (errno != EBUSY) {
             break;
@@ -132,7 +136,8 @@ int disk_cut(struct disk *disk, struct err *err)
     FD_AUTO int fd = open(disk->mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     uint32_t how = SHUTDOWN_NO_LOG_FLUSH;
     if (fd < 0 || ioctl(fd, SHUTDOWN_IOCTL, &how)) {
-        return err_set(err, ERR_UNSUPPORTED, "shut down %s: %s", disk->file_system, strerror(errno));
+        return err_set(err, ERR_UNSUPPORTED, "shut down %s: %s", disk->file_system,
+                       strerror(errno));
     }
     return 0;
 }

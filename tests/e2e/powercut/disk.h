@@ -1,6 +1,7 @@
-/* disk.h: a disk whose power can be cut: a file system on a loop device, shut down without flushing its journal
- * (FS_IOC_SHUTDOWN). What was not synchronised is gone after the next mount. Needs root; everything is undone when the
- * process ends, however it ends: the mount lives in a namespace of its own and the loop device clears itself. */
+/* disk.h: a disk whose power can be cut: a file system on a loop device, shut down without flushing
+ * its journal (FS_IOC_SHUTDOWN). What was not synchronised is gone after the next mount. Needs
+ * root; everything is undone when the process ends, however it ends: the mount lives in a namespace
+ * of its own and the loop device clears itself. */
 #ifndef TESTS_E2E_POWERCUT_DISK_H
 #define TESTS_E2E_POWERCUT_DISK_H
 
@@ -20,12 +21,15 @@ struct disk {
 
 /* Once per process, before any disk. ERR_UNSUPPORTED: not allowed here. */
 NODISCARD int disk_prepare_process(struct err *err);
-/* Make and format an image below directory and mount it. ERR_UNSUPPORTED: no such mkfs, no loop devices. */
-NODISCARD int disk_open(const char *directory, const char *file_system, struct disk *out, struct err *err);
+/* Make and format an image below directory and mount it. ERR_UNSUPPORTED: no such mkfs, no loop
+ * devices. */
+NODISCARD int disk_open(const char *directory, const char *file_system, struct disk *out,
+                        struct err *err);
 void disk_close(struct disk *disk);
 /* From this moment on nothing reaches the disk. */
 NODISCARD int disk_cut(struct disk *disk, struct err *err);
-/* Unmount and mount again: the start after the power cut. Nobody may have a file of the disk open. */
+/* Unmount and mount again: the start after the power cut. Nobody may have a file of the disk open.
+ */
 NODISCARD int disk_restart(struct disk *disk, struct err *err);
 
 #endif

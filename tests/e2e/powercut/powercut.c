@@ -1,13 +1,15 @@
-/* powercut: does the store keep its promises through a power cut? A child process writes blobs or rows and tells its
- * parent what it was promised: a blob whose done callback said 0, a turn whose commit returned 0. At some moment the
- * parent cuts the power of the disk, kills the child, mounts the disk again and looks whether every promise holds.
+/* powercut: does the store keep its promises through a power cut? A child process writes blobs or
+ * rows and tells its parent what it was promised: a blob whose done callback said 0, a turn whose
+ * commit returned 0. At some moment the parent cuts the power of the disk, kills the child, mounts
+ * the disk again and looks whether every promise holds.
  *
- *   powercut           the modes the store uses, on every file system this machine can make; 77 where none can be
- *   powercut --table   other modes beside them: the table of docs/adr/0017
+ *   powercut           the modes the store uses, on every file system this machine can make; 77
+ * where none can be powercut --table   other modes beside them: the table of docs/adr/0017
  *
- * Every second round the child stops after its last promise, so that no later write makes an earlier one durable by
- * chance; in the others the cut comes in the middle of its work. DELETE + FULL serves as the control: SQLite does not
- * synchronise the directory after removing the journal, so the last commit has to be lost, or the cut is none. */
+ * Every second round the child stops after its last promise, so that no later write makes an
+ * earlier one durable by chance; in the others the cut comes in the middle of its work. DELETE +
+ * FULL serves as the control: SQLite does not synchronise the directory after removing the journal,
+ * so the last commit has to be lost, or the cut is none. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -91,7 +93,8 @@ static void promise(int pipe_end, int number)
 }
 
 /* Work until killed. */
-static _Noreturn void work(const struct mode *mode, const char *directory, int stop_after, int pipe_end)
+static _Noreturn void work(const struct mode *mode, const char *directory, int stop_after,
+                           int pipe_end)
 {
     struct err err = {0};
     struct state_store *state = NULL;
@@ -104,7 +107,8 @@ static _Noreturn void work(const struct mode *mode, const char *directory, int s
         die("open", &err);
     }
     for (int i = 0; i < stop_after; i++) {
-        rc = state ? put_row(state, i, &err) : store_put(blobs, (uint64_t)i, blob_size(i), sha256, &err);
+        rc = state ? put_row(state, i, &err)
+                   : store_put(blobs, (uint64_t)i, blob_size(i), sha256, &err);
         if (rc) {
             die("write", &err);
         }
@@ -126,7 +130,8 @@ static bool compare_row(void *arg, const struct state_row *row)
 {
     struct expected_row *expected = arg;
     expected->is_right = row->document_size == 2000 && row->revision == expected->number &&
-                         row->document[0] == 'a' + expected->number % 26 && row->document[1999] == row->document[0];
+                         row->document[0] == 'a' + expected->number % 26 &&
+                         row->document[1999] == row->document[0];
     return true;
 }
 
@@ -171,7 +176,8 @@ static void check(const struct mode *mode, const char *directory, int promised, 
     }
     state_close(&state);
     blob_close(&blobs);
-    bool sound = rc == 0 && is_sound(directory, mode->store == STORE_STATE ? "state.db" : "checkpoints.db");
+    bool sound =
+        rc == 0 && is_sound(directory, mode->store == STORE_STATE ? "state.db" : "checkpoints.db");
     tally->rounds++;
     tally->promised += promised;
     tally->lost += promised - kept;
@@ -194,8 +200,8 @@ static void run_round(struct disk *disk, const struct mode *mode, int round, str
 {
     struct err err = {0};
     char directory[PATH_MAX];
-    int length =
-        snprintf(directory, sizeof(directory), "%.200s/round-%d-%d", disk->mount_point, (int)(mode - modes), round);
+    int length = snprintf(directory, sizeof(directory), "%.200s/round-%d-%d", disk->mount_point,
+                          (int)(mode - modes), round);
     ASSERT(length > 0 && (size_t)length < sizeof(directory));
     bool stops = round % 2 == 0;
     int enough = 1 + (round * 5) % PROMISES_MAX;
@@ -209,8 +215,9 @@ static void run_round(struct disk *disk, const struct mode *mode, int round, str
     }
     (void)close(ends[1]);
     int promised = listen(ends[0], 0, enough);
-    /* A cut stops the processor in the same moment. Stopped first, the child cannot pass on what its last call returns
-     * while the file system goes down: a synchronisation that races with the shutdown may claim success. */
+    /* A cut stops the processor in the same moment. Stopped first, the child cannot pass on what
+     * its last call returns while the file system goes down: a synchronisation that races with the
+     * shutdown may claim success. */
     int rc = kill(child, SIGSTOP) ? err_set(&err, ERR_IO, "stop the child") : disk_cut(disk, &err);
     if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child) {
         rc = err_set(&err, ERR_IO, "child");
@@ -223,7 +230,8 @@ static void run_round(struct disk *disk, const struct mode *mode, int round, str
         die("round", &err);
     }
     if (promised < enough) {
-        (void)fprintf(stderr, "powercut: %s: the child ended after %d promises\n", mode->name, promised);
+        (void)fprintf(stderr, "powercut: %s: the child ended after %d promises\n", mode->name,
+                      promised);
         exit(1);
     }
     check(mode, directory, promised, tally);
@@ -232,14 +240,15 @@ static void run_round(struct disk *disk, const struct mode *mode, int round, str
 static void print_row(const struct mode *mode, const char *file_system, const struct tally *tally)
 {
     (void)printf("| %-5s | %-14s | %-16s | %6d | %8d | %4d | %11d | %7d |\n", file_system,
-                 mode->store == STORE_STATE ? "state.db" : "checkpoints.db", mode->name, tally->rounds, tally->promised,
-                 tally->lost, tally->lost_rounds, tally->damaged);
+                 mode->store == STORE_STATE ? "state.db" : "checkpoints.db", mode->name,
+                 tally->rounds, tally->promised, tally->lost, tally->lost_rounds, tally->damaged);
     (void)fflush(stdout);
 }
 
-/* All rounds of a mode on a fresh disk. 0: fine; 1: our mode lost something; 77: the control lost nothing; ERR_ codes
- * of disk_open. */
-static int run_mode(const char *directory, const char *file_system, const struct mode *mode, struct err *err)
+/* All rounds of a mode on a fresh disk. 0: fine; 1: our mode lost something; 77: the control lost
+ * nothing; ERR_ codes of disk_open. */
+static int run_mode(const char *directory, const char *file_system, const struct mode *mode,
+                    struct err *err)
 {
     struct disk disk;
     int rc = disk_open(directory, file_system, &disk, err);
@@ -293,12 +302,15 @@ int main(int argc, char **argv)
     log_set_level(LOG_LEVEL_ERROR);
     const char *parent = getenv("TMPDIR");
     char directory[128];
-    (void)snprintf(directory, sizeof(directory), "%.90s/paceline-powercut-XXXXXX", parent ? parent : "/tmp");
+    (void)snprintf(directory, sizeof(directory), "%.90s/paceline-powercut-XXXXXX",
+                   parent ? parent : "/tmp");
     ASSERT(mkdtemp(directory));
     static const char *const file_systems[] = {"ext4", "xfs", "btrfs"};
     int result = 77;
-    (void)printf("| file  | database       | mode             | rounds | promised | lost | lost rounds | damaged |\n"
-                 "|-------|----------------|------------------|-------:|---------:|-----:|------------:|--------:|\n");
+    (void)printf("| file  | database       | mode             | rounds | promised | lost | lost "
+                 "rounds | damaged |\n"
+                 "|-------|----------------|------------------|-------:|---------:|-----:|---------"
+                 "---:|--------:|\n");
     for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]) && result != 1; i++) {
         int one = run_modes(directory, file_systems[i], table);
         result = one == 77 ? result : one;

@@ -86,7 +86,8 @@ static size_t find_line(const struct story *story, const char *line, size_t at)
 
 static void tell_trace(const struct story *story, const char *line)
 {
-    fail_msg("the trace does not go on with '%s' but:\n%s", line, story->trace.text.data + story->told);
+    fail_msg("the trace does not go on with '%s' but:\n%s", line,
+             story->trace.text.data + story->told);
 }
 
 void story_until(struct story *story, const char *line)
@@ -133,7 +134,8 @@ size_t story_stage(const struct story *story, size_t stage)
     assert_non_null(plan);
     assert_true(stage < plan->stage_count);
     for (size_t i = 0; i < story->world.agent_count; i++) {
-        if (strcmp(trace_name(&story->world, plan->stage[stage].device.text), story->world.agent[i]->name) == 0) {
+        if (strcmp(trace_name(&story->world, plan->stage[stage].device.text),
+                   story->world.agent[i]->name) == 0) {
             return i;
         }
     }

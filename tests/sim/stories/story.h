@@ -1,5 +1,5 @@
-/* story.h: a script in the simulator: devices, a job in three stages, faults at chosen moments, and what the trace must
- * say. Nothing is drawn but jitter. One thread. */
+/* story.h: a script in the simulator: devices, a job in three stages, faults at chosen moments, and
+ * what the trace must say. Nothing is drawn but jitter. One thread. */
 #ifndef TESTS_SIM_STORIES_STORY_H
 #define TESTS_SIM_STORIES_STORY_H
 
@@ -29,7 +29,8 @@ struct story *story_new_min(size_t devices, int64_t devices_min);
 struct story *story_new_evaluated(size_t devices, int64_t test_samples);
 void story_free(struct story *story);
 
-/* Time passes until the trace has this line (from where the last one was found on): "who: what", a prefix. */
+/* Time passes until the trace has this line (from where the last one was found on): "who: what", a
+ * prefix. */
 void story_until(struct story *story, const char *line);
 void story_pass(struct story *story, int64_t us);
 /* Time passes until some device has applied this step. */
@@ -39,7 +40,8 @@ void story_never(const struct story *story, const char *line);
 /* The device of a stage of the present plan. */
 size_t story_stage(const struct story *story, size_t stage);
 const struct job *story_job(const struct story *story);
-/* Lets the job end, and asserts that it has succeeded, with the right digest, in generation `generation`. */
+/* Lets the job end, and asserts that it has succeeded, with the right digest, in generation
+ * `generation`. */
 void story_succeeds(struct story *story, int64_t generation);
 
 #endif

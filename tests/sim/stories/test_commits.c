@@ -1,4 +1,5 @@
-/* The coordinator dies before and after each commit of a job's life: nobody was told what its restart does not know. */
+/* The coordinator dies before and after each commit of a job's life: nobody was told what its
+ * restart does not know. */
 #include "tests/sim/stories/story.h"
 
 /* It dies at the n-th commit after all devices have enrolled. Returns whether there was one. */

@@ -1,8 +1,9 @@
-/* Faults of one device alone, which goes on beating: the others' job goes on without it, and waits for it only when it
- * has to. */
+/* Faults of one device alone, which goes on beating: the others' job goes on without it, and waits
+ * for it only when it has to. */
 #include "tests/sim/stories/story.h"
 
-static const enum local_fault every_fault[] = {LOCAL_DISK_FULL, LOCAL_DISK_HUNG, LOCAL_CACHE_WRONG, LOCAL_MEMORY};
+static const enum local_fault every_fault[] = {LOCAL_DISK_FULL, LOCAL_DISK_HUNG, LOCAL_CACHE_WRONG,
+                                               LOCAL_MEMORY};
 #define FAULTS (sizeof(every_fault) / sizeof(every_fault[0]))
 
 static void one_device_that_fails_costs_the_others_one_generation(void **state)

@@ -1,4 +1,5 @@
-/* Each case of pipeline.md 6: what happens, in which order, and that the model is the undisturbed one. */
+/* Each case of pipeline.md 6: what happens, in which order, and that the model is the undisturbed
+ * one. */
 #include "tests/sim/stories/story.h"
 
 static void undisturbed_the_job_runs_in_one_generation(void **state)
@@ -109,7 +110,8 @@ static void a_device_that_was_silent_for_too_long_is_taken_back(void **state)
     story_pass(story, 20 * SECOND);
     const struct rows *rows = &story->world.coordinator->rows;
     for (size_t i = 0; i < rows->device_count; i++) {
-        assert_int_equal(rows->device[i].state, DEVICE_ONLINE); /* as a spare; its generation is refused */
+        assert_int_equal(rows->device[i].state,
+                         DEVICE_ONLINE); /* as a spare; its generation is refused */
     }
     story_free(story);
 }

@@ -8,7 +8,8 @@
 #define STEPS 60
 #define HOUR_EVENTS_MAX 30000000
 
-/* So many devices, and a job for each STAGES of them, whose steps take `slowness` percent of a usual device's time. */
+/* So many devices, and a job for each STAGES of them, whose steps take `slowness` percent of a
+ * usual device's time. */
 static struct story *begin(size_t devices, int64_t slowness, int64_t steps)
 {
     struct err err = {0};
@@ -88,5 +89,6 @@ int main(int count, char **argument)
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(an_hour_without_the_coordinator_costs_32_devices_nothing),
     };
-    return count > 1 ? cmocka_run_group_tests(slow, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+    return count > 1 ? cmocka_run_group_tests(slow, NULL, NULL)
+                     : cmocka_run_group_tests(tests, NULL, NULL);
 }

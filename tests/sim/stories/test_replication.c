@@ -1,5 +1,5 @@
-/* Rounds, replicas and suspicion (protocol.md): what is committed survives, what is cut off is not used, and nobody
- * waits longer than needed. */
+/* Rounds, replicas and suspicion (protocol.md): what is committed survives, what is cut off is not
+ * used, and nobody waits longer than needed. */
 #include "tests/sim/stories/story.h"
 
 /* Three stages; a round to the neighbor at every second step, none to the center. */
@@ -31,7 +31,8 @@ static void two_devices_hold_what_is_committed(void **state)
     for (int64_t unit = 0; unit < (int64_t)story->job->model->unit_count; unit++) {
         size_t copies = 0;
         for (size_t i = 0; i < 3; i++) {
-            copies += agent_snapshot(story->world.agent[i], story->job->id.text, version, unit) != NULL;
+            copies +=
+                agent_snapshot(story->world.agent[i], story->job->id.text, version, unit) != NULL;
         }
         assert_int_equal(copies, 2);
     }
@@ -47,7 +48,9 @@ static void lose_one(size_t stage)
     const int64_t version = committed(story);
     faults_kill_device(&story->world, story_stage(story, stage), FOREVER);
     story_until(story, "center: generation_failed: generation 1");
-    story_never(story, "center: device_lost"); /* its neighbours said that it refuses: no lease had to run out */
+    story_never(
+        story,
+        "center: device_lost"); /* its neighbours said that it refuses: no lease had to run out */
     story_until(story, "center: job job1 running: runs generation 2 on 2 devices");
     assert_true(version > 0 && resumed(story) >= version);
     story_until(story, "center: job job1 succeeded");

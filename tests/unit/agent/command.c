@@ -14,7 +14,8 @@
 void command_write_text(const char *directory, const char *name, const char *text)
 {
     struct err err = {0};
-    assert_ok(file_write_atomic(test_path_in(directory, name).text, text, strlen(text), 0600, &err), &err);
+    assert_ok(file_write_atomic(test_path_in(directory, name).text, text, strlen(text), 0600, &err),
+              &err);
 }
 
 void command_write_data(const char *directory, const char *name, size_t samples, uint32_t seed)
@@ -22,7 +23,9 @@ void command_write_data(const char *directory, const char *name, size_t samples,
     static struct tiny_data data;
     struct err err = {0};
     tiny_make_data(&data, samples, seed);
-    assert_ok(file_write_atomic(test_path_in(directory, name).text, data.file, data.file_size, 0600, &err), &err);
+    assert_ok(file_write_atomic(test_path_in(directory, name).text, data.file, data.file_size, 0600,
+                                &err),
+              &err);
 }
 
 void command_write_job(const char *directory)
@@ -33,14 +36,16 @@ void command_write_job(const char *directory)
     buf_init(&text, 1 << 16);
     assert_ok(buf_printf(&text, &err, "{\"name\":\"tiny\",\"model\":{\"description\":"), &err);
     assert_ok(json_write(description, &text, &err), &err);
-    assert_ok(buf_printf(&text, &err,
-                         "},\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,\"micro_batches\":4,"
-                         "\"epochs\":3}"),
+    assert_ok(buf_printf(
+                  &text, &err,
+                  "},\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,\"micro_batches\":4,"
+                  "\"epochs\":3}"),
               &err);
     command_write_text(directory, "job.json", text.data);
 }
 
-int command_run(command_fn command, const char *directory, const char *const *words, bool *misused, struct err *err)
+int command_run(command_fn command, const char *directory, const char *const *words, bool *misused,
+                struct err *err)
 {
     char *argv[WORDS_MAX] = {strdup("command")};
     int argc = 1;
@@ -50,7 +55,8 @@ int command_run(command_fn command, const char *directory, const char *const *wo
         char text[TEST_PATH_MAX + 64];
         assert_in_range(argc, 1, WORDS_MAX - 1);
         if (at) {
-            (void)snprintf(text, sizeof(text), "%.*s%s", (int)(at - word), word, test_path_in(directory, at + 1).text);
+            (void)snprintf(text, sizeof(text), "%.*s%s", (int)(at - word), word,
+                           test_path_in(directory, at + 1).text);
         } else {
             (void)snprintf(text, sizeof(text), "%s", word);
         }

@@ -1,5 +1,5 @@
-/* command.h: for tests of the commands that work without a coordinator: their arguments, and a job with its data in a
- * directory. Tests only; one thread. */
+/* command.h: for tests of the commands that work without a coordinator: their arguments, and a job
+ * with its data in a directory. Tests only; one thread. */
 #ifndef TESTS_UNIT_AGENT_COMMAND_H
 #define TESTS_UNIT_AGENT_COMMAND_H
 
@@ -11,9 +11,11 @@
 
 typedef int (*command_fn)(int argc, char **argv, bool *misused, struct err *err);
 
-/* "@" in a word stands for a path in the directory: "@x", "--option=@x", "--dataset=name=@x". The words end with NULL.
+/* "@" in a word stands for a path in the directory: "@x", "--option=@x", "--dataset=name=@x". The
+ * words end with NULL.
  */
-int command_run(command_fn command, const char *directory, const char *const *words, bool *misused, struct err *err);
+int command_run(command_fn command, const char *directory, const char *const *words, bool *misused,
+                struct err *err);
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 void command_write_text(const char *directory, const char *name, const char *text);

@@ -23,13 +23,15 @@ static void fill_peer(const struct fake_coordinator *fake, size_t from, size_t t
 }
 
 /* Who holds the unit at the resumed version; agent_count: nobody. */
-static size_t holder(const struct fake_coordinator *fake, int64_t unit, size_t preferred, struct holding *out)
+static size_t holder(const struct fake_coordinator *fake, int64_t unit, size_t preferred,
+                     struct holding *out)
 {
     for (size_t step = 0; step < fake->script.agent_count; step++) {
         const size_t index = (preferred + step) % fake->script.agent_count;
         const struct fake_agent *agent = &fake->agent[index];
         for (size_t i = 0; !agent->lost && i < agent->holding_count; i++) {
-            if (agent->holding[i].unit == unit && agent->holding[i].version == fake->resume_version) {
+            if (agent->holding[i].unit == unit &&
+                agent->holding[i].version == fake->resume_version) {
                 *out = agent->holding[i];
                 return index;
             }
@@ -69,11 +71,13 @@ static void fill_source(struct fake_coordinator *fake, int64_t unit, size_t own,
 
 static int phase_told(const struct fake_coordinator *fake)
 {
-    static const int phases[] = {PHASE_IDLE, PHASE_PREPARE, PHASE_RUN, PHASE_STOPPING, PHASE_FINISHED, PHASE_IDLE};
+    static const int phases[] = {PHASE_IDLE,     PHASE_PREPARE,  PHASE_RUN,
+                                 PHASE_STOPPING, PHASE_FINISHED, PHASE_IDLE};
     return fake->state == FAKE_OVER ? PHASE_IDLE : phases[fake->state];
 }
 
-static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage, struct assignment_run *run)
+static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
+                     struct assignment_run *run)
 {
     const struct fake_generation *script = fake_present(fake);
     (void)snprintf(run->job.text, sizeof(run->job.text), "%s", FAKE_JOB);
@@ -81,7 +85,8 @@ static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
     (void)snprintf(run->plan.text, sizeof(run->plan.text), "plan_000000000000000000000000%02u",
                    (unsigned)(fake->generation + 1) % 100);
     run->phase = phase_told(fake);
-    run->resume_version = fake->state == FAKE_FINISHING ? fake->stopped_at[fake->generation] : fake->resume_version;
+    run->resume_version =
+        fake->state == FAKE_FINISHING ? fake->stopped_at[fake->generation] : fake->resume_version;
     run->stage_index = (int64_t)stage;
     run->stage_count = (int64_t)script->stage_count;
     run->first = stage > 0 ? (int64_t)script->end[stage - 1] : 0;

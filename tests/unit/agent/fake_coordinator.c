@@ -38,7 +38,8 @@ void fake_over(struct fake_coordinator *fake, const char *problem)
 
 /* ---- replies ---- */
 
-static void reply_record(struct http_exchange *exchange, const struct record *record, const void *value)
+static void reply_record(struct http_exchange *exchange, const struct record *record,
+                         const void *value)
 {
     BUF_AUTO struct buf body;
     struct err err = {0};
@@ -49,7 +50,8 @@ static void reply_record(struct http_exchange *exchange, const struct record *re
     http_reply(exchange, 200, "application/json", body.data, body.size);
 }
 
-static void answer_poll(struct fake_coordinator *fake, size_t device, struct http_exchange *exchange)
+static void answer_poll(struct fake_coordinator *fake, size_t device,
+                        struct http_exchange *exchange)
 {
     struct assignment *assignment = &fake->assignment;
     fake_fill_assignment(fake, device, assignment);
@@ -177,7 +179,8 @@ static void advance(struct fake_coordinator *fake)
         if (all_report(fake, PHASE_STOPPED)) {
             take_stop(fake);
         } else if (script->how != FAKE_TO_THE_END && script->how != FAKE_LOSS &&
-                   fake->agent[script->device[0]].beat.generation == (int64_t)fake->generation + 1) {
+                   fake->agent[script->device[0]].beat.generation ==
+                       (int64_t)fake->generation + 1) {
             go(fake, FAKE_STOPPING);
         }
         break;
@@ -187,7 +190,8 @@ static void advance(struct fake_coordinator *fake)
         }
         break;
     case FAKE_FINISHING:
-        if (!all_report(fake, PHASE_FINISHED) || !center_is_whole(fake, fake->stopped_at[fake->generation])) {
+        if (!all_report(fake, PHASE_FINISHED) ||
+            !center_is_whole(fake, fake->stopped_at[fake->generation])) {
             break;
         }
         if (fake->stopped_at[fake->generation] < TINY_STEPS) {
@@ -217,7 +221,8 @@ static void answer_enroll(void *context, struct http_exchange *exchange)
     size_t index = fake->script.agent_count;
     if (wire_read(&enroll_request_record, body, size, &request, NULL, &err) == 0) {
         int64_t number = -1;
-        if (strncmp(request.name, "agent", 5) == 0 && parse_i64(request.name + 5, 0, 99, &number, NULL) == 0) {
+        if (strncmp(request.name, "agent", 5) == 0 &&
+            parse_i64(request.name + 5, 0, 99, &number, NULL) == 0) {
             index = (size_t)number;
         }
     }
@@ -378,11 +383,17 @@ static void answer_bad(void *context, struct http_exchange *exchange)
 
 static const struct http_route routes[] = {
     {.method = "POST", .pattern = "/v1/agent/enroll", .handle = answer_enroll, .body_max = 1 << 20},
-    {.method = "POST", .pattern = "/v1/agent/heartbeat", .handle = answer_beat, .body_max = 1 << 20},
+    {.method = "POST",
+     .pattern = "/v1/agent/heartbeat",
+     .handle = answer_beat,
+     .body_max = 1 << 20},
     {.method = "GET", .pattern = "/v1/agent/assignment", .handle = answer_assignment},
     {.method = "GET", .pattern = "/v1/agent/datasets/{sha256}/content", .handle = answer_data},
     {.method = "GET", .pattern = "/v1/agent/blobs/{sha256}", .handle = answer_blob_get},
-    {.method = "PUT", .pattern = "/v1/agent/blobs/{sha256}", .handle = answer_blob_put, .body_max = FAKE_BLOB_MAX},
+    {.method = "PUT",
+     .pattern = "/v1/agent/blobs/{sha256}",
+     .handle = answer_blob_put,
+     .body_max = FAKE_BLOB_MAX},
 };
 
 /* ---- life ---- */
@@ -424,7 +435,8 @@ struct fake_coordinator *fake_start(const struct fake_script *script)
     struct err err = {0};
     assert_ok(address_parse("127.0.0.1:0", &config.listen, &err), &err);
     assert_ok(http_server_open(&config, &fake->server, &err), &err);
-    (void)snprintf(fake->url, sizeof(fake->url), "http://%s", http_server_address(fake->server)->text);
+    (void)snprintf(fake->url, sizeof(fake->url), "http://%s",
+                   http_server_address(fake->server)->text);
     assert_int_equal(pthread_create(&fake->thread, NULL, serve, fake), 0);
     return fake;
 }
@@ -441,8 +453,9 @@ const char *fake_wait(struct fake_coordinator *fake)
     (void)eventfd_write(fake->stop_fd, 1);
     (void)pthread_join(fake->thread, NULL);
     if (ready != 1) {
-        (void)snprintf(fake->problem, sizeof(fake->problem), "still in state %d of generation %zu after %d s",
-                       (int)fake->state, fake->generation + 1, WAIT_MS / 1000);
+        (void)snprintf(fake->problem, sizeof(fake->problem),
+                       "still in state %d of generation %zu after %d s", (int)fake->state,
+                       fake->generation + 1, WAIT_MS / 1000);
     }
     return fake->problem[0] ? fake->problem : NULL;
 }

@@ -1,6 +1,7 @@
-/* fake_coordinator.h: as much of a coordinator as agents need, on net/http_server: enrolment, heartbeats, assignments,
- * data, blobs. It follows a script: a list of generations, each with its cuts and what ends it, and stops when the job
- * is over and nothing of it is held any more. Its own thread; the test waits for its end. */
+/* fake_coordinator.h: as much of a coordinator as agents need, on net/http_server: enrolment,
+ * heartbeats, assignments, data, blobs. It follows a script: a list of generations, each with its
+ * cuts and what ends it, and stops when the job is over and nothing of it is held any more. Its own
+ * thread; the test waits for its end. */
 #ifndef TESTS_UNIT_AGENT_FAKE_COORDINATOR_H
 #define TESTS_UNIT_AGENT_FAKE_COORDINATOR_H
 
@@ -12,7 +13,8 @@ enum fake_end {
     FAKE_TO_THE_END, /* of the job */
     FAKE_REPLAN,     /* stop, and go on with the next generation from where it stopped */
     FAKE_PAUSE,      /* the same through the center */
-    FAKE_LOSS,       /* a peer reports that one refuses: go on without it, from the newest version that is all there */
+    FAKE_LOSS, /* a peer reports that one refuses: go on without it, from the newest version that is
+                  all there */
 };
 
 struct fake_generation {
@@ -40,7 +42,8 @@ const char *fake_wait(struct fake_coordinator *fake);
 const struct tiny_result *fake_result(const struct fake_coordinator *fake);
 /* Versions at which the generations stopped; where the one after a loss went on. */
 int64_t fake_stopped_at(const struct fake_coordinator *fake, size_t generation);
-/* Bytes of snapshots that agents said to have sent, together; rounds that were committed, by enum replica_kind. */
+/* Bytes of snapshots that agents said to have sent, together; rounds that were committed, by enum
+ * replica_kind. */
 int64_t fake_bytes_sent(const struct fake_coordinator *fake);
 int64_t fake_commits(const struct fake_coordinator *fake, size_t kind);
 void fake_free(struct fake_coordinator **fake);

@@ -1,5 +1,5 @@
-/* fake_parts.h: what fake_coordinator.c (the script and the routes) and fake_assignment.c (what each agent is told)
- * share. For these two only. */
+/* fake_parts.h: what fake_coordinator.c (the script and the routes) and fake_assignment.c (what
+ * each agent is told) share. For these two only. */
 #ifndef TESTS_UNIT_AGENT_FAKE_PARTS_H
 #define TESTS_UNIT_AGENT_FAKE_PARTS_H
 
@@ -76,7 +76,8 @@ void fake_over(struct fake_coordinator *fake, const char *problem);
 void fake_wake_all(struct fake_coordinator *fake);
 
 /* fake_rounds.c: what a heartbeat says of rounds; fills in the reply's. */
-void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat, struct heartbeat_reply *reply);
+void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat,
+                      struct heartbeat_reply *reply);
 /* The newest version of which every unit is held by an agent that is not lost; 0: none. */
 int64_t fake_newest_cut(struct fake_coordinator *fake);
 

@@ -28,8 +28,8 @@ static size_t count_copies(struct fake_coordinator *fake, int64_t version, int64
 static bool is_whole(struct fake_coordinator *fake, enum replica_kind kind, int64_t version)
 {
     for (int64_t unit = 0; unit < TINY_UNITS; unit++) {
-        const bool there =
-            kind == REPLICA_NEIGHBOR ? count_copies(fake, version, unit) >= 2 : fake->center[unit].version == version;
+        const bool there = kind == REPLICA_NEIGHBOR ? count_copies(fake, version, unit) >= 2
+                                                    : fake->center[unit].version == version;
         if (!there) {
             return false;
         }
@@ -37,7 +37,8 @@ static bool is_whole(struct fake_coordinator *fake, enum replica_kind kind, int6
     return true;
 }
 
-static struct round take_round(struct fake_coordinator *fake, enum replica_kind kind, int64_t version)
+static struct round take_round(struct fake_coordinator *fake, enum replica_kind kind,
+                               int64_t version)
 {
     struct round round = {.version = version, .state = ROUND_NONE};
     if (version == 0) {
@@ -56,7 +57,8 @@ static struct round take_round(struct fake_coordinator *fake, enum replica_kind 
     return round;
 }
 
-void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat, struct heartbeat_reply *reply)
+void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat,
+                      struct heartbeat_reply *reply)
 {
     if (fake->state == FAKE_RUNNING && beat->generation == (int64_t)fake->generation + 1) {
         reply->neighbor = take_round(fake, REPLICA_NEIGHBOR, beat->round_neighbor);

@@ -57,10 +57,12 @@ void side_open(struct side *device, size_t stage, const char *directory)
     assert_ok(address_parse("127.0.0.1:0", &listen, &err), &err);
     assert_ok(access_new(&device->access, &err), &err);
     assert_ok(snapshot_store_new(directory, &device->snapshots, &err), &err);
-    assert_ok(peer_server_open(&listen, device->access, device->snapshots, &device->server, &err), &err);
+    assert_ok(peer_server_open(&listen, device->access, device->snapshots, &device->server, &err),
+              &err);
     assert_ok(http_client_new(&device->client, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &device->troubles, &err), &err);
-    (void)snprintf(device->url, sizeof(device->url), "http://%s", peer_server_address(device->server)->text);
+    (void)snprintf(device->url, sizeof(device->url), "http://%s",
+                   peer_server_address(device->server)->text);
     let_in(device);
     make_stage(device, stage);
 }
@@ -78,8 +80,8 @@ void side_close(struct side *device)
 
 /* ---- calls ---- */
 
-int side_call(struct side *device, const char *method, const char *path, const char *ticket, const void *header,
-              size_t header_size, const void *data, size_t data_size)
+int side_call(struct side *device, const char *method, const char *path, const char *ticket,
+              const void *header, size_t header_size, const void *data, size_t data_size)
 {
     char url[512];
     BUF_AUTO struct buf reply;
@@ -102,7 +104,8 @@ int side_get(struct side *device, const char *path, const char *ticket)
     return side_call(device, "GET", path, ticket, NULL, 0, NULL, 0);
 }
 
-int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t micro_batch, size_t samples)
+int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t micro_batch,
+                    size_t samples)
 {
     const struct transfer transfer = {TRANSFER_ACTIVATION, step, micro_batch};
     struct stage_tensor tensor = stage_expect(device->stage, &transfer);
@@ -111,9 +114,10 @@ int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t 
     tensor.samples = samples;
     const size_t data_size = message_data_bytes(&tensor);
     assert_true(data_size <= sizeof(side_values));
-    const size_t size = message_write_header(&tensor, &(struct message_note){.last = samples == 0}, header);
-    (void)snprintf(path, sizeof(path), "/peer/v1/%s/%d/%lld/%zu/%d/%s", SIDE_JOB, SIDE_GENERATION, (long long)step,
-                   micro_batch, SIDE_BORDER, kind);
+    const size_t size =
+        message_write_header(&tensor, &(struct message_note){.last = samples == 0}, header);
+    (void)snprintf(path, sizeof(path), "/peer/v1/%s/%d/%lld/%zu/%d/%s", SIDE_JOB, SIDE_GENERATION,
+                   (long long)step, micro_batch, SIDE_BORDER, kind);
     return side_call(device, "PUT", path, SIDE_TICKET, header, size, side_values, data_size);
 }
 

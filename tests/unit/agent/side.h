@@ -1,5 +1,6 @@
-/* side.h: a device as its peers see it, over loopback: a listener with one of two stages of the tiny job behind it, and
- * the client of a neighbour that has its ticket. For the tests of agent/peer. */
+/* side.h: a device as its peers see it, over loopback: a listener with one of two stages of the
+ * tiny job behind it, and the client of a neighbour that has its ticket. For the tests of
+ * agent/peer. */
 #ifndef TESTS_UNIT_AGENT_SIDE_H
 #define TESTS_UNIT_AGENT_SIDE_H
 
@@ -30,11 +31,12 @@ void side_open(struct side *device, size_t stage, const char *directory);
 void side_close(struct side *device);
 
 /* Each returns the status. */
-int side_call(struct side *device, const char *method, const char *path, const char *ticket, const void *header,
-              size_t header_size, const void *data, size_t data_size);
+int side_call(struct side *device, const char *method, const char *path, const char *ticket,
+              const void *header, size_t header_size, const void *data, size_t data_size);
 int side_get(struct side *device, const char *path, const char *ticket);
 /* PUT a tensor; its header may be that of another number of samples. */
-int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t micro_batch, size_t samples);
+int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t micro_batch,
+                    size_t samples);
 /* Begin a PUT and send half of its body: a connection, to be closed. */
 int side_put_half(const struct side *device, const char *path, size_t body_size);
 

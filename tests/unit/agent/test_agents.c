@@ -1,5 +1,5 @@
-/* Whole agents in one process, over loopback, under a coordinator that follows a script: whatever the partition and
- * however often it is planned anew, the job comes to the bits of one device. */
+/* Whole agents in one process, over loopback, under a coordinator that follows a script: whatever
+ * the partition and however often it is planned anew, the job comes to the bits of one device. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,11 +31,13 @@ static void *run_agent(void *arg)
     return NULL;
 }
 
-static void start_agent(struct agent *agent, const char *directory, size_t index, const char *coordinator,
-                        double slowdown, int64_t threads)
+static void start_agent(struct agent *agent, const char *directory, size_t index,
+                        const char *coordinator, double slowdown, int64_t threads)
 {
-    const struct device_probe probe = {
-        .gemm_gflops = 10, .memory_bytes_per_second = 1e10, .free_memory_bytes = 1 << 30, .threads = 1};
+    const struct device_probe probe = {.gemm_gflops = 10,
+                                       .memory_bytes_per_second = 1e10,
+                                       .free_memory_bytes = 1 << 30,
+                                       .threads = 1};
     struct err err = {0};
     memset(agent, 0, sizeof(*agent));
     (void)snprintf(agent->config.coordinator, URL_SIZE, "%s", coordinator);
@@ -71,15 +73,17 @@ static void same_numbers(const double *actual, const double *wanted)
 }
 
 #define NOBODY SIZE_MAX
-/* Where a stop, a loss or the end of a round is to come in time: what a step of all units takes at least, and how much
- * slower it is made at least: in a build whose arithmetic is slow, messages take longer, too. */
+/* Where a stop, a loss or the end of a round is to come in time: what a step of all units takes at
+ * least, and how much slower it is made at least: in a build whose arithmetic is slow, messages
+ * take longer, too. */
 #define SLOW_STEP_SECONDS 0.025
 #define SLOWDOWN_MIN 40
 
-/* Every second agent computes `slowdown` times slower; 0: all of them so much that a stop, or the loss of one of them
- * (an index, or NOBODY) behind the first round, comes in time, however fast this build computes. */
-static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown, int64_t threads,
-                          size_t lost)
+/* Every second agent computes `slowdown` times slower; 0: all of them so much that a stop, or the
+ * loss of one of them (an index, or NOBODY) behind the first round, comes in time, however fast
+ * this build computes. */
+static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown,
+                          int64_t threads, size_t lost)
 {
     struct agent agent[FAKE_AGENTS_MAX];
     const struct tiny_result *expected = &tiny_job()->expected;
@@ -124,7 +128,8 @@ static void play_and_lose(const char *directory, const struct fake_script *scrip
     fake_free(&fake);
 }
 
-static void play(const char *directory, const struct fake_script *script, double slowdown, int64_t threads)
+static void play(const char *directory, const struct fake_script *script, double slowdown,
+                 int64_t threads)
 {
     play_and_lose(directory, script, slowdown, threads, NOBODY);
 }
@@ -171,11 +176,12 @@ static void three_replans_and_a_pause_change_no_bit(void **state)
     const struct fake_script script = {
         .agent_count = 3,
         .generation_count = 5,
-        .generation = {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
-                       {.end = {2, 6}, .stage_count = 2, .device = {0, 1}, .how = FAKE_REPLAN},
-                       {.end = {6}, .stage_count = 1, .device = {2}, .how = FAKE_PAUSE},
-                       {.end = {1, 5, 6}, .stage_count = 3, .device = {1, 0, 2}, .how = FAKE_REPLAN},
-                       {.end = {4, 6}, .stage_count = 2, .device = {2, 1}}},
+        .generation =
+            {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
+             {.end = {2, 6}, .stage_count = 2, .device = {0, 1}, .how = FAKE_REPLAN},
+             {.end = {6}, .stage_count = 1, .device = {2}, .how = FAKE_PAUSE},
+             {.end = {1, 5, 6}, .stage_count = 3, .device = {1, 0, 2}, .how = FAKE_REPLAN},
+             {.end = {4, 6}, .stage_count = 2, .device = {2, 1}}},
     };
     play(*state, &script, 0, 1);
 }
@@ -185,9 +191,10 @@ static void rounds_to_neighbors_and_center_change_no_bit(void **state)
     const struct fake_script script = {
         .agent_count = 3,
         .generation_count = 3,
-        .generation = {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
-                       {.end = {2, 6}, .stage_count = 2, .device = {2, 1}, .how = FAKE_PAUSE},
-                       {.end = {1, 3, 6}, .stage_count = 3, .device = {1, 0, 2}}},
+        .generation =
+            {{.end = {1, 3, 6}, .stage_count = 3, .device = {0, 1, 2}, .how = FAKE_REPLAN},
+             {.end = {2, 6}, .stage_count = 2, .device = {2, 1}, .how = FAKE_PAUSE},
+             {.end = {1, 3, 6}, .stage_count = 3, .device = {1, 0, 2}}},
         .neighbor_every = 1,
         .center_every = 3,
     };

@@ -54,7 +54,8 @@ static int free_origin(void **state)
     return 0;
 }
 
-static int64_t fetch(void *arg, const char *sha256, uint64_t offset, void *out, size_t size, struct err *err)
+static int64_t fetch(void *arg, const char *sha256, uint64_t offset, void *out, size_t size,
+                     struct err *err)
 {
     struct origin *from = arg;
     (void)sha256;
@@ -216,7 +217,8 @@ static void one_wrong_bit_anywhere_costs_its_piece(void **state)
 }
 
 /* A part alone cannot be compared with the hash of the whole. */
-static void a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again(void **state)
+static void
+a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again(void **state)
 {
     struct data_request labels = request(*state, false, true);
     origin.file[origin.size - 1] ^= 1;
@@ -339,11 +341,14 @@ static void an_error_of_the_cache_names_the_data_set_and_the_reason(void **state
     struct data *data = NULL;
     struct err err = {0};
     char expected[200];
-    assert_ok(file_make_directory(test_path_in(cached(*state, ".data").text, "full").text, 0700, &err), &err);
+    assert_ok(
+        file_make_directory(test_path_in(cached(*state, ".data").text, "full").text, 0700, &err),
+        &err);
     assert_int_equal(data_open(&both, &data, &err), ERR_IO);
-    (void)snprintf(expected, sizeof(expected),
-                   "data set %.12s: its .data in the cache is not a file; remove it: Directory not empty",
-                   origin.sha256);
+    (void)snprintf(
+        expected, sizeof(expected),
+        "data set %.12s: its .data in the cache is not a file; remove it: Directory not empty",
+        origin.sha256);
     assert_string_equal(err.text, expected);
 }
 
@@ -355,7 +360,8 @@ static void a_whole_file_is_mapped_as_it_is(void **state)
     assert_ok(file_write_atomic(path.text, origin.file, origin.size, 0600, &err), &err);
     FD_AUTO int fd = open(path.text, O_RDONLY);
     assert_ok(data_open_file(fd, &data, &err), &err);
-    assert_memory_equal(data_inputs(data), origin.file + data_info(data)->inputs_offset, INPUT_BYTES);
+    assert_memory_equal(data_inputs(data), origin.file + data_info(data)->inputs_offset,
+                        INPUT_BYTES);
     data_close(&data);
 }
 
@@ -368,7 +374,8 @@ int main(void)
         test_with_directory(a_damaged_piece_is_fetched_again),
         test_with_directory(a_cached_file_of_any_wrong_length_is_repaired),
         test_with_directory(one_wrong_bit_anywhere_costs_its_piece),
-        test_with_directory(a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again),
+        test_with_directory(
+            a_wrong_piece_of_an_earlier_fetch_is_found_with_the_whole_and_all_is_fetched_again),
         test_with_directory(files_under_the_name_of_another_data_set_are_fetched_again),
         test_with_directory(what_is_no_file_makes_room_for_one),
         test_with_directory(a_crash_between_data_and_map_costs_one_piece),

@@ -100,11 +100,14 @@ static void the_mark_of_a_round_travels_in_the_header(void **state)
 static void a_mark_that_makes_no_sense_is_refused(void **state)
 {
     (void)state;
-    static const char *const marks[][2] = {{"neighbour", "0,0,0"}, {"neighbor", "0,0"},   {"neighbor", "0,0,0,0"},
-                                           {"center", "0,-1,0"},   {"center", "0,1e3,0"}, {"", "0,0,0"}};
+    static const char *const marks[][2] = {{"neighbour", "0,0,0"},  {"neighbor", "0,0"},
+                                           {"neighbor", "0,0,0,0"}, {"center", "0,-1,0"},
+                                           {"center", "0,1e3,0"},   {"", "0,0,0"}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        struct safetensors_tensor data = {.name = "data", .dtype = DTYPE_F32, .rank = 4, .dim = {3, 4, 5, 6}};
-        struct safetensors_header header = {.tensor = &data, .tensor_capacity = 1, .tensor_count = 1};
+        struct safetensors_tensor data = {
+            .name = "data", .dtype = DTYPE_F32, .rank = 4, .dim = {3, 4, 5, 6}};
+        struct safetensors_header header = {
+            .tensor = &data, .tensor_capacity = 1, .tensor_count = 1};
         struct message_note note;
         char text[MESSAGE_HEADER_MAX];
         size_t size = 0;
@@ -128,7 +131,8 @@ static void paths_name_every_part_of_the_key(void **state)
                         "http://h:1/peer/v1/job_x/7/12/3/5/gradient");
     assert_string_equal(message_snapshot_path("http://h:1", &job, 7, 40, 2).text,
                         "http://h:1/peer/v1/job_x/7/snapshots/40/2");
-    assert_string_equal(message_ping_path("http://h:1", &job, 7).text, "http://h:1/peer/v1/job_x/7/ping");
+    assert_string_equal(message_ping_path("http://h:1", &job, 7).text,
+                        "http://h:1/peer/v1/job_x/7/ping");
 }
 
 /* ---- measurements ---- */
@@ -169,9 +173,11 @@ static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
     struct model *model AUTO(model_free) = tiny_model();
     struct timing_share share[TINY_UNITS];
     struct err err = {0};
-    const struct device_probe probes[] = {{0}, {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
+    const struct device_probe probes[] = {{0},
+                                          {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(timing_shares(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE, &probes[i], share, &err),
+        assert_ok(timing_shares(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
+                                &probes[i], share, &err),
                   &err);
         double forward = 0;
         double backward = 0;
@@ -236,9 +242,11 @@ static void a_damaged_identity_is_not_replaced_in_silence(void **state)
 {
     struct identity identity = {.lock = -1};
     struct err err = {0};
-    const char *const texts[] = {"", "short\n", "zz4e5bd1d0dbd3c1a9f5ad6d0d2a5c7bb2d16e1c6a9d2e02b6f9c0e4d3a1b2c3\n"};
+    const char *const texts[] = {
+        "", "short\n", "zz4e5bd1d0dbd3c1a9f5ad6d0d2a5c7bb2d16e1c6a9d2e02b6f9c0e4d3a1b2c3\n"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_ok(file_write_atomic(test_path_in(*state, "identity").text, texts[i], strlen(texts[i]), 0600, &err),
+        assert_ok(file_write_atomic(test_path_in(*state, "identity").text, texts[i],
+                                    strlen(texts[i]), 0600, &err),
                   &err);
         assert_int_equal(identity_open(*state, &identity, &err), ERR_FORMAT);
         assert_holds(err.text, "not an identity");
@@ -283,11 +291,12 @@ static void options_are_read(void **state)
     (void)state;
     struct config config;
     struct err err = {0};
-    assert_ok(read_options(&config, &err,
-                           OPTIONS("--coordinator=http://c:1/", "--advertise=http://a:2/", "--listen=127.0.0.1:0",
-                                   "--label=gpu=no", "--label=room=2", "--threads=3", "--slowdown=2.5", "--name=anna",
-                                   "--state-dir=/tmp/x")),
-              &err);
+    assert_ok(
+        read_options(&config, &err,
+                     OPTIONS("--coordinator=http://c:1/", "--advertise=http://a:2/",
+                             "--listen=127.0.0.1:0", "--label=gpu=no", "--label=room=2",
+                             "--threads=3", "--slowdown=2.5", "--name=anna", "--state-dir=/tmp/x")),
+        &err);
     assert_string_equal(config.coordinator, "http://c:1");
     assert_string_equal(config.advertise, "http://a:2");
     assert_int_equal(config.threads, 3);

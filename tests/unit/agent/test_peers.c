@@ -1,4 +1,5 @@
-/* The peer side over loopback: who is let in, what the body of a tensor must be, waiting for a slot. */
+/* The peer side over loopback: who is let in, what the body of a tensor must be, waiting for a
+ * slot. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,7 +25,9 @@ static void only_callers_with_a_ticket_are_let_in(void **state)
     assert_int_equal(side_get(&device, "/peer/v1/job_x/4/ping", SIDE_TICKET), 503);
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/four/ping", SIDE_TICKET), 400);
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB, SIDE_TICKET), 404);
-    assert_int_equal(side_call(&device, "POST", "/peer/v1/" SIDE_JOB "/4/ping", SIDE_TICKET, NULL, 0, NULL, 0), 405);
+    assert_int_equal(
+        side_call(&device, "POST", "/peer/v1/" SIDE_JOB "/4/ping", SIDE_TICKET, NULL, 0, NULL, 0),
+        405);
     side_close(&device);
 }
 
@@ -40,7 +43,8 @@ static void connections_of_strangers_leave_room_for_others(void **state)
     for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
         fd[i] = socket(AF_INET, SOCK_STREAM, 0);
         assert_int_equal(bind(fd[i], (const struct sockaddr *)&stranger, sizeof(stranger)), 0);
-        assert_int_equal(connect(fd[i], (const struct sockaddr *)&listens->storage, listens->length), 0);
+        assert_int_equal(
+            connect(fd[i], (const struct sockaddr *)&listens->storage, listens->length), 0);
     }
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/ping", SIDE_TICKET), 204);
     for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
@@ -70,7 +74,8 @@ static void tensors_that_are_not_expected_are_refused(void **state)
     assert_int_equal(side_put_tensor(&device, "activation", 5, 0, 4), 422);
     assert_int_equal(side_put_tensor(&device, "gradient", 1, 0, 4), 422);
     assert_int_equal(side_put_tensor(&device, "evaluation", 3, 0, 4), 422);
-    assert_int_equal(side_put_tensor(&device, "norm_total", 1, 0, 4), 422); /* this job does not clip */
+    assert_int_equal(side_put_tensor(&device, "norm_total", 1, 0, 4),
+                     422); /* this job does not clip */
     assert_int_equal(side_put_tensor(&device, "rumour", 1, 0, 4), 400);
     /* A mark that is not the empty tensor behind the last micro-batch, and the other way round. */
     assert_int_equal(side_put_tensor(&device, "activation", 1, 4, 4), 422);
@@ -90,15 +95,18 @@ static void a_body_with_a_wrong_header_leaves_its_slot_free(void **state)
     const size_t size = message_write_header(&tensor, &none, header);
     static const char path[] = "/peer/v1/" SIDE_JOB "/4/1/0/2/activation";
     header[12] = '?';
-    assert_int_equal(
-        side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values, message_data_bytes(&tensor)), 422);
+    assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values,
+                               message_data_bytes(&tensor)),
+                     422);
     memset(header, 0xff, 8);
-    assert_int_equal(
-        side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values, message_data_bytes(&tensor)), 422);
+    assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values,
+                               message_data_bytes(&tensor)),
+                     422);
     /* One more byte of data than the header says. */
     (void)message_write_header(&tensor, &none, header);
-    assert_int_equal(
-        side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values, message_data_bytes(&tensor) + 1), 422);
+    assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, header, size, side_values,
+                               message_data_bytes(&tensor) + 1),
+                     422);
     assert_int_equal(side_put_tensor(&device, "activation", 1, 0, 4), 204);
     side_close(&device);
 }
@@ -110,8 +118,8 @@ static void a_connection_that_breaks_leaves_its_slot_free(void **state)
     side_open(&device, 1, NULL);
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
     const struct stage_tensor tensor = stage_expect(device.stage, &transfer);
-    const int fd =
-        side_put_half(&device, "/peer/v1/" SIDE_JOB "/4/1/0/2/activation", message_data_bytes(&tensor) + 128);
+    const int fd = side_put_half(&device, "/peer/v1/" SIDE_JOB "/4/1/0/2/activation",
+                                 message_data_bytes(&tensor) + 128);
     /* The same tensor by another connection wins, whether or not the first is known to be dead. */
     assert_int_equal(side_put_tensor(&device, "activation", 1, 0, 4), 204);
     (void)close(fd);

@@ -1,4 +1,5 @@
-/* `paceline-agent predict` as a function: errors that say what is wrong, and what is printed of scores. */
+/* `paceline-agent predict` as a function: errors that say what is wrong, and what is printed of
+ * scores. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,18 +28,21 @@ static void prepare(const char *directory)
     command_write_data(directory, "a", TINY_SAMPLES, 1);
     command_write_data(directory, "b", TINY_TESTS, 2);
     assert_ok(command_run(train_command, directory,
-                          WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@model"), &misused, &err),
+                          WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@model"),
+                          &misused, &err),
               &err);
 }
 
 /* The file without its first `skip` and last `cut` bytes. */
-static void copy_part(const char *directory, const char *from, const char *to, size_t skip, size_t cut)
+static void copy_part(const char *directory, const char *from, const char *to, size_t skip,
+                      size_t cut)
 {
     BUF_AUTO struct buf file;
     struct err err = {0};
     buf_init(&file, 1 << 20);
     assert_ok(file_read(test_path_in(directory, from).text, &file, &err), &err);
-    assert_ok(file_write_atomic(test_path_in(directory, to).text, file.data + skip, file.size - skip - cut, 0600, &err),
+    assert_ok(file_write_atomic(test_path_in(directory, to).text, file.data + skip,
+                                file.size - skip - cut, 0600, &err),
               &err);
 }
 
@@ -52,7 +56,9 @@ static void forget_description(const char *directory)
     char *key = memmem(file.data, file.size, "\"paceline\"", 10);
     assert_non_null(key);
     memcpy(key, "\"anything\"", 10);
-    assert_ok(file_write_atomic(test_path_in(directory, "bare").text, file.data, file.size, 0600, &err), &err);
+    assert_ok(
+        file_write_atomic(test_path_in(directory, "bare").text, file.data, file.size, 0600, &err),
+        &err);
 }
 
 static void errors_say_what_is_wrong(void **state)
@@ -62,14 +68,16 @@ static void errors_say_what_is_wrong(void **state)
     forget_description(directory);
     copy_part(directory, "model", "short", 0, 1);
     struct err empty_err = {0};
-    assert_ok(file_write_atomic(test_path_in(directory, "empty").text, "\x02\0\0\0\0\0\0\0{}", 10, 0600, &empty_err),
+    assert_ok(file_write_atomic(test_path_in(directory, "empty").text, "\x02\0\0\0\0\0\0\0{}", 10,
+                                0600, &empty_err),
               &empty_err);
     copy_part(directory, "model", "shifted", 1, 0);
     command_write_text(directory, "few", "12345");
     command_write_text(directory, "rubbish", "this is neither a model nor a data set");
-    command_write_text(directory, "other.json",
-                       "{\"name\":\"other\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"flatten\"},"
-                       "{\"type\":\"linear\",\"units\":10}]}]}");
+    command_write_text(
+        directory, "other.json",
+        "{\"name\":\"other\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"flatten\"},"
+        "{\"type\":\"linear\",\"units\":10}]}]}");
     const struct {
         const char *const *words;
         const char *part;
@@ -94,7 +102,8 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@model", "@b", "--generate=3"), "--generate needs plain text"},
         {WORDS("@model", "@b", "@few", "--as=text=8", "--generate=3"),
          "--generate goes on behind one file; 2 are given"},
-        {WORDS("@model", "@few", "--as=text=8", "--generate=3"), "the model 'tiny' takes 8 x 8 x 1 uint8"},
+        {WORDS("@model", "@few", "--as=text=8", "--generate=3"),
+         "the model 'tiny' takes 8 x 8 x 1 uint8"},
         {WORDS("@model", "@nothing", "--as=text=8", "--generate=3"), "nothing': open '"},
         {WORDS("@model", "@b", "--top=101"), "top"},
         {WORDS("@model", "@b", "--micro-batch=0"), "micro-batch"},
@@ -113,20 +122,25 @@ static void prepare_text(const char *directory)
     struct err err = {0};
     bool misused = false;
     uint64_t header = 0;
-    command_write_text(directory, "text.json",
-                       "{\"model\":{\"description\":{\"name\":\"t\",\"units\":[{\"name\":\"a\",\"ops\":["
-                       "{\"type\":\"embedding\",\"rows\":256,\"units\":4},{\"type\":\"linear\",\"units\":256}]}],"
-                       "\"input\":{\"scale\":1}}},\"dataset\":{\"train\":\"a\"},\"batch\":2,\"micro_batches\":1,"
-                       "\"steps\":2}");
+    command_write_text(
+        directory, "text.json",
+        "{\"model\":{\"description\":{\"name\":\"t\",\"units\":[{\"name\":\"a\",\"ops\":["
+        "{\"type\":\"embedding\",\"rows\":256,\"units\":4},{\"type\":\"linear\",\"units\":256}]}],"
+        "\"input\":{\"scale\":1}}},\"dataset\":{\"train\":\"a\"},\"batch\":2,\"micro_batches\":1,"
+        "\"steps\":2}");
     command_write_text(directory, "words", "the quick brown fox jumps over the lazy dog");
-    assert_ok(command_run(train_command, directory,
-                          WORDS("@text.json", "--dataset=a=@words", "--as=text=8", "--output=@text"), &misused, &err),
-              &err);
+    assert_ok(
+        command_run(train_command, directory,
+                    WORDS("@text.json", "--dataset=a=@words", "--as=text=8", "--output=@text"),
+                    &misused, &err),
+        &err);
     buf_init(&file, 1 << 20);
     assert_ok(file_read(test_path_in(directory, "text").text, &file, &err), &err);
     memcpy(&header, file.data, sizeof(header));
     memset(file.data + 8 + header, 0xFF, file.size - 8 - (size_t)header);
-    assert_ok(file_write_atomic(test_path_in(directory, "broken").text, file.data, file.size, 0600, &err), &err);
+    assert_ok(
+        file_write_atomic(test_path_in(directory, "broken").text, file.data, file.size, 0600, &err),
+        &err);
 }
 
 static void a_model_that_diverged_makes_no_text(void **state)
@@ -134,8 +148,12 @@ static void a_model_that_diverged_makes_no_text(void **state)
     const char *directory = *state;
     struct err err = {0};
     prepare_text(directory);
-    assert_ok(predict(directory, &err, WORDS("@text", "@words", "--as=text=8", "--generate=3", "--json")), &err);
-    assert_int_equal(predict(directory, &err, WORDS("@broken", "@words", "--as=text=8", "--generate=3")), ERR_DIVERGED);
+    assert_ok(
+        predict(directory, &err, WORDS("@text", "@words", "--as=text=8", "--generate=3", "--json")),
+        &err);
+    assert_int_equal(
+        predict(directory, &err, WORDS("@broken", "@words", "--as=text=8", "--generate=3")),
+        ERR_DIVERGED);
     assert_holds(err.text, "sample 0: the model's scores are not finite");
 }
 
@@ -172,8 +190,9 @@ static void the_most_probable_classes_stand_first_and_of_equal_ones_the_lower(vo
     assert_ok(report_sample(paper.report, 5, scores, 3, &err), &err);
     assert_ok(report_sample(paper.report, 6, scores, -1, &err), &err);
     report_end(paper.report, 2, 0, 0, 0);
-    assert_string_equal(paper_text(&paper), "sample 5: 1 0.4576, 3 0.4576, 0 0.0619; label 3, wrong\n"
-                                            "sample 6: 1 0.4576, 3 0.4576, 0 0.0619\nsamples 2\n");
+    assert_string_equal(paper_text(&paper),
+                        "sample 5: 1 0.4576, 3 0.4576, 0 0.0619; label 3, wrong\n"
+                        "sample 6: 1 0.4576, 3 0.4576, 0 0.0619\nsamples 2\n");
     free(paper.text);
 
     paper = (struct paper){.config = {.classes = 4, .top = 9, .json = true}};
@@ -189,24 +208,29 @@ static void names_of_the_data_stand_beside_the_numbers(void **state)
     (void)state;
     static const float scores[2] = {0.0f, 2.0f};
     static char file[][16] = {"a/1.png", "b\\\"2\".png"}, class[][16] = {"circle", "square"};
-    const struct dataset_names names = {.sample = {.item = (char *[]){file[0], file[1]}, .count = 2},
-                                        .class = {.item = (char *[]){class[0], class[1]}, .count = 2}};
-    struct paper paper = {.config = {.classes = 2, .top = 2, .names = &names, .class_names = &names.class}};
+    const struct dataset_names names = {
+        .sample = {.item = (char *[]){file[0], file[1]}, .count = 2},
+        .class = {.item = (char *[]){class[0], class[1]}, .count = 2}};
+    struct paper paper = {
+        .config = {.classes = 2, .top = 2, .names = &names, .class_names = &names.class}};
     struct err err = {0};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
     assert_ok(report_sample(paper.report, 2, scores, -1, &err), &err);
-    assert_string_equal(paper_text(&paper),
-                        "sample 0 (a/1.png): 1 (square) 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n"
-                        "sample 2: 1 (square) 0.8808, 0 (circle) 0.1192\n");
+    assert_string_equal(
+        paper_text(&paper),
+        "sample 0 (a/1.png): 1 (square) 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n"
+        "sample 2: 1 (square) 0.8808, 0 (circle) 0.1192\n");
     free(paper.text);
 
-    paper =
-        (struct paper){.config = {.classes = 2, .top = 1, .json = true, .names = &names, .class_names = &names.class}};
+    paper = (struct paper){
+        .config = {
+            .classes = 2, .top = 1, .json = true, .names = &names, .class_names = &names.class}};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 1, scores, 1, &err), &err);
-    assert_holds(paper_text(&paper), "{\"sample\":1,\"file\":\"b\\\\\\\"2\\\".png\",\"label\":1,"
-                                     "\"label_name\":\"square\",\"top\":[{\"class\":1,\"name\":\"square\",");
+    assert_holds(paper_text(&paper),
+                 "{\"sample\":1,\"file\":\"b\\\\\\\"2\\\".png\",\"label\":1,"
+                 "\"label_name\":\"square\",\"top\":[{\"class\":1,\"name\":\"square\",");
     free(paper.text);
 }
 
@@ -234,7 +258,8 @@ static void names_of_the_model_are_those_of_its_first_classes(void **state)
     struct err err = {0};
     paper_open(&paper);
     assert_ok(report_sample(paper.report, 0, scores, 0, &err), &err);
-    assert_string_equal(paper_text(&paper), "sample 0: 1 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n");
+    assert_string_equal(paper_text(&paper),
+                        "sample 0: 1 0.8808, 0 (circle) 0.1192; label 0 (circle), wrong\n");
     free(paper.text);
 }
 
@@ -271,9 +296,10 @@ static void the_table_has_the_classes_that_occur(void **state)
     paper_open(&paper);
     report_count(paper.report, 3, scores[0], labels);
     report_end(paper.report, 3, 3, 2, 0.5);
-    assert_string_equal(paper_text(&paper),
-                        "{\"samples\":3,\"labels\":3,\"correct\":2,\"accuracy\":0.6666666666666666,\"loss\":0.5}\n"
-                        "{\"label\":4,\"taken_for\":{\"4\":1,\"9\":1}}\n{\"label\":9,\"taken_for\":{\"9\":1}}\n");
+    assert_string_equal(
+        paper_text(&paper),
+        "{\"samples\":3,\"labels\":3,\"correct\":2,\"accuracy\":0.6666666666666666,\"loss\":0.5}\n"
+        "{\"label\":4,\"taken_for\":{\"4\":1,\"9\":1}}\n{\"label\":9,\"taken_for\":{\"9\":1}}\n");
     free(paper.text);
 }
 
@@ -293,7 +319,8 @@ static void of_many_classes_the_most_frequent_mistakes_are_listed(void **state)
         report_count(paper.report, 1, scores, &(const int32_t){i == 0 ? 10 : '!'});
     }
     report_end(paper.report, 103, 103, 100, 0.5);
-    assert_holds(paper_text(&paper), "\nmost frequent mistakes\n'!' taken for 'a': 2\n0x0a taken for 'a': 1\n");
+    assert_holds(paper_text(&paper),
+                 "\nmost frequent mistakes\n'!' taken for 'a': 2\n0x0a taken for 'a': 1\n");
     free(paper.text);
 }
 

@@ -1,4 +1,5 @@
-/* Snapshots between devices over loopback: given to callers, taken as replicas, within their bound. */
+/* Snapshots between devices over loopback: given to callers, taken as replicas, within their bound.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,9 @@ static void snapshots_are_given_to_callers(void **state)
     side_open(&device, 1, NULL);
     struct holding holding = {.job = job, .generation = 3, .version = 9, .unit = 2, .bytes = 17};
     sha256_text("weights of unit 2", 17, holding.sha256);
-    assert_ok(snapshot_keep(device.snapshots, &holding, SNAPSHOT_OWN, strdup("weights of unit 2"), NULL, &err), &err);
+    assert_ok(snapshot_keep(device.snapshots, &holding, SNAPSHOT_OWN, strdup("weights of unit 2"),
+                            NULL, &err),
+              &err);
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/snapshots/9/2", NULL), 401);
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/snapshots/9/2", SIDE_TICKET), 200);
     assert_string_equal(device.reply, "weights of unit 2");
@@ -32,7 +35,8 @@ static int put_replica(struct side *device, int64_t version, const char *blob, b
     char path[512];
     char hash[HASH_TEXT_SIZE];
     sha256_text(blob, strlen(blob), hash);
-    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/%d/snapshots/%lld/2?sha256=%s&bytes=%zu", SIDE_GENERATION,
+    (void)snprintf(path, sizeof(path),
+                   "/peer/v1/" SIDE_JOB "/%d/snapshots/%lld/2?sha256=%s&bytes=%zu", SIDE_GENERATION,
                    (long long)version, hash, strlen(blob));
     return side_call(device, "PUT", path, SIDE_TICKET, blob, body ? strlen(blob) : 0, NULL, 0);
 }
@@ -48,12 +52,14 @@ static void replicas_are_asked_for_taken_and_given_back(void **state)
         assert_int_equal(put_replica(&device, 9, "weights of unit 2", true), 204);
         assert_int_equal(put_replica(&device, 9, "weights of unit 2", true), 204);
         assert_int_equal(put_replica(&device, 10, "weights of unit 2", false), 204);
-        assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/snapshots/10/2", SIDE_TICKET), 200);
+        assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/snapshots/10/2", SIDE_TICKET),
+                         200);
         assert_string_equal(device.reply, "weights of unit 2");
         static struct holding list[HOLDINGS_MAX];
         assert_int_equal(snapshot_list(device.snapshots, list), 2);
         assert_int_equal(list[0].generation, SIDE_GENERATION);
-        snapshot_drop(device.snapshots, &(struct drop){.job = {SIDE_JOB}, .below_version = INT64_MAX});
+        snapshot_drop(device.snapshots,
+                      &(struct drop){.job = {SIDE_JOB}, .below_version = INT64_MAX});
         side_close(&device);
     }
 }
@@ -75,11 +81,14 @@ static void a_replica_that_is_not_what_it_says_is_refused(void **state)
     assert_int_equal(side_call(&device, "PUT", base, SIDE_TICKET, "other", 5, NULL, 0), 400);
     (void)snprintf(path, sizeof(path), "%s?sha256=%s&bytes=0", base, hash);
     assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, "", 0, NULL, 0), 400);
-    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/4/snapshots/9007199254740993/2?sha256=%s&bytes=5", hash);
+    (void)snprintf(path, sizeof(path),
+                   "/peer/v1/" SIDE_JOB "/4/snapshots/9007199254740993/2?sha256=%s&bytes=5", hash);
     assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, "other", 5, NULL, 0), 400);
-    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/3/snapshots/9/2?sha256=%s&bytes=5", hash);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/3/snapshots/9/2?sha256=%s&bytes=5",
+                   hash);
     assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, "other", 5, NULL, 0), 409);
-    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/5/snapshots/9/2?sha256=%s&bytes=5", hash);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/5/snapshots/9/2?sha256=%s&bytes=5",
+                   hash);
     assert_int_equal(side_call(&device, "PUT", path, SIDE_TICKET, "other", 5, NULL, 0), 503);
     assert_int_equal(put_replica(&device, 9, "other", true), 204);
     side_close(&device);
@@ -116,8 +125,8 @@ static void a_body_that_its_sender_gave_up_takes_no_room(void **state)
     memset(blob, 'a', sizeof(blob) - 1);
     blob[sizeof(blob) - 1] = '\0';
     sha256_text(blob, sizeof(blob) - 1, hash);
-    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/%d/snapshots/1/2?sha256=%s&bytes=%zu", SIDE_GENERATION,
-                   hash, sizeof(blob) - 1);
+    (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/%d/snapshots/1/2?sha256=%s&bytes=%zu",
+                   SIDE_GENERATION, hash, sizeof(blob) - 1);
     const int fd = side_put_half(&device, path, sizeof(blob) - 1);
     assert_int_equal(put_replica(&device, 1, blob, true), 204);
     blob[0] = 'b';
@@ -153,7 +162,8 @@ static void a_damaged_file_is_not_given_away(void **state)
     side_open(&device, 1, *state);
     assert_int_equal(put_replica(&device, 9, "weights of unit 2", true), 204);
     sha256_text("weights of unit 2", 17, hash);
-    (void)snprintf(path, sizeof(path), "%s/" SIDE_JOB "/9-2-%d-%s.blob", (const char *)*state, SIDE_GENERATION, hash);
+    (void)snprintf(path, sizeof(path), "%s/" SIDE_JOB "/9-2-%d-%s.blob", (const char *)*state,
+                   SIDE_GENERATION, hash);
     FILE *file = fopen(path, "r+e");
     assert_non_null(file);
     assert_int_equal(fputc('W', file), 'W');
@@ -161,7 +171,8 @@ static void a_damaged_file_is_not_given_away(void **state)
     char url[512];
     (void)snprintf(url, sizeof(url), "%s/peer/v1/" SIDE_JOB "/4/snapshots/9/2", device.url);
     buf_init(&reply, 4096);
-    const struct http_call http = {.method = "GET", .url = url, .bearer = SIDE_TICKET, .reply = &reply};
+    const struct http_call http = {
+        .method = "GET", .url = url, .bearer = SIDE_TICKET, .reply = &reply};
     assert_true(http_client_call(device.client, &http, &result, &err) < 0);
     assert_int_equal(side_get(&device, "/peer/v1/" SIDE_JOB "/4/snapshots/9/2", SIDE_TICKET), 404);
     side_close(&device);

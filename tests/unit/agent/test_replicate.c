@@ -1,5 +1,6 @@
-/* The thread that replicates, over a stage of the tiny model and a target that is a table: what is taken is held and
- * arrives, the compute thread never waits for it, memory stays within three sets. */
+/* The thread that replicates, over a stage of the tiny model and a target that is a table: what is
+ * taken is held and arrives, the compute thread never waits for it, memory stays within three sets.
+ */
 #include "agent/runtime/replicate.h"
 
 #include <pthread.h>
@@ -34,8 +35,8 @@ struct bench {
     struct err why;
 };
 
-static int send_one(void *arg, const struct replication_send *send, const struct snapshot *snapshot, int64_t *retry_ms,
-                    struct err *err)
+static int send_one(void *arg, const struct replication_send *send, const struct snapshot *snapshot,
+                    int64_t *retry_ms, struct err *err)
 {
     struct bench *bench = arg;
     int rc = 0;
@@ -211,7 +212,8 @@ static void a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop(voi
 
 static int64_t memory_of(struct bench *bench)
 {
-    return snapshot_count_bytes(bench->snapshots, SNAPSHOT_OWN, true, &(struct job_id){JOB}, 4).held;
+    return snapshot_count_bytes(bench->snapshots, SNAPSHOT_OWN, true, &(struct job_id){JOB}, 4)
+        .held;
 }
 
 static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
@@ -226,7 +228,8 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
     }
     bench.refuse = ERR_NETWORK;
     for (int64_t version = 1; version <= 200; version++) {
-        take(&bench, version, REPLICA_MARK(REPLICA_NEIGHBOR), version > 3 ? 3 : 0); /* only 3 was ever committed */
+        take(&bench, version, REPLICA_MARK(REPLICA_NEIGHBOR),
+             version > 3 ? 3 : 0); /* only 3 was ever committed */
         assert_true(memory_of(&bench) <= 3 * set_bytes);
     }
     assert_ok(replicate_keep(bench.replicate, 201, &err), &err);
@@ -296,7 +299,8 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_directory(a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_again),
+        test_with_directory(
+            a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_again),
         cmocka_unit_test(a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop),
         cmocka_unit_test(rounds_that_are_abandoned_do_not_fill_the_memory),
         cmocka_unit_test(the_last_version_is_collected_and_a_refusal_is_told),

@@ -1,5 +1,5 @@
-/* Senders: neighbours that are gone or say nothing; and two stages joined by their senders and servers, which allocate
- * nothing once they run. */
+/* Senders: neighbours that are gone or say nothing; and two stages joined by their senders and
+ * servers, which allocate nothing once they run. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/agent/side.h"
 
-/* ---- counted allocations: every call of ours is linked to these, those inside shared libraries are not ---- */
+/* ---- counted allocations: every call of ours is linked to these, those inside shared libraries
+ * are not ---- */
 
 static atomic_ulong allocations;
 
@@ -59,8 +60,8 @@ static void sender_failed(void *arg, const struct err *why)
     print_error("%s\n", why->text);
 }
 
-static struct sender *start_patient_sender(struct side *from, struct side *to, enum stage_direction direction,
-                                           int64_t peer_ms)
+static struct sender *start_patient_sender(struct side *from, struct side *to,
+                                           enum stage_direction direction, int64_t peer_ms)
 {
     struct sender_config config = {.stage = from->stage,
                                    .direction = direction,
@@ -70,18 +71,21 @@ static struct sender *start_patient_sender(struct side *from, struct side *to, e
     struct sender *sender = NULL;
     struct err err = {0};
     (void)snprintf(config.peer.url, sizeof(config.peer.url), "%s", to->url);
-    (void)snprintf(config.peer.device.text, ID_SIZE, "dev_%s", direction == STAGE_TO_NEXT ? "next" : "previous");
+    (void)snprintf(config.peer.device.text, ID_SIZE, "dev_%s",
+                   direction == STAGE_TO_NEXT ? "next" : "previous");
     (void)snprintf(config.peer.ticket, sizeof(config.peer.ticket), SIDE_TICKET);
     assert_ok(sender_start(&config, &sender, &err), &err);
     return sender;
 }
 
-static struct sender *start_sender(struct side *from, struct side *to, enum stage_direction direction)
+static struct sender *start_sender(struct side *from, struct side *to,
+                                   enum stage_direction direction)
 {
     return start_patient_sender(from, to, direction, 20000);
 }
 
-static size_t wait_for_trouble(struct side *device, struct peer_report out[PEER_REPORTS_MAX], size_t count)
+static size_t wait_for_trouble(struct side *device, struct peer_report out[PEER_REPORTS_MAX],
+                               size_t count)
 {
     struct cancel pause;
     struct err err = {0};
@@ -110,7 +114,9 @@ static void a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_ba
     assert_string_equal(report[0].device.text, "dev_next");
     assert_int_equal(report[0].kind, PEER_REFUSED);
     struct err err = {0};
-    assert_ok(peer_server_open(&listened, device[1].access, device[1].snapshots, &device[1].server, &err), &err);
+    assert_ok(
+        peer_server_open(&listened, device[1].access, device[1].snapshots, &device[1].server, &err),
+        &err);
     assert_int_equal(wait_for_trouble(&device[0], report, 0), 0);
     stage_cancel(device[0].stage);
     sender_free(&sender);
@@ -226,7 +232,8 @@ static void two_joined_stages_come_to_the_same_bits_and_allocate_nothing(void **
     assert_int_equal(link.count, TINY_STEPS * 4);
     assert_true(link.seconds_sum > 0);
     /* Sizes and seconds are not related within a report. */
-    assert_close(&link.bytes_seconds_sum, &(double){link.bytes_sum * link.seconds_sum / (double)link.count}, 1, 1e-12);
+    assert_close(&link.bytes_seconds_sum,
+                 &(double){link.bytes_sum * link.seconds_sum / (double)link.count}, 1, 1e-12);
     assert_false(sender_take_link(forward, &link));
     for (int i = 0; i < 2; i++) {
         stage_cancel(device[i].stage);

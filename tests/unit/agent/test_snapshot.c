@@ -29,11 +29,14 @@ static struct snapshot_store *make(const char *directory)
     return store;
 }
 
-static struct holding describe(const struct job_id *of, int64_t generation, int64_t version, int64_t unit,
-                               const char *text)
+static struct holding describe(const struct job_id *of, int64_t generation, int64_t version,
+                               int64_t unit, const char *text)
 {
-    struct holding holding = {
-        .job = *of, .generation = generation, .version = version, .unit = unit, .bytes = (int64_t)strlen(text)};
+    struct holding holding = {.job = *of,
+                              .generation = generation,
+                              .version = version,
+                              .unit = unit,
+                              .bytes = (int64_t)strlen(text)};
     sha256_text(text, strlen(text), holding.sha256);
     return holding;
 }
@@ -48,8 +51,8 @@ static void tell(void *arg, int rc, const struct err *why)
 }
 
 /* Keep a text and wait for its end. */
-static int try_keep(struct snapshot_store *store, const struct holding *holding, enum snapshot_origin origin,
-                    const char *text, struct err *err)
+static int try_keep(struct snapshot_store *store, const struct holding *holding,
+                    enum snapshot_origin origin, const char *text, struct err *err)
 {
     int late = 0;
     const struct snapshot_waiter waiter = {.done = tell, .arg = &late};
@@ -64,8 +67,8 @@ static int try_keep(struct snapshot_store *store, const struct holding *holding,
     return late;
 }
 
-static void keep_of(struct snapshot_store *store, const struct job_id *of, int64_t generation, int64_t version,
-                    int64_t unit, const char *text)
+static void keep_of(struct snapshot_store *store, const struct job_id *of, int64_t generation,
+                    int64_t version, int64_t unit, const char *text)
 {
     const struct holding holding = describe(of, generation, version, unit, text);
     struct err err = {0};
@@ -199,7 +202,8 @@ static void the_same_bytes_are_kept_under_another_version(void **state)
         snapshot_flush(store);
         assert_int_equal(late, 0);
         again.unit = 1;
-        assert_int_equal(snapshot_keep_same(store, &again, SNAPSHOT_REPLICA, &waiter, &err), ERR_NOT_FOUND);
+        assert_int_equal(snapshot_keep_same(store, &again, SNAPSHOT_REPLICA, &waiter, &err),
+                         ERR_NOT_FOUND);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
         expect(store, 4, 0, "frozen");
         assert_int_equal(snapshot_list(store, list), 1);
@@ -217,7 +221,8 @@ static void a_repeat_of_what_was_cut_off_holds_on_to_nothing(void **state)
         keep(store, 3, 0, "frozen");
         snapshot_cut(store, &job, 2, 3);
         const struct holding late = describe(&job, 1, 4, 0, "frozen");
-        assert_int_equal(snapshot_keep_same(store, &late, SNAPSHOT_REPLICA, &waiter, &err), ERR_STALE);
+        assert_int_equal(snapshot_keep_same(store, &late, SNAPSHOT_REPLICA, &waiter, &err),
+                         ERR_STALE);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
         snapshot_flush(store);
         assert_int_equal(snapshot_count_bytes(store, SNAPSHOT_OWN, false, &job, 1).held, 0);
@@ -378,8 +383,8 @@ static void write_text(const char *directory, const char *name, const char *text
 
 static void name_of(const struct holding *holding, char out[256])
 {
-    (void)snprintf(out, 256, "%lld-%lld-%lld-%s.blob", (long long)holding->version, (long long)holding->unit,
-                   (long long)holding->generation, holding->sha256);
+    (void)snprintf(out, 256, "%lld-%lld-%lld-%s.blob", (long long)holding->version,
+                   (long long)holding->unit, (long long)holding->generation, holding->sha256);
 }
 
 static void files_survive_the_store_and_damaged_ones_do_not(void **state)
@@ -452,7 +457,8 @@ static void what_could_be_read_forever_is_removed_unread(void **state)
     FILE *file = fopen(path[2], "we");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(truncate(path[2], (off_t)BLOB_BYTES_MAX + 1), 0); /* a hole: no room on the disk */
+    assert_int_equal(truncate(path[2], (off_t)BLOB_BYTES_MAX + 1),
+                     0); /* a hole: no room on the disk */
     store = make(directory);
     assert_int_equal(snapshot_list(store, list), 1);
     expect(store, 3, 3, "whole");

@@ -1,4 +1,5 @@
-/* `paceline-agent train` as a function: the same bits whatever the number of threads, and errors that say what. */
+/* `paceline-agent train` as a function: the same bits whatever the number of threads, and errors
+ * that say what. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,12 +37,13 @@ static void the_model_does_not_depend_on_the_number_of_threads(void **state)
     command_write_data(directory, "a", TINY_SAMPLES, 1);
     command_write_data(directory, "b", TINY_TESTS, 2);
     assert_ok(train(directory, &err,
-                    WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@one", "--threads=1",
-                          "--metrics=@metrics")),
+                    WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@one",
+                          "--threads=1", "--metrics=@metrics")),
               &err);
-    assert_ok(
-        train(directory, &err, WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@two", "--threads=2")),
-        &err);
+    assert_ok(train(directory, &err,
+                    WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@two",
+                          "--threads=2")),
+              &err);
     read_output(directory, "one", one);
     read_output(directory, "two", two);
     assert_string_equal(one, two);
@@ -63,7 +65,8 @@ static void errors_say_what_is_wrong(void **state)
     command_write_text(directory, "broken.json", "{\"name\":");
     command_write_text(directory, "unknown.json",
                        "{\"model\":{\"name\":\"mlp\"},\"dataset\":{\"train\":\"a\"},\"bach\":3}");
-    command_write_text(directory, "stranger.json", "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
+    command_write_text(directory, "stranger.json",
+                       "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
     const struct {
         const char *const *words;
         const char *part;
@@ -74,12 +77,14 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@unknown.json", "--output=@o"), "batch"},
         {WORDS("@job.json", "--dataset=a=@a", "--output=@o"), "--dataset b=PATH"},
         {WORDS("@job.json", "--dataset=a=@missing", "--dataset=b=@b", "--output=@o"), "missing"},
-        {WORDS("@job.json", "--dataset=a=@rubbish", "--dataset=b=@b", "--output=@o"), "data set 'a'"},
+        {WORDS("@job.json", "--dataset=a=@rubbish", "--dataset=b=@b", "--output=@o"),
+         "data set 'a'"},
         {WORDS("@job.json", "--dataset=a=@few", "--dataset=b=@b", "--output=@o"), "8 samples"},
         {WORDS("@stranger.json", "--dataset=a=@a", "--output=@o"), "nosuch"},
         {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@no/where"), "no/where"},
         {WORDS("@job.json", "--output=@no/where"), "its directory"}, /* before anything is read */
-        {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@."), "not a regular file"},
+        {WORDS("@job.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@."),
+         "not a regular file"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct err err = {0};

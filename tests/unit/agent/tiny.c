@@ -10,13 +10,17 @@
 #include "tests/support/test.h"
 
 static const char description[] =
-    "{\"name\":\"tiny\",\"input\":{\"shape\":[8,8,1],\"dtype\":\"uint8\",\"scale\":0.00392156862745098},\"units\":["
-    "{\"name\":\"stem\",\"ops\":[{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":1,\"bias\":false},"
+    "{\"name\":\"tiny\",\"input\":{\"shape\":[8,8,1],\"dtype\":\"uint8\",\"scale\":0."
+    "00392156862745098},\"units\":["
+    "{\"name\":\"stem\",\"ops\":[{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":1,"
+    "\"bias\":false},"
     "{\"type\":\"batch_norm\"},{\"type\":\"relu\"}]},"
-    "{\"name\":\"block\",\"residual\":{\"body\":[{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,\"padding\":1},"
+    "{\"name\":\"block\",\"residual\":{\"body\":[{\"type\":\"conv2d\",\"filters\":4,\"kernel\":3,"
+    "\"padding\":1},"
     "{\"type\":\"relu\"}],\"shortcut\":[]},\"then\":[{\"type\":\"relu\"}]},"
     "{\"name\":\"pool\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":2,\"stride\":2}]},"
-    "{\"name\":\"wide\",\"ops\":[{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":24},{\"type\":\"relu\"}]},"
+    "{\"name\":\"wide\",\"ops\":[{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":24},{"
+    "\"type\":\"relu\"}]},"
     "{\"name\":\"drop\",\"ops\":[{\"type\":\"dropout\",\"rate\":0.25}]},"
     "{\"name\":\"head\",\"ops\":[{\"type\":\"linear\",\"units\":4}]}],"
     "\"loss\":{\"type\":\"softmax_cross_entropy\"}}";
@@ -39,7 +43,8 @@ void tiny_make_data(struct tiny_data *out, size_t samples, uint32_t seed)
         const int32_t label = (int32_t)(i % 4);
         for (size_t j = 0; j < TINY_SAMPLE_BYTES; j++) {
             const uint64_t noise = rng_below(&random, i * TINY_SAMPLE_BYTES + j, 64);
-            inputs[i * TINY_SAMPLE_BYTES + j] = (unsigned char)(noise + (j % 4 == (size_t)label ? 120 : 0));
+            inputs[i * TINY_SAMPLE_BYTES + j] =
+                (unsigned char)(noise + (j % 4 == (size_t)label ? 120 : 0));
         }
         memcpy(labels + i * sizeof(label), &label, sizeof(label));
     }

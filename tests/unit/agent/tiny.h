@@ -1,5 +1,5 @@
-/* tiny.h: a job that is small enough to be trained many times in a test: a model of six units with batch-norm, dropout
- * and momentum, 64 samples of 8 x 8, and what it must come to. */
+/* tiny.h: a job that is small enough to be trained many times in a test: a model of six units with
+ * batch-norm, dropout and momentum, 64 samples of 8 x 8, and what it must come to. */
 #ifndef TESTS_UNIT_AGENT_TINY_H
 #define TESTS_UNIT_AGENT_TINY_H
 
@@ -22,7 +22,8 @@ struct tiny_data {
     const unsigned char *inputs, *labels;
 };
 void tiny_make_data(struct tiny_data *out, size_t samples, uint32_t seed);
-/* batch 16 in 4 micro-batches, TINY_STEPS steps, an evaluation every second epoch of 4 steps. Without description. */
+/* batch 16 in 4 micro-batches, TINY_STEPS steps, an evaluation every second epoch of 4 steps.
+ * Without description. */
 struct job_spec tiny_spec(void);
 json_t *tiny_description(void); /* owned by the caller */
 struct model *tiny_model(void);
@@ -43,8 +44,8 @@ void tiny_result_init(struct tiny_result *out);
 /* A metric goes where it belongs. */
 void tiny_result_add(struct tiny_result *out, const struct metric *metric);
 
-/* The job, made by the first call: its data sets, what one device comes to, and the least that one step took there. One
- * thread. */
+/* The job, made by the first call: its data sets, what one device comes to, and the least that one
+ * step took there. One thread. */
 struct tiny_job {
     struct tiny_data train, test;
     struct tiny_result expected;

@@ -79,7 +79,8 @@ void bench_start(struct bench *bench)
     bench_answer_beat(bench, 0);
 }
 
-void bench_break_off(struct bench *bench, enum session_event_type type, enum session_failure failure)
+void bench_break_off(struct bench *bench, enum session_event_type type,
+                     enum session_failure failure)
 {
     struct session_event event = {.type = type};
     event.failed.failure = failure;
@@ -87,7 +88,8 @@ void bench_break_off(struct bench *bench, enum session_event_type type, enum ses
     bench_step(bench, event);
 }
 
-void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase, int64_t version)
+void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase,
+                  int64_t version)
 {
     struct assignment *assignment = &bench->assignment;
     memset(assignment, 0, sizeof(*assignment));
@@ -104,7 +106,8 @@ void bench_assign(struct bench *bench, const char *job, int64_t generation, int 
     bench_step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
 }
 
-void bench_report(struct bench *bench, enum session_event_type type, int64_t serial, int64_t version)
+void bench_report(struct bench *bench, enum session_event_type type, int64_t serial,
+                  int64_t version)
 {
     bench_step(bench, (struct session_event){.type = type, .serial = serial, .version = version});
 }

@@ -16,7 +16,8 @@ struct bench {
 };
 
 /* A test with a bench: `struct bench *bench = *state`. */
-#define bench_test(function) cmocka_unit_test_setup_teardown(function, bench_set_up, bench_tear_down)
+#define bench_test(function)                                                                       \
+    cmocka_unit_test_setup_teardown(function, bench_set_up, bench_tear_down)
 int bench_set_up(void **state);
 int bench_tear_down(void **state);
 
@@ -29,11 +30,14 @@ void bench_start(struct bench *bench);
 void bench_enrol(struct bench *bench);
 void bench_answer_beat(struct bench *bench, int64_t revision);
 /* A call fails. */
-void bench_break_off(struct bench *bench, enum session_event_type type, enum session_failure failure);
+void bench_break_off(struct bench *bench, enum session_event_type type,
+                     enum session_failure failure);
 /* A new assignment; job NULL: idle. */
-void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase, int64_t version);
+void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase,
+                  int64_t version);
 /* An event of the runtime. */
-void bench_report(struct bench *bench, enum session_event_type type, int64_t serial, int64_t version);
+void bench_report(struct bench *bench, enum session_event_type type, int64_t serial,
+                  int64_t version);
 /* A run of one generation that trains; its serial. */
 int64_t bench_run(struct bench *bench, int64_t generation);
 

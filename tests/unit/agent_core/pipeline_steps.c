@@ -8,8 +8,8 @@ struct pipeline *make(const struct pipeline_config *config)
     return pipeline;
 }
 
-enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch,
-                            struct pipeline_claim *claim)
+enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
+                            size_t micro_batch, struct pipeline_claim *claim)
 {
     struct transfer transfer = {kind, step, micro_batch};
     struct pipeline_claim ignored;

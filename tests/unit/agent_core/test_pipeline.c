@@ -1,17 +1,26 @@
 #include "tests/unit/agent_core/pipeline_steps.h"
 
 /* A middle stage of three, ready to take tensors of step 1. */
-static const struct pipeline_config middle = {
-    .index = 1, .count = 3, .micro_batches = 4, .in_flight = 2, .previous_in_flight = 3, .total_steps = 10};
+static const struct pipeline_config middle = {.index = 1,
+                                              .count = 3,
+                                              .micro_batches = 4,
+                                              .in_flight = 2,
+                                              .previous_in_flight = 3,
+                                              .total_steps = 10};
 
 /* The first of them. */
-static const struct pipeline_config stage_0 = {.count = 3, .micro_batches = 4, .in_flight = 2, .total_steps = 10};
+static const struct pipeline_config stage_0 = {
+    .count = 3, .micro_batches = 4, .in_flight = 2, .total_steps = 10};
 
 static void one_stage_does_its_steps_alone_and_stops(void **state)
 {
     (void)state;
-    const struct pipeline_config config = {
-        .count = 1, .micro_batches = 2, .in_flight = 1, .total_steps = 2, .evaluate_every = 2, .evaluation_batches = 3};
+    const struct pipeline_config config = {.count = 1,
+                                           .micro_batches = 2,
+                                           .in_flight = 1,
+                                           .total_steps = 2,
+                                           .evaluate_every = 2,
+                                           .evaluation_batches = 3};
     struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
     expect_wait(pipeline);
     pipeline_run(pipeline);
@@ -195,8 +204,12 @@ static void a_mark_stops_the_stage_behind_that_step(void **state)
 static void a_stop_gives_an_evaluation_up_and_the_resumed_generation_makes_up_for_it(void **state)
 {
     (void)state;
-    struct pipeline_config config = {
-        .count = 1, .micro_batches = 1, .in_flight = 1, .total_steps = 4, .evaluate_every = 2, .evaluation_batches = 2};
+    struct pipeline_config config = {.count = 1,
+                                     .micro_batches = 1,
+                                     .in_flight = 1,
+                                     .total_steps = 4,
+                                     .evaluate_every = 2,
+                                     .evaluation_batches = 2};
     config.resume_version = 2;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
     pipeline_run(pipeline);
@@ -237,7 +250,8 @@ static void evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind(voi
 static void while_held_no_step_begins(void **state)
 {
     (void)state;
-    const struct pipeline_config config = {.count = 1, .micro_batches = 2, .in_flight = 1, .total_steps = 2};
+    const struct pipeline_config config = {
+        .count = 1, .micro_batches = 2, .in_flight = 1, .total_steps = 2};
     struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
     pipeline_run(pipeline);
     do_work(pipeline, PIPELINE_FORWARD, 0);
@@ -255,7 +269,12 @@ static void numbers_that_do_not_fit_together_are_refused(void **state)
 {
     (void)state;
     const struct pipeline_config wrong[] = {
-        {.index = 1, .count = 1, .micro_batches = 1, .in_flight = 1, .previous_in_flight = 1, .total_steps = 1},
+        {.index = 1,
+         .count = 1,
+         .micro_batches = 1,
+         .in_flight = 1,
+         .previous_in_flight = 1,
+         .total_steps = 1},
         {.count = 1, .micro_batches = 0, .in_flight = 1, .total_steps = 1},
         {.count = 1, .micro_batches = 1, .in_flight = 2, .total_steps = 1},
         {.count = 1, .micro_batches = 1, .in_flight = 0, .total_steps = 1},
@@ -291,11 +310,12 @@ static struct round_mark do_step(struct pipeline *pipeline, bool *opens)
     }
 }
 
-static const struct pipeline_config rounds = {.count = 1,
-                                              .micro_batches = 2,
-                                              .in_flight = 1,
-                                              .total_steps = 100,
-                                              .round_every = {[REPLICA_NEIGHBOR] = 3, [REPLICA_CENTER] = 4}};
+static const struct pipeline_config rounds = {
+    .count = 1,
+    .micro_batches = 2,
+    .in_flight = 1,
+    .total_steps = 100,
+    .round_every = {[REPLICA_NEIGHBOR] = 3, [REPLICA_CENTER] = 4}};
 
 #define NEIGHBOR REPLICA_MARK(REPLICA_NEIGHBOR)
 #define CENTER REPLICA_MARK(REPLICA_CENTER)

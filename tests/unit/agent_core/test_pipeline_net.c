@@ -90,10 +90,12 @@ static bool receive(struct net *net, struct stage_of_net *stage, const struct pa
     return true;
 }
 
-static void move_wire(struct net *net, struct stage_of_net *from, struct wire *wire, struct stage_of_net *to)
+static void move_wire(struct net *net, struct stage_of_net *from, struct wire *wire,
+                      struct stage_of_net *to)
 {
     if (wire->has_stale && draw(net, 6) == 0) {
-        /* A late repeat of something long answered: the far side must say yes or have no room, and not be disturbed. */
+        /* A late repeat of something long answered: the far side must say yes or have no room, and
+         * not be disturbed. */
         struct pipeline_claim claim;
         enum pipeline_verdict verdict = pipeline_offer(to->pipeline, &wire->stale.transfer, &claim);
         if (wire->stale.mark) {
@@ -138,7 +140,8 @@ static void finish_task(struct stage_of_net *stage)
         stage->gathered = mix(stage->gathered, packet.payload);
         break;
     case PIPELINE_SUM:
-        packet.transfer = (struct transfer){first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM, task->step, 0};
+        packet.transfer =
+            (struct transfer){first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM, task->step, 0};
         packet.payload = mix(last ? 0 : stage->sum[SUM_SLOT_NORM], stage->gathered);
         stage->total = packet.payload;
         break;
@@ -161,12 +164,14 @@ static void finish_task(struct stage_of_net *stage)
         break;
     case PIPELINE_STOP:
         stage->stopped = true;
-        packet.transfer = (struct transfer){TRANSFER_ACTIVATION, task->step, stage->config.micro_batches};
+        packet.transfer =
+            (struct transfer){TRANSFER_ACTIVATION, task->step, stage->config.micro_batches};
         packet.mark = true;
         break;
     }
     pipeline_done(stage->pipeline, task);
-    const bool nothing = task->work == PIPELINE_UPDATE || (task->work == PIPELINE_STOP && !task->announce);
+    const bool nothing =
+        task->work == PIPELINE_UPDATE || (task->work == PIPELINE_STOP && !task->announce);
     const bool back = transfer_goes_back(packet.transfer.kind);
     if (!nothing && back && !first) {
         enqueue(&stage->backward, &packet);
@@ -216,7 +221,8 @@ static void set_up(struct net *net, size_t count, bool clips, uint64_t seed, con
     }
 }
 
-/* Plays until every stage stopped; a stop is asked at turn `stop_turn`. Returns the version, the same for all. */
+/* Plays until every stage stopped; a stop is asked at turn `stop_turn`. Returns the version, the
+ * same for all. */
 static int64_t play(struct net *net, uint64_t stop_turn)
 {
     for (size_t i = 0; i < net->count; i++) {
@@ -231,7 +237,8 @@ static int64_t play(struct net *net, uint64_t stop_turn)
         for (int kind = 0; kind < REPLICA_KINDS; kind++) {
             if (draw(net, 20) == 0) {
                 struct pipeline *first = net->stage[0].pipeline;
-                pipeline_close_round(first, (enum replica_kind)kind, pipeline_round(first, (enum replica_kind)kind),
+                pipeline_close_round(first, (enum replica_kind)kind,
+                                     pipeline_round(first, (enum replica_kind)kind),
                                      draw(net, 2) == 0);
             }
         }
@@ -253,7 +260,8 @@ static int64_t play(struct net *net, uint64_t stop_turn)
     const int64_t version = pipeline_version(net->stage[0].pipeline);
     for (size_t i = 0; i < net->count; i++) {
         assert_int_equal(pipeline_version(net->stage[i].pipeline), version);
-        assert_memory_equal(net->stage[i].snapshot, net->stage[0].snapshot, sizeof(net->stage[0].snapshot));
+        assert_memory_equal(net->stage[i].snapshot, net->stage[0].snapshot,
+                            sizeof(net->stage[0].snapshot));
     }
     return version;
 }

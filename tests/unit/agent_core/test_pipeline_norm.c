@@ -130,8 +130,12 @@ static void norms_that_cannot_be_are_refused(void **state)
     assert_int_equal(offer(clips, TRANSFER_NORM_TOTAL, 1, 1, NULL), PIPELINE_REFUSE);
     struct pipeline *leading AUTO(pipeline_free) = clipping_stage(0, 2);
     assert_int_equal(offer(leading, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);
-    struct pipeline_config config = {
-        .index = 1, .count = 3, .micro_batches = 4, .in_flight = 2, .previous_in_flight = 3, .total_steps = 10};
+    struct pipeline_config config = {.index = 1,
+                                     .count = 3,
+                                     .micro_batches = 4,
+                                     .in_flight = 2,
+                                     .previous_in_flight = 3,
+                                     .total_steps = 10};
     struct pipeline *plain AUTO(pipeline_free) = make(&config);
     assert_int_equal(offer(plain, TRANSFER_NORM, 1, 0, NULL), PIPELINE_REFUSE);
     assert_int_equal(offer(plain, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);

@@ -10,12 +10,14 @@
 #define END 5
 
 static const struct round_mark to_neighbor = {.kinds = REPLICA_MARK(REPLICA_NEIGHBOR)};
-static const struct round_mark to_both = {.kinds = REPLICA_MARK(REPLICA_NEIGHBOR) | REPLICA_MARK(REPLICA_CENTER)};
+static const struct round_mark to_both = {.kinds = REPLICA_MARK(REPLICA_NEIGHBOR) |
+                                                   REPLICA_MARK(REPLICA_CENTER)};
 static const struct round_mark to_nobody;
 
 static struct replication *make(int64_t resume_version)
 {
-    const struct replication_config config = {.first = FIRST, .end = END, .resume_version = resume_version};
+    const struct replication_config config = {
+        .first = FIRST, .end = END, .resume_version = resume_version};
     struct replication *replication = NULL;
     struct err err = {0};
     assert_ok(replication_new(&config, &replication, &err), &err);
@@ -26,13 +28,15 @@ static void hold_all(struct replication *replication, int64_t version)
 {
     for (size_t unit = FIRST; unit < END; unit++) {
         char sha256[SHA256_SIZE];
-        (void)snprintf(sha256, sizeof(sha256), "%064lld", (long long)version * 100 + (long long)unit);
+        (void)snprintf(sha256, sizeof(sha256), "%064lld",
+                       (long long)version * 100 + (long long)unit);
         replication_hold(replication, version, unit, sha256, 1000);
     }
 }
 
-static void expect_send(const struct replication *replication, int64_t now_ms, enum replica_kind kind, int64_t version,
-                        size_t unit, bool whole, struct replication_send *send)
+static void expect_send(const struct replication *replication, int64_t now_ms,
+                        enum replica_kind kind, int64_t version, size_t unit, bool whole,
+                        struct replication_send *send)
 {
     assert_true(replication_next(replication, now_ms, send));
     assert_int_equal(send->kind, kind);
@@ -174,8 +178,8 @@ static void one_set_fits_beside_what_an_earlier_plan_left(void **state)
     assert_false(replication_has_room(0, 0, 0, 1));
 }
 
-/* A target with a memory of its own, a network that loses calls and answers, rounds that come and go: what is said to
- * be whole is there, and everything gets there in the end. */
+/* A target with a memory of its own, a network that loses calls and answers, rounds that come and
+ * go: what is said to be whole is there, and everything gets there in the end. */
 struct target {
     char at[64][END][SHA256_SIZE];
 };
@@ -206,11 +210,13 @@ static void play(uint64_t seed)
         if (hashed < END) {
             char sha256[SHA256_SIZE];
             const bool frozen = hashed == FIRST;
-            (void)snprintf(sha256, sizeof(sha256), "%lld", frozen ? 7LL : (long long)version * 10 + (long long)hashed);
+            (void)snprintf(sha256, sizeof(sha256), "%lld",
+                           frozen ? 7LL : (long long)version * 10 + (long long)hashed);
             replication_hold(replication, version, hashed++, sha256, 10);
         }
         if (!quiet && rng_below(&random, draws++, 30) == 0) {
-            memset(&target[rng_below(&random, draws++, REPLICA_KINDS)], 0, sizeof(target[0])); /* it restarts */
+            memset(&target[rng_below(&random, draws++, REPLICA_KINDS)], 0,
+                   sizeof(target[0])); /* it restarts */
         }
         if (!replication_next(replication, now_ms, &send)) {
             continue;
@@ -259,12 +265,14 @@ static void a_version_is_whole_with_as_many_units_as_the_newest_one_before_it(vo
     static const struct {
         int64_t version;
         bool of_this_job;
-    } order[] = {{5, false}, {3, true}, {1, true}, {2, true}, {2, true}, {4, true}, {1, true}, {4, true}, {4, true}};
+    } order[] = {{5, false}, {3, true}, {1, true}, {2, true}, {2, true},
+                 {4, true},  {1, true}, {4, true}, {4, true}};
     struct holding of = {.version = 4, .job.text = "job_a"};
     struct replication_units units = {.of = &of};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         struct holding other = {.version = order[i].version};
-        (void)snprintf(other.job.text, sizeof(other.job.text), "%s", order[i].of_this_job ? "job_a" : "job_b");
+        (void)snprintf(other.job.text, sizeof(other.job.text), "%s",
+                       order[i].of_this_job ? "job_a" : "job_b");
         replication_units_count(&units, &other);
     }
     assert_int_equal(units.before, 3);

@@ -68,7 +68,8 @@ static void metrics_are_kept_until_a_reply_acknowledges_them(void **state)
     struct bench *bench = *state;
     bench_start(bench);
     bench_assign(bench, BENCH_JOB, 1, PHASE_PREPARE, 0);
-    struct session_event event = {.type = SESSION_METRIC, .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
+    struct session_event event = {.type = SESSION_METRIC,
+                                  .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
     bench_answer_beat(bench, 0);
     for (int i = 1; i <= 3; i++) {
         event.metric = (struct metric){.step = i, .name = METRIC_LOSS, .value = 0.5};
@@ -108,7 +109,8 @@ static int64_t assigned(struct bench *bench, const char *job, int64_t generation
 }
 
 /* The heartbeat under way has so many metrics, measured there, the first of them of that step. */
-static void expect_metrics(struct bench *bench, const char *job, int64_t generation, int64_t step, size_t count)
+static void expect_metrics(struct bench *bench, const char *job, int64_t generation, int64_t step,
+                           size_t count)
 {
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.metric_count, count);
@@ -205,7 +207,8 @@ static void a_long_absence_loses_the_oldest_metrics_only(void **state)
     struct bench *bench = *state;
     bench_start(bench);
     bench_assign(bench, BENCH_JOB, 1, PHASE_PREPARE, 0);
-    struct session_event event = {.type = SESSION_METRIC, .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
+    struct session_event event = {.type = SESSION_METRIC,
+                                  .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
     for (int i = 1; i <= METRIC_QUEUE_MAX + 10; i++) {
         event.metric = (struct metric){.step = i, .name = METRIC_LOSS, .value = 0.5};
         bench_step(bench, event);
@@ -275,7 +278,9 @@ static void a_device_that_is_not_known_enrols_again_and_trains_on(void **state)
     bench_expect(bench, SESSION_DO_ENROLL);
     bench_expect_not(bench, SESSION_DO_DISCARD);
     bench_enrol(bench);
-    bench_expect_not(bench, SESSION_DO_POLL); /* the one under way is as good, and its end would look like a death */
+    bench_expect_not(
+        bench,
+        SESSION_DO_POLL); /* the one under way is as good, and its end would look like a death */
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.phase, PHASE_RUN);
     assert_true(bench->heartbeat.all_holdings);
@@ -353,7 +358,8 @@ static void a_wait_that_the_coordinator_asked_for_is_kept(void **state)
     bench_expect_not(bench, SESSION_DO_POLL);
 }
 
-static void no_wait_is_longer_than_the_interval_and_no_answer_is_waited_for_beyond_the_lease(void **state)
+static void
+no_wait_is_longer_than_the_interval_and_no_answer_is_waited_for_beyond_the_lease(void **state)
 {
     struct bench *bench = *state;
     bench_start(bench);
@@ -451,7 +457,8 @@ int main(void)
         bench_test(a_call_that_succeeds_ends_the_waits_of_the_others),
         bench_test(a_poll_that_breaks_is_asked_again_at_once_and_then_with_waits),
         bench_test(a_wait_that_the_coordinator_asked_for_is_kept),
-        bench_test(no_wait_is_longer_than_the_interval_and_no_answer_is_waited_for_beyond_the_lease),
+        bench_test(
+            no_wait_is_longer_than_the_interval_and_no_answer_is_waited_for_beyond_the_lease),
         bench_test(a_coordinator_that_counts_anew_is_asked_from_the_start),
         bench_test(a_challenge_is_answered_at_once_even_while_a_heartbeat_hangs),
         bench_test(a_challenge_is_answered_although_reports_were_failing),

@@ -1,4 +1,5 @@
-/* The session: assignments, the phases of a generation, its rounds, and what goes on without the coordinator. */
+/* The session: assignments, the phases of a generation, its rounds, and what goes on without the
+ * coordinator. */
 #include "agent/core/session.h"
 
 #include <stdio.h>
@@ -112,7 +113,8 @@ static void an_error_is_reported_until_the_next_generation(void **state)
     struct bench *bench = *state;
     bench_start(bench);
     bench_assign(bench, BENCH_JOB, 1, PHASE_PREPARE, 0);
-    struct session_event event = {.type = SESSION_FAILED, .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
+    struct session_event event = {.type = SESSION_FAILED,
+                                  .serial = bench_find(bench, SESSION_DO_PREPARE)->serial};
     (void)snprintf(event.error.code, sizeof(event.error.code), "memory");
     bench_step(bench, event);
     bench_answer_beat(bench, bench->assignment.revision);
@@ -134,7 +136,8 @@ static void the_last_state_of_a_run_is_reported_before_an_assignment_ends_it(voi
     bench_start(bench);
     (void)bench_run(bench, 1);
     bench_assign(bench, BENCH_JOB, 2, PHASE_PREPARE, 0);
-    assert_int_equal(bench->actions.item[0].type, SESSION_DO_BEAT); /* the runtime still has its step */
+    assert_int_equal(bench->actions.item[0].type,
+                     SESSION_DO_BEAT); /* the runtime still has its step */
     bench_beat(bench);
     assert_int_equal(bench->heartbeat.generation, 1);
     assert_int_equal(bench->heartbeat.highest_generation, 1);
@@ -178,7 +181,8 @@ static void drops_are_passed_on(void **state)
     bench->assignment = (struct assignment){.revision = 2, .interval_ms = 1000, .drop_count = 1};
     (void)snprintf(bench->assignment.drop[0].job.text, ID_SIZE, "%s", BENCH_JOB);
     bench->assignment.drop[0].below_version = 9;
-    bench_step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = &bench->assignment});
+    bench_step(bench,
+               (struct session_event){.type = SESSION_ASSIGNED, .assignment = &bench->assignment});
     const struct session_action *action = bench_find(bench, SESSION_DO_DROP);
     assert_non_null(action);
     assert_int_equal(action->drop.below_version, 9);
@@ -211,8 +215,10 @@ static void without_its_coordinator_the_agent_begins_no_step_after_its_autonomy(
 
 static void answer_rounds(struct bench *bench, struct round neighbor, struct round center)
 {
-    const struct heartbeat_reply reply = {
-        .interval_ms = 1000, .revision = bench->assignment.revision, .neighbor = neighbor, .center = center};
+    const struct heartbeat_reply reply = {.interval_ms = 1000,
+                                          .revision = bench->assignment.revision,
+                                          .neighbor = neighbor,
+                                          .center = center};
     bench_step(bench, (struct session_event){.type = SESSION_BEATEN, .reply = &reply});
 }
 

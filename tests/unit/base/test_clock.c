@@ -8,7 +8,8 @@ static void both_clocks_tell_the_same_time(void **state)
     int64_t before_ms = clock_now_ms();
     double seconds = clock_now_seconds();
     int64_t after_ms = clock_now_ms();
-    assert_true(before_ms <= (int64_t)(seconds * 1000) + 1 && (int64_t)(seconds * 1000) <= after_ms + 1);
+    assert_true(before_ms <= (int64_t)(seconds * 1000) + 1 &&
+                (int64_t)(seconds * 1000) <= after_ms + 1);
     assert_true(clock_wall_ms() > INT64_C(1700000000000));
 }
 
@@ -96,7 +97,8 @@ static void what_is_not_a_time_is_refused(void **state)
 static void what_is_written_reads_back(void **state)
 {
     (void)state;
-    for (int64_t wall_ms = -62135596800000; wall_ms < INT64_C(253402300799999); wall_ms += INT64_C(86400000017) * 37) {
+    for (int64_t wall_ms = -62135596800000; wall_ms < INT64_C(253402300799999);
+         wall_ms += INT64_C(86400000017) * 37) {
         char text[CLOCK_RFC3339_SIZE];
         clock_format_rfc3339(wall_ms, text);
         check_parse(text, wall_ms);

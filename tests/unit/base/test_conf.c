@@ -19,7 +19,10 @@ struct options {
 };
 
 static const struct conf_option table[] = {
-    {.name = "insecure", .type = CONF_FLAG, .offset = offsetof(struct options, insecure), .help = "listen anywhere"},
+    {.name = "insecure",
+     .type = CONF_FLAG,
+     .offset = offsetof(struct options, insecure),
+     .help = "listen anywhere"},
     {.name = "state-dir",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, state_dir),
@@ -89,7 +92,8 @@ static void run(struct outcome *out, const char *const *words)
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
     }
     *out = (struct outcome){.options = {.port = 7410, .slowdown = 1, .state_dir = "default"}};
-    out->rc = conf_parse(&program, argc, argv, &out->options, &out->positional, &out->done, &out->err);
+    out->rc =
+        conf_parse(&program, argc, argv, &out->options, &out->positional, &out->done, &out->err);
 }
 
 static void what_is_not_given_keeps_its_default(void **state)
@@ -108,8 +112,9 @@ static void every_type_is_read_in_both_spellings(void **state)
 {
     (void)state;
     struct outcome out;
-    run(&out, (const char *const[]){"--insecure", "--state-dir", "/x", "--label=a=1", "one", "--port=80", "--slowdown",
-                                    "2.5", "--memory", "64K", "--label", "b=2", "two", NULL});
+    run(&out, (const char *const[]){"--insecure", "--state-dir", "/x", "--label=a=1", "one",
+                                    "--port=80", "--slowdown", "2.5", "--memory", "64K", "--label",
+                                    "b=2", "two", NULL});
     assert_ok(out.rc, &out.err);
     assert_true(out.options.insecure);
     assert_string_equal(out.options.state_dir, "/x");
@@ -127,7 +132,8 @@ static void the_last_value_wins_and_a_flag_can_be_taken_back(void **state)
 {
     (void)state;
     struct outcome out;
-    run(&out, (const char *const[]){"--insecure", "--port=1", "--insecure=false", "--port=2", NULL});
+    run(&out,
+        (const char *const[]){"--insecure", "--port=1", "--insecure=false", "--port=2", NULL});
     assert_ok(out.rc, &out.err);
     assert_false(out.options.insecure);
     assert_int_equal(out.options.port, 2);
@@ -171,9 +177,12 @@ static void mistakes_name_the_option_and_what_is_expected(void **state)
                   "unknown option 'sate-dir'; did you mean 'state-dir'?");
     check_refused((const char *const[]){"--verson", NULL}, ERR_INVALID,
                   "unknown option 'verson'; did you mean 'version'?");
-    check_refused((const char *const[]){"--zzz", NULL}, ERR_INVALID, "unknown option 'zzz' (see --help)");
-    check_refused((const char *const[]){"-p", NULL}, ERR_INVALID, "unknown option '-p'; options are written --name");
-    check_refused((const char *const[]){"--port", NULL}, ERR_INVALID, "option '--port' needs a value (N)");
+    check_refused((const char *const[]){"--zzz", NULL}, ERR_INVALID,
+                  "unknown option 'zzz' (see --help)");
+    check_refused((const char *const[]){"-p", NULL}, ERR_INVALID,
+                  "unknown option '-p'; options are written --name");
+    check_refused((const char *const[]){"--port", NULL}, ERR_INVALID,
+                  "option '--port' needs a value (N)");
     check_refused((const char *const[]){"--state-dir", "--insecure", NULL}, ERR_INVALID,
                   "option '--state-dir' needs a value (DIR)");
     check_refused((const char *const[]){"--port=0", NULL}, ERR_INVALID,
@@ -183,7 +192,8 @@ static void mistakes_name_the_option_and_what_is_expected(void **state)
     check_refused((const char *const[]){"--state-dir=1234567890123456", NULL}, ERR_LIMIT,
                   "--state-dir: longer than 15 bytes");
     check_refused((const char *const[]){"a", "b", "c", "d", NULL}, ERR_INVALID,
-                  "4 arguments given; usage: paceline-test [OPTION...] [FILE...] or paceline-test again FILE");
+                  "4 arguments given; usage: paceline-test [OPTION...] [FILE...] or paceline-test "
+                  "again FILE");
 }
 
 static void a_list_is_bounded(void **state)
@@ -231,7 +241,8 @@ static void a_list_of_the_command_line_replaces_that_of_the_file(void **state)
     assert_string_equal(out.options.labels.item[0], "c");
 }
 
-static void check_config(void **state, const char *text, size_t size, int code, const char *expected)
+static void check_config(void **state, const char *text, size_t size, int code,
+                         const char *expected)
 {
     struct test_path path = write_config(*state, text, size);
     struct outcome out;
@@ -246,7 +257,8 @@ static void mistakes_in_a_file_name_its_line(void **state)
     check_config(state, "port 1\n", 7, ERR_INVALID, "conf:1: expected 'name = value'");
     check_config(state, "\n\nport = x", 10, ERR_INVALID, "conf:3: port: 'x' is not a whole number");
     check_config(state, "insecure\n", 9, ERR_INVALID, "conf:1: expected");
-    check_config(state, "config = x\n", 11, ERR_INVALID, "conf:1: option 'config' belongs on the command line");
+    check_config(state, "config = x\n", 11, ERR_INVALID,
+                 "conf:1: option 'config' belongs on the command line");
     check_config(state, "port\0 = 1", 9, ERR_FORMAT, "holds a NUL byte");
 }
 

@@ -35,7 +35,9 @@ static void the_logarithm_is_that_of_libm_to_1e_15(void **state)
     double worst = 0.0;
     for (int i = 0; i < 200000; i++) {
         double unit = 2.0 * (double)rng_uniform(&stream, (uint64_t)i) - 1.0;
-        double x = i % 3 == 0 ? exp(unit * 700.0) : i % 3 == 1 ? 1.0 + unit * 0.5 : 1.0 + unit * 1e-6;
+        double x = i % 3 == 0   ? exp(unit * 700.0)
+                   : i % 3 == 1 ? 1.0 + unit * 0.5
+                                : 1.0 + unit * 1e-6;
         worst = fmax(worst, off_by(elementary_log(x), log(x)));
     }
     assert_true(worst < RELATIVE);
@@ -68,7 +70,8 @@ static void the_cosine_of_turns_is_that_of_libm(void **state)
     double worst = 0.0;
     for (int i = 0; i < 200000; i++) {
         double turns = 2.0 * (double)rng_uniform(&stream, (uint64_t)i) - 1.0;
-        /* libm gets an angle that is rounded: its own error stays below that of an angle within half a turn. */
+        /* libm gets an angle that is rounded: its own error stays below that of an angle within
+         * half a turn. */
         worst = fmax(worst, fabs(elementary_cos_turns(turns / 2) - cos(pi * turns)));
         assert_true(elementary_cos_turns(turns) == elementary_cos_turns(-turns));
         assert_true(elementary_cos_turns(turns + 3.0) == elementary_cos_turns(turns));

@@ -192,7 +192,8 @@ static void the_state_directory_follows_the_environment(void **state)
     assert_int_equal(file_default_state_directory("agent", path, 10, &err), ERR_LIMIT);
     assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
     assert_int_equal(unsetenv("HOME"), 0);
-    assert_int_equal(file_default_state_directory("agent", path, sizeof(path), &err), ERR_NOT_FOUND);
+    assert_int_equal(file_default_state_directory("agent", path, sizeof(path), &err),
+                     ERR_NOT_FOUND);
 }
 
 int main(void)

@@ -18,8 +18,8 @@ static void check_refused(const char *text, int code, const char *part)
 static void a_text_reads_and_writes_back_in_its_order(void **state)
 {
     (void)state;
-    static const char text[] =
-        "{\"z\":[1,-2,0.5,true,null],\"a\":{\"text\":\"\xC3\xA9 \\\"x\\\"\"},\"m\":9223372036854775807}";
+    static const char text[] = "{\"z\":[1,-2,0.5,true,null],\"a\":{\"text\":\"\xC3\xA9 "
+                               "\\\"x\\\"\"},\"m\":9223372036854775807}";
     struct err err = {0};
     json_auto_t *value = NULL;
     assert_ok(json_parse(text, sizeof(text) - 1, &value, &err), &err);
@@ -45,7 +45,8 @@ static void a_scalar_is_a_text_too(void **state)
 static void reals_come_back_bit_for_bit(void **state)
 {
     (void)state;
-    static const double numbers[] = {0.1, 1.0 / 3, 1e-300, 1.7976931348623157e308, 5e-324, 0.00392156862745098, -0.0};
+    static const double numbers[] = {
+        0.1, 1.0 / 3, 1e-300, 1.7976931348623157e308, 5e-324, 0.00392156862745098, -0.0};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct err err = {0};
         json_auto_t *value = json_real(numbers[i]);
@@ -91,8 +92,9 @@ static void reals_are_written_with_the_fewest_digits(void **state)
 static void only_reals_are_shortened(void **state)
 {
     (void)state;
-    static const char text[] = "{\"0.90000000000000002\":[\"1.50000000000000000\",\"a\\\"\\\\\",0.25,-2.0,true,"
-                               "false,null,12345678901234567],\"e\":2e-7}";
+    static const char text[] =
+        "{\"0.90000000000000002\":[\"1.50000000000000000\",\"a\\\"\\\\\",0.25,-2.0,true,"
+        "false,null,12345678901234567],\"e\":2e-7}";
     struct err err = {0};
     json_auto_t *value = NULL;
     assert_ok(json_parse(text, sizeof(text) - 1, &value, &err), &err);
@@ -112,7 +114,8 @@ static void lines_for_people_have_the_same_numbers(void **state)
     BUF_AUTO struct buf out;
     buf_init(&out, 1000);
     assert_ok(json_write_lines(value, &out, &err), &err);
-    assert_string_equal(out.data, "{\n  \"momentum\": 0.9,\n  \"words\": [\n    \"\\u00E9\"\n  ]\n}");
+    assert_string_equal(out.data,
+                        "{\n  \"momentum\": 0.9,\n  \"words\": [\n    \"\\u00E9\"\n  ]\n}");
 }
 
 static void what_is_no_number_of_json_is_null(void **state)

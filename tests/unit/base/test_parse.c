@@ -21,8 +21,18 @@ static void whole_numbers_within_the_range_are_read(void **state)
 static void what_is_not_a_whole_number_in_range_is_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "", "-", "+1", " 1", "1 ", "1.0", "0x10", "1e3", "11", "-1", "9223372036854775808", "99999999999999999999"};
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "1.0",
+                                      "0x10",
+                                      "1e3",
+                                      "11",
+                                      "-1",
+                                      "9223372036854775808",
+                                      "99999999999999999999"};
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct err err = {0};
         int64_t value = 42;
@@ -148,7 +158,8 @@ static void the_nearest_name_is_found_for_small_mistakes_only(void **state)
 static void swapped_letters_beginnings_and_initials_are_found(void **state)
 {
     (void)state;
-    static const char *const names[] = {"model", "batch", "learning_rate", "train", "conv2d", "micro_batches", "seed"};
+    static const char *const names[] = {"model",  "batch",         "learning_rate", "train",
+                                        "conv2d", "micro_batches", "seed"};
     assert_string_equal(parse_nearest("modle", names, COUNT(names)), "model");
     assert_string_equal(parse_nearest("trian", names, COUNT(names)), "train");
     assert_string_equal(parse_nearest("sede", names, COUNT(names)), "seed");

@@ -81,8 +81,12 @@ static const struct field job_fields[] = {
 };
 static const struct record job_record = RECORD(struct job, "job", job_fields);
 
-static const struct job defaults = {
-    .id = "job_1", .name = "none", .batch = 4, .steps = 5, .momentum = 0.9, .rate = {.value = 0.05, .warmup = 7}};
+static const struct job defaults = {.id = "job_1",
+                                    .name = "none",
+                                    .batch = 4,
+                                    .steps = 5,
+                                    .momentum = 0.9,
+                                    .rate = {.value = 0.05, .warmup = 7}};
 
 struct outcome {
     struct job job;
@@ -137,12 +141,13 @@ static void every_type_is_read(void **state)
 {
     (void)state;
     struct outcome out;
-    read_job(&out,
-             "{\"name\":\"1234567\",\"batch\":8,\"seed\":-9223372036854775808,\"steps\":9,\"momentum\":0,"
-             "\"any/number\":-1e300,\"strategy\":\"gossip\",\"recompute\":true,"
-             "\"created\":\"2026-01-31T12:00:00.123Z\",\"rate\":{\"value\":1},\"limit\":{\"value\":0.5,\"warmup\":3},"
-             "\"layers\":[{\"name\":\"a\",\"shape\":[1,2.5]},{\"name\":\"b\",\"units\":64}],"
-             "\"tags\":[\"x\",\"yy\"],\"spec\":{\"free\":[1]},\"secret\":\"s\"}");
+    read_job(&out, "{\"name\":\"1234567\",\"batch\":8,\"seed\":-9223372036854775808,\"steps\":9,"
+                   "\"momentum\":0,"
+                   "\"any/number\":-1e300,\"strategy\":\"gossip\",\"recompute\":true,"
+                   "\"created\":\"2026-01-31T12:00:00.123Z\",\"rate\":{\"value\":1},\"limit\":{"
+                   "\"value\":0.5,\"warmup\":3},"
+                   "\"layers\":[{\"name\":\"a\",\"shape\":[1,2.5]},{\"name\":\"b\",\"units\":64}],"
+                   "\"tags\":[\"x\",\"yy\"],\"spec\":{\"free\":[1]},\"secret\":\"s\"}");
     assert_ok(out.rc, &out.err);
     const struct job *job = &out.job;
     assert_string_equal(job->name, "1234567");
@@ -176,9 +181,10 @@ static void what_is_written_reads_back(void **state)
 {
     (void)state;
     struct outcome out;
-    read_job(&out,
-             "{\"name\":\"\xC3\xA9\",\"momentum\":0.1,\"limit\":{\"value\":0.3},\"created\":\"2026-01-31T12:00:00Z\","
-             "\"layers\":[{\"name\":\"a\",\"units\":2,\"extra\":{\"k\":[null]}}],\"tags\":[\"t\"],\"spec\":[1]}");
+    read_job(&out, "{\"name\":\"\xC3\xA9\",\"momentum\":0.1,\"limit\":{\"value\":0.3},\"created\":"
+                   "\"2026-01-31T12:00:00Z\","
+                   "\"layers\":[{\"name\":\"a\",\"units\":2,\"extra\":{\"k\":[null]}}],\"tags\":["
+                   "\"t\"],\"spec\":[1]}");
     assert_ok(out.rc, &out.err);
     json_auto_t *written = record_write(&job_record, &out.job);
     assert_non_null(written);
@@ -206,7 +212,8 @@ static void null_is_the_zero_value_of_what_may_be_null_and_back(void **state)
     check_written(&out.job, "\"created\":null");
     check_written(&out.job, "\"limit\":null,\"layers\":[],\"tags\":null,\"spec\":null}");
     check_fault("{\"batch\":null}", "/batch", "expected an integer, got null");
-    check_fault("{\"rate\":null}", "/rate", "expected an object with the members value, warmup, got null");
+    check_fault("{\"rate\":null}", "/rate",
+                "expected an object with the members value, warmup, got null");
     check_fault("{\"layers\":[null]}", "/layers/0",
                 "expected an object with the members name, units, shape, extra, got null");
 }
@@ -216,7 +223,8 @@ static void unknown_fields_name_the_nearest_known_one(void **state)
     (void)state;
     check_fault("{\"momentun\":0.5}", "/momentun", "unknown field; did you mean 'momentum'?");
     check_fault("{\"something\":1}", "/something", "unknown field");
-    check_fault("{\"rate\":{\"value\":1,\"warmups\":1}}", "/rate/warmups", "unknown field; did you mean 'warmup'?");
+    check_fault("{\"rate\":{\"value\":1,\"warmups\":1}}", "/rate/warmups",
+                "unknown field; did you mean 'warmup'?");
     check_fault("{\"modle\":1}", "/modle", "unknown field");
     check_fault("{\"bacth\":1}", "/bacth", "unknown field; did you mean 'batch'?");
     check_fault("{\"batch_size\":1}", "/batch_size", "unknown field; did you mean 'batch'?");
@@ -248,8 +256,10 @@ static void wrong_types_are_named(void **state)
     check_fault("[]", "", "expected an object, got an array");
     check_fault("{\"name\":1}", "/name", "expected a string, got an integer");
     check_fault("{\"batch\":\"1\"}", "/batch", "expected an integer, got a string");
-    check_fault("{\"batch\":1.0}", "/batch", "expected an integer, got a number with a fraction or exponent");
-    check_fault("{\"rate\":0.1}", "/rate", "expected an object with the members value, warmup, got a number");
+    check_fault("{\"batch\":1.0}", "/batch",
+                "expected an integer, got a number with a fraction or exponent");
+    check_fault("{\"rate\":0.1}", "/rate",
+                "expected an object with the members value, warmup, got a number");
     check_fault("{\"momentum\":true}", "/momentum", "expected a number, got a boolean");
     check_fault("{\"recompute\":0}", "/recompute", "expected a boolean, got an integer");
     check_fault("{\"strategy\":0}", "/strategy", "expected a string, got an integer");
@@ -267,11 +277,13 @@ static void values_out_of_bounds_tell_the_bound(void **state)
     check_fault("{\"momentum\":0.9991}", "/momentum", "must be at most 0.999");
     check_fault("{\"momentum\":-1e-9}", "/momentum", "must be at least 0");
     check_fault("{\"name\":\"12345678\"}", "/name", "is 8 bytes long; at most 7 are allowed");
-    check_fault("{\"strategy\":\"magic\"}", "/strategy", "unknown value 'magic'; expected one of pipeline, gossip");
+    check_fault("{\"strategy\":\"magic\"}", "/strategy",
+                "unknown value 'magic'; expected one of pipeline, gossip");
     check_fault("{\"created\":\"yesterday\"}", "/created",
                 "'yesterday' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z");
     check_fault("{\"tags\":[\"a\",\"b\",\"c\"]}", "/tags", "has 3 elements; at most 2 are allowed");
-    check_fault("{\"layers\":[{\"name\":\"a\",\"shape\":[1,101]}]}", "/layers/0/shape/1", "must be at most 100");
+    check_fault("{\"layers\":[{\"name\":\"a\",\"shape\":[1,101]}]}", "/layers/0/shape/1",
+                "must be at most 100");
     check_fault("{\"rate\":{}}", "/rate/value", "is required");
 }
 
@@ -323,9 +335,11 @@ static void all_faults_are_collected_at_any_depth(void **state)
 {
     (void)state;
     struct outcome out;
-    read_job(&out, "{\"batch\":0,\"batchs\":1,\"layers\":[{\"units\":0,\"shape\":[0]},{\"name\":\"b\",\"x\":1}]}");
+    read_job(&out, "{\"batch\":0,\"batchs\":1,\"layers\":[{\"units\":0,\"shape\":[0]},{\"name\":"
+                   "\"b\",\"x\":1}]}");
     assert_int_equal(out.rc, ERR_INVALID);
-    static const char *const pointers[] = {"/batchs",           "/batch",     "/layers/0/name", "/layers/0/units",
+    static const char *const pointers[] = {"/batchs",           "/batch",
+                                           "/layers/0/name",    "/layers/0/units",
                                            "/layers/0/shape/0", "/layers/1/x"};
     assert_int_equal(out.faults.count, 6);
     for (size_t i = 0; i < 6; i++) {
@@ -342,7 +356,8 @@ static void faults_beyond_the_bound_are_only_remembered_as_more(void **state)
     char text[1000] = "{";
     size_t size = 1;
     for (int i = 0; i < RECORD_FAULTS_MAX + 1; i++) {
-        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s\"zzzz%d\":1", i ? "," : "", i);
+        size +=
+            (size_t)snprintf(text + size, sizeof(text) - size, "%s\"zzzz%d\":1", i ? "," : "", i);
     }
     memcpy(text + size, "}", 2);
     read_job(&out, text);
@@ -372,9 +387,11 @@ static void nearest_names_are_searched_only_for_the_faults_that_are_kept(void **
         assert_int_equal(json_object_set_new(value, name, json_true()), 0);
     }
     searches = 0;
-    assert_int_equal(record_read(&job_record, value, "", &out.job, &out.faults, &out.err), ERR_INVALID);
+    assert_int_equal(record_read(&job_record, value, "", &out.job, &out.faults, &out.err),
+                     ERR_INVALID);
     assert_int_equal(out.faults.count, RECORD_FAULTS_MAX);
-    assert_string_equal(out.faults.fault[RECORD_FAULTS_MAX - 1].message, "unknown field; did you mean 'batch'?");
+    assert_string_equal(out.faults.fault[RECORD_FAULTS_MAX - 1].message,
+                        "unknown field; did you mean 'batch'?");
     assert_true(out.faults.more);
     assert_true(searches <= RECORD_FAULTS_MAX + 1);
 
@@ -393,7 +410,8 @@ static void a_full_list_of_faults_does_not_hide_the_first_new_one(void **state)
     }
     assert_false(out.faults.more);
     json_auto_t *value = json_pack("{si}", "batch", 99);
-    assert_int_equal(record_read(&job_record, value, "/deep", &out.job, &out.faults, &out.err), ERR_INVALID);
+    assert_int_equal(record_read(&job_record, value, "/deep", &out.job, &out.faults, &out.err),
+                     ERR_INVALID);
     assert_string_equal(out.err.text, "/deep/batch: must be at most 8");
     assert_true(out.faults.more);
     assert_string_equal(out.faults.fault[RECORD_FAULTS_MAX - 1].message, "is wrong");
@@ -502,12 +520,18 @@ static void empty_members_are_skipped_where_the_table_says_so(void **state)
 {
     (void)state;
     check_event(&(struct event){0}, "{\"at\":\"1970-01-01T00:00:00.000Z\"}");
-    check_event(
-        &(struct event){
-            .at_ms = 1, .flag = true, .count = -1, .rate = 0.5, .text = "abc", .kind = 1, .has_nested = true},
-        "{\"at\":\"1970-01-01T00:00:00.001Z\",\"flag\":true,\"count\":-1,\"rate\":0.5,\"text\":\"abc\","
-        "\"kind\":\"gossip\",\"nested\":{\"value\":0.0,\"warmup\":0}}");
-    check_event(&(struct event){.last = 2}, "{\"at\":\"1970-01-01T00:00:00.000Z\",\"span\":{\"first\":0,\"last\":2}}");
+    check_event(&(struct event){.at_ms = 1,
+                                .flag = true,
+                                .count = -1,
+                                .rate = 0.5,
+                                .text = "abc",
+                                .kind = 1,
+                                .has_nested = true},
+                "{\"at\":\"1970-01-01T00:00:00.001Z\",\"flag\":true,\"count\":-1,\"rate\":0.5,"
+                "\"text\":\"abc\","
+                "\"kind\":\"gossip\",\"nested\":{\"value\":0.0,\"warmup\":0}}");
+    check_event(&(struct event){.last = 2},
+                "{\"at\":\"1970-01-01T00:00:00.000Z\",\"span\":{\"first\":0,\"last\":2}}");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* The parts of record.h that shape a document: maps, groups, constants, forms of texts, lists with a least length and
- * values that may be null beside a zero. */
+/* The parts of record.h that shape a document: maps, groups, constants, forms of texts, lists with
+ * a least length and values that may be null beside a zero. */
 #include "base/record.h"
 
 #include <string.h>
@@ -87,7 +87,8 @@ struct outcome {
 static void read_node(struct outcome *out, const char *text)
 {
     *out = (struct outcome){
-        .node = {.name = "a", .every = 1, .first = 5, .kind = 1, .flag = true, .rate = 2, .text = "t"}};
+        .node = {
+            .name = "a", .every = 1, .first = 5, .kind = 1, .flag = true, .rate = 2, .text = "t"}};
     json_auto_t *value = NULL;
     assert_ok(json_parse(text, strlen(text), &value, &out->err), &out->err);
     out->rc = record_read(&node_record, value, "", &out->node, &out->faults, &out->err);
@@ -104,7 +105,8 @@ static void check_fault(const char *text, const char *pointer, const char *messa
     record_done(&node_record, &out.node);
 }
 
-/* Read the text, write the struct and compare; then read what was written and write it once more. */
+/* Read the text, write the struct and compare; then read what was written and write it once more.
+ */
 static void check_written(const char *text, const char *expected)
 {
     struct outcome out;
@@ -141,9 +143,12 @@ static void a_map_bounds_its_names_values_and_number(void **state)
     check_fault("{\"labels\":[]}", "/labels", "expected an object, got an array");
     check_fault("{\"labels\":{\"a\":1}}", "/labels/a", "expected a string, got an integer");
     check_fault("{\"labels\":{\"Room\":\"1\"}}", "/labels/Room", "'Room' is not a word of a-z");
-    check_fault("{\"labels\":{\"abcdefgh\":\"1\"}}", "/labels/abcdefgh", "is 8 bytes long; at most 7 are allowed");
-    check_fault("{\"labels\":{\"a\":\"12345678\"}}", "/labels/a", "is 8 bytes long; at most 7 are allowed");
-    check_fault("{\"labels\":{\"a\":\"\",\"b\":\"\",\"c\":\"\"}}", "/labels", "has 3 elements; at most 2 are allowed");
+    check_fault("{\"labels\":{\"abcdefgh\":\"1\"}}", "/labels/abcdefgh",
+                "is 8 bytes long; at most 7 are allowed");
+    check_fault("{\"labels\":{\"a\":\"12345678\"}}", "/labels/a",
+                "is 8 bytes long; at most 7 are allowed");
+    check_fault("{\"labels\":{\"a\":\"\",\"b\":\"\",\"c\":\"\"}}", "/labels",
+                "has 3 elements; at most 2 are allowed");
 }
 
 static void a_text_must_have_its_form(void **state)
@@ -162,8 +167,10 @@ static void a_group_nests_members_of_the_same_struct(void **state)
     assert_int_equal(out.node.every, 3);
     assert_int_equal(out.node.first, 5);
     check_fault("{\"replan\":{}}", "/replan/every", "is required");
-    check_fault("{\"replan\":{\"every\":1,\"frist\":1}}", "/replan/frist", "unknown field; did you mean 'first'?");
-    check_fault("{\"replan\":null}", "/replan", "expected an object with the members first, every, got null");
+    check_fault("{\"replan\":{\"every\":1,\"frist\":1}}", "/replan/frist",
+                "unknown field; did you mean 'first'?");
+    check_fault("{\"replan\":null}", "/replan",
+                "expected an object with the members first, every, got null");
 }
 
 static void a_constant_takes_its_one_value_only(void **state)
@@ -172,8 +179,10 @@ static void a_constant_takes_its_one_value_only(void **state)
     struct outcome out;
     read_node(&out, "{\"pipeline\":\"sync\"}");
     assert_ok(out.rc, &out.err);
-    check_fault("{\"pipeline\":\"async\"}", "/pipeline", "not offered by this version; leave it out or use \"sync\"");
-    check_fault("{\"pipeline\":null}", "/pipeline", "not offered by this version; leave it out or use \"sync\"");
+    check_fault("{\"pipeline\":\"async\"}", "/pipeline",
+                "not offered by this version; leave it out or use \"sync\"");
+    check_fault("{\"pipeline\":null}", "/pipeline",
+                "not offered by this version; leave it out or use \"sync\"");
 }
 
 static void a_zero_beside_a_presence_is_not_null(void **state)
@@ -222,13 +231,17 @@ static void a_text_with_a_nul_is_refused(void **state)
 static void every_shape_is_written_as_it_is_read(void **state)
 {
     (void)state;
-    check_written("{}", "{\"name\":\"a\",\"clip_norm\":null,\"cuts\":null,\"replan\":{\"first\":5,\"every\":1},"
-                        "\"pipeline\":\"sync\",\"kind\":\"some\",\"flag\":true,\"rate\":2.0,\"text\":\"t\"}");
     check_written(
-        "{\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"clip_norm\":0,\"cuts\":[3,2],\"replan\":{\"every\":9},"
+        "{}",
+        "{\"name\":\"a\",\"clip_norm\":null,\"cuts\":null,\"replan\":{\"first\":5,\"every\":1},"
+        "\"pipeline\":\"sync\",\"kind\":\"some\",\"flag\":true,\"rate\":2.0,\"text\":\"t\"}");
+    check_written(
+        "{\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"clip_norm\":0,\"cuts\":[3,2],\"replan\":{"
+        "\"every\":9},"
         "\"kind\":null,\"flag\":null,\"rate\":null,\"text\":null,\"any\":[[1],\"x\"]}",
         "{\"name\":\"a\",\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"clip_norm\":0.0,\"cuts\":[3,2],"
-        "\"replan\":{\"first\":5,\"every\":9},\"pipeline\":\"sync\",\"kind\":null,\"flag\":null,\"rate\":null,"
+        "\"replan\":{\"first\":5,\"every\":9},\"pipeline\":\"sync\",\"kind\":null,\"flag\":null,"
+        "\"rate\":null,"
         "\"text\":null,\"any\":[[1],\"x\"]}");
 }
 
@@ -236,8 +249,10 @@ static void a_cleared_struct_is_as_new(void **state)
 {
     (void)state;
     struct outcome out;
-    read_node(&out, "{\"name\":\"b\",\"labels\":{\"room\":\"7\"},\"clip_norm\":1,\"cuts\":[1,2],\"any\":[[1]],"
-                    "\"replan\":{\"first\":2,\"every\":3}}");
+    read_node(
+        &out,
+        "{\"name\":\"b\",\"labels\":{\"room\":\"7\"},\"clip_norm\":1,\"cuts\":[1,2],\"any\":[[1]],"
+        "\"replan\":{\"first\":2,\"every\":3}}");
     assert_ok(out.rc, &out.err);
     record_clear(&node_record, &out.node);
     assert_string_equal(out.node.name, "");

@@ -2,7 +2,8 @@
 
 #include "tests/support/test.h"
 
-static void check_block(const uint32_t key[2], const uint32_t counter[4], const uint32_t expected[4])
+static void check_block(const uint32_t key[2], const uint32_t counter[4],
+                        const uint32_t expected[4])
 {
     struct rng_block block = rng_philox(key, counter);
     for (int i = 0; i < 4; i++) {
@@ -61,8 +62,8 @@ static void every_part_of_the_key_changes_the_stream(void **state)
     }
 }
 
-/* 64 cells of 1,024 expected draws: chi-square has 63 degrees of freedom, so 120 is beyond the 1 - 1e-5 quantile. The
- * draws are fixed: this fails only when the generator changes. */
+/* 64 cells of 1,024 expected draws: chi-square has 63 degrees of freedom, so 120 is beyond the 1 -
+ * 1e-5 quantile. The draws are fixed: this fails only when the generator changes. */
 static void uniform_numbers_fill_the_unit_interval_evenly(void **state)
 {
     (void)state;
@@ -126,7 +127,8 @@ static void bounded_numbers_use_every_bit_of_the_product(void **state)
          {UINT64_C(0x10bd6c5fba819514), UINT64_C(0x8c6351770be45ab), UINT64_C(0x115287a4d6b5653d),
           UINT64_C(0x235e256b132a29b)}},
         {UINT64_C(0x1ffffffff),
-         {UINT64_C(0x1d6cf8803), UINT64_C(0xf6c69532), UINT64_C(0x1e73126fb), UINT64_C(0x3e2b7dc6)}},
+         {UINT64_C(0x1d6cf8803), UINT64_C(0xf6c69532), UINT64_C(0x1e73126fb),
+          UINT64_C(0x3e2b7dc6)}},
         {UINT64_C(0x3), {UINT64_C(0x2), UINT64_C(0x1), UINT64_C(0x2), UINT64_C(0x0)}},
     };
     struct rng_stream stream = rng_stream(9, RNG_SHUFFLE, 0, 0);

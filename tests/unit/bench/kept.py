@@ -24,8 +24,14 @@ def test_a_torn_last_line_is_made_again():
             path.write_text('{"key": "a", "accuracy": 1}\n' + torn)
             kept = Kept(path)
             must(kept.row("a", never)["accuracy"] == 1, "the first row")
-            must(kept.row("b", lambda: {"accuracy": 3}) == {"key": "b", "accuracy": 3}, "the second row")
-            must([json.loads(line)["accuracy"] for line in path.read_text().splitlines()] == [1, 3], path.read_text())
+            must(
+                kept.row("b", lambda: {"accuracy": 3}) == {"key": "b", "accuracy": 3},
+                "the second row",
+            )
+            must(
+                [json.loads(line)["accuracy"] for line in path.read_text().splitlines()] == [1, 3],
+                path.read_text(),
+            )
             must(Kept(path).row("b", never)["accuracy"] == 3, "read again")
 
 

@@ -35,7 +35,8 @@ struct fixture {
     size_t out_size, complaints_size;
 };
 
-static void answer(struct http_exchange *exchange, int status, const char *type, const struct buf *body)
+static void answer(struct http_exchange *exchange, int status, const char *type,
+                   const struct buf *body)
 {
     http_reply(exchange, status, type, body->data, body->size);
 }
@@ -57,19 +58,24 @@ static void post_job(void *context, struct http_exchange *exchange)
     }
 }
 
-/* The running job in quick progress; after half of the news it recovers, then it runs as generation 2. */
+/* The running job in quick progress; after half of the news it recovers, then it runs as
+ * generation 2. */
 static void answer_news(struct http_exchange *exchange, struct fixture *f, const char *after)
 {
     json_t *job = NULL;
     int left = f->news--;
     ASSERT(json_parse(f->running.data, f->running.size, &job, NULL) == 0);
-    ASSERT(json_object_set_new(job, "revision", json_integer(after ? strtoll(after, NULL, 10) + 1 : 1)) == 0);
-    ASSERT(json_object_set_new(json_object_get(job, "progress"), "step", json_integer(90 - left)) == 0);
+    ASSERT(json_object_set_new(job, "revision",
+                               json_integer(after ? strtoll(after, NULL, 10) + 1 : 1)) == 0);
+    ASSERT(json_object_set_new(json_object_get(job, "progress"), "step", json_integer(90 - left)) ==
+           0);
     ASSERT(json_object_set_new(job, "generation", json_integer(left > NEWS / 2 ? 1 : 2)) == 0);
     if (left <= NEWS / 2) {
         bool recovers = left == NEWS / 2;
-        const char *message = recovers ? "prepares generation 2" : "runs generation 2; device 'a' was lost";
-        ASSERT(json_object_set_new(job, "state", json_string(recovers ? "recovering" : "running")) == 0);
+        const char *message =
+            recovers ? "prepares generation 2" : "runs generation 2; device 'a' was lost";
+        ASSERT(json_object_set_new(job, "state",
+                                   json_string(recovers ? "recovering" : "running")) == 0);
         ASSERT(json_object_set_new(job, "message", json_string(message)) == 0);
     }
     char *text = json_dumps(job, 0);
@@ -93,7 +99,8 @@ static void get_job(void *context, struct http_exchange *exchange)
     } else if (!after) {
         answer(exchange, 200, "application/json", &f->running);
     } else {
-        bool quick = strcmp(after, "31") != 0; /* progress that is not shown yet is not left for long */
+        bool quick =
+            strcmp(after, "31") != 0; /* progress that is not shown yet is not left for long */
         ASSERT(wait && strcmp(wait, quick ? "1" : "30") == 0);
         json_t *job = NULL;
         ASSERT(json_parse(f->ended.data, f->ended.size, &job, NULL) == 0);
@@ -236,7 +243,8 @@ static void every_fault_of_a_refused_job_is_a_line(void **state)
     assert_string_equal(f->out, "");
     char expected[TEST_PATH_MAX + 200];
     (void)snprintf(expected, sizeof(expected),
-                   "paceline: %s: /optimizer/momentun: unknown field; did you mean 'momentum'?\n", path.text);
+                   "paceline: %s: /optimizer/momentun: unknown field; did you mean 'momentum'?\n",
+                   path.text);
     assert_string_equal(f->complaints, expected);
 }
 
@@ -246,7 +254,8 @@ static void a_file_that_is_not_there_is_named(void **state)
     assert_int_equal(RUN(f, "job", "submit", "/nonexistent/job.json"), COMMAND_FAILED);
     assert_holds(f->complaints, "/nonexistent/job.json");
     assert_int_equal(RUN(f, "job", "submit", "/dev/null"), COMMAND_FAILED);
-    assert_string_equal(f->complaints, "paceline: /dev/null is empty; expected the description of a job\n");
+    assert_string_equal(f->complaints,
+                        "paceline: /dev/null is empty; expected the description of a job\n");
     assert_int_equal(f->starts, 0);
 }
 
@@ -266,8 +275,10 @@ static void watch_shows_who_does_what_until_the_end(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_OK);
-    assert_holds(f->out, "running  step 46/93  ETA 0:03  loss 0.8200  512 samples/s  epoch 1  units kitchen 2/5, "
-                         "dev_01JD6Y3M0Q7R2S4T6V8W0X2Y4Z 3/5\nsucceeded: ");
+    assert_holds(
+        f->out,
+        "running  step 46/93  ETA 0:03  loss 0.8200  512 samples/s  epoch 1  units kitchen 2/5, "
+        "dev_01JD6Y3M0Q7R2S4T6V8W0X2Y4Z 3/5\nsucceeded: ");
     assert_int_equal(f->gets, 2);
 }
 
@@ -291,7 +302,8 @@ static void quick_progress_floods_nobody(void **state)
     assert_int_equal(f->gets, NEWS + 1);
     assert_holds(f->out, "running  step 70/93  ETA 0:03");
     assert_holds(f->out, "\nrecovering  step 80/93");
-    assert_holds(f->out, "\nrunning  step 81/93  (runs generation 2; device 'a' was lost)\nrunning  step 81/93  ETA");
+    assert_holds(f->out, "\nrunning  step 81/93  (runs generation 2; device 'a' was lost)\nrunning "
+                         " step 81/93  ETA");
     assert_holds(f->out, "\nsucceeded: ");
     size_t lines = 0;
     for (const char *at = f->out; (at = strchr(at, '\n')); at++) {
@@ -330,7 +342,8 @@ static void on_a_terminal_the_line_is_written_over(void **state)
     close(master);
 }
 
-/* A coordinator that is stopped and started again: an answer, one that says so, two calls that are cut off, the end. */
+/* A coordinator that is stopped and started again: an answer, one that says so, two calls that are
+ * cut off, the end. */
 struct restart {
     int listener;
     json_t *job[5]; /* NULL: the connection is closed without an answer */
@@ -354,8 +367,9 @@ static void *serve_restart(void *arg)
             char *body = json_dumps(restart->job[i], 0);
             ASSERT(body);
             int status = json_object_get(restart->job[i], "code") ? 503 : 200;
-            ASSERT(dprintf(fd, "HTTP/1.1 %d -\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", status,
-                           strlen(body), body) > 0);
+            ASSERT(dprintf(fd,
+                           "HTTP/1.1 %d -\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                           status, strlen(body), body) > 0);
             free(body);
         }
         close(fd);
@@ -390,7 +404,8 @@ static void a_watch_outlives_a_restart_of_the_coordinator(void **state)
     assert_holds(f->out, "\nsucceeded: ");
     char expected[300];
     (void)snprintf(expected, sizeof(expected),
-                   "paceline: %s does not answer any more; asking again for 5 minutes\npaceline: %s answers again\n",
+                   "paceline: %s does not answer any more; asking again for 5 minutes\npaceline: "
+                   "%s answers again\n",
                    server, server);
     assert_string_equal(f->complaints, expected);
     close(restart.listener);
@@ -454,7 +469,8 @@ static void a_wrong_command_line_is_told_before_anything_is_called(void **state)
     assert_holds(f->complaints, "did you mean 'server'?");
     assert_int_equal(RUN(f, "job", "get", "../devices"), COMMAND_FAILED);
     assert_holds(f->complaints, "'../devices' is not the id of a job");
-    static const char *const servers[] = {"ftp://127.0.0.1", "http://", "127.0.0.1:7410", "http://a/b", "http://u@h"};
+    static const char *const servers[] = {"ftp://127.0.0.1", "http://", "127.0.0.1:7410",
+                                          "http://a/b", "http://u@h"};
     for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
         assert_int_equal(RUN(f, "--server", servers[i], "job", "get", ID), COMMAND_FAILED);
         assert_holds(f->complaints, "is not a server");

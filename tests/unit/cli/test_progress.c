@@ -5,7 +5,9 @@
 #include "tests/support/test.h"
 
 static const struct progress_shares shares = {
-    .generation = 1, .count = 2, .device = {{.name = "kitchen", .units = 2}, {.name = "board1", .units = 3}}};
+    .generation = 1,
+    .count = 2,
+    .device = {{.name = "kitchen", .units = 2}, {.name = "board1", .units = 3}}};
 
 static void a_running_job_shows_all_that_is_known(void **state)
 {
@@ -21,8 +23,10 @@ static void a_running_job_shows_all_that_is_known(void **state)
                                    .eta_seconds = 71.6}};
     char line[256];
     progress_line(&job, &shares, 0, line, sizeof(line));
-    assert_string_equal(line, "running  step 46/93  ETA 1:12  loss 0.4213  1234 samples/s  epoch 1  units kitchen 2/5, "
-                              "board1 3/5");
+    assert_string_equal(
+        line,
+        "running  step 46/93  ETA 1:12  loss 0.4213  1234 samples/s  epoch 1  units kitchen 2/5, "
+        "board1 3/5");
     job.progress.has_accuracy = true;
     job.progress.accuracy = 0.85119;
     job.progress.samples_per_second = 9.87;
@@ -34,14 +38,18 @@ static void a_running_job_shows_all_that_is_known(void **state)
 static void a_new_generation_tells_its_story(void **state)
 {
     (void)state;
-    struct job job = {.state = JOB_RUNNING,
-                      .message = "runs generation 2 on 2 devices; device 'board1' was lost, 49 steps are made again "
-                                 "from step 650",
-                      .progress = {.step = 650, .steps = 1860}};
+    struct job job = {
+        .state = JOB_RUNNING,
+        .message =
+            "runs generation 2 on 2 devices; device 'board1' was lost, 49 steps are made again "
+            "from step 650",
+        .progress = {.step = 650, .steps = 1860}};
     char line[256];
     progress_news(&job, line, sizeof(line));
-    assert_string_equal(line, "running  step 650/1860  (runs generation 2 on 2 devices; device 'board1' was lost, 49 "
-                              "steps are made again from step 650)");
+    assert_string_equal(
+        line,
+        "running  step 650/1860  (runs generation 2 on 2 devices; device 'board1' was lost, 49 "
+        "steps are made again from step 650)");
 }
 
 static void what_is_not_known_is_left_out(void **state)
@@ -52,7 +60,8 @@ static void what_is_not_known_is_left_out(void **state)
     char line[256];
     progress_line(&job, &none, 0, line, sizeof(line));
     assert_string_equal(line, "waiting_for_devices  (2 devices; 1 is free)");
-    job = (struct job){.state = JOB_RUNNING, .progress = {.steps = 93, .loss = 2.3, .has_loss = true}};
+    job = (struct job){.state = JOB_RUNNING,
+                       .progress = {.steps = 93, .loss = 2.3, .has_loss = true}};
     progress_line(&job, &none, 0, line, sizeof(line));
     assert_string_equal(line, "running  step 0/93");
     job = (struct job){.state = JOB_QUEUED};
@@ -75,12 +84,14 @@ static void what_does_not_fit_the_columns_is_left_out(void **state)
                                    .eta_seconds = 5025}};
     char line[256];
     progress_line(&job, &shares, 79, line, sizeof(line));
-    assert_string_equal(line, "running  step 12345/18600  ETA 1:23:45  loss 0.4213  accuracy 0.8512  epoch 12");
+    assert_string_equal(
+        line, "running  step 12345/18600  ETA 1:23:45  loss 0.4213  accuracy 0.8512  epoch 12");
     job.progress.steps = 1860;
     job.progress.step = 930;
     job.progress.eta_seconds = 12;
     progress_line(&job, &shares, 79, line, sizeof(line));
-    assert_string_equal(line, "running  step 930/1860  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s");
+    assert_string_equal(
+        line, "running  step 930/1860  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s");
     progress_line(&job, &shares, 20, line, sizeof(line));
     assert_string_equal(line, "running  ETA 0:12");
     job = (struct job){.state = JOB_WAITING_FOR_DEVICES, .message = "there are not enough devices"};
@@ -100,7 +111,8 @@ static void a_line_that_does_not_fit_is_cut(void **state)
 static void nothing_of_the_server_steers_a_terminal(void **state)
 {
     (void)state;
-    struct progress_shares odd = {.generation = 1, .count = 1, .device = {{.name = "a\033[2Jb", .units = 1}}};
+    struct progress_shares odd = {
+        .generation = 1, .count = 1, .device = {{.name = "a\033[2Jb", .units = 1}}};
     struct job job = {.state = JOB_PREPARING, .message = "line\nbreak"};
     char line[256];
     progress_line(&job, &odd, 0, line, sizeof(line));
@@ -117,9 +129,12 @@ static void the_end_says_how_and_where(void **state)
                       .progress = {.has_accuracy = true, .accuracy = 0.9}};
     char line[256];
     progress_end(&job, line, sizeof(line));
-    assert_string_equal(line,
-                        "succeeded: trained 93 steps, accuracy 0.9000, checkpoint ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K");
-    job = (struct job){.state = JOB_FAILED, .state_reason = "diverged", .message = "the loss of step 7 is not finite"};
+    assert_string_equal(
+        line,
+        "succeeded: trained 93 steps, accuracy 0.9000, checkpoint ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K");
+    job = (struct job){.state = JOB_FAILED,
+                       .state_reason = "diverged",
+                       .message = "the loss of step 7 is not finite"};
     progress_end(&job, line, sizeof(line));
     assert_string_equal(line, "failed (diverged): the loss of step 7 is not finite");
     job = (struct job){.state = JOB_CANCELLED, .progress = {.step = 3, .steps = 93}};

@@ -61,8 +61,8 @@ int desk_send_body(struct desk *desk, const char *request, const char *body)
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
     char head[4096];
-    int length =
-        snprintf(head, sizeof head, "%s\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", request, strlen(body));
+    int length = snprintf(head, sizeof head, "%s\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+                          request, strlen(body));
     assert_true(length > 0 && (size_t)length < sizeof head);
     send_all(fd, head);
     if (body[0]) {
@@ -117,8 +117,9 @@ const char *desk_read(struct desk *desk, int fd, const char *part)
         if (!open) {
             break;
         }
-        struct pollfd polled[] = {{.fd = fd, .events = POLLIN},
-                                  {.fd = desk->server ? http_server_fd(desk->server) : -1, .events = POLLIN}};
+        struct pollfd polled[] = {
+            {.fd = fd, .events = POLLIN},
+            {.fd = desk->server ? http_server_fd(desk->server) : -1, .events = POLLIN}};
         waited_ms -= poll(polled, 2, 100) > 0 ? 100 : 0;
     }
     fail_msg("'%s' did not come, only: %s", part ? part : "the end", desk->text);

@@ -47,7 +47,9 @@ static void core_problem(void *context, struct http_exchange *exchange)
 {
     (void)context;
     const char *text = http_query(exchange, "text");
-    answer_core_problem(exchange, http_query(exchange, "other") ? PROBLEM_WRONG_STATE : PROBLEM_INVALID_FIELDS, text);
+    answer_core_problem(
+        exchange, http_query(exchange, "other") ? PROBLEM_WRONG_STATE : PROBLEM_INVALID_FIELDS,
+        text);
 }
 
 static void query(void *context, struct http_exchange *exchange)
@@ -55,7 +57,8 @@ static void query(void *context, struct http_exchange *exchange)
     (void)context;
     static const char *const allowed[] = {"limit", "cursor", "after", NULL};
     int64_t after, revision;
-    if (answer_check_query(exchange, allowed) && answer_query_int(exchange, "after", 0, 100, 42, &after) &&
+    if (answer_check_query(exchange, allowed) &&
+        answer_query_int(exchange, "after", 0, 100, 42, &after) &&
         answer_if_match(exchange, &revision)) {
         struct service_version version = {.protocol = after, .protocol_min = revision};
         answer_record(exchange, 200, &service_version_record, &version);
@@ -66,7 +69,8 @@ static void body(void *context, struct http_exchange *exchange)
 {
     (void)context;
     struct service_status status = {.status = "default"};
-    if (answer_read_body(exchange, &service_status_record, http_query(exchange, "empty") != NULL, &status)) {
+    if (answer_read_body(exchange, &service_status_record, http_query(exchange, "empty") != NULL,
+                         &status)) {
         answer_record(exchange, 200, &service_status_record, &status);
     }
 }
@@ -85,7 +89,9 @@ static void upload(void *context, struct http_exchange *exchange)
     }
 }
 
-#define LONG_KEY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_KEY                                                                                   \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
+    "aaaaaaaa"
 
 static bool is_lower_case(const char *text)
 {
@@ -106,7 +112,8 @@ static void list(void *context, struct http_exchange *exchange)
     for (size_t i = 0; room && i < sizeof names / sizeof names[0]; i++) {
         char text[16];
         int length = snprintf(text, sizeof text, "\"%s\"", names[i]);
-        room = strcmp(names[i], after) <= 0 || answer_list_text(&page, names[i], text, (size_t)length);
+        room =
+            strcmp(names[i], after) <= 0 || answer_list_text(&page, names[i], text, (size_t)length);
     }
     answer_list_end(exchange, &page);
 }
@@ -217,12 +224,14 @@ static void parameters_are_read_strictly(void **state)
     assert_holds(ask(*state, "GET /query?after=100 HTTP/1.1\r\nIf-Match: \"17\""),
                  "\"protocol\":100,\"protocol_min\":17");
     assert_holds(ask(*state, "GET /query HTTP/1.1\r\nIf-Match: *"), "\"protocol_min\":0");
-    assert_holds(ask(*state, "GET /query?aftr=1 HTTP/1.1"), "unknown query parameter 'aftr'; did you mean 'after'?");
+    assert_holds(ask(*state, "GET /query?aftr=1 HTTP/1.1"),
+                 "unknown query parameter 'aftr'; did you mean 'after'?");
     assert_holds(ask(*state, "GET /query?after=101 HTTP/1.1"), "invalid_parameter");
     assert_holds(ask(*state, "GET /query?after= HTTP/1.1"), "invalid_parameter");
     assert_holds(ask(*state, "GET /query?after=1x HTTP/1.1"), "invalid_parameter");
-    static const char *const bad[] = {"17",     "\"\"",     "\"x\"",        "\"0\"",
-                                      "\"-1\"", "W/\"17\"", "\"1\", \"2\"", "\"99999999999999999999999999999999999\""};
+    static const char *const bad[] = {
+        "17",     "\"\"",     "\"x\"",        "\"0\"",
+        "\"-1\"", "W/\"17\"", "\"1\", \"2\"", "\"99999999999999999999999999999999999\""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char request[128];
         snprintf(request, sizeof request, "GET /query HTTP/1.1\r\nIf-Match: %s", bad[i]);
@@ -234,9 +243,10 @@ static void bodies_are_json_of_the_right_type(void **state)
 {
     static const char post[] = "POST /body HTTP/1.1\r\nContent-Type: application/json";
     assert_holds(tell(*state, post, "{\"status\":\"good\"}"), "{\"status\":\"good\"}");
-    assert_holds(
-        tell(*state, "POST /body HTTP/1.1\r\nContent-Type: Application/JSON; charset=utf-8", "{\"status\":\"good\"}"),
-        "good");
+    assert_holds(tell(*state,
+                      "POST /body HTTP/1.1\r\nContent-Type: Application/JSON; charset=utf-8",
+                      "{\"status\":\"good\"}"),
+                 "good");
     assert_holds(tell(*state, "POST /body HTTP/1.1\r\nContent-Type: application/jsonp", "{}"),
                  "unsupported_media_type");
     assert_holds(tell(*state, "POST /body HTTP/1.1", "{}"), "unsupported_media_type");
@@ -264,21 +274,29 @@ static void verbs_without_arguments_take_nothing_or_an_empty_object(void **state
 static void uploads_of_a_type_that_forms_send_are_refused(void **state)
 {
     assert_holds(tell(*state, "POST /upload HTTP/1.1", "x"), "204");
-    assert_holds(tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: application/x-tar", "x"), "204");
-    assert_holds(tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: Text/Plain;charset=utf-8", "x"),
-                 "unsupported_media_type");
-    assert_holds(tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b", "x"),
-                 "unsupported_media_type");
+    assert_holds(tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: application/x-tar", "x"),
+                 "204");
+    assert_holds(
+        tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: Text/Plain;charset=utf-8", "x"),
+        "unsupported_media_type");
+    assert_holds(
+        tell(*state, "POST /upload HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b", "x"),
+        "unsupported_media_type");
 }
 
 static void lists_come_in_pages_with_a_cursor_to_the_next(void **state)
 {
-    assert_holds(ask(*state, "GET /list HTTP/1.1"), "{\"items\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?limit=2 HTTP/1.1"), "{\"items\":[\"a\",\"b\"],\"next_cursor\":\"b\"}");
-    assert_holds(ask(*state, "GET /list?limit=2&cursor=b HTTP/1.1"), "{\"items\":[\"c\",\"d\"],\"next_cursor\":\"d\"}");
-    assert_holds(ask(*state, "GET /list?limit=2&cursor=d HTTP/1.1"), "{\"items\":[\"e\"],\"next_cursor\":null}");
+    assert_holds(ask(*state, "GET /list HTTP/1.1"),
+                 "{\"items\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"next_cursor\":null}");
+    assert_holds(ask(*state, "GET /list?limit=2 HTTP/1.1"),
+                 "{\"items\":[\"a\",\"b\"],\"next_cursor\":\"b\"}");
+    assert_holds(ask(*state, "GET /list?limit=2&cursor=b HTTP/1.1"),
+                 "{\"items\":[\"c\",\"d\"],\"next_cursor\":\"d\"}");
+    assert_holds(ask(*state, "GET /list?limit=2&cursor=d HTTP/1.1"),
+                 "{\"items\":[\"e\"],\"next_cursor\":null}");
     assert_holds(ask(*state, "GET /list?limit=5 HTTP/1.1"), "\"e\"],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?cursor=zzz HTTP/1.1"), "{\"items\":[],\"next_cursor\":null}");
+    assert_holds(ask(*state, "GET /list?cursor=zzz HTTP/1.1"),
+                 "{\"items\":[],\"next_cursor\":null}");
     assert_holds(ask(*state, "GET /list?limit=0 HTTP/1.1"), "invalid_parameter");
     char request[256];
     snprintf(request, sizeof request, "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);

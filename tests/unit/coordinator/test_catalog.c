@@ -28,11 +28,13 @@ static void close_room(struct room *room)
 static const struct catalog_entry *resolve(struct room *room, int units, uint32_t classes)
 {
     char text[512];
-    int length = snprintf(text, sizeof text,
-                          "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"flatten\"}, "
-                          "{\"type\": \"linear\", \"units\": %d}]}, {\"name\": \"b\", \"ops\": [{\"type\": \"linear\", "
-                          "\"units\": \"classes\"}]}]}",
-                          units);
+    int length = snprintf(
+        text, sizeof text,
+        "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"flatten\"}, "
+        "{\"type\": \"linear\", \"units\": %d}]}, {\"name\": \"b\", \"ops\": [{\"type\": "
+        "\"linear\", "
+        "\"units\": \"classes\"}]}]}",
+        units);
     const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, classes, 1};
     json_auto_t *description = NULL;
     const struct catalog_entry *entry = NULL;
@@ -46,15 +48,17 @@ static const struct catalog_entry *resolve(struct room *room, int units, uint32_
 /* Fitted to a job that normalises: the description says so, and so another model. */
 static void a_normalised_model_is_another_entry(void **state)
 {
-    static const struct normalise normalise = {.mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
+    static const struct normalise normalise = {
+        .mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
     const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
     struct room room;
     open_room(&room, *state);
     const struct catalog_entry *plain = resolve(&room, 5, 10);
     const struct catalog_entry *entry = NULL;
     struct err err = {0};
-    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &(struct catalog_change){.normalise = &normalise},
-                              &entry, NULL, &err),
+    assert_ok(catalog_resolve(room.catalog, plain->description, &fit,
+                              &(struct catalog_change){.normalise = &normalise}, &entry, NULL,
+                              &err),
               &err);
     assert_string_not_equal(entry->sha256, plain->sha256);
     assert_holds(entry->text.data, "\"mean\":[0.5],\"std\":[0.25]");
@@ -121,22 +125,24 @@ static void a_row_that_an_earlier_version_wrote_keeps_its_hash(void **state)
 {
     static const char change[] = "\"mean\":[0.5]";
     static const char other[] = "\"mean\": [0.50000000000000000]";
-    static const struct normalise normalise = {.mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
+    static const struct normalise normalise = {
+        .mean = {0.5}, .std = {0.25}, .mean_count = 1, .std_count = 1};
     const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
     struct room room;
     struct err err = {0};
     const struct catalog_entry *entry = NULL, *found = NULL;
     open_room(&room, *state);
     const struct catalog_entry *plain = resolve(&room, 5, 10);
-    assert_ok(catalog_resolve(room.catalog, plain->description, &fit, &(struct catalog_change){.normalise = &normalise},
-                              &entry, NULL, &err),
+    assert_ok(catalog_resolve(room.catalog, plain->description, &fit,
+                              &(struct catalog_change){.normalise = &normalise}, &entry, NULL,
+                              &err),
               &err);
     const char *at = strstr(entry->text.data, change);
     assert_non_null(at);
     BUF_AUTO struct buf text;
     buf_init(&text, 65536);
-    assert_ok(buf_printf(&text, &err, "%.*s%s%s", (int)(at - entry->text.data), entry->text.data, other,
-                         at + sizeof change - 1),
+    assert_ok(buf_printf(&text, &err, "%.*s%s%s", (int)(at - entry->text.data), entry->text.data,
+                         other, at + sizeof change - 1),
               &err);
     char sha256[HASH_TEXT_SIZE];
     sha256_text(text.data, text.size, sha256);
@@ -174,11 +180,12 @@ static void a_description_that_does_not_fit_is_refused_at_its_place(void **state
     const struct catalog_entry *entry = NULL;
     const struct model_fit fit = {{8, 8, 1}, DTYPE_U8, 10, 1};
     json_auto_t *description = NULL;
-    static const char text[] =
-        "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"linear\", \"units\": 4}]}]}";
+    static const char text[] = "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": "
+                               "[{\"type\": \"linear\", \"units\": 4}]}]}";
     open_room(&room, *state);
     assert_ok(json_parse(text, sizeof text - 1, &description, &err), &err);
-    assert_int_equal(catalog_resolve(room.catalog, description, &fit, NULL, &entry, &faults, &err), ERR_INVALID);
+    assert_int_equal(catalog_resolve(room.catalog, description, &fit, NULL, &entry, &faults, &err),
+                     ERR_INVALID);
     assert_true(faults.count > 0);
     assert_holds(faults.fault[0].pointer, "/units/0");
     assert_int_equal(catalog_count(room.catalog), 0);
@@ -227,7 +234,8 @@ int main(void)
         test_with_directory(a_row_that_an_earlier_version_wrote_keeps_its_hash),
         test_with_directory(damaged_rows_are_told_from_missing_ones),
         test_with_directory(a_description_that_does_not_fit_is_refused_at_its_place),
-        test_with_directory(what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_stays),
+        test_with_directory(
+            what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,8 @@ static void publish(struct room *room)
 static int listen_behind(struct room *room, const char *last)
 {
     char request[128];
-    snprintf(request, sizeof request, "GET / HTTP/1.1%s%s", last ? "\r\nLast-Event-ID: " : "", last ? last : "");
+    snprintf(request, sizeof request, "GET / HTTP/1.1%s%s", last ? "\r\nLast-Event-ID: " : "",
+             last ? last : "");
     int fd = desk_send(room->desk, request);
     if (!last) {
         assert_holds(desk_read(room->desk, fd, ": events\n\n"), "Content-Type: text/event-stream");
@@ -96,7 +97,8 @@ static void ids_of(struct room *room)
 {
     struct err err = {0};
     room->id_count = 0;
-    assert_ok(state_list(room->state, STATE_EVENTS, NULL, "", SIZE_MAX, false, take_id, room, &err), &err);
+    assert_ok(state_list(room->state, STATE_EVENTS, NULL, "", SIZE_MAX, false, take_id, room, &err),
+              &err);
 }
 
 static void readers_get_what_happens_from_now_on(void **state)
@@ -162,7 +164,8 @@ static void an_event_that_is_not_committed_is_not_replayed_either(void **state)
     close_room(&room);
     open_room(&room, *state, 2);
     add(&room, "new", "");
-    int fd = desk_send(room.desk, "GET / HTTP/1.1\r\nLast-Event-ID: evt_00000000000000000000000000");
+    int fd =
+        desk_send(room.desk, "GET / HTTP/1.1\r\nLast-Event-ID: evt_00000000000000000000000000");
     assert_null(strstr(desk_read(room.desk, fd, ": events\n\n"), "event: "));
     assert_true(desk_is_silent(room.desk, fd));
     publish(&room);
@@ -202,7 +205,8 @@ static void ids_rise_even_if_the_clock_goes_back(void **state)
     struct err err = {0};
     int64_t later_ms = clock_wall_ms() + 3600000;
     char future[ID_SIZE];
-    id_make(future, "evt_", later_ms, (struct rng_block){{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}});
+    id_make(future, "evt_", later_ms,
+            (struct rng_block){{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}});
     open_room(&room, *state, 1);
     struct state_row row = {future, "", 1, later_ms, "{}", 2};
     assert_ok(state_begin(room.state, &err), &err);
@@ -267,7 +271,8 @@ static void streams_end_with_the_program(void **state)
     add(&room, "last", "");
     publish(&room);
     event_stream_end(room.stream);
-    assert_holds(desk_read(room.desk, fd, "\r\n0\r\n\r\n"), "event: last\n"); /* the last chunk: the end is no break */
+    assert_holds(desk_read(room.desk, fd, "\r\n0\r\n\r\n"),
+                 "event: last\n"); /* the last chunk: the end is no break */
     assert_int_equal(event_stream_readers(room.stream), 0);
     close(fd);
     close_room(&room);

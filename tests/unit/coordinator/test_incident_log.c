@@ -48,7 +48,8 @@ static void each_incident_counts_once_when_it_opens_and_its_phases_when_it_is_re
     assert_int_equal(log.opened[INCIDENT_STALLED], 0);
     assert_int_equal(log.opened[INCIDENT_ERROR], 1);
     assert_int_equal(log.resolved, 20);
-    const double expected[RECOVERY_PHASES] = {[RECOVERY_DETECT] = 5, [RECOVERY_DECIDE] = 10, [RECOVERY_RESUME] = 15};
+    const double expected[RECOVERY_PHASES] = {
+        [RECOVERY_DETECT] = 5, [RECOVERY_DECIDE] = 10, [RECOVERY_RESUME] = 15};
     assert_close(log.seconds, expected, RECOVERY_PHASES, 1e-12);
     incident_log_done(&log);
     assert_null(log.noted);
@@ -58,7 +59,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_counted_before_the_commit),
-        cmocka_unit_test(each_incident_counts_once_when_it_opens_and_its_phases_when_it_is_resolved),
+        cmocka_unit_test(
+            each_incident_counts_once_when_it_opens_and_its_phases_when_it_is_resolved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

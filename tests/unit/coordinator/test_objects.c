@@ -21,7 +21,8 @@ static void every_kind_knows_its_record_and_its_table(void **state)
             used[facts->table] = true;
         }
     }
-    assert_true(used[STATE_DEVICES] && used[STATE_JOBS] && used[STATE_PLANS] && used[STATE_CENTER_UNITS]);
+    assert_true(used[STATE_DEVICES] && used[STATE_JOBS] && used[STATE_PLANS] &&
+                used[STATE_CENTER_UNITS]);
 }
 
 static void rows_are_named_after_their_objects(void **state)
@@ -53,12 +54,14 @@ static void rows_are_named_after_their_objects(void **state)
     assert_int_equal(row.created_ms, 9);
 }
 
-static void center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id(void **state)
+static void
+center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id(void **state)
 {
     (void)state;
     static const struct {
         int64_t version, unit;
-    } rising[] = {{0, -1}, {0, 0}, {0, 255}, {9, -1}, {9, 0}, {9, 9}, {9, 10}, {10, -1}, {10, 0}, {1000000000, 3}};
+    } rising[] = {{0, -1}, {0, 0},  {0, 255}, {9, -1}, {9, 0},
+                  {9, 9},  {9, 10}, {10, -1}, {10, 0}, {1000000000, 3}};
     char last[OBJECT_ROW_ID_SIZE] = "";
     for (size_t i = 0; i < sizeof rising / sizeof rising[0]; i++) {
         char id[OBJECT_ROW_ID_SIZE];
@@ -71,7 +74,8 @@ static void center_units_sort_by_version_then_unit_and_a_version_begins_with_its
 static void the_boot_of_a_device_is_in_its_row_and_nowhere_else(void **state)
 {
     (void)state;
-    const struct device device = {.id = {"dev_1"}, .name = "one", .boot = "secret", .untried = true};
+    const struct device device = {
+        .id = {"dev_1"}, .name = "one", .boot = "secret", .untried = true};
     struct err err = {0};
     BUF_AUTO struct buf shown, row;
     buf_init(&shown, JSON_BODY_MAX);
@@ -103,7 +107,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_knows_its_record_and_its_table),
         cmocka_unit_test(rows_are_named_after_their_objects),
-        cmocka_unit_test(center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id),
+        cmocka_unit_test(
+            center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id),
         cmocka_unit_test(the_boot_of_a_device_is_in_its_row_and_nowhere_else),
         cmocka_unit_test(objects_are_written_as_their_record_says),
     };

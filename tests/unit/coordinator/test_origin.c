@@ -9,7 +9,8 @@ static const struct conf_list two = {.item = {"paceline.example", "Other"}, .cou
 static void names_of_loopback_are_own_hosts(void **state)
 {
     (void)state;
-    static const char *const own[] = {"localhost", "LOCALHOST:1", "127.0.0.1", "127.8.9.1:7410", "[::1]", "[::1]:7410"};
+    static const char *const own[] = {"localhost",      "LOCALHOST:1", "127.0.0.1",
+                                      "127.8.9.1:7410", "[::1]",       "[::1]:7410"};
     static const char *const foreign[] = {"",
                                           "evil.example",
                                           "127.0.0.1.evil.example",

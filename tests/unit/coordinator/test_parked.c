@@ -19,7 +19,8 @@ struct shelf {
     char gone[ID_SIZE]; /* whose client hung up last */
 };
 
-static bool look(void *context, struct http_exchange *exchange, const char *id, int64_t after, bool last)
+static bool look(void *context, struct http_exchange *exchange, const char *id, int64_t after,
+                 bool last)
 {
     struct shelf *shelf = context;
     shelf->looks++;
@@ -27,12 +28,14 @@ static bool look(void *context, struct http_exchange *exchange, const char *id, 
         return false;
     }
     char text[64];
-    int length = snprintf(text, sizeof text, "%s is at %" PRId64 "%s.", id, shelf->revision, last ? " last" : "");
+    int length = snprintf(text, sizeof text, "%s is at %" PRId64 "%s.", id, shelf->revision,
+                          last ? " last" : "");
     http_reply(exchange, 200, "text/plain", text, (size_t)length);
     return true;
 }
 
-static void on_hangup(void *context, struct http_exchange *exchange, enum object_kind kind, const char *id)
+static void on_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
+                      const char *id)
 {
     struct shelf *shelf = context;
     assert_int_equal(kind, OBJECT_JOB);
@@ -44,7 +47,8 @@ static void on_hangup(void *context, struct http_exchange *exchange, enum object
 static void wait_for_job(void *context, struct http_exchange *exchange)
 {
     struct shelf *shelf = context;
-    parked_wait(shelf->parked, exchange, OBJECT_JOB, http_param(exchange, "id"), 5, shelf->deadline_ms, look);
+    parked_wait(shelf->parked, exchange, OBJECT_JOB, http_param(exchange, "id"), 5,
+                shelf->deadline_ms, look);
 }
 
 static const struct http_route routes[] = {{"GET", "/{id}", wait_for_job, NULL, 0}};
@@ -192,7 +196,8 @@ static void places_are_used_again(void **state)
 }
 
 /* Let all of the crowd be answered, so many at most in a run; how many runs that took. */
-static int runs_until_all_looked(struct parked *parked, int64_t now_ms, const struct shelf *shelf, int most)
+static int runs_until_all_looked(struct parked *parked, int64_t now_ms, const struct shelf *shelf,
+                                 int most)
 {
     int runs = 0;
     while (parked_deadline_ms(parked) <= now_ms) {
@@ -228,7 +233,8 @@ static void a_run_looks_for_a_bounded_number_of_requests(void **state)
         assert_int_equal(shelf->looks, CROWD);
         assert_int_equal(parked_count(shelf->parked), 0);
         for (int i = 0; i < CROWD; i++) {
-            assert_holds(desk_read(room->desk, fd[i], "."), round == 0 ? "job_a is at 6." : "job_a is at 6 last.");
+            assert_holds(desk_read(room->desk, fd[i], "."),
+                         round == 0 ? "job_a is at 6." : "job_a is at 6 last.");
             close(fd[i]);
         }
         desk_run(room->desk);

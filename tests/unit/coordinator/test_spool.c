@@ -32,7 +32,8 @@ static void on_settled(void *arg, int code, const struct err *err)
     room->err = *err;
 }
 
-static void open_room(struct room *room, const char *directory, uint64_t limit_bytes, uint64_t min_free_bytes)
+static void open_room(struct room *room, const char *directory, uint64_t limit_bytes,
+                      uint64_t min_free_bytes)
 {
     struct err err = {0};
     *room = (struct room){0};
@@ -114,7 +115,8 @@ static void all_bytes_lie_in_the_file_when_it_is_settled(void **state)
                 fail_msg("byte %zu of %zu", i, sizes[k]);
             }
         }
-        assert_int_equal(file_read_at(spool_fd(room.spool), data, sizes[k] + 1, 0, &err), ERR_FORMAT);
+        assert_int_equal(file_read_at(spool_fd(room.spool), data, sizes[k] + 1, 0, &err),
+                         ERR_FORMAT);
         free(data);
         close_room(&room);
     }
@@ -157,7 +159,8 @@ static void a_disk_with_too_little_room_fails_the_spool(void **state)
     assert_int_equal(room.code, ERR_FULL);
     close_room(&room);
     open_room(&room, *state, UINT64_MAX, UINT64_MAX / 2);
-    assert_ok(feed(&room, 10, &err), &err); /* small enough for its buffer: the disk is asked at the end */
+    assert_ok(feed(&room, 10, &err),
+              &err); /* small enough for its buffer: the disk is asked at the end */
     settle(&room);
     assert_int_equal(room.code, ERR_FULL);
     close_room(&room);
@@ -170,7 +173,8 @@ static void a_directory_that_is_not_there_is_named(void **state)
     struct work *work = NULL;
     struct spool *spool = NULL;
     assert_ok(work_new(1, &work, &err), &err);
-    struct spool_config config = {.work = work, .directory = missing.text, .limit_bytes = 10, .on_room = on_room};
+    struct spool_config config = {
+        .work = work, .directory = missing.text, .limit_bytes = 10, .on_room = on_room};
     assert_int_equal(spool_new(&config, &spool, &err), ERR_NOT_FOUND);
     assert_holds(err.text, "missing");
     work_free(&work);

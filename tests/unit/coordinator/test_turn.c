@@ -1,6 +1,6 @@
-/* Crashes around the one commit of a turn: a process of its own begins a life of the coordinator on the test's
- * directory, takes a request and ends without a word (_exit) just before or just after the commit; the next life must
- * know all that anybody can have learnt. */
+/* Crashes around the one commit of a turn: a process of its own begins a life of the coordinator on
+ * the test's directory, takes a request and ends without a word (_exit) just before or just after
+ * the commit; the next life must know all that anybody can have learnt. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +84,11 @@ static void life_end(struct life *life)
     free(life);
 }
 
-/* A model of the user's: the only way to 201 is to be the first, or the answer kept for the first. */
-static const char model[] = "{\"name\":\"tiny\",\"units\":[{\"name\":\"head\",\"ops\":[{\"type\":\"flatten\"},"
-                            "{\"type\":\"linear\",\"units\":10}]}]}";
+/* A model of the user's: the only way to 201 is to be the first, or the answer kept for the first.
+ */
+static const char model[] =
+    "{\"name\":\"tiny\",\"units\":[{\"name\":\"head\",\"ops\":[{\"type\":\"flatten\"},"
+    "{\"type\":\"linear\",\"units\":10}]}]}";
 
 static int post_model(struct life *life)
 {
@@ -101,21 +103,24 @@ static int post_model(struct life *life)
 /* Of a device that nobody knows: it is asked to enrol, which is stored nowhere. */
 static int post_heartbeat(struct life *life)
 {
-    int fd = desk_send_body(life->desk,
-                            "POST /v1/agent/heartbeat HTTP/1.1\r\nContent-Type: application/json\r\n"
-                            "Connection: close",
-                            "{\"device\":\"dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E\",\"boot\":\"b\",\"phase\":\"idle\"}");
+    int fd = desk_send_body(
+        life->desk,
+        "POST /v1/agent/heartbeat HTTP/1.1\r\nContent-Type: application/json\r\n"
+        "Connection: close",
+        "{\"device\":\"dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E\",\"boot\":\"b\",\"phase\":\"idle\"}");
     desk_run(life->desk);
     return fd;
 }
 
-/* In the child: take the request, commit or not, and be gone. Status 0: the client had no word of an answer. */
+/* In the child: take the request, commit or not, and be gone. Status 0: the client had no word of
+ * an answer. */
 static void live_and_crash(const char *directory, bool commits)
 {
     struct life *life = life_begin(directory);
     int fd = post_model(life);
     struct err err = {0};
-    if (!core_model(life->coordinator.core, "tiny") || (commits && turn_commit(life->coordinator.turn, &err))) {
+    if (!core_model(life->coordinator.core, "tiny") ||
+        (commits && turn_commit(life->coordinator.turn, &err))) {
         _exit(WENT_WRONG);
     }
     char byte;
@@ -137,12 +142,16 @@ static void crash(const char *directory, bool commits)
 }
 
 static const char enrolment[] =
-    "{\"name\":\"kitchen\",\"public_key\":\"2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683\","
-    "\"protocol\":1,\"boot\":\"5f0c1b7e9a2d4c38\",\"address\":\"http://10.0.0.5:7411\",\"numeric_class\":\"any\","
-    "\"inventory\":{\"hostname\":\"kitchen-pi\",\"os\":\"Debian\",\"architecture\":\"aarch64\",\"cpu\":\"A76\","
+    "{\"name\":\"kitchen\",\"public_key\":"
+    "\"2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683\","
+    "\"protocol\":1,\"boot\":\"5f0c1b7e9a2d4c38\",\"address\":\"http://"
+    "10.0.0.5:7411\",\"numeric_class\":\"any\","
+    "\"inventory\":{\"hostname\":\"kitchen-pi\",\"os\":\"Debian\",\"architecture\":\"aarch64\","
+    "\"cpu\":\"A76\","
     "\"agent_version\":\"0.1.0\",\"cores\":4,\"memory_bytes\":8286789632},"
     "\"probe\":{\"gemm_gflops\":48.5,\"memory_bytes_per_second\":9100000000.0,"
-    "\"disk_write_bytes_per_second\":42000000.0,\"free_memory_bytes\":6442450944,\"threads\":4},\"labels\":{}}";
+    "\"disk_write_bytes_per_second\":42000000.0,\"free_memory_bytes\":6442450944,\"threads\":4},"
+    "\"labels\":{}}";
 
 static size_t count_models(const struct core *core)
 {
@@ -311,7 +320,8 @@ static struct life *begin_with_lost_device(const char *directory, struct device 
     BUF_AUTO struct buf document;
     buf_init(&document, JSON_BODY_MAX);
     assert_ok(object_write_row(OBJECT_DEVICE, &device, &document, &err), &err);
-    const struct state_row row = {device.id.text, "", device.revision, 1, document.data, document.size};
+    const struct state_row row = {device.id.text, "",           device.revision, 1,
+                                  document.data,  document.size};
     assert_ok(state_begin(life->coordinator.state, &err), &err);
     assert_ok(state_put(life->coordinator.state, STATE_DEVICES, &row, &err), &err);
     assert_ok(state_commit(life->coordinator.state, &err), &err);
@@ -328,7 +338,8 @@ static void an_agent_learns_nothing_that_its_own_call_has_changed_before_the_com
     struct device device;
     struct life *life = begin_with_lost_device(*state, &device);
     char request[256];
-    snprintf(request, sizeof request, "GET /v1/agent/assignment?device=%s&boot=%s HTTP/1.1\r\nConnection: close",
+    snprintf(request, sizeof request,
+             "GET /v1/agent/assignment?device=%s&boot=%s HTTP/1.1\r\nConnection: close",
              device.id.text, device.boot);
     int fd = desk_send(life->desk, request);
     assert_holds(desk_read(life->desk, fd, NULL), "HTTP/1.1 200");
@@ -348,7 +359,8 @@ int main(void)
         test_with_directory(an_answer_waits_for_the_commit_only_while_something_is_to_be_stored),
         test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_its_client),
         test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_the_server),
-        test_with_directory(an_agent_learns_nothing_that_its_own_call_has_changed_before_the_commit),
+        test_with_directory(
+            an_agent_learns_nothing_that_its_own_call_has_changed_before_the_commit),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

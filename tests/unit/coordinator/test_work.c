@@ -124,7 +124,8 @@ static void stopping_waits_for_running_jobs_and_cancels_queued_ones(void **state
     struct err err = {0};
     struct work *work = NULL;
     assert_ok(work_new(1, &work, &err), &err);
-    struct task running = make_task(work), queued = make_task(work), late = make_task(work), posted = make_task(work);
+    struct task running = make_task(work), queued = make_task(work), late = make_task(work),
+                posted = make_task(work);
     running.job.run = long_run;
     work_submit(work, &running.job);
     work_submit(work, &queued.job);

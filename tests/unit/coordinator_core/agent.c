@@ -29,7 +29,8 @@ static void boot(struct agent *agent)
     agent->highest = 0;
     agent->stopped_cpu = false;
     agent->challenge[0] = '\0';
-    /* Written beside the struct: to gcc at -O3 two members of one array element look like overlapping texts. */
+    /* Written beside the struct: to gcc at -O3 two members of one array element look like
+     * overlapping texts. */
     char text[ID_SIZE];
     (void)snprintf(text, sizeof(text), "boot-%.8s-%d", agent->name, agent->boots);
     memcpy(agent->boot, text, sizeof(text));
@@ -48,7 +49,8 @@ void agent_enroll(struct world *world, struct agent *agent)
     (void)snprintf(request.public_key, sizeof(request.public_key), "%s", agent->key);
     (void)snprintf(request.boot, sizeof(request.boot), "%s", agent->boot);
     (void)snprintf(request.address, sizeof(request.address), "http://%.20s:7411", agent->name);
-    (void)snprintf(request.numeric_class, sizeof(request.numeric_class), "%s", agent->numeric_class);
+    (void)snprintf(request.numeric_class, sizeof(request.numeric_class), "%s",
+                   agent->numeric_class);
     struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
     world_send(world, &event);
     if (world->problem == PROBLEM_NONE) {
@@ -104,13 +106,15 @@ static void report(struct world *world, struct agent *agent, const struct device
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
     const struct agent *other = world_agent_of(world, device->text);
-    bool gone = !other || !other->up, quiet = other && (agents_apart(other, agent) || other->stopped_cpu);
+    bool gone = !other || !other->up,
+         quiet = other && (agents_apart(other, agent) || other->stopped_cpu);
     bool known = false;
     for (size_t i = 0; i < heartbeat->peer_report_count; i++) {
         known = known || strcmp(heartbeat->peer_report[i].device.text, device->text) == 0;
     }
     if ((gone || quiet) && !known && heartbeat->peer_report_count < PEER_REPORTS_MAX) {
-        agent->trouble_since_ms = agent->trouble_since_ms == 0 ? world->now_ms : agent->trouble_since_ms;
+        agent->trouble_since_ms =
+            agent->trouble_since_ms == 0 ? world->now_ms : agent->trouble_since_ms;
         heartbeat->peer_report[heartbeat->peer_report_count++] =
             (struct peer_report){.device = *device,
                                  .kind = gone ? PEER_REFUSED : PEER_STALLED,
@@ -122,8 +126,8 @@ static void report(struct world *world, struct agent *agent, const struct device
 static void report_peers(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    bool works = world->reports && agent->assigned && agent->assignment.has_run && agent->phase != PHASE_IDLE &&
-                 run->generation == agent->generation;
+    bool works = world->reports && agent->assigned && agent->assignment.has_run &&
+                 agent->phase != PHASE_IDLE && run->generation == agent->generation;
     if (works && run->has_previous) {
         report(world, agent, &run->previous.device);
     }
@@ -191,14 +195,15 @@ void agent_beat(struct world *world, struct agent *agent)
         holding->unit = agent->held[i].unit;
         holding->bytes = 1000;
         unit_sha256(holding->sha256, holding->version, holding->unit);
-        if (agent->spoilt &&
-            (holding->unit < agent->assignment.run.first || holding->unit >= agent->assignment.run.end)) {
+        if (agent->spoilt && (holding->unit < agent->assignment.run.first ||
+                              holding->unit >= agent->assignment.run.end)) {
             holding->sha256[0] = '!';
         }
     }
     if (agent->phase == PHASE_RUN && agent->step > 0) {
         heartbeat->metric_count = 1;
-        heartbeat->metric[0] = (struct metric){.step = agent->step, .name = METRIC_LOSS, .value = 1};
+        heartbeat->metric[0] =
+            (struct metric){.step = agent->step, .name = METRIC_LOSS, .value = 1};
     }
     if (agent->phase == PHASE_READY && agent->assignment.run.tune) {
         const struct assignment_run *run = &agent->assignment.run;
@@ -235,7 +240,9 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
         assert_int_equal(run->resume_version, 0);
         assert_string_equal(source->sha256, run->data.checkpoint_sha256);
         return core_may_read_blob(world->core, agent->id.text, source->sha256);
-    case SOURCE_SELF: assert_true(agent_holds(agent, run->job.text, run->resume_version, source->unit)); return true;
+    case SOURCE_SELF:
+        assert_true(agent_holds(agent, run->job.text, run->resume_version, source->unit));
+        return true;
     case SOURCE_DEVICE: {
         const struct agent *other = world_agent_of(world, source->device.text);
         assert_string_equal(source->sha256, sha256);
@@ -260,7 +267,8 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
 static bool answers(const struct world *world, const struct agent *agent, const struct peer *peer)
 {
     const struct agent *other = world_agent_of(world, peer->device.text);
-    return !world->reports || (other && other->up && !agents_apart(other, agent) && !other->stopped_cpu);
+    return !world->reports ||
+           (other && other->up && !agents_apart(other, agent) && !other->stopped_cpu);
 }
 
 static void prepare(struct world *world, struct agent *agent)
@@ -338,7 +346,8 @@ void agent_follow(struct world *world, struct agent *agent)
 {
     int64_t version;
     take_assignment(world, agent);
-    int told = agent->assigned && agent->assignment.has_run ? agent->assignment.run.phase : PHASE_IDLE;
+    int told =
+        agent->assigned && agent->assignment.has_run ? agent->assignment.run.phase : PHASE_IDLE;
     if (agent->phase == PHASE_IDLE || agent->error[0] != '\0') {
         return;
     }
@@ -354,7 +363,8 @@ void agent_follow(struct world *world, struct agent *agent)
     if (agent->phase == PHASE_RUN && told >= PHASE_STOPPING) {
         agent->phase = PHASE_STOPPING;
     }
-    if (agent->phase == PHASE_STOPPING && stop_at(world, agent, &version) && agent->step == version) {
+    if (agent->phase == PHASE_STOPPING && stop_at(world, agent, &version) &&
+        agent->step == version) {
         stop(agent, version);
     }
 }
@@ -364,8 +374,8 @@ void agent_follow(struct world *world, struct agent *agent)
 bool agent_step(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    if ((agent->phase != PHASE_RUN && agent->phase != PHASE_STOPPING) || agent->step >= run->total_steps ||
-        agent->stopped_cpu || agent->busy_ms > 0) {
+    if ((agent->phase != PHASE_RUN && agent->phase != PHASE_STOPPING) ||
+        agent->step >= run->total_steps || agent->stopped_cpu || agent->busy_ms > 0) {
         return false;
     }
     if (run->stage_index == 0) {
@@ -398,7 +408,8 @@ bool agent_upload(struct world *world, struct agent *agent)
     for (int64_t u = run->first; u < run->end; u++) {
         if (agent->has[u]) {
             assert_true(agent_holds(agent, agent->job, agent->stopped_version, u));
-            agent->has[u] = !agent_send_center(world, agent, agent->stopped_version, u); /* stored */
+            agent->has[u] =
+                !agent_send_center(world, agent, agent->stopped_version, u); /* stored */
             return true;
         }
     }
@@ -423,7 +434,8 @@ static bool do_all(struct world *world, bool train)
             busy = agent_replicate(world, agent) || busy;
         }
         busy = agent_upload(world, agent) || busy;
-        busy = busy || agent->phase != phase || agent->generation != generation || agent->tell_holdings;
+        busy = busy || agent->phase != phase || agent->generation != generation ||
+               agent->tell_holdings;
         agent_beat(world, agent);
     }
     return busy;

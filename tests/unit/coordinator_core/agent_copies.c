@@ -25,11 +25,13 @@ bool agent_holds(const struct agent *agent, const char *job, int64_t version, in
     return false;
 }
 
-void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_t version, int64_t unit)
+void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_t version,
+                int64_t unit)
 {
     size_t at = 0;
-    while (at < agent->held_count && (agent->held[at].version != version || agent->held[at].unit != unit ||
-                                      strcmp(agent->held[at].job, job) != 0)) {
+    while (at < agent->held_count &&
+           (agent->held[at].version != version || agent->held[at].unit != unit ||
+            strcmp(agent->held[at].job, job) != 0)) {
         at++;
     }
     assert_true(at < AGENT_HELD);
@@ -60,7 +62,8 @@ void agent_drop(struct agent *agent, const struct drop *drop)
 {
     size_t kept = 0;
     for (size_t i = 0; i < agent->held_count; i++) {
-        bool goes = agent->held[i].version < drop->below_version && strcmp(agent->held[i].job, drop->job.text) == 0;
+        bool goes = agent->held[i].version < drop->below_version &&
+                    strcmp(agent->held[i].job, drop->job.text) == 0;
         if (!goes) {
             agent->held[kept++] = agent->held[i];
         }
@@ -75,8 +78,8 @@ bool agent_lets_in(const struct agent *other, const struct agent *agent)
 {
     for (size_t i = 0; other->assigned && i < other->assignment.caller_count; i++) {
         const struct caller *caller = &other->assignment.caller[i];
-        if (strcmp(caller->device.text, agent->id.text) == 0 && strcmp(caller->job.text, agent->job) == 0 &&
-            caller->generation == agent->generation) {
+        if (strcmp(caller->device.text, agent->id.text) == 0 &&
+            strcmp(caller->job.text, agent->job) == 0 && caller->generation == agent->generation) {
             return true;
         }
     }
@@ -85,11 +88,12 @@ bool agent_lets_in(const struct agent *other, const struct agent *agent)
 
 void agent_take_rounds(struct world *world, struct agent *agent)
 {
-    const struct round *const told[] = {&world->heartbeat_reply.neighbor, &world->heartbeat_reply.center};
+    const struct round *const told[] = {&world->heartbeat_reply.neighbor,
+                                        &world->heartbeat_reply.center};
     for (int k = 0; k < AGENT_ROUNDS; k++) {
         struct agent_round *round = &agent->round[k];
-        bool over =
-            told[k]->state == ROUND_COMMITTED || told[k]->state == ROUND_ABANDONED || told[k]->state == ROUND_PAUSED;
+        bool over = told[k]->state == ROUND_COMMITTED || told[k]->state == ROUND_ABANDONED ||
+                    told[k]->state == ROUND_PAUSED;
         round->paused = told[k]->state == ROUND_PAUSED;
         if (over && told[k]->version == round->open) {
             round->open = 0;
@@ -100,7 +104,8 @@ void agent_take_rounds(struct world *world, struct agent *agent)
 void agent_open_rounds(struct agent *agent, int64_t step)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    const int64_t every[] = {run->has_neighbor ? run->job_spec.neighbor_every : 0, run->job_spec.center_every};
+    const int64_t every[] = {run->has_neighbor ? run->job_spec.neighbor_every : 0,
+                             run->job_spec.center_every};
     bool first = step == run->resume_version + 1 && run->resume_version > 0;
     for (int k = 0; k < AGENT_ROUNDS; k++) {
         struct agent_round *round = &agent->round[k];
@@ -115,8 +120,9 @@ void agent_take_snapshots(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
     const struct plan *plan = core_job_plan(world->core, agent->job);
-    const struct agent *first =
-        plan && plan->generation == agent->generation ? world_agent_of(world, plan->stage[0].device.text) : NULL;
+    const struct agent *first = plan && plan->generation == agent->generation
+                                    ? world_agent_of(world, plan->stage[0].device.text)
+                                    : NULL;
     for (int k = 0; first && first->generation == agent->generation && k < AGENT_ROUNDS; k++) {
         if (first->round[k].marked != agent->step) {
             continue;
@@ -153,8 +159,8 @@ static bool send_neighbor(struct world *world, struct agent *agent, int64_t vers
         bool is = strcmp(world->agent[i].id.text, agent->assignment.run.neighbor.device.text) == 0;
         other = is ? &world->agent[i] : other;
     }
-    if (!other || !other->up || agents_apart(other, agent) || other->stopped_cpu || !agent_lets_in(other, agent) ||
-        other->generation != agent->generation) {
+    if (!other || !other->up || agents_apart(other, agent) || other->stopped_cpu ||
+        !agent_lets_in(other, agent) || other->generation != agent->generation) {
         return false;
     }
     agent_hold(other, agent->job, agent->generation, version, unit);

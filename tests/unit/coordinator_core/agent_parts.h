@@ -5,7 +5,8 @@
 #include "tests/unit/coordinator_core/world.h"
 
 /* Replaced unless the generation is older. */
-void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_t version, int64_t unit);
+void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_t version,
+                int64_t unit);
 void agent_drop(struct agent *agent, const struct drop *drop);
 /* A new generation starts from the version: what is above it goes. */
 void agent_cut_off(struct agent *agent, const char *job, int64_t version);

@@ -7,7 +7,8 @@
 
 static bool active(const struct plan *plan)
 {
-    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING || plan->state == PLAN_STOPPING);
+    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING ||
+                    plan->state == PLAN_STOPPING);
 }
 
 /* A device works in one plan at most, and its row says in which. */
@@ -19,8 +20,8 @@ static void check_device(const struct world *world, const struct device *device)
         const struct plan *plan = core_job_plan(world->core, job->id.text);
         for (size_t s = 0; active(plan) && s < plan->stage_count; s++) {
             /* One whose units are all in the center may have left. */
-            bool left =
-                plan->state == PLAN_STOPPING && plan->last_version > 0 && strcmp(device->job, job->id.text) != 0;
+            bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
+                        strcmp(device->job, job->id.text) != 0;
             if (strcmp(plan->stage[s].device.text, device->id.text) == 0 && !left) {
                 works++;
                 assert_string_equal(device->job, job->id.text);
@@ -46,8 +47,8 @@ static void check_incident(const struct world *world, const char *job)
     assert_true(!row || live->failures == row->failures);
 }
 
-/* What is told of a job agrees: no version is newer than the step, and a loss costs the steps since the version that is
- * left. */
+/* What is told of a job agrees: no version is newer than the step, and a loss costs the steps since
+ * the version that is left. */
 static void check_progress(const struct world *world, const struct job *live)
 {
     assert_true(live->version <= live->progress.step);
@@ -59,8 +60,9 @@ static void check_progress(const struct world *world, const struct job *live)
     assert_true(core_replicas(world->core, live->id.text, replicas));
     assert_true(replicas->step >= live->progress.step);
     for (size_t i = 0; i < replicas->single_count + replicas->pair_count; i++) {
-        const struct replica_loss *loss =
-            i < replicas->single_count ? &replicas->single[i] : &replicas->pair[i - replicas->single_count];
+        const struct replica_loss *loss = i < replicas->single_count
+                                              ? &replicas->single[i]
+                                              : &replicas->pair[i - replicas->single_count];
         assert_int_equal(loss->steps_lost, replicas->step - loss->resume_version);
         assert_true(loss->steps_lost >= 0);
     }
@@ -101,7 +103,8 @@ void world_check(const struct world *world)
         assert_memory_equal(row->line, live->line, row->line_count * sizeof(row->line[0]));
         check_incident(world, row->id.text);
         check_progress(world, live);
-        assert_true(row->version <= row->progress.step && row->neighbor_version <= row->progress.step);
+        assert_true(row->version <= row->progress.step &&
+                    row->neighbor_version <= row->progress.step);
         assert_int_equal(row->exact, live->exact);
         assert_string_equal(row->spec.model.sha256, live->spec.model.sha256);
         assert_string_equal(row->numeric_class, live->numeric_class);
@@ -148,7 +151,8 @@ static void check_commit(struct world *world, const struct job *job)
     for (size_t u = 0; u < world->model->unit_count; u++) {
         size_t copies = 0;
         for (size_t a = 0; a < world->agent_count; a++) {
-            copies += agent_holds(&world->agent[a], job->id.text, job->neighbor_version, (int64_t)u);
+            copies +=
+                agent_holds(&world->agent[a], job->id.text, job->neighbor_version, (int64_t)u);
         }
         if (copies < 2) {
             fail_msg("version %lld of generation %lld is committed with %zu copies of unit %zu",
@@ -162,9 +166,9 @@ static void check_commit(struct world *world, const struct job *job)
     }
 }
 
-/* And then no single device takes it away, nor do links, but where the incident says that one was waited for in vain. A
- * device that has not told a new coordinator what it holds is as good as lost. After two failures the center is tried
- * on purpose. */
+/* And then no single device takes it away, nor do links, but where the incident says that one was
+ * waited for in vain. A device that has not told a new coordinator what it holds is as good as
+ * lost. After two failures the center is tried on purpose. */
 static void check_start(struct world *world, const struct plan *plan)
 {
     const struct commit *commit = commit_of(world, plan->job.text);
@@ -178,9 +182,12 @@ static void check_start(struct world *world, const struct plan *plan)
         failed += !there || agent->told_life != world->lives || !agent->up ||
                   (agent->boots != commit->boots[a] && !agent->disk);
     }
-    if (failed < 2 && commit->failures < 2 && !outlasted && plan->resume_version < commit->version) {
-        fail_msg("generation %lld starts from %lld, %lld was committed and %zu devices failed since",
-                 (long long)plan->generation, (long long)plan->resume_version, (long long)commit->version, failed);
+    if (failed < 2 && commit->failures < 2 && !outlasted &&
+        plan->resume_version < commit->version) {
+        fail_msg(
+            "generation %lld starts from %lld, %lld was committed and %zu devices failed since",
+            (long long)plan->generation, (long long)plan->resume_version,
+            (long long)commit->version, failed);
     }
 }
 
@@ -190,7 +197,8 @@ static void check_run(const struct world *world, const struct plan *plan)
     for (size_t s = 0; s < plan->stage_count; s++) {
         const struct agent *agent = world_agent_of(world, plan->stage[s].device.text);
         assert_non_null(agent);
-        assert_true(agent->heartbeat.generation == plan->generation && agent->heartbeat.phase >= PHASE_READY);
+        assert_true(agent->heartbeat.generation == plan->generation &&
+                    agent->heartbeat.phase >= PHASE_READY);
     }
 }
 

@@ -69,15 +69,16 @@ void story_measure(struct world *world, struct agent *agent, double seconds)
     struct heartbeat *heartbeat = &agent->heartbeat;
     agent_beat(world, agent);
     for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
-        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] =
-            (struct unit_seconds){.unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
+        heartbeat->unit_seconds[heartbeat->unit_seconds_count++] = (struct unit_seconds){
+            .unit = u, .forward_seconds = seconds, .backward_seconds = seconds};
     }
     agent_beat_again(world, agent);
 }
 
 void story_replan(struct world *world, const char *id, int64_t first, int64_t second)
 {
-    const struct replan_request request = {.cut = {first, second}, .cut_count = 2, .has_cuts = true};
+    const struct replan_request request = {
+        .cut = {first, second}, .cut_count = 2, .has_cuts = true};
     world_replan(world, id, &request);
 }
 
@@ -134,7 +135,8 @@ void story_finish(struct world *world, const char *id)
     world_settle(world);
 }
 
-void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every, int64_t center_every)
+void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every,
+                      int64_t center_every)
 {
     struct job_spec spec = story_spec(100);
     spec.neighbor_every = neighbor_every;

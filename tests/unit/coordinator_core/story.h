@@ -13,8 +13,10 @@ int story_teardown(void **state);
 void story_devices(struct world *world);
 /* A job j of so many steps, cut at 1 and 2. */
 struct job_spec story_spec(int64_t steps);
-/* Devices a, b and c run a job of 100 steps, cut at 1 and 2, with these periods and the shortest deadlines. */
-void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every, int64_t center_every);
+/* Devices a, b and c run a job of 100 steps, cut at 1 and 2, with these periods and the shortest
+ * deadlines. */
+void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_every,
+                      int64_t center_every);
 /* What a device is told now; valid until the next call. */
 const struct assignment *story_told(const struct world *world, const struct agent *agent);
 /* Time passes while agents do all there is to do, step by step of 100 ms. */
@@ -27,12 +29,14 @@ void story_train(struct world *world, char id[ID_SIZE], int64_t steps, int64_t r
 void story_measure(struct world *world, struct agent *agent, double seconds);
 /* Ask for three stages with these borders. */
 void story_replan(struct world *world, const char *id, int64_t first, int64_t second);
-/* Each agent that runs follows, trains a step, stores a unit if `upload` says so, and beats: once. */
+/* Each agent that runs follows, trains a step, stores a unit if `upload` says so, and beats: once.
+ */
 void story_round(struct world *world, bool upload);
 /* Rounds until the job's next generation is made. */
 void story_next(struct world *world, const char *id);
 void story_submit(struct world *world, char id[ID_SIZE], const struct job_spec *spec);
-/* Devices a, b and c have trained such a job of 3 steps, and a has stored its unit, the first of 5. */
+/* Devices a, b and c have trained such a job of 3 steps, and a has stored its unit, the first of 5.
+ */
 void story_half_stored(struct world *world, char id[ID_SIZE]);
 void assert_state(const struct world *world, const char *job, enum job_state state);
 void assert_trace(struct world *world, const char *expected);

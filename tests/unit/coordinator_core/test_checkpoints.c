@@ -10,7 +10,8 @@ static void store(struct world *world, const char *sha256)
     world_send(world, &event);
 }
 
-/* Devices a, b and c prepare a job of the stages 0, 1, 2-4 that starts from a checkpoint, but for unit `head`. */
+/* Devices a, b and c prepare a job of the stages 0, 1, 2-4 that starts from a checkpoint, but for
+ * unit `head`. */
 static void story_start(struct world *world, char id[ID_SIZE])
 {
     struct job_spec spec = story_spec(100);

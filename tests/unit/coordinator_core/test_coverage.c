@@ -29,7 +29,8 @@ static void coverage_says_who_holds_what(void **state)
         assert_true(unit->copy_count >= 2);
         size_t at_commit = 0;
         for (size_t c = 0; c < unit->copy_count; c++) {
-            assert_true(c == 0 || unit->copy[c - 1].version >= unit->copy[c].version); /* newest first */
+            assert_true(c == 0 ||
+                        unit->copy[c - 1].version >= unit->copy[c].version); /* newest first */
             at_commit += unit->copy[c].version == job->neighbor_version;
         }
         assert_int_equal(at_commit, 2);
@@ -70,7 +71,8 @@ static void every_forecast_comes_true(void **state)
         struct plan_question question = {.without_count = loss->device_count};
         memcpy(question.job.text, id, ID_SIZE);
         memcpy(question.without, loss->device, sizeof(loss->device));
-        struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
+        struct event event = {.type = EVENT_PLAN_QUESTION,
+                              .plan_question = {.question = &question}};
         world_send(world, &event);
         assert_int_equal(world->status, 200);
         assert_int_equal(world->answer->resume_version, loss->resume_version);
@@ -111,8 +113,9 @@ static void a_question_without_an_answer_says_why(void **state)
     struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
-    assert_string_equal(world->text,
-                        "without this device the job would wait for 1 more: it needs 3 (devices.min), 2 are free");
+    assert_string_equal(
+        world->text,
+        "without this device the job would wait for 1 more: it needs 3 (devices.min), 2 are free");
     struct replicas *replicas = replicas_of(world, id);
     assert_false(replicas->single[0].can_continue);
     free(replicas);
@@ -126,7 +129,8 @@ static void a_question_without_an_answer_says_why(void **state)
     assert_state(world, id, JOB_RUNNING); /* questions change nothing */
 }
 
-/* Better with a device that is to be avoided than not at all: so it is done, and so it is answered. */
+/* Better with a device that is to be avoided than not at all: so it is done, and so it is answered.
+ */
 static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
 {
     struct world *world = *state;

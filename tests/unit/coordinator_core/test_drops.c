@@ -37,8 +37,10 @@ static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
         world_verb(world, id, JOB_REPLAN);
         world_settle(world);
     }
-    int64_t start = core_job_plan(world->core, id)->resume_version, committed = world_job(world, id)->neighbor_version;
-    assert_true(0 < committed && committed < start); /* a stop leaves one copy: the version before it stays */
+    int64_t start = core_job_plan(world->core, id)->resume_version,
+            committed = world_job(world, id)->neighbor_version;
+    assert_true(0 < committed &&
+                committed < start); /* a stop leaves one copy: the version before it stays */
     for (size_t i = 0; i < 3; i++) {
         assert_true(world->agent[i].held_count > 0);
         for (size_t k = 0; k < world->agent[i].held_count; k++) {
@@ -67,7 +69,8 @@ static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
     assert_int_equal(story_told(world, &world->agent[2])->drop_count, 0);
 }
 
-/* After a pause devices drop the version; a resume must not take it from them, whether they have said so or not. */
+/* After a pause devices drop the version; a resume must not take it from them, whether they have
+ * said so or not. */
 static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
 {
     struct world *world = *state;
@@ -99,7 +102,8 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     world_device_verb(world, b, DEVICE_CORDON);
     world_verb(world, id, JOB_REPLAN);
     while (core_job_plan(world->core, id)->generation == 1 ||
-           core_job(world->core, id)->neighbor_version <= core_job_plan(world->core, id)->resume_version) {
+           core_job(world->core, id)->neighbor_version <=
+               core_job_plan(world->core, id)->resume_version) {
         story_round(world, false);
     }
     agent_follow(world, b);
@@ -109,7 +113,8 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     c->highest = 3; /* a failure for which nobody is left out */
     agent_beat(world, c);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
-    assert_int_equal(core_job_plan(world->core, id)->resume_version, version); /* a and c hold all of it */
+    assert_int_equal(core_job_plan(world->core, id)->resume_version,
+                     version); /* a and c hold all of it */
     const struct assignment *told = story_told(world, b);
     assert_true(told->has_run);
     for (size_t i = 0; i < told->run.source_count; i++) {

@@ -52,7 +52,8 @@ static void who_fails_again_is_left_out_for_twice_as_long(void **state)
         report(world, &world->agent[0], "data");
         int64_t since_ms = world->now_ms;
         while (!has_stage(world, id, &world->agent[0])) {
-            agent_restart(world, &world->agent[1 + (world->now_ms / 1000) % 2]); /* nobody makes a step */
+            agent_restart(world,
+                          &world->agent[1 + (world->now_ms / 1000) % 2]); /* nobody makes a step */
             world_live(world, 1000);
             assert_true(world->now_ms - since_ms < 200000);
         }
@@ -125,7 +126,8 @@ static void a_job_that_has_trained_waits_and_is_tried_again(void **state)
     fail_all(world, id);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
-    assert_non_null(strstr(world_job(world, id)->message, "device 'c': internal: it went wrong; step "));
+    assert_non_null(
+        strstr(world_job(world, id)->message, "device 'c': internal: it went wrong; step "));
     assert_non_null(strstr(world_job(world, id)->message, " is tried again in 5.0 s"));
     int64_t generation = world_job(world, id)->generation;
     world_live(world, 4500);
@@ -145,13 +147,15 @@ static void a_resume_tries_it_at_once(void **state)
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     world_verb(world, id, JOB_RESUME);
     assert_int_equal(world->status, 202);
-    assert_int_equal(core_job_plan(world->core, id)->stage_count, 3); /* nobody is left out any more */
+    assert_int_equal(core_job_plan(world->core, id)->stage_count,
+                     3); /* nobody is left out any more */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     story_finish(world, id);
 }
 
-/* Its disk is full, say: the job waits for it, with longer and longer pauses, and goes on when there is room again. */
+/* Its disk is full, say: the job waits for it, with longer and longer pauses, and goes on when
+ * there is room again. */
 static void the_only_device_is_tried_again_with_longer_pauses(void **state)
 {
     struct world *world = *state;
@@ -238,8 +242,9 @@ static void who_is_late_in_prepare_is_named_and_left_out(void **state)
     const struct incident *incident = core_job_incident(world->core, id);
     assert_int_equal(incident->device_count, 1);
     assert_string_equal(incident->device[0].name, "b");
-    assert_string_equal(incident->message,
-                        "phase prepare did not end in time, 60 s after its plan was made: device 'b' is late");
+    assert_string_equal(
+        incident->message,
+        "phase prepare did not end in time, 60 s after its plan was made: device 'b' is late");
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
 }
@@ -325,14 +330,16 @@ static void a_device_out_of_memory_gets_less(void **state)
     const struct plan *plan = world_plan(world, id, 2);
     for (size_t s = 0; s < plan->stage_count; s++) {
         if (strcmp(plan->stage[s].device.text, world->agent[2].id.text) == 0) {
-            assert_true(plan->stage[s].memory_bytes <= before / 10 * 9); /* what it holds for others included */
+            assert_true(plan->stage[s].memory_bytes <=
+                        before / 10 * 9); /* what it holds for others included */
         }
     }
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
 }
 
-/* A killed neighbour is told of at once by its peers; the job must not fail before the lease says who it was. */
+/* A killed neighbour is told of at once by its peers; the job must not fail before the lease says
+ * who it was. */
 static void an_error_with_a_peer_waits_for_the_lease(void **state)
 {
     struct world *world = *state;
@@ -392,7 +399,8 @@ static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **stat
         world_exported(world, true);
         assert_state(world, id, JOB_RUNNING);
         assert_string_equal(world_job(world, id)->state_reason, "export_failed");
-        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, ""); /* nobody waits for it */
+        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job,
+                            ""); /* nobody waits for it */
         world_live(world, i < 5 ? 9500 << i : 300000);
         assert_int_equal(world->exports, exports);
         world_live(world, 22000);
@@ -443,7 +451,8 @@ static int64_t pause_and_resume(struct world *world, char id[ID_SIZE])
     return world_job(world, id)->version;
 }
 
-/* An equal job that ends well must not take the blobs of one that failed with it, in this life or the next. */
+/* An equal job that ends well must not take the blobs of one that failed with it, in this life or
+ * the next. */
 static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state)
 {
     struct world *world = *state;

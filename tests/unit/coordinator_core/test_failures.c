@@ -259,7 +259,8 @@ static void what_a_loss_cost_is_told(void **state)
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
     run_replicated(world, id);
-    for (int i = 0; i < 3 && world->agent[0].step < world_job(world, id)->neighbor_version + 2; i++) {
+    for (int i = 0; i < 3 && world->agent[0].step < world_job(world, id)->neighbor_version + 2;
+         i++) {
         world_train(world, 1);
     }
     int64_t committed = world_job(world, id)->neighbor_version;
@@ -270,9 +271,10 @@ static void what_a_loss_cost_is_told(void **state)
     const struct incident *incident = core_job_incident(world->core, id);
     assert_non_null(incident);
     assert_true(incident->steps_redone > 1);
-    (void)snprintf(expected, sizeof(expected),
-                   "runs generation 2 on 2 devices; device 'c' was lost, %d steps are made again from step %d",
-                   (int)incident->steps_redone, (int)committed);
+    (void)snprintf(
+        expected, sizeof(expected),
+        "runs generation 2 on 2 devices; device 'c' was lost, %d steps are made again from step %d",
+        (int)incident->steps_redone, (int)committed);
     assert_string_equal(world_job(world, id)->message, expected);
     assert_string_equal(world_plan(world, id, 1)->failure, incident->message);
     assert_int_equal(world_plan(world, id, 1)->state, PLAN_DONE);
@@ -288,7 +290,8 @@ static void measure_steps(struct world *world, int64_t step)
     heartbeat->metric_count = 3;
     heartbeat->metric[0] = (struct metric){.step = step, .name = METRIC_STEP_SECONDS, .value = 0.5};
     heartbeat->metric[1] = (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
-    heartbeat->metric[2] = (struct metric){.step = step, .name = METRIC_TEST_ACCURACY, .value = 0.5};
+    heartbeat->metric[2] =
+        (struct metric){.step = step, .name = METRIC_TEST_ACCURACY, .value = 0.5};
     agent_beat_again(world, &world->agent[2]);
     agent_beat(world, &world->agent[0]);
 }

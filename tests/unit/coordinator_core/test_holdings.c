@@ -42,7 +42,8 @@ static void versions_that_are_not_whole_do_not_hide_those_that_are(void **state)
     assert_int_equal(start_after_failure(world, id), committed);
 }
 
-/* Nor is a version beyond the job's end, a unit that the model lacks, or anything from who never worked for the job. */
+/* Nor is a version beyond the job's end, a unit that the model lacks, or anything from who never
+ * worked for the job. */
 static void what_cannot_be_held_is_not_believed(void **state)
 {
     struct world *world = *state;
@@ -75,7 +76,8 @@ static void what_cannot_be_held_is_not_believed(void **state)
     assert_int_equal(start_after_failure(world, id), committed);
 }
 
-/* A coordinator that starts anew does not know who worked for the job before its newest plan: it asks them all. */
+/* A coordinator that starts anew does not know who worked for the job before its newest plan: it
+ * asks them all. */
 static void a_device_of_an_older_plan_is_believed_after_a_restart(void **state)
 {
     struct world *world = *state;
@@ -173,7 +175,8 @@ static void who_lists_too_much_takes_nothing_from_the_others(void **state)
         struct agent *agent = &world->agent[a];
         agent->tell_holdings = true;
         agent_beat(world, agent);
-        struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = &agent->heartbeat}};
+        struct event event = {.type = EVENT_HEARTBEAT,
+                              .heartbeat = {.heartbeat = &agent->heartbeat}};
         step(&crowd, &event);
     }
     clock_t began = clock();

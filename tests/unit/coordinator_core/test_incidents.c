@@ -42,7 +42,8 @@ static void an_incident_has_a_time_for_each_phase(void **state)
     assert_int_equal(incident->step_reached, step);
     assert_int_equal(incident->resume_version, core_job_plan(world->core, id)->resume_version);
     assert_int_equal(incident->steps_redone, step - incident->resume_version);
-    assert_close(&incident->detect_seconds, &(double){0.45}, 1, 1e-9); /* 200 ms and the challenge's 250 */
+    assert_close(&incident->detect_seconds, &(double){0.45}, 1,
+                 1e-9); /* 200 ms and the challenge's 250 */
     assert_close(&incident->decide_seconds, &(double){0}, 1, 1e-9);
     world_pass(world, 100);
     for (size_t k = 0; k < 3; k += 2) {
@@ -63,11 +64,13 @@ static void an_incident_has_a_time_for_each_phase(void **state)
     assert_int_equal(incident->state, INCIDENT_RESOLVED);
     assert_int_equal(incident->generation_after, 2);
     assert_int_equal(incident->failures, 1);
-    const double seconds[] = {incident->fetch_seconds, incident->rebuild_seconds, incident->resume_seconds};
+    const double seconds[] = {incident->fetch_seconds, incident->rebuild_seconds,
+                              incident->resume_seconds};
     const double expected[] = {0.07, incident->rebuild_seconds, 0.04};
     assert_close(seconds, expected, 3, 1e-9);
     assert_true(incident->rebuild_seconds > 0.05);
-    double sum = incident->detect_seconds + incident->decide_seconds + seconds[0] + seconds[1] + seconds[2];
+    double sum =
+        incident->detect_seconds + incident->decide_seconds + seconds[0] + seconds[1] + seconds[2];
     double whole = (double)(incident->resumed_ms - incident->suspected_ms) / 1000;
     assert_close(&sum, &whole, 1, 1e-9);
 }

@@ -124,7 +124,8 @@ static void a_move_pays_for_itself_before_the_next(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 3);
 }
 
-/* Whatever is thought of its link, a plan whose steps are measured to be short gains nothing by another device. */
+/* Whatever is thought of its link, a plan whose steps are measured to be short gains nothing by
+ * another device. */
 static void a_plan_that_is_fast_is_left_alone(void **state)
 {
     struct world *world = *state;
@@ -144,7 +145,8 @@ static void a_plan_that_is_fast_is_left_alone(void **state)
                                                     .bytes_squared_sum = 1e7,
                                                     .bytes_seconds_sum = 1e4};
         a->heartbeat.link_count = 1;
-        a->heartbeat.metric[0] = (struct metric){.step = ++a->step, .name = METRIC_STEP_SECONDS, .value = 0.0015};
+        a->heartbeat.metric[0] =
+            (struct metric){.step = ++a->step, .name = METRIC_STEP_SECONDS, .value = 0.0015};
         a->heartbeat.metric_count = 1;
         agent_beat_again(world, a);
     }

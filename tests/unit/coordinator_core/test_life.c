@@ -153,9 +153,10 @@ static void progress_is_told_but_rows_are_written_seldom(void **state)
     assert_true(core_job(world->core, id)->progress.has_loss);
 }
 
-/* The device repeats its last heartbeat with the losses of the steps [first, last], as measured in that generation. */
-static size_t tell_losses(struct world *world, struct agent *agent, const char *job, int64_t generation, int64_t first,
-                          int64_t last)
+/* The device repeats its last heartbeat with the losses of the steps [first, last], as measured in
+ * that generation. */
+static size_t tell_losses(struct world *world, struct agent *agent, const char *job,
+                          int64_t generation, int64_t first, int64_t last)
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
     const size_t before = world->metrics;
@@ -163,13 +164,15 @@ static size_t tell_losses(struct world *world, struct agent *agent, const char *
     heartbeat->metrics_generation = generation;
     heartbeat->metric_count = 0;
     for (int64_t step = first; step <= last; step++) {
-        heartbeat->metric[heartbeat->metric_count++] = (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
+        heartbeat->metric[heartbeat->metric_count++] =
+            (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
     }
     agent_beat_again(world, agent);
     return world->metrics - before;
 }
 
-/* A device was not heard while it trained, and works for the next generation, or for nobody, when it is. */
+/* A device was not heard while it trained, and works for the next generation, or for nobody, when
+ * it is. */
 static void metrics_of_steps_that_were_kept_may_come_late(void **state)
 {
     struct world *world = *state;
@@ -229,7 +232,8 @@ static void a_replan_moves_only_units_that_change_hands(void **state)
     const struct replan_request large = {.cut = {1, 2, 3, 4}, .cut_count = 4, .has_cuts = true};
     world_replan(world, id, &large);
     assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
-    assert_string_equal(world->text, "4 borders make 5 stages; 3 devices are available to this job");
+    assert_string_equal(world->text,
+                        "4 borders make 5 stages; 3 devices are available to this job");
     story_replan(world, id, 2, 3);
     assert_int_equal(world->status, 202);
     assert_int_equal(world->job.state, JOB_REPLANNING);
@@ -273,7 +277,8 @@ static void a_replan_can_name_its_devices_in_order(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 4);
-    struct replan_request request = {.cut = {4}, .cut_count = 1, .has_cuts = true, .device_count = 2};
+    struct replan_request request = {
+        .cut = {4}, .cut_count = 1, .has_cuts = true, .device_count = 2};
     request.device[0] = world->agent[2].id;
     request.device[1] = world->agent[0].id;
     world_replan(world, id, &request);
@@ -418,7 +423,8 @@ static void resume_is_for_paused_jobs_only(void **state)
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
     world_verb(world, "job_nobody", JOB_RESUME);
     assert_int_equal(world->problem, PROBLEM_UNKNOWN_JOB);
-    struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = JOB_PAUSE, .if_revision = 1}};
+    struct event event = {.type = EVENT_JOB_VERB,
+                          .job_verb = {.verb = JOB_PAUSE, .if_revision = 1}};
     memcpy(event.job_verb.job.text, id, ID_SIZE);
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_REVISION_MISMATCH);
@@ -458,8 +464,9 @@ static void reach(struct world *world, char id[ID_SIZE], enum job_state state)
 static void a_job_can_be_cancelled_in_every_state(void **state)
 {
     (void)state;
-    static const enum job_state states[] = {JOB_QUEUED,     JOB_PREPARING, JOB_RUNNING, JOB_REPLANNING,
-                                            JOB_RECOVERING, JOB_PAUSING,   JOB_PAUSED,  JOB_WAITING_FOR_DEVICES};
+    static const enum job_state states[] = {JOB_QUEUED,     JOB_PREPARING,          JOB_RUNNING,
+                                            JOB_REPLANNING, JOB_RECOVERING,         JOB_PAUSING,
+                                            JOB_PAUSED,     JOB_WAITING_FOR_DEVICES};
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         struct world *world = world_new();
         char id[ID_SIZE];
@@ -486,10 +493,12 @@ static void every_verb_has_an_answer_in_every_state(void **state)
     (void)state;
     static const struct {
         enum job_state state;
-        int pause, resume, replan; /* statuses; cancel is 202 everywhere, to keep or export 409 without a version */
+        int pause, resume, replan; /* statuses; cancel is 202 everywhere, to keep or export 409
+                                      without a version */
     } table[] = {
-        {JOB_QUEUED, 202, 409, 409},     {JOB_PREPARING, 202, 409, 409},           {JOB_RUNNING, 202, 409, 202},
-        {JOB_REPLANNING, 202, 409, 409}, {JOB_RECOVERING, 202, 409, 409},          {JOB_PAUSING, 202, 409, 409},
+        {JOB_QUEUED, 202, 409, 409},     {JOB_PREPARING, 202, 409, 409},
+        {JOB_RUNNING, 202, 409, 202},    {JOB_REPLANNING, 202, 409, 409},
+        {JOB_RECOVERING, 202, 409, 409}, {JOB_PAUSING, 202, 409, 409},
         {JOB_PAUSED, 202, 202, 409},     {JOB_WAITING_FOR_DEVICES, 202, 202, 409},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -498,7 +507,8 @@ static void every_verb_has_an_answer_in_every_state(void **state)
                                 [JOB_REPLAN] = table[i].replan,
                                 [JOB_CANCEL_KEEP] = table[i].state == JOB_PAUSED ? 202 : 409,
                                 [JOB_EXPORT] = table[i].state == JOB_PAUSED ? 202 : 409};
-        static const enum job_verb verbs[] = {JOB_PAUSE, JOB_RESUME, JOB_REPLAN, JOB_CANCEL_KEEP, JOB_EXPORT};
+        static const enum job_verb verbs[] = {JOB_PAUSE, JOB_RESUME, JOB_REPLAN, JOB_CANCEL_KEEP,
+                                              JOB_EXPORT};
         for (size_t v = 0; v < sizeof(verbs) / sizeof(verbs[0]); v++) {
             struct world *world = world_new();
             char id[ID_SIZE];

@@ -5,8 +5,8 @@
 #include "tests/unit/coordinator_core/story.h"
 
 /* Three devices train a job of 400 steps, and are at step 20 or so. */
-static void begin(struct world *world, char id[ID_SIZE], int64_t devices_min, int64_t neighbor_every,
-                  int64_t center_every)
+static void begin(struct world *world, char id[ID_SIZE], int64_t devices_min,
+                  int64_t neighbor_every, int64_t center_every)
 {
     struct job_spec spec = story_spec(400);
     spec.devices_min = devices_min;
@@ -93,7 +93,8 @@ static void waiting_for_a_link_says_so(void **state)
     }
     assert_string_equal(world_job(world, id)->state_reason, "link");
     char expected[MESSAGE_SIZE];
-    (void)snprintf(expected, sizeof(expected), "; step %lld is tried again in 1.0 s", (long long)version);
+    (void)snprintf(expected, sizeof(expected), "; step %lld is tried again in 1.0 s",
+                   (long long)version);
     assert_non_null(strstr(world_job(world, id)->message, "are alive and do not reach each other"));
     assert_non_null(strstr(world_job(world, id)->message, expected));
     assert_int_equal(world_job(world, id)->progress.step, version);
@@ -141,10 +142,11 @@ static void units_that_cannot_move_stay(void **state)
     story_finish(world, id);
 }
 
-/* Devices a and b, whose units take so long, have stopped at a version that is newer than the center's, to go on with
- * other borders, when nothing passes between them any more. Returns the version. */
-static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_min, int64_t neighbor_every,
-                        double unit_seconds)
+/* Devices a and b, whose units take so long, have stopped at a version that is newer than the
+ * center's, to go on with other borders, when nothing passes between them any more. Returns the
+ * version. */
+static int64_t part_two(struct world *world, char id[ID_SIZE], int64_t devices_min,
+                        int64_t neighbor_every, double unit_seconds)
 {
     struct job_spec spec = world_spec("j", 400);
     spec.devices_min = devices_min;
@@ -205,24 +207,28 @@ static void a_copy_at_a_neighbour_is_nearer_than_the_center(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    int64_t version = part_two(world, id, 1, 3, 0.0001), committed = world_job(world, id)->neighbor_version;
+    int64_t version = part_two(world, id, 1, 3, 0.0001),
+            committed = world_job(world, id)->neighbor_version;
     assert_true(committed > world_job(world, id)->version && committed < version);
     (void)until_given_up(world, id, version);
     assert_alone(world, id, committed, version);
     story_finish(world, id);
 }
 
-/* Trying takes as long as the steps would, and no longer; the incident says what was chosen, and why. */
+/* Trying takes as long as the steps would, and no longer; the incident says what was chosen, and
+ * why. */
 static void steps_that_take_longer_are_waited_for(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
     int64_t version = part_two(world, id, 1, 0, 0.05), center = world_job(world, id)->version;
-    double again_seconds = (double)(version - center) * core_job_plan(world->core, id)->predicted_step_seconds;
+    double again_seconds =
+        (double)(version - center) * core_job_plan(world->core, id)->predicted_step_seconds;
     assert_true(again_seconds > 10);
     assert_kept(world, id, version, 7000);
     (void)snprintf(expected, sizeof(expected),
-                   "devices 'a' and 'b' are alive and do not reach each other; waits for step %d: the steps since step"
+                   "devices 'a' and 'b' are alive and do not reach each other; waits for step %d: "
+                   "the steps since step"
                    " %d would take %.1f s again",
                    (int)version, (int)center, again_seconds);
     assert_string_equal(core_job_incident(world->core, id)->message, expected);

@@ -1,4 +1,5 @@
-/* The coordinator was away: devices that live keep their leases; and which of two agents keeps a device. */
+/* The coordinator was away: devices that live keep their leases; and which of two agents keeps a
+ * device. */
 #include <stdio.h>
 #include <string.h>
 

@@ -22,7 +22,8 @@ static void a_dry_run_shows_the_plan_and_leaves_nothing(void **state)
     assert_string_equal(preview->stage[0].unit[0], "conv1");
     assert_int_equal(preview->stage[2].end, 5);
     assert_true(preview->predicted_step_seconds > 0);
-    assert_close(&preview->predicted_total_seconds, &(double){40 * preview->predicted_step_seconds}, 1, 1e-12);
+    assert_close(&preview->predicted_total_seconds, &(double){40 * preview->predicted_step_seconds},
+                 1, 1e-12);
     assert_true(preview->predicted_efficiency > 0 && preview->predicted_efficiency <= 1);
     assert_true(preview->stage[0].memory_bytes > 0);
     assert_int_equal(core_job_count(world->core), 0);
@@ -36,7 +37,8 @@ static void a_dry_run_says_what_would_be_waited_for(void **state)
     (void)world_agent(world, "a", 10);
     world_dry_run(world, &spec);
     assert_int_equal(world->preview->stage_count, 0);
-    assert_string_equal(world->preview->waiting_for, "waits for 1 more device: 1 of 2 are there and free");
+    assert_string_equal(world->preview->waiting_for,
+                        "waits for 1 more device: 1 of 2 are there and free");
     spec.numeric_class[0] = 'x';
     world_dry_run(world, &spec);
     assert_string_equal(world->preview->waiting_for,
@@ -54,8 +56,9 @@ static void check_parts(const struct plan_stage *stage, const struct memory_byte
     assert_int_equal(parts->borders_bytes, bytes->borders);
     assert_int_equal(parts->snapshots_bytes, 3 * bytes->snapshot);
     assert_int_equal(parts->replicas_bytes, stage->replica_bytes);
-    assert_int_equal(stage->memory_bytes, parts->parameters_bytes + parts->gradients_bytes + parts->optimizer_bytes +
-                                              parts->activations_bytes + parts->workspace_bytes + parts->borders_bytes +
+    assert_int_equal(stage->memory_bytes, parts->parameters_bytes + parts->gradients_bytes +
+                                              parts->optimizer_bytes + parts->activations_bytes +
+                                              parts->workspace_bytes + parts->borders_bytes +
                                               parts->snapshots_bytes + parts->replicas_bytes);
 }
 
@@ -75,16 +78,25 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
                                                .micro_batch = 5,
                                                .in_flight = (size_t)stage->in_flight,
                                                .threads = 1};
-        assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &request, &bytes, &err), &err);
-        /* Three copies of its own state, of which the stage plans one, and two of the stage before it in the ring. */
-        const struct plan_stage *before = &plan->stage[(s + plan->stage_count - 1) % plan->stage_count];
+        assert_ok(
+            memory_of_stage(world->model, &job_spec_default.optimizer, &request, &bytes, &err),
+            &err);
+        /* Three copies of its own state, of which the stage plans one, and two of the stage before
+         * it in the ring. */
+        const struct plan_stage *before =
+            &plan->stage[(s + plan->stage_count - 1) % plan->stage_count];
         struct memory_bytes ring;
-        const struct memory_request of_ring = {
-            .first = (size_t)before->first, .end = (size_t)before->end, .micro_batch = 5, .in_flight = 1, .threads = 1};
-        assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &of_ring, &ring, &err), &err);
+        const struct memory_request of_ring = {.first = (size_t)before->first,
+                                               .end = (size_t)before->end,
+                                               .micro_batch = 5,
+                                               .in_flight = 1,
+                                               .threads = 1};
+        assert_ok(memory_of_stage(world->model, &job_spec_default.optimizer, &of_ring, &ring, &err),
+                  &err);
         uint64_t headers = (uint64_t)(before->end - before->first) * 16384;
         assert_int_equal(stage->replica_bytes, 2 * (ring.snapshot + headers));
-        assert_int_equal(stage->memory_bytes, bytes.total + 2 * bytes.snapshot + stage->replica_bytes);
+        assert_int_equal(stage->memory_bytes,
+                         bytes.total + 2 * bytes.snapshot + stage->replica_bytes);
         check_parts(stage, &bytes);
     }
 }
@@ -107,7 +119,8 @@ static void a_model_that_never_fits_is_refused(void **state)
     agent_enroll(world, &world->agent[0]);
     world_submit(world, &spec);
     assert_int_equal(world->status, 201);
-    assert_int_equal(world_plan(world, world->job.id.text, 1)->stage_count, 1); /* b is too small for any unit */
+    assert_int_equal(world_plan(world, world->job.id.text, 1)->stage_count,
+                     1); /* b is too small for any unit */
 }
 
 static void a_device_with_little_memory_is_planned_only_where_the_job_recomputes(void **state)
@@ -124,10 +137,13 @@ static void a_device_with_little_memory_is_planned_only_where_the_job_recomputes
         stage[recompute] = world->preview->stage[0];
     }
     assert_true(stage[RECOMPUTE_UNIT].memory_bytes < stage[RECOMPUTE_NONE].memory_bytes);
-    assert_true(stage[RECOMPUTE_UNIT].memory.activations_bytes < stage[RECOMPUTE_NONE].memory.activations_bytes);
-    assert_true(stage[RECOMPUTE_UNIT].predicted_backward_seconds > stage[RECOMPUTE_NONE].predicted_backward_seconds);
+    assert_true(stage[RECOMPUTE_UNIT].memory.activations_bytes <
+                stage[RECOMPUTE_NONE].memory.activations_bytes);
+    assert_true(stage[RECOMPUTE_UNIT].predicted_backward_seconds >
+                stage[RECOMPUTE_NONE].predicted_backward_seconds);
     assert_true(stage[RECOMPUTE_UNIT].predicted_backward_seconds <=
-                stage[RECOMPUTE_NONE].predicted_backward_seconds + stage[RECOMPUTE_NONE].predicted_forward_seconds);
+                stage[RECOMPUTE_NONE].predicted_backward_seconds +
+                    stage[RECOMPUTE_NONE].predicted_forward_seconds);
 
     agent->memory_bytes = stage[RECOMPUTE_UNIT].memory_bytes;
     agent_enroll(world, agent);
@@ -206,7 +222,8 @@ static void measured_times_win_over_predicted_ones(void **state)
     world_verb(world, id, JOB_REPLAN);
     world_settle(world);
     plan = world_plan(world, id, 2);
-    assert_close(&plan->stage[0].predicted_forward_seconds, &(double){1}, 1, 1e-12); /* conv1 on a, as measured */
+    assert_close(&plan->stage[0].predicted_forward_seconds, &(double){1}, 1,
+                 1e-12); /* conv1 on a, as measured */
     assert_true(plan->stage[2].end - plan->stage[2].first >= 3);
     assert_true(plan->predicted_step_seconds > 4 * 2);
 }
@@ -225,11 +242,13 @@ static void one_unit_says_little_of_the_others(void **state)
     const struct plan *plan = world_plan(world, id, 2);
     assert_int_equal(plan->stage[0].end, 3);
     assert_true(plan->stage[0].predicted_forward_seconds > 0.02);
-    assert_close(&plan->stage[2].predicted_forward_seconds, &(double){0.1}, 1, 1e-9); /* as measured */
+    assert_close(&plan->stage[2].predicted_forward_seconds, &(double){0.1}, 1,
+                 1e-9); /* as measured */
 }
 
 /* Report transfers of the same size to another device. */
-static void report_link(struct world *world, struct agent *from, const struct agent *to, double seconds)
+static void report_link(struct world *world, struct agent *from, const struct agent *to,
+                        double seconds)
 {
     struct heartbeat *heartbeat = &from->heartbeat;
     agent_beat(world, from);
@@ -255,8 +274,9 @@ static void slow_links_are_known_after_they_were_measured(void **state)
     assert_true(world_plan(world, id, 2)->predicted_step_seconds > 10 * before);
 }
 
-/* The tensors of one border: some carry a mark, are 64 bytes longer, and meet the moments at which state is copied. The
- * slope between the two would be 1 MB/s, which is what every other border would be priced at. */
+/* The tensors of one border: some carry a mark, are 64 bytes longer, and meet the moments at which
+ * state is copied. The slope between the two would be 1 MB/s, which is what every other border
+ * would be priced at. */
 static void marked_tensors_do_not_make_a_link_slow(void **state)
 {
     struct world *world = *state;
@@ -298,11 +318,15 @@ static void nonsense_measurements_are_ignored(void **state)
     struct heartbeat *heartbeat = &world->agent[0].heartbeat;
     world_train(world, 2);
     heartbeat->unit_seconds_count = 3;
-    heartbeat->unit_seconds[0] = (struct unit_seconds){.unit = 4, .forward_seconds = 1, .backward_seconds = 1};
-    heartbeat->unit_seconds[1] = (struct unit_seconds){.unit = -1, .forward_seconds = 1, .backward_seconds = 1};
-    heartbeat->unit_seconds[2] = (struct unit_seconds){.unit = 0, .forward_seconds = -1, .backward_seconds = 1e300};
+    heartbeat->unit_seconds[0] =
+        (struct unit_seconds){.unit = 4, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[1] =
+        (struct unit_seconds){.unit = -1, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[2] =
+        (struct unit_seconds){.unit = 0, .forward_seconds = -1, .backward_seconds = 1e300};
     heartbeat->link_count = 1;
-    heartbeat->link[0] = (struct link_report){.device = world->agent[1].id, .count = 5, .seconds_sum = -3};
+    heartbeat->link[0] =
+        (struct link_report){.device = world->agent[1].id, .count = 5, .seconds_sum = -3};
     heartbeat->metric_count = 3;
     heartbeat->metric[0] = (struct metric){.step = 101, .name = METRIC_LOSS, .value = 1};
     heartbeat->metric[1] = (struct metric){.step = 3, .name = 77, .value = 1};
@@ -311,7 +335,8 @@ static void nonsense_measurements_are_ignored(void **state)
     heartbeat->holding_count = 1;
     heartbeat->all_holdings = true;
     heartbeat->holding[0].unit = 9999;
-    heartbeat->revision = (1ll << 53) - 1; /* one more could not be said in JSON: the device would be locked out */
+    heartbeat->revision =
+        (1ll << 53) - 1; /* one more could not be said in JSON: the device would be locked out */
     int64_t revision = core_assignment_revision(world->core, world->agent[0].id.text);
     size_t metrics = world->metrics;
     agent_beat_again(world, &world->agent[0]);
@@ -319,12 +344,13 @@ static void nonsense_measurements_are_ignored(void **state)
     const struct plan *plan = core_job_plan(world->core, id);
     assert_true(plan->stage[0].measured_forward_seconds == 0);
     assert_in_range(core_job(world->core, id)->progress.step, 0, 100);
-    assert_in_range(core_assignment_revision(world->core, world->agent[0].id.text), revision, revision + 10);
+    assert_in_range(core_assignment_revision(world->core, world->agent[0].id.text), revision,
+                    revision + 10);
     assert_state(world, id, JOB_RUNNING);
 }
 
-/* Numbers that one may report and from which a speed of nothing or of infinity would follow: those are no numbers of
- * JSON, and a row that holds one could not be read at the next start. */
+/* Numbers that one may report and from which a speed of nothing or of infinity would follow: those
+ * are no numbers of JSON, and a row that holds one could not be read at the next start. */
 static void extreme_measurements_leave_finite_numbers(void **state)
 {
     struct world *world = *state;
@@ -335,15 +361,17 @@ static void extreme_measurements_leave_finite_numbers(void **state)
         story_measure(world, agent, 5e-324);
         agent->heartbeat.update_seconds = 5e-324;
         agent->heartbeat.metric_count = 1;
-        agent->heartbeat.metric[0] = (struct metric){.step = 1, .name = METRIC_STEP_SECONDS, .value = 5e-324};
+        agent->heartbeat.metric[0] =
+            (struct metric){.step = 1, .name = METRIC_STEP_SECONDS, .value = 5e-324};
         agent->heartbeat.link_count = 2;
         for (size_t k = 0; k < 2; k++) {
-            agent->heartbeat.link[k] = (struct link_report){.device = world->agent[(i + 1 + k) % 3].id,
-                                                            .count = 2,
-                                                            .seconds_sum = 1e9,
-                                                            .bytes_sum = 5e-324,
-                                                            .bytes_squared_sum = 1e300,
-                                                            .bytes_seconds_sum = (double)k * 1e300};
+            agent->heartbeat.link[k] =
+                (struct link_report){.device = world->agent[(i + 1 + k) % 3].id,
+                                     .count = 2,
+                                     .seconds_sum = 1e9,
+                                     .bytes_sum = 5e-324,
+                                     .bytes_squared_sum = 1e300,
+                                     .bytes_seconds_sum = (double)k * 1e300};
         }
         agent_beat_again(world, agent);
     }
@@ -365,8 +393,8 @@ static void step_times_are_told_as_their_median(void **state)
     agent_beat(world, &world->agent[0]);
     heartbeat->metric_count = 5;
     for (int i = 0; i < 5; i++) {
-        heartbeat->metric[i] =
-            (struct metric){.step = i + 1, .name = METRIC_STEP_SECONDS, .value = i == 2 ? 1000 : 0.5};
+        heartbeat->metric[i] = (struct metric){
+            .step = i + 1, .name = METRIC_STEP_SECONDS, .value = i == 2 ? 1000 : 0.5};
     }
     agent_beat_again(world, &world->agent[0]);
     const struct plan *plan = core_job_plan(world->core, id);
@@ -452,10 +480,12 @@ static void a_unit_with_another_hash_than_reported_is_refused(void **state)
         story_round(world, false);
     }
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = world->agent[0].id}};
-    event.blob_stored.unit = (struct center_unit){.version = 3, .generation = 1, .sha256 = "forged"};
+    event.blob_stored.unit =
+        (struct center_unit){.version = 3, .generation = 1, .sha256 = "forged"};
     memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
     assert_true(core_may_store_unit(world->core, world->agent[0].id.text, &event.blob_stored.unit));
-    assert_false(core_may_store_unit(world->core, world->agent[1].id.text, &event.blob_stored.unit));
+    assert_false(
+        core_may_store_unit(world->core, world->agent[1].id.text, &event.blob_stored.unit));
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_INVALID_BLOB);
     unit_sha256(event.blob_stored.unit.sha256, 3, 0);

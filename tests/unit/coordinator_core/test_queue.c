@@ -66,7 +66,8 @@ static void jobs_queue_by_priority_then_age(void **state)
     spec.priority = 3;
     story_submit(world, urgent, &spec);
     assert_state(world, urgent, JOB_QUEUED);
-    assert_string_equal(world_job(world, old)->message, "waits for 1 more device: 1 device fits, it is busy");
+    assert_string_equal(world_job(world, old)->message,
+                        "waits for 1 more device: 1 device fits, it is busy");
     const char *const order[] = {running, urgent, old, young};
     for (size_t i = 0; i < 4; i++) {
         for (size_t k = 0; k < 4; k++) {
@@ -87,17 +88,20 @@ static void a_job_says_why_it_waits(void **state)
     struct job_spec spec = world_spec("j", 5);
     spec.devices_min = 4;
     story_submit(world, id, &spec);
-    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 3 of 4 are there and free");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device: 3 of 4 are there and free");
     world_device_verb(world, &world->agent[0], DEVICE_CORDON);
     assert_string_equal(world_job(world, id)->message,
                         "waits for 2 more devices: 2 of 4 are there and free (1 cordoned)");
     world->agent[2].up = false;
     world_live(world, 6000);
-    assert_string_equal(world_job(world, id)->message,
-                        "waits for 3 more devices: 1 of 4 are there and free (1 cordoned, 1 not online)");
+    assert_string_equal(
+        world_job(world, id)->message,
+        "waits for 3 more devices: 1 of 4 are there and free (1 cordoned, 1 not online)");
     world->agent[0].up = world->agent[1].up = false;
     world_live(world, 6000);
-    assert_string_equal(world_job(world, id)->message, "waits for 4 more devices: no device is online");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 4 more devices: no device is online");
 }
 
 static void a_job_that_waits_for_its_cuts_names_them(void **state)
@@ -110,8 +114,9 @@ static void a_job_that_waits_for_its_cuts_names_them(void **state)
         spec.cut[spec.cut_count++] = cut;
     }
     story_submit(world, id, &spec);
-    assert_string_equal(world_job(world, id)->message,
-                        "waits for 1 more device, because 'cuts' makes 4 stages: 3 of 4 are there and free");
+    assert_string_equal(
+        world_job(world, id)->message,
+        "waits for 1 more device, because 'cuts' makes 4 stages: 3 of 4 are there and free");
     (void)world_agent(world, "d", 10);
     assert_int_equal(world_plan(world, id, 1)->stage_count, 4);
 }
@@ -125,10 +130,12 @@ static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
     story_run(world, running, 100);
     struct job_spec spec = world_spec("j", 5);
     story_submit(world, id, &spec);
-    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 3 devices fit, all busy");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device: 3 devices fit, all busy");
     world->agent[2].up = false;
     world_live(world, 6000);
-    assert_string_equal(world_job(world, id)->message, "waits for 1 more device: 2 devices fit, all busy");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for 1 more device: 2 devices fit, all busy");
 }
 
 /* b and c are free, the large job waits for a: a small younger job does not take them. */
@@ -282,7 +289,9 @@ static void an_unknown_protocol_is_refused(void **state)
     struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
-    assert_string_equal(world->text, "the agent speaks protocol 2, this coordinator 1 to 1: upgrade the coordinator");
+    assert_string_equal(
+        world->text,
+        "the agent speaks protocol 2, this coordinator 1 to 1: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);

@@ -143,14 +143,16 @@ static void asking_has_a_bound(void **state)
 }
 
 /* It lists every unit of the job at the version. */
-static void list_all(struct world *world, struct agent *agent, const char *id, int64_t generation, int64_t version)
+static void list_all(struct world *world, struct agent *agent, const char *id, int64_t generation,
+                     int64_t version)
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
     agent_beat(world, agent);
     heartbeat->all_holdings = true;
     for (int64_t u = 0; u < 5; u++) {
         struct holding *holding = &heartbeat->holding[heartbeat->holding_count++];
-        *holding = (struct holding){.generation = generation, .version = version, .unit = u, .bytes = 1000};
+        *holding = (struct holding){
+            .generation = generation, .version = version, .unit = u, .bytes = 1000};
         memcpy(holding->job.text, id, ID_SIZE);
         unit_sha256(holding->sha256, version, u);
     }
@@ -255,13 +257,14 @@ static void measure_step(struct world *world, double seconds)
 {
     struct agent *c = &world->agent[2];
     agent_beat(world, c);
-    c->heartbeat.metric[0] = (struct metric){.step = c->step, .name = METRIC_STEP_SECONDS, .value = seconds};
+    c->heartbeat.metric[0] =
+        (struct metric){.step = c->step, .name = METRIC_STEP_SECONDS, .value = seconds};
     c->heartbeat.metric_count = 1;
     agent_beat_again(world, c);
 }
 
-/* Steps take so long; then all devices lose power, and a is the first to return. Returns the version
- * that was committed: a alone has not all of it. */
+/* Steps take so long; then all devices lose power, and a is the first to return. Returns the
+ * version that was committed: a alone has not all of it. */
 static int64_t cut_power(struct world *world, char id[ID_SIZE], double step_seconds)
 {
     story_replicated(world, id, 3, 0);
@@ -404,7 +407,8 @@ static void units_come_from_where_they_come_fastest(void **state)
     assert_int_equal(from_a, 0);
 }
 
-/* The same number of a generation may have been used by a coordinator whose rows are lost: the plan's id tells. */
+/* The same number of a generation may have been used by a coordinator whose rows are lost: the
+ * plan's id tells. */
 static void reports_about_another_plan_of_the_same_number_are_not_believed(void **state)
 {
     struct world *world = *state;
@@ -414,8 +418,9 @@ static void reports_about_another_plan_of_the_same_number_are_not_believed(void 
     (void)snprintf(a->plan.text, ID_SIZE, "plan_01HZZZZZZZZZZZZZZZZZZZZZZZ");
     a->step = 50;
     agent_beat(world, a);
-    assert_int_equal(world_job(world, id)->generation, 2);                 /* given up: a works for somebody else */
-    assert_int_equal(core_job_incident(world->core, id)->step_reached, 0); /* what it says is of another life */
+    assert_int_equal(world_job(world, id)->generation, 2); /* given up: a works for somebody else */
+    assert_int_equal(core_job_incident(world->core, id)->step_reached,
+                     0); /* what it says is of another life */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
 }
@@ -471,7 +476,8 @@ static void a_damaged_version_in_the_center_is_not_held_and_the_devices_are_aske
     char id[ID_SIZE];
     story_replicated(world, id, 3, 8);
     world_train(world, 20);
-    const int64_t center = world_job(world, id)->version, neighbor = world_job(world, id)->neighbor_version;
+    const int64_t center = world_job(world, id)->version,
+                  neighbor = world_job(world, id)->neighbor_version;
     assert_true(center >= 8 && center < neighbor);
     damage(world, id);
     assert_int_equal(world_job(world, id)->version, 0);
@@ -503,7 +509,8 @@ static void a_paused_job_whose_version_is_damaged_says_so_and_begins_anew(void *
     assert_int_equal(world_job(world, id)->progress.step, 30);
 }
 
-static void a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged(void **state)
+static void
+a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];

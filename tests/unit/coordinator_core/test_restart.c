@@ -1,5 +1,5 @@
-/* The rows of a dead coordinator, fed to a new one, give the same durable state, and every job goes on. The world
- * checks after every event that rows and state are equal. */
+/* The rows of a dead coordinator, fed to a new one, give the same durable state, and every job goes
+ * on. The world checks after every event that rows and state are equal. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"
@@ -57,7 +57,8 @@ static void assignments_of_another_life_are_never_taken_for_new_ones(void **stat
     a->assignment.revision += 1000000; /* the clock was set back */
     agent_beat(world, a);
     assert_true(core_assignment_revision(world->core, a->id.text) > a->assignment.revision);
-    assert_int_equal(world->heartbeat_reply.revision, core_assignment_revision(world->core, a->id.text));
+    assert_int_equal(world->heartbeat_reply.revision,
+                     core_assignment_revision(world->core, a->id.text));
 }
 
 static void a_queue_is_restored_in_its_order(void **state)
@@ -109,7 +110,8 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
     assert_int_equal(world_plan(world, id, 2)->state, PLAN_DISCARDED);
     assert_true(core_job(world->core, id)->has_wish);
     for (size_t k = 0; k < 3; k++) {
-        agent_beat(world, &world->agent[k]); /* it is asked to enrol again and then lists what it holds */
+        agent_beat(world,
+                   &world->agent[k]); /* it is asked to enrol again and then lists what it holds */
     }
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
@@ -153,8 +155,9 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 2);
 }
 
-/* What a paused job's devices hold they were told to drop, also those that were away and had said nothing to this life
- * of the coordinator: it goes on from the center, whatever they bring along when they return. */
+/* What a paused job's devices hold they were told to drop, also those that were away and had said
+ * nothing to this life of the coordinator: it goes on from the center, whatever they bring along
+ * when they return. */
 static void a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along(void **state)
 {
     struct world *world = *state;

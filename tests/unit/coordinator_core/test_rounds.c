@@ -57,7 +57,8 @@ static void every_stage_has_its_ring_neighbor(void **state)
         assert_true(told->run.replica_bytes > 0);
         bool let_in = false;
         for (size_t i = 0; i < told->caller_count; i++) {
-            let_in = let_in || strcmp(told->caller[i].device.text, world->agent[(s + 2) % 3].id.text) == 0;
+            let_in = let_in ||
+                     strcmp(told->caller[i].device.text, world->agent[(s + 2) % 3].id.text) == 0;
         }
         assert_true(let_in);
     }
@@ -75,7 +76,8 @@ static void a_round_is_committed_when_two_devices_hold_every_unit(void **state)
     beat_all(world); /* the stages hold it: one copy of each unit */
     assert_int_equal(committed(world, id), 0);
     send_all(world);
-    assert_int_equal(committed(world, id), 0); /* the receivers have not said so: senders decide nothing */
+    assert_int_equal(committed(world, id),
+                     0); /* the receivers have not said so: senders decide nothing */
     agent_beat(world, &world->agent[0]);
     agent_beat(world, &world->agent[1]);
     assert_int_equal(committed(world, id), 0);
@@ -167,7 +169,8 @@ static void a_new_generation_abandons_the_round(void **state)
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
 
-/* A stop leaves one copy of each unit. Were the version committed before it dropped, one loss would cost everything. */
+/* A stop leaves one copy of each unit. Were the version committed before it dropped, one loss would
+ * cost everything. */
 static void what_a_stop_leaves_does_not_count_as_committed(void **state)
 {
     struct world *world = *state;
@@ -263,7 +266,8 @@ static void a_blob_with_another_hash_than_reported_is_refused(void **state)
     struct agent *a = &world->agent[0];
     open_round(world, AGENT_CENTER);
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = a->id}};
-    event.blob_stored.unit = (struct center_unit){.generation = 1, .version = 5, .bytes = 1000, .sha256 = "other"};
+    event.blob_stored.unit =
+        (struct center_unit){.generation = 1, .version = 5, .bytes = 1000, .sha256 = "other"};
     memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_INVALID_BLOB);
@@ -346,7 +350,8 @@ static void without_replication_the_start_is_all_that_is_kept(void **state)
     }
 }
 
-/* With one device nothing can be committed to a neighbor: what two devices held before stays with both. */
+/* With one device nothing can be committed to a neighbor: what two devices held before stays with
+ * both. */
 static void a_plan_of_one_device_does_not_let_go_of_what_was_committed(void **state)
 {
     struct world *world = *state;

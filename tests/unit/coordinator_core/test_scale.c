@@ -1,4 +1,5 @@
-/* As many devices and jobs as there may be: no step asks for more than its actions hold, and nothing is forgotten. */
+/* As many devices and jobs as there may be: no step asks for more than its actions hold, and
+ * nothing is forgotten. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,10 +40,12 @@ static void tick(struct crowd *crowd, int64_t until_ms)
 static void enroll(struct crowd *crowd, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct enroll_request request = {
-            .protocol = PROTOCOL_VERSION,
-            .boot = "boot",
-            .probe = {.gemm_gflops = 10, .memory_bytes_per_second = 1e10, .free_memory_bytes = 1 << 30, .threads = 1}};
+        struct enroll_request request = {.protocol = PROTOCOL_VERSION,
+                                         .boot = "boot",
+                                         .probe = {.gemm_gflops = 10,
+                                                   .memory_bytes_per_second = 1e10,
+                                                   .free_memory_bytes = 1 << 30,
+                                                   .threads = 1}};
         (void)snprintf(request.public_key, sizeof(request.public_key), "key-%zu", i);
         (void)snprintf(request.name, sizeof(request.name), "device-%zu", i);
         struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
@@ -74,7 +77,8 @@ static size_t jobs_in(const struct crowd *crowd, enum job_state state)
 /* As many jobs as there may be, and for each so many devices; then nobody is heard of any more. */
 static void lose_everybody(size_t devices_each)
 {
-    struct crowd crowd = {.now_ms = 1000, .actions = {.item = calloc(ACTIONS_MAX, sizeof(struct action))}};
+    struct crowd crowd = {.now_ms = 1000,
+                          .actions = {.item = calloc(ACTIONS_MAX, sizeof(struct action))}};
     struct err err = {0};
     assert_non_null(crowd.actions.item);
     crowd.model = world_model();

@@ -126,7 +126,8 @@ static void between_two_that_live_the_link_is_to_blame(void **state)
     world->reports = false;
     agent_beat(world, b);
     struct peer_report report = {.device = c->id, .kind = PEER_BROKEN, .for_ms = 100};
-    for (int i = 0; i < 30; i++) { /* link_ms is 2 s; steps go on, so that no other deadline decides */
+    for (int i = 0; i < 30;
+         i++) { /* link_ms is 2 s; steps go on, so that no other deadline decides */
         b->heartbeat.peer_report[0] = report;
         b->heartbeat.peer_report_count = 1;
         b->heartbeat.step = ++b->step;
@@ -163,7 +164,8 @@ static void a_report_that_is_taken_back_has_no_effect(void **state)
     assert_int_equal(world_job(world, id)->generation, 1);
 }
 
-/* With two devices of two, nothing can be left out: it goes on trying, and goes on when the link is back. */
+/* With two devices of two, nothing can be left out: it goes on trying, and goes on when the link is
+ * back. */
 static void a_job_that_needs_both_ends_of_a_bad_link_outlives_it(void **state)
 {
     struct world *world = *state;
@@ -334,8 +336,9 @@ static void what_is_measured_bounds_what_is_waited_for(void **state)
                                                     .bytes_seconds_sum = 10000};
         a->heartbeat.link_count = 1;
         a->heartbeat.metric_count = 1;
-        a->heartbeat.metric[0] =
-            (struct metric){.step = ++a->step, .name = METRIC_STEP_SECONDS, .value = 0.01}; /* and yet steps are fast */
+        a->heartbeat.metric[0] = (struct metric){.step = ++a->step,
+                                                 .name = METRIC_STEP_SECONDS,
+                                                 .value = 0.01}; /* and yet steps are fast */
         agent_beat_again(world, a);
     }
     agent_restart(world, b);
@@ -346,7 +349,8 @@ static void what_is_measured_bounds_what_is_waited_for(void **state)
 }
 
 /* All three stages have applied step `version`, and evaluate it: 50 steps are an epoch. */
-static void evaluate(struct world *world, char id[ID_SIZE], const struct job_spec *spec, int64_t version)
+static void evaluate(struct world *world, char id[ID_SIZE], const struct job_spec *spec,
+                     int64_t version)
 {
     story_devices(world);
     story_submit(world, id, spec);
@@ -377,9 +381,11 @@ static void an_evaluation_is_not_a_stall(void **state)
         int64_t steps, every_epochs, version;
     } cases[] = {
         {.steps = 100, .every_epochs = 1, .version = 50},
-        {.steps = 30, .every_epochs = 1, .version = 30},   /* inside the first epoch */
-        {.steps = 70, .every_epochs = 1, .version = 70},   /* inside the second */
-        {.steps = 100, .every_epochs = 3, .version = 100}, /* two epochs, every third is evaluated */
+        {.steps = 30, .every_epochs = 1, .version = 30}, /* inside the first epoch */
+        {.steps = 70, .every_epochs = 1, .version = 70}, /* inside the second */
+        {.steps = 100,
+         .every_epochs = 3,
+         .version = 100}, /* two epochs, every third is evaluated */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char id[ID_SIZE];
@@ -415,7 +421,8 @@ static void an_evaluation_that_was_measured_makes_its_own_deadline(void **state)
     others_beat(world, NULL, 20000);
     struct agent *c = &world->agent[2];
     c->heartbeat.metric_count = 1;
-    c->heartbeat.metric[0] = (struct metric){.step = 50, .name = METRIC_TEST_ACCURACY, .value = 0.5};
+    c->heartbeat.metric[0] =
+        (struct metric){.step = 50, .name = METRIC_TEST_ACCURACY, .value = 0.5};
     agent_beat_again(world, c);
     agent_restart(world, c);
     assert_in_range(world_job(world, id)->deadlines.evaluation_ms, 129000, 131000);

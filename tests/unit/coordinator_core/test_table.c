@@ -52,7 +52,8 @@ static void any_order_of_adding_and_removing_keeps_the_order(void **state)
     struct err err = {0};
     bool there[KEYS] = {false};
     struct rng_stream stream = rng_stream(3, RNG_SIMULATION, 0, 0);
-    assert_ok(table_init(&table, sizeof(struct thing), offsetof(struct thing, key), KEYS, &err), &err);
+    assert_ok(table_init(&table, sizeof(struct thing), offsetof(struct thing, key), KEYS, &err),
+              &err);
     for (uint64_t i = 0; i < 20000; i++) {
         size_t number = (size_t)rng_below(&stream, i, KEYS);
         char key[16];
@@ -66,8 +67,8 @@ static void any_order_of_adding_and_removing_keeps_the_order(void **state)
         }
         there[number] = !there[number];
         for (size_t k = 1; k < table.count; k++) {
-            assert_true(
-                strcmp(((struct thing *)table_at(&table, k - 1))->key, ((struct thing *)table_at(&table, k))->key) < 0);
+            assert_true(strcmp(((struct thing *)table_at(&table, k - 1))->key,
+                               ((struct thing *)table_at(&table, k))->key) < 0);
         }
     }
     table_done(&table);

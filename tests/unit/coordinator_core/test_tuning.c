@@ -1,4 +1,5 @@
-/* The kernels of a job's convolutions are measured by the devices of its first plan and part of its model from then on.
+/* The kernels of a job's convolutions are measured by the devices of its first plan and part of its
+ * model from then on.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Random walks: users submit, pause, resume, replan and cancel, agents beat, train, die, return and fall silent, the
- * coordinator dies and returns; one seed draws it all. After every event the world checks what must always hold. When
- * the faults stop, every job ends within a bound of virtual time, and those that succeed have the right state. */
+/* Random walks: users submit, pause, resume, replan and cancel, agents beat, train, die, return and
+ * fall silent, the coordinator dies and returns; one seed draws it all. After every event the world
+ * checks what must always hold. When the faults stop, every job ends within a bound of virtual
+ * time, and those that succeed have the right state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,8 +162,8 @@ static void answer_export(struct walk *walk, bool faults)
             const struct center_unit *unit = &world->rows.unit[i];
             char sha256[SHA256_SIZE];
             unit_sha256(sha256, job->progress.steps, unit->unit);
-            right += strcmp(unit->job.text, job->id.text) == 0 && unit->version == world->export_version &&
-                     strcmp(unit->sha256, sha256) == 0;
+            right += strcmp(unit->job.text, job->id.text) == 0 &&
+                     unit->version == world->export_version && strcmp(unit->sha256, sha256) == 0;
         }
         assert_int_equal(right, 5);
         assert_int_equal(world->export_version, job->progress.steps);
@@ -235,7 +236,8 @@ static void walk_once(uint64_t seed, size_t *succeeded)
     walk.busy = draw(&walk, 4);
     world->reports = draw(&walk, 4) != 0;
     for (uint64_t i = 3 + draw(&walk, 4); i > 0; i--) {
-        struct agent *agent = world_agent(world, names[world->agent_count], 1 + (double)draw(&walk, 20));
+        struct agent *agent =
+            world_agent(world, names[world->agent_count], 1 + (double)draw(&walk, 20));
         agent->numeric_class = draw(&walk, 4) == 0 ? "neon" : seed % 2 ? "avx2" : "avx2/onednn-1";
         agent->disk = draw(&walk, 3) == 0;
     }
@@ -253,8 +255,8 @@ static void walk_once(uint64_t seed, size_t *succeeded)
     for (size_t j = 0; j < walk.job_count; j++) {
         const struct job *job = world_job(world, walk.job[j]);
         if (!job_state_ended(job->state)) {
-            fail_msg("seed %llu: job %zu is still %s: %s", (unsigned long long)seed, j, job_state_names[job->state],
-                     job->message);
+            fail_msg("seed %llu: job %zu is still %s: %s", (unsigned long long)seed, j,
+                     job_state_names[job->state], job->message);
         }
         *succeeded += job->state == JOB_SUCCEEDED;
     }

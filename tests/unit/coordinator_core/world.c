@@ -66,32 +66,35 @@ static void note_plan(struct world *world, const struct plan *plan)
     for (size_t s = 0; s < plan->stage_count; s++) {
         size_t used = strlen(stages);
         (void)snprintf(stages + used, sizeof(stages) - used, " %s[%" PRId64 ",%" PRId64 ")",
-                       name_of(world, plan->stage[s].device.text), plan->stage[s].first, plan->stage[s].end);
+                       name_of(world, plan->stage[s].device.text), plan->stage[s].first,
+                       plan->stage[s].end);
     }
-    note(world, "persist plan g%" PRId64 " %s %s from %" PRId64 ":%s", plan->generation, plan_state_names[plan->state],
-         plan_reason_names[plan->reason], plan->resume_version, stages);
+    note(world, "persist plan g%" PRId64 " %s %s from %" PRId64 ":%s", plan->generation,
+         plan_state_names[plan->state], plan_reason_names[plan->reason], plan->resume_version,
+         stages);
 }
 
 /* ---- the store ---- */
 
 /* Replace the row for which the key's text is equal, or append. */
-#define ROW_PUT(rows, list, row, key)                                                                                  \
-    do {                                                                                                               \
-        size_t at = 0;                                                                                                 \
-        while (at < (rows)->list##_count && strcmp((rows)->list[at].key, (row)->key) != 0) {                           \
-            at++;                                                                                                      \
-        }                                                                                                              \
-        assert_true(at < sizeof((rows)->list) / sizeof((rows)->list[0]));                                              \
-        assert_true(at == (rows)->list##_count || (rows)->list[at].revision < (row)->revision);                        \
-        (rows)->list[at] = *(row);                                                                                     \
-        (rows)->list##_count += at == (rows)->list##_count;                                                            \
+#define ROW_PUT(rows, list, row, key)                                                              \
+    do {                                                                                           \
+        size_t at = 0;                                                                             \
+        while (at < (rows)->list##_count && strcmp((rows)->list[at].key, (row)->key) != 0) {       \
+            at++;                                                                                  \
+        }                                                                                          \
+        assert_true(at < sizeof((rows)->list) / sizeof((rows)->list[0]));                          \
+        assert_true(at == (rows)->list##_count || (rows)->list[at].revision < (row)->revision);    \
+        (rows)->list[at] = *(row);                                                                 \
+        (rows)->list##_count += at == (rows)->list##_count;                                        \
     } while (0)
 
 static void put_unit(struct rows *rows, const struct center_unit *unit)
 {
     size_t at = 0;
-    while (at < rows->unit_count && !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
-                                      rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
+    while (at < rows->unit_count &&
+           !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
+             rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
         at++;
     }
     assert_true(at < WORLD_ROWS);
@@ -122,11 +125,17 @@ static void persist(struct world *world, const struct action *action)
         note_plan(world, plan);
         return;
     }
-    case OBJECT_DATASET: ROW_PUT(rows, dataset, (const struct dataset *)action->object, name); break;
+    case OBJECT_DATASET:
+        ROW_PUT(rows, dataset, (const struct dataset *)action->object, name);
+        break;
     case OBJECT_MODEL: ROW_PUT(rows, model, (const struct model_row *)action->object, name); break;
-    case OBJECT_CHECKPOINT: ROW_PUT(rows, checkpoint, (const struct checkpoint *)action->object, id.text); break;
+    case OBJECT_CHECKPOINT:
+        ROW_PUT(rows, checkpoint, (const struct checkpoint *)action->object, id.text);
+        break;
     case OBJECT_CENTER_UNIT: put_unit(rows, action->object); break;
-    case OBJECT_INCIDENT: ROW_PUT(rows, incident, (const struct incident *)action->object, id.text); break;
+    case OBJECT_INCIDENT:
+        ROW_PUT(rows, incident, (const struct incident *)action->object, id.text);
+        break;
     case OBJECT_ASSIGNMENT:
     case OBJECT_ENROLL_REPLY:
     case OBJECT_HEARTBEAT_REPLY:
@@ -152,7 +161,8 @@ static void forget(struct world *world, const struct action *action)
     assert_int_equal(action->kind, OBJECT_CENTER_UNIT);
     size_t kept = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
-        bool goes = strcmp(rows->unit[i].job.text, action->id) == 0 && rows->unit[i].version < action->version;
+        bool goes = strcmp(rows->unit[i].job.text, action->id) == 0 &&
+                    rows->unit[i].version < action->version;
         if (!goes) {
             rows->unit[kept++] = rows->unit[i];
         }
@@ -227,8 +237,9 @@ void world_send(struct world *world, struct event *event)
 {
     event->now_ms = world->now_ms;
     event->wall_ms = world->wall_ms;
-    event->request = event->type == EVENT_TICK || event->type == EVENT_RESTORED || event->type == EVENT_EXPORTED ||
-                             event->type == EVENT_TUNED || event->type == EVENT_BLOB_DAMAGED
+    event->request = event->type == EVENT_TICK || event->type == EVENT_RESTORED ||
+                             event->type == EVENT_EXPORTED || event->type == EVENT_TUNED ||
+                             event->type == EVENT_BLOB_DAMAGED
                          ? 0
                          : 7;
     world->status = 0;
@@ -290,10 +301,13 @@ static void start(struct world *world)
             continue;
         }
         jobs[job_count++] = (struct restored_job){
-            .job = rows->job[i], .model = rows->job[i].spec.model.sha256[0] ? world->tuned : world->model};
+            .job = rows->job[i],
+            .model = rows->job[i].spec.model.sha256[0] ? world->tuned : world->model};
         for (size_t k = 0; k < rows->plan_count; k++) {
             bool same = strcmp(rows->plan[k].job.text, rows->job[i].id.text) == 0;
-            newest = same && (!newest || strcmp(rows->plan[k].id.text, newest->id.text) > 0) ? &rows->plan[k] : newest;
+            newest = same && (!newest || strcmp(rows->plan[k].id.text, newest->id.text) > 0)
+                         ? &rows->plan[k]
+                         : newest;
         }
         if (newest) {
             plans[plan_count++] = *newest;
@@ -346,8 +360,12 @@ void world_clear(struct world *world)
 
 static void store_dataset(struct world *world, const char *name, int64_t samples)
 {
-    struct dataset dataset = {
-        .bytes = 28 * 28 * samples, .samples = samples, .height = 28, .width = 28, .channels = 1, .classes = 10};
+    struct dataset dataset = {.bytes = 28 * 28 * samples,
+                              .samples = samples,
+                              .height = 28,
+                              .width = 28,
+                              .channels = 1,
+                              .classes = 10};
     (void)snprintf(dataset.name, sizeof(dataset.name), "%s", name);
     (void)snprintf(dataset.sha256, sizeof(dataset.sha256), "%s", name);
     (void)snprintf(dataset.dtype, sizeof(dataset.dtype), "U8");
@@ -374,7 +392,8 @@ static struct model *tuned_model(void)
         for (size_t k = 0; k < model->unit[u].op_count; k++) {
             struct op *op = &model->unit[u].op[k];
             if (op->type == OP_CONV2D) {
-                op->kernels = (struct conv2d_kernels){{CONV2D_ONEDNN_NHWC, CONV2D_ONEDNN_DIRECT, CONV2D_COLUMNS}};
+                op->kernels = (struct conv2d_kernels){
+                    {CONV2D_ONEDNN_NHWC, CONV2D_ONEDNN_DIRECT, CONV2D_COLUMNS}};
             }
         }
     }
@@ -435,16 +454,20 @@ struct job_spec world_spec(const char *name, int64_t steps)
 static void submit(struct world *world, const struct job_spec *spec, bool dry_run)
 {
     const struct rows *rows = &world->rows;
-    struct job_data data = {
-        .train_sha256 = "train", .test_sha256 = "test", .train_samples = 1000, .test_samples = 100, .tune = true};
+    struct job_data data = {.train_sha256 = "train",
+                            .test_sha256 = "test",
+                            .train_samples = 1000,
+                            .test_samples = 100,
+                            .tune = true};
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         if (strcmp(rows->checkpoint[i].id.text, spec->init_checkpoint.text) == 0) {
             memcpy(data.checkpoint_sha256, rows->checkpoint[i].sha256, SHA256_SIZE);
             data.checkpoint_bytes = rows->checkpoint[i].bytes;
         }
     }
-    struct event event = {.type = EVENT_JOB_SUBMIT,
-                          .job_submit = {.spec = spec, .data = &data, .model = world->model, .dry_run = dry_run}};
+    struct event event = {
+        .type = EVENT_JOB_SUBMIT,
+        .job_submit = {.spec = spec, .data = &data, .model = world->model, .dry_run = dry_run}};
     world_send(world, &event);
 }
 
@@ -458,7 +481,8 @@ void world_dry_run(struct world *world, const struct job_spec *spec)
     submit(world, spec, true);
 }
 
-static void send_verb(struct world *world, const char *job, enum job_verb verb, const struct replan_request *replan)
+static void send_verb(struct world *world, const char *job, enum job_verb verb,
+                      const struct replan_request *replan)
 {
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
     (void)snprintf(event.job_verb.job.text, ID_SIZE, "%s", job);
@@ -478,7 +502,8 @@ void world_replan(struct world *world, const char *job, const struct replan_requ
 
 void world_device_verb(struct world *world, const struct agent *agent, enum device_verb verb)
 {
-    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.device = agent->id, .verb = verb}};
+    struct event event = {.type = EVENT_DEVICE_VERB,
+                          .device_verb = {.device = agent->id, .verb = verb}};
     world_send(world, &event);
 }
 
@@ -514,8 +539,9 @@ size_t world_units(const struct world *world, const char *job)
 
 void world_exported(struct world *world, bool failed)
 {
-    struct event event = {.type = EVENT_EXPORTED,
-                          .exported = {.version = world->export_version, .failed = failed, .bytes = 1000}};
+    struct event event = {
+        .type = EVENT_EXPORTED,
+        .exported = {.version = world->export_version, .failed = failed, .bytes = 1000}};
     memcpy(event.exported.job.text, world->export_job, ID_SIZE);
     (void)snprintf(event.exported.message, MESSAGE_SIZE, "the disk is full");
     (void)snprintf(event.exported.sha256, SHA256_SIZE, "export-%s", world->export_job);

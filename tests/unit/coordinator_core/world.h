@@ -1,5 +1,6 @@
-/* world.h: the coordinator's core in virtual time, with a store that keeps its rows as the real one would, and simple
- * agents that do what their assignments say. Every event is followed by checks of what must always hold. One thread. */
+/* world.h: the coordinator's core in virtual time, with a store that keeps its rows as the real one
+ * would, and simple agents that do what their assignments say. Every event is followed by checks of
+ * what must always hold. One thread. */
 #ifndef TESTS_UNIT_COORDINATOR_CORE_WORLD_H
 #define TESTS_UNIT_COORDINATOR_CORE_WORLD_H
 
@@ -18,7 +19,8 @@ struct held {
     int64_t generation, version, unit;
 };
 
-/* A round of replication as an agent sees it: stage 0 opens and closes it, every stage sends its units. */
+/* A round of replication as an agent sees it: stage 0 opens and closes it, every stage sends its
+ * units. */
 struct agent_round {
     int64_t open;    /* stage 0: version, 0: none */
     int64_t marked;  /* stage 0: version of the last mark */
@@ -126,7 +128,8 @@ struct world {
     int64_t pending_version[WORLD_EXPORTS];
     size_t pending_count;
     size_t exports, metrics, deleted;
-    char tune_job[ID_SIZE]; /* the last one whose kernels are to be put into its model; "": answered */
+    char tune_job[ID_SIZE]; /* the last one whose kernels are to be put into its model; "": answered
+                             */
 };
 
 struct world *world_new(void);
@@ -135,7 +138,8 @@ struct model *world_model(void);
 void world_free(struct world *world);
 /* Feed an event: times are filled in, answers taken, rows kept, invariants checked. */
 void world_send(struct world *world, struct event *event);
-/* What must hold of an action before it is carried out, and of rows and state after every event (world_send asks). */
+/* What must hold of an action before it is carried out, and of rows and state after every event
+ * (world_send asks). */
 void world_check_action(struct world *world, const struct action *action);
 void world_check(const struct world *world);
 /* Virtual time passes; ticks come when the core wants them. */
@@ -183,7 +187,8 @@ bool agents_apart(const struct agent *a, const struct agent *b);
 bool agent_holds(const struct agent *agent, const char *job, int64_t version, int64_t unit);
 /* Send the last heartbeat once more. */
 void agent_beat_again(struct world *world, struct agent *agent);
-/* Fetch the assignment and move towards it as far as possible: take units, be ready, begin to run, stop. */
+/* Fetch the assignment and move towards it as far as possible: take units, be ready, begin to run,
+ * stop. */
 void agent_follow(struct world *world, struct agent *agent);
 /* Train: one step of the pipeline. false: nothing to do. */
 bool agent_step(struct world *world, struct agent *agent);

@@ -39,14 +39,16 @@ static void a_link_never_measured_is_a_usual_one(void **state)
     (void)state;
     struct link_sums sums = {0};
     struct partition_link link = link_estimate(&sums);
-    assert_true(link.latency_seconds == LINK_LATENCY_SECONDS && link.bytes_per_second == LINK_BYTES_PER_SECOND);
+    assert_true(link.latency_seconds == LINK_LATENCY_SECONDS &&
+                link.bytes_per_second == LINK_BYTES_PER_SECOND);
     add(&sums, 1, 1000, 5); /* one transfer opens the connection, too */
     link = link_estimate(&sums);
-    assert_true(link.latency_seconds == LINK_LATENCY_SECONDS && link.bytes_per_second == LINK_BYTES_PER_SECOND);
+    assert_true(link.latency_seconds == LINK_LATENCY_SECONDS &&
+                link.bytes_per_second == LINK_BYTES_PER_SECOND);
 }
 
-/* The tensors of one border, of which some carry a mark in their header and meet the moments at which state is copied:
- * the slope between the two sizes is that of the moments. */
+/* The tensors of one border, of which some carry a mark in their header and meet the moments at
+ * which state is copied: the slope between the two sizes is that of the moments. */
 static void sizes_that_hardly_differ_say_nothing_of_bandwidth(void **state)
 {
     (void)state;
@@ -81,7 +83,8 @@ static void sizes_that_differ_tell_latency_from_bandwidth(void **state)
     }
 }
 
-/* With one size only: within a factor of what a link of that kind is, so that other borders are not priced absurdly. */
+/* With one size only: within a factor of what a link of that kind is, so that other borders are not
+ * priced absurdly. */
 static void one_size_is_held_against_a_usual_link(void **state)
 {
     (void)state;

@@ -65,9 +65,10 @@ static double uniform(const struct rng_stream *stream, uint64_t *index, double l
     return low + (high - low) * (double)rng_uniform(stream, (*index)++);
 }
 
-/* Unequal devices and units; links from invisible to dominant; every third problem is short of memory. */
-static void sample_draw(struct sample *sample, const struct rng_stream *stream, uint64_t *index, size_t units_max,
-                        size_t devices_max)
+/* Unequal devices and units; links from invisible to dominant; every third problem is short of
+ * memory. */
+static void sample_draw(struct sample *sample, const struct rng_stream *stream, uint64_t *index,
+                        size_t units_max, size_t devices_max)
 {
     size_t units = 1 + (size_t)rng_below(stream, (*index)++, units_max);
     size_t most = devices_max < units ? devices_max : units;
@@ -82,14 +83,17 @@ static void sample_draw(struct sample *sample, const struct rng_stream *stream, 
         sample->unit_bytes[u] = rng_below(stream, (*index)++, 100);
         sample->activation_bytes[u] = rng_below(stream, (*index)++, 50);
         for (size_t d = 0; d < devices; d++) {
-            sample->forward[d * units + u] = work * (double)(d % 3 + 1) * uniform(stream, index, 0.8, 1.2);
-            sample->backward[d * units + u] = 2 * work * (double)(d % 3 + 1) * uniform(stream, index, 0.8, 1.2);
+            sample->forward[d * units + u] =
+                work * (double)(d % 3 + 1) * uniform(stream, index, 0.8, 1.2);
+            sample->backward[d * units + u] =
+                2 * work * (double)(d % 3 + 1) * uniform(stream, index, 0.8, 1.2);
             sample->update[d * units + u] = uniform(stream, index, 0, 0.3);
         }
     }
     for (size_t d = 0; d < devices; d++) {
-        sample->link[d] = (struct partition_link){.latency_seconds = slow * uniform(stream, index, 0, 1),
-                                                  .bytes_per_second = uniform(stream, index, 200, 2000) / slow};
+        sample->link[d] =
+            (struct partition_link){.latency_seconds = slow * uniform(stream, index, 0, 1),
+                                    .bytes_per_second = uniform(stream, index, 200, 2000) / slow};
         sample->cap[d] = tight ? 50 + rng_below(stream, (*index)++, 600) : UINT64_MAX;
     }
 }
@@ -104,7 +108,8 @@ static double brute_force(const struct partition_problem *problem, size_t device
         return partition_evaluate(problem, end, &plan, NULL) == 0 ? plan.step_seconds : INFINITY;
     }
     double best = INFINITY;
-    for (size_t e = first + 1; e <= problem->unit_count - (problem->device_count - 1 - device); e++) {
+    for (size_t e = first + 1; e <= problem->unit_count - (problem->device_count - 1 - device);
+         e++) {
         end[device] = e;
         best = fmin(best, brute_force(problem, device + 1, end));
     }
@@ -155,7 +160,8 @@ static void a_plan_keeps_every_promise(void **state)
         for (size_t d = 0; d < sample.problem.device_count; d++) {
             assert_true(plan.end[d] > first);
             assert_in_range(plan.in_flight[d], 1, sample.problem.micro_batches);
-            assert_int_equal(plan.memory_bytes[d], sample_memory(&sample, d, first, plan.end[d], plan.in_flight[d]));
+            assert_int_equal(plan.memory_bytes[d],
+                             sample_memory(&sample, d, first, plan.end[d], plan.in_flight[d]));
             assert_true(plan.memory_bytes[d] <= sample.cap[d]);
             assert_true(plan.busy[d] > 0 && plan.busy[d] <= 1 + 1e-9);
             first = plan.end[d];
@@ -245,13 +251,16 @@ static void what_does_not_fit_is_named(void **state)
     struct partition_plan plan;
     struct err err = {0};
     assert_int_equal(partition_solve(&sample.problem, &plan, &err), ERR_MEMORY);
-    assert_string_equal(err.text,
-                        "unit 'block2' does not fit on device 'beta': it needs 500 bytes of the 400 there (100 "
-                        "too many)");
+    assert_string_equal(
+        err.text,
+        "unit 'block2' does not fit on device 'beta': it needs 500 bytes of the 400 there (100 "
+        "too many)");
     sample.cap[1] = 510;
     assert_int_equal(partition_solve(&sample.problem, &plan, &err), ERR_MEMORY);
-    assert_string_equal(err.text, "unit 'head' does not fit on device 'beta' beside 1 unit from unit 'block2' on: they "
-                                  "need 520 bytes of the 510 there (10 too many)");
+    assert_string_equal(
+        err.text,
+        "unit 'head' does not fit on device 'beta' beside 1 unit from unit 'block2' on: they "
+        "need 520 bytes of the 510 there (10 too many)");
     const size_t cuts[] = {3, 4};
     sample.problem.unit_name = NULL;
     sample.problem.device_name = NULL;
@@ -281,8 +290,8 @@ static void wrong_sizes_are_refused(void **state)
     assert_int_equal(partition_evaluate(&sample.problem, empty, &plan, &err), ERR_INVALID);
 }
 
-/* The search is cut short by its own count of work, never by a clock: the largest problem ends, with a plan close to
- * the bound where links are fast. */
+/* The search is cut short by its own count of work, never by a clock: the largest problem ends,
+ * with a plan close to the bound where links are fast. */
 static void the_largest_problem_ends_with_a_good_plan(void **state)
 {
     (void)state;
@@ -324,7 +333,8 @@ static void a_search_does_the_work_it_may_and_no_more(void **state)
     assert_int_equal(partition_solve(&sample.problem, &first, &err), ERR_MEMORY);
 }
 
-/* A stage's memory is the dearest answer: the longest stages that fit are looked for beside those of the unit before.
+/* A stage's memory is the dearest answer: the longest stages that fit are looked for beside those
+ * of the unit before.
  */
 static void few_questions_are_asked_of_the_memory(void **state)
 {
@@ -348,7 +358,8 @@ static void few_questions_are_asked_of_the_memory(void **state)
     }
 }
 
-/* Where the memory is dear to ask for, devices are taken for smaller ones and cuts are not all tried. */
+/* Where the memory is dear to ask for, devices are taken for smaller ones and cuts are not all
+ * tried. */
 static void questions_for_the_memory_are_work_too(void **state)
 {
     (void)state;
@@ -365,8 +376,9 @@ static void questions_for_the_memory_are_work_too(void **state)
     }
     assert_ok(partition_solve(&sample.problem, &plan, &err), &err);
     /* The smallest device is asked about, and two plans are played, in any case. */
-    assert_true((double)sample.memory_calls <
-                PARTITION_MEMORY_WORK_MAX / 1e4 + 3 * PARTITION_UNITS_MAX + 4 * PARTITION_DEVICES_MAX);
+    assert_true((double)sample.memory_calls < PARTITION_MEMORY_WORK_MAX / 1e4 +
+                                                  3 * PARTITION_UNITS_MAX +
+                                                  4 * PARTITION_DEVICES_MAX);
     for (size_t d = 0; d < PARTITION_DEVICES_MAX; d++) {
         assert_true(plan.memory_bytes[d] <= sample.cap[d]);
     }

@@ -9,10 +9,12 @@
 
 static struct timeline_stage stage_of(double forward, double backward, size_t in_flight)
 {
-    return (struct timeline_stage){.forward_seconds = forward, .backward_seconds = backward, .in_flight = in_flight};
+    return (struct timeline_stage){
+        .forward_seconds = forward, .backward_seconds = backward, .in_flight = in_flight};
 }
 
-static double clipped_step_of(const struct timeline_stage *stage, size_t count, size_t micro_batches, bool clips)
+static double clipped_step_of(const struct timeline_stage *stage, size_t count,
+                              size_t micro_batches, bool clips)
 {
     struct timeline_result result;
     timeline_play(stage, count, micro_batches, clips, &result);
@@ -59,12 +61,14 @@ static void equal_stages_have_the_bubble_of_the_field(void **state)
             for (size_t i = 0; i < count; i++) {
                 stage[i] = stage_of(1, 2, schedule_in_flight(i, count, micro_batches));
             }
-            assert_seconds(step_of(stage, count, micro_batches), 3.0 * (double)(micro_batches + count - 1));
+            assert_seconds(step_of(stage, count, micro_batches),
+                           3.0 * (double)(micro_batches + count - 1));
         }
     }
 }
 
-/* With one micro-batch in flight every one of them goes all the way forth and back: 4 x (1 + 1 + 1 + 1). */
+/* With one micro-batch in flight every one of them goes all the way forth and back: 4 x (1 + 1 + 1
+ * + 1). */
 static void one_micro_batch_in_flight_does_not_overlap(void **state)
 {
     (void)state;
@@ -83,8 +87,8 @@ static void a_link_adds_its_sending_time_and_latency_both_ways(void **state)
     assert_seconds(step_of(stage, 2, 1), 14);
 }
 
-/* Stage 1 and the way there take no time: the forward link carries one tensor at a time, 5 s each: 1 + 3 x 5, then F 0
- * B 0, back 0, B 1. */
+/* Stage 1 and the way there take no time: the forward link carries one tensor at a time, 5 s each:
+ * 1 + 3 x 5, then F 0 B 0, back 0, B 1. */
 static void a_link_carries_one_tensor_at_a_time(void **state)
 {
     (void)state;
@@ -93,8 +97,8 @@ static void a_link_carries_one_tensor_at_a_time(void **state)
     assert_seconds(step_of(stage, 2, 3), 17);
 }
 
-/* The second stage's update of 10 s lies between its last gradient and the next step's first activation: in the
- * meantime the first one does B 1, update 0 and F 1 only. */
+/* The second stage's update of 10 s lies between its last gradient and the next step's first
+ * activation: in the meantime the first one does B 1, update 0 and F 1 only. */
 static void an_update_of_a_later_stage_delays_the_next_step(void **state)
 {
     (void)state;
@@ -137,8 +141,9 @@ static void many_micro_batches_are_extrapolated(void **state)
     assert_seconds(step_of(stage, 2, 1000), 2002);
 }
 
-/* The sum follows the last gradient over the link while stage 0 still works, so only the total's way to stage 1 is
- * added to its update, and that is hidden behind the first forward pass of stage 0 as long as it is no longer. */
+/* The sum follows the last gradient over the link while stage 0 still works, so only the total's
+ * way to stage 1 is added to its update, and that is hidden behind the first forward pass of stage
+ * 0 as long as it is no longer. */
 static void clipping_by_the_norm_adds_latency_that_work_does_not_hide(void **state)
 {
     (void)state;
@@ -230,8 +235,9 @@ static bool naive_there(int at, int now)
     return at >= 0 && at <= now;
 }
 
-/* The sums of squares of stages that have done their passes, once they reach every stage that they can; a link that has
- * tensors to carry carries them first. Returns whether something has changed. */
+/* The sums of squares of stages that have done their passes, once they reach every stage that they
+ * can; a link that has tensors to carry carries them first. Returns whether something has changed.
+ */
 static bool naive_sums(struct naive_stage *all, int count, int micro_batches, int now)
 {
     bool changed = false;
@@ -243,7 +249,8 @@ static bool naive_sums(struct naive_stage *all, int count, int micro_batches, in
             stage->summed = changed = true;
             stage->total_at = i == 0 ? now : stage->total_at;
         }
-        if (done && i > 0 && stage->summed && all[i - 1].norm_at < 0 && naive_idle(&stage->to_previous, now)) {
+        if (done && i > 0 && stage->summed && all[i - 1].norm_at < 0 &&
+            naive_idle(&stage->to_previous, now)) {
             all[i - 1].norm_at = now + all[i - 1].latency;
             changed = true;
         }
@@ -257,7 +264,8 @@ static bool naive_sums(struct naive_stage *all, int count, int micro_batches, in
 }
 
 /* Backward before forward, as pipeline.md 1 says; written anew on purpose. */
-static void naive_start(struct naive_stage *all, int index, int count, int micro_batches, bool clips, int now)
+static void naive_start(struct naive_stage *all, int index, int count, int micro_batches,
+                        bool clips, int now)
 {
     struct naive_stage *stage = &all[index];
     int inputs = micro_batches, gradients = stage->forwards;

@@ -12,12 +12,14 @@
 void outcome_init(struct outcome *outcome)
 {
     memset(outcome, 0, sizeof(*outcome));
-    ASSERT(pthread_mutex_init(&outcome->lock, NULL) == 0 && pthread_cond_init(&outcome->changed, NULL) == 0);
+    ASSERT(pthread_mutex_init(&outcome->lock, NULL) == 0 &&
+           pthread_cond_init(&outcome->changed, NULL) == 0);
 }
 
 void outcome_done(struct outcome *outcome)
 {
-    ASSERT(pthread_cond_destroy(&outcome->changed) == 0 && pthread_mutex_destroy(&outcome->lock) == 0);
+    ASSERT(pthread_cond_destroy(&outcome->changed) == 0 &&
+           pthread_mutex_destroy(&outcome->lock) == 0);
 }
 
 void outcome_set(void *arg, int code, const char *sha256, uint64_t size, const struct err *err)
@@ -103,13 +105,15 @@ void content_sha256(uint64_t seed, uint64_t size, char out[BLOB_SHA256_SIZE])
 
 struct blob_store *store_open(const char *directory)
 {
-    struct blob_config config = {.directory = directory, .min_free_bytes = 0, .queue_bytes = QUEUE_BYTES};
+    struct blob_config config = {
+        .directory = directory, .min_free_bytes = 0, .queue_bytes = QUEUE_BYTES};
     struct blob_store *store = NULL;
     struct err err = {0};
     return blob_open(&config, &store, &err) == 0 ? store : NULL;
 }
 
-int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE], struct err *err)
+int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE],
+              struct err *err)
 {
     struct blob_upload *upload = NULL;
     int rc = blob_upload_open(store, NULL, size, &upload, err);
@@ -170,7 +174,8 @@ int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, str
     return rc;
 }
 
-bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size, struct err *err)
+bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size,
+                 struct err *err)
 {
     struct blob_reader *reader = NULL;
     uint64_t actual = 0;
@@ -185,15 +190,17 @@ bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, ui
     return rc == 0;
 }
 
-/* By the file layer of the system, whatever is the default: one of the tests puts faults into that. */
+/* By the file layer of the system, whatever is the default: one of the tests puts faults into that.
+ */
 bool database_is_sound(const char *path)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    bool sound = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
-                 sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK &&
-                 sqlite3_step(statement) == SQLITE_ROW &&
-                 strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
+    bool sound =
+        sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW &&
+        strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
     (void)sqlite3_finalize(statement);
     (void)sqlite3_close(db);
     return sound;

@@ -1,5 +1,6 @@
-/* blob_support.h: what the tests of the blob store share: content made from a seed, uploads that wait for their end,
- * and reading back. Content is a function of (seed, offset), so that any piece of it can be checked alone. */
+/* blob_support.h: what the tests of the blob store share: content made from a seed, uploads that
+ * wait for their end, and reading back. Content is a function of (seed, offset), so that any piece
+ * of it can be checked alone. */
 #ifndef TESTS_UNIT_COORDINATOR_STORE_BLOB_SUPPORT_H
 #define TESTS_UNIT_COORDINATOR_STORE_BLOB_SUPPORT_H
 
@@ -34,9 +35,9 @@ struct pause {
     pthread_cond_t changed;
     bool has_room;
 };
-#define PAUSE_INIT                                                                                                     \
-    {                                                                                                                  \
-        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false                                                     \
+#define PAUSE_INIT                                                                                 \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false                                 \
     }
 void pause_end(void *pause);
 /* Until it has ended since the last wait. */
@@ -47,11 +48,14 @@ void content_sha256(uint64_t seed, uint64_t size, char out[BLOB_SHA256_SIZE]);
 
 struct blob_store *store_open(const char *directory);
 /* Upload content(seed, size) in pieces and wait: the code of the outcome. sha256: out. */
-int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE], struct err *err);
+int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE],
+              struct err *err);
 /* Whether the blob is there, and its size: as blob_reader_open. */
 int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
-/* Whether the blob is there and holds exactly content(seed, size). false: err says what is wrong. */
-bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size, struct err *err);
+/* Whether the blob is there and holds exactly content(seed, size). false: err says what is wrong.
+ */
+bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size,
+                 struct err *err);
 /* Whether SQLite finds nothing wrong with a file that no store has open. */
 bool database_is_sound(const char *path);
 

@@ -53,7 +53,8 @@ static int file_write_(sqlite3_file *file, const void *data, int size, sqlite3_i
         return SQLITE_FULL;
     }
     int rc = next_call(SQLITE_IOERR_WRITE);
-    return rc == SQLITE_OK ? real_of(file)->pMethods->xWrite(real_of(file), data, size, offset) : rc;
+    return rc == SQLITE_OK ? real_of(file)->pMethods->xWrite(real_of(file), data, size, offset)
+                           : rc;
 }
 
 static int file_truncate_(sqlite3_file *file, sqlite3_int64 size)
@@ -62,8 +63,8 @@ static int file_truncate_(sqlite3_file *file, sqlite3_int64 size)
     return rc == SQLITE_OK ? real_of(file)->pMethods->xTruncate(real_of(file), size) : rc;
 }
 
-/* The crash is one of the process, not of the machine: nothing has to reach the real disk, which would take minutes.
- * tests/e2e/powercut is about that. */
+/* The crash is one of the process, not of the machine: nothing has to reach the real disk, which
+ * would take minutes. tests/e2e/powercut is about that. */
 static int file_sync_(sqlite3_file *file, int flags)
 {
     (void)file;
@@ -123,7 +124,8 @@ static const sqlite3_io_methods methods = {
     .xDeviceCharacteristics = file_traits_,
 };
 
-static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags)
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+                    int *out_flags)
 {
     (void)vfs;
     struct fault_file *fault = (struct fault_file *)file;

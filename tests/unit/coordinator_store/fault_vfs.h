@@ -1,6 +1,7 @@
-/* fault_vfs.h: SQLite's file layer with faults on order: one call that fails, a crash from the n-th call on, or a main
- * file that cannot grow. Installed as the default, so that the code under test needs to know nothing of it. Counted are
- * the calls that change the disk: write, sync, truncate, delete. Plans are set while no store is open or idle. */
+/* fault_vfs.h: SQLite's file layer with faults on order: one call that fails, a crash from the n-th
+ * call on, or a main file that cannot grow. Installed as the default, so that the code under test
+ * needs to know nothing of it. Counted are the calls that change the disk: write, sync, truncate,
+ * delete. Plans are set while no store is open or idle. */
 #ifndef TESTS_UNIT_COORDINATOR_STORE_FAULT_VFS_H
 #define TESTS_UNIT_COORDINATOR_STORE_FAULT_VFS_H
 

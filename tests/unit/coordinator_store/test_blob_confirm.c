@@ -80,7 +80,8 @@ static void a_question_needs_no_space(void **state)
     assert_ok(blob_disk_low(store, &low, &err), &err);
     assert_false(low);
     blob_close(&store);
-    struct blob_config config = {.directory = *state, .min_free_bytes = UINT64_MAX / 2, .queue_bytes = QUEUE_BYTES};
+    struct blob_config config = {
+        .directory = *state, .min_free_bytes = UINT64_MAX / 2, .queue_bytes = QUEUE_BYTES};
     assert_ok(blob_open(&config, &store, &err), &err);
     assert_ok(blob_disk_low(store, &low, &err), &err);
     assert_true(low);

@@ -80,7 +80,8 @@ static void a_blob_that_nobody_wrote_is_not_found(void **state)
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
     assert_int_equal(store_stat(store, EMPTY_SHA256, &size, &err), ERR_NOT_FOUND);
-    assert_int_equal(blob_reader_open(store, "no hash at all", &reader, &size, &err), ERR_NOT_FOUND);
+    assert_int_equal(blob_reader_open(store, "no hash at all", &reader, &size, &err),
+                     ERR_NOT_FOUND);
     assert_holds(err.text, "no hash at all");
     assert_null(reader);
     blob_close(&store);
@@ -392,7 +393,8 @@ static void a_second_store_on_the_same_directory_is_refused_by_name(void **state
 
 static void below_the_space_that_is_to_stay_free_new_blobs_are_refused(void **state)
 {
-    struct blob_config config = {.directory = *state, .min_free_bytes = UINT64_MAX / 4, .queue_bytes = QUEUE_BYTES};
+    struct blob_config config = {
+        .directory = *state, .min_free_bytes = UINT64_MAX / 4, .queue_bytes = QUEUE_BYTES};
     struct blob_store *store = NULL;
     struct err err = {0};
     struct blob_upload *upload = NULL;

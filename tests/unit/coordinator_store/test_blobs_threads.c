@@ -1,5 +1,5 @@
-/* Everything at a time: uploads that wait, uploads that pause, abandoned ones, readers, deletions, statistics. Threads
- * count what they find wrong; the test looks at the counts. */
+/* Everything at a time: uploads that wait, uploads that pause, abandoned ones, readers, deletions,
+ * statistics. Threads count what they find wrong; the test looks at the counts. */
 #include "tests/support/test.h"
 
 #include <pthread.h>
@@ -39,7 +39,8 @@ static uint64_t stable_size(uint64_t seed)
 }
 
 /* As store_put, by an upload that pauses. */
-static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size, char sha256[BLOB_SHA256_SIZE])
+static int put_pausing(struct blob_store *store, uint64_t seed, uint64_t size,
+                       char sha256[BLOB_SHA256_SIZE])
 {
     struct pause pause = PAUSE_INIT;
     struct blob_upload *upload = NULL;
@@ -107,7 +108,8 @@ static void *read_blobs(void *arg)
     for (uint64_t i = worker->number; !scene->is_over || scene->reads < 10; i++) {
         struct err err = {0};
         uint64_t seed = i % STABLE;
-        scene->wrong += !store_holds(scene->store, scene->stable[seed], seed, stable_size(seed), &err);
+        scene->wrong +=
+            !store_holds(scene->store, scene->stable[seed], seed, stable_size(seed), &err);
         scene->reads++;
         /* One that may be there, may come and may go while it is read. */
         char sha256[BLOB_SHA256_SIZE];
@@ -130,7 +132,8 @@ static void *watch(void *arg)
         struct err err = {0};
         blob_statistics(worker->scene->store, &statistics);
         worker->scene->wrong += statistics.blobs < STABLE;
-        worker->scene->wrong += store_stat(worker->scene->store, worker->scene->stable[0], &size, &err) != 0;
+        worker->scene->wrong +=
+            store_stat(worker->scene->store, worker->scene->stable[0], &size, &err) != 0;
     }
     return NULL;
 }
@@ -179,7 +182,8 @@ static void uploads_readers_and_deletions_do_not_disturb_each_other(void **state
 
 static void finish_and_abort_wait_for_a_callback_that_is_running(void **state)
 {
-    /* One chunk of queue: every upload pauses, is called, and ends while calls for others are under way. */
+    /* One chunk of queue: every upload pauses, is called, and ends while calls for others are under
+     * way. */
     struct blob_config config = {.directory = *state, .queue_bytes = MIB};
     struct blob_store *store = NULL;
     struct err err = {0};

@@ -1,5 +1,5 @@
-/* Every write, sync, truncation and deletion of a scenario fails once, or is the last one before a crash; then the
- * store is opened again and has to hold all that it had promised. */
+/* Every write, sync, truncation and deletion of a scenario fails once, or is the last one before a
+ * crash; then the store is opened again and has to hold all that it had promised. */
 #include "tests/support/test.h"
 
 #include <sqlite3.h>
@@ -161,7 +161,8 @@ static bool check_blob(void *arg, const char *sha256, uint64_t size)
     return false;
 }
 
-/* Blobs that were promised are whole, and so are the others, if they are there. The first was deleted. */
+/* Blobs that were promised are whole, and so are the others, if they are there. The first was
+ * deleted. */
 static void check_blobs(const char *directory, const int codes[BLOBS + 1])
 {
     struct blob_store *store = store_open(directory);

@@ -1,4 +1,5 @@
-/* A disk that is really full: a small tmpfs in a mount namespace of its own. Needs root; exits 77 elsewhere. */
+/* A disk that is really full: a small tmpfs in a mount namespace of its own. Needs root; exits 77
+ * elsewhere. */
 #include "tests/support/test.h"
 
 #include <errno.h>
@@ -95,7 +96,8 @@ static int count_rows(struct state_store *store)
 {
     struct err err = {0};
     int count = 0;
-    assert_ok(state_list(store, STATE_JOBS, NULL, "", 100000, false, count_row, &count, &err), &err);
+    assert_ok(state_list(store, STATE_JOBS, NULL, "", 100000, false, count_row, &count, &err),
+              &err);
     return count;
 }
 
@@ -219,7 +221,8 @@ static void users_get_no_room_while_the_reserve_is_missing(void **state)
         assert_ok(put_one(store, written++, &err), &err);
     }
     unfill(*state);
-    /* Most of the 24 MiB are free: enough for the reserve to be missing beside 4, too few beside 17. */
+    /* Most of the 24 MiB are free: enough for the reserve to be missing beside 4, too few
+     * beside 17. */
     assert_ok(state_check_room(store, 4 * MIB, &err), &err);
     assert_int_equal(state_check_room(store, 17 * MIB, &err), ERR_FULL);
     assert_holds(err.text, "more than --min-free");
@@ -246,7 +249,8 @@ static void a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay(void **
 
 static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **state)
 {
-    struct blob_config config = {.directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
+    struct blob_config config = {
+        .directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
     struct blob_store *store = NULL;
     struct err err = {0};
     struct blob_upload *upload = NULL, *another = NULL;
@@ -283,7 +287,8 @@ static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **
 
 static void uploads_of_people_leave_all_that_is_to_stay_free(void **state)
 {
-    struct blob_config config = {.directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
+    struct blob_config config = {
+        .directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
     struct blob_store *store = NULL;
     struct err err = {0};
     struct blob_upload *upload = NULL;
@@ -313,17 +318,23 @@ static void uploads_of_people_leave_all_that_is_to_stay_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_reserve_keeps_the_state_writable_on_a_full_disk, mount_48_mib,
-                                        unmount_disk),
-        cmocka_unit_test_setup_teardown(a_coordinator_starts_on_a_full_disk_and_can_delete, mount_24_mib, unmount_disk),
-        cmocka_unit_test_setup_teardown(a_commit_on_a_full_disk_is_held_with_all_its_changes_until_there_is_room,
+        cmocka_unit_test_setup_teardown(the_reserve_keeps_the_state_writable_on_a_full_disk,
                                         mount_48_mib, unmount_disk),
-        cmocka_unit_test_setup_teardown(users_get_no_room_while_the_reserve_is_missing, mount_24_mib, unmount_disk),
-        cmocka_unit_test_setup_teardown(a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay, mount_24_mib,
-                                        unmount_disk),
-        cmocka_unit_test_setup_teardown(uploads_of_people_leave_all_that_is_to_stay_free, mount_24_mib, unmount_disk),
-        cmocka_unit_test_setup_teardown(uploads_that_have_begun_may_use_half_of_what_is_to_stay_free, mount_24_mib,
-                                        unmount_disk),
+        cmocka_unit_test_setup_teardown(a_coordinator_starts_on_a_full_disk_and_can_delete,
+                                        mount_24_mib, unmount_disk),
+        cmocka_unit_test_setup_teardown(
+            a_commit_on_a_full_disk_is_held_with_all_its_changes_until_there_is_room, mount_48_mib,
+            unmount_disk),
+        cmocka_unit_test_setup_teardown(users_get_no_room_while_the_reserve_is_missing,
+                                        mount_24_mib, unmount_disk),
+        cmocka_unit_test_setup_teardown(
+            a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay, mount_24_mib,
+            unmount_disk),
+        cmocka_unit_test_setup_teardown(uploads_of_people_leave_all_that_is_to_stay_free,
+                                        mount_24_mib, unmount_disk),
+        cmocka_unit_test_setup_teardown(
+            uploads_that_have_begun_may_use_half_of_what_is_to_stay_free, mount_24_mib,
+            unmount_disk),
     };
     if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
         (void)fprintf(stderr, "skipped: no mount namespace of its own: %s\n", strerror(errno));

@@ -12,12 +12,14 @@
 
 static const struct migration first_only[] = {
     {1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"}, {0, NULL, NULL}};
-static const struct migration two[] = {{1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"},
-                                       {2, "second", "CREATE TABLE b (x INTEGER) STRICT; UPDATE a SET x = 8;"},
-                                       {0, NULL, NULL}};
-static const struct migration broken[] = {{1, "first", "CREATE TABLE a (x INTEGER) STRICT;"},
-                                          {2, "second", "UPDATE a SET x = 9; CREATE TABLE a (x INTEGER);"},
-                                          {0, NULL, NULL}};
+static const struct migration two[] = {
+    {1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"},
+    {2, "second", "CREATE TABLE b (x INTEGER) STRICT; UPDATE a SET x = 8;"},
+    {0, NULL, NULL}};
+static const struct migration broken[] = {
+    {1, "first", "CREATE TABLE a (x INTEGER) STRICT;"},
+    {2, "second", "UPDATE a SET x = 9; CREATE TABLE a (x INTEGER);"},
+    {0, NULL, NULL}};
 
 static sqlite3 *open_database(const char *directory, const char *name)
 {
@@ -142,7 +144,8 @@ static void a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incid
     struct err err = {0};
     sqlite3 *db = open_database(*state, "state.db");
     struct state_store *store = NULL;
-    /* The application id is the store's secret: let it make one file, then begin again under that number. */
+    /* The application id is the store's secret: let it make one file, then begin again under that
+     * number. */
     assert_ok(state_open(*state, &store, &err), &err);
     state_close(&store);
     int64_t application_id = integer(db, "PRAGMA application_id");
@@ -163,7 +166,8 @@ static void a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incid
     assert_ok(state_delete(store, STATE_JOBS, "job_1", &err), &err);
     assert_ok(state_commit(store, &err), &err);
     jobs = 0;
-    assert_ok(state_list(store, STATE_INCIDENTS, NULL, "", 10, false, is_old_job, &jobs, &err), &err);
+    assert_ok(state_list(store, STATE_INCIDENTS, NULL, "", 10, false, is_old_job, &jobs, &err),
+              &err);
     assert_int_equal(jobs, 0);
     state_close(&store);
     db = open_database(*state, "state.db.before-upgrade");
@@ -181,7 +185,8 @@ int main(void)
         test_with_directory(a_newer_schema_is_refused),
         test_with_directory(the_database_of_another_program_is_refused),
         test_with_directory(a_state_file_of_a_newer_version_is_refused_with_its_path),
-        test_with_directory(a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents),
+        test_with_directory(
+            a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents),
         cmocka_unit_test(the_shipped_migrations_are_numbered_without_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,8 +44,8 @@ static struct state_store *open_state(void **state)
     return store;
 }
 
-static void put(struct state_store *store, enum state_table table, const char *id, const char *parent,
-                const char *document)
+static void put(struct state_store *store, enum state_table table, const char *id,
+                const char *parent, const char *document)
 {
     struct err err = {0};
     struct state_row row = {id, parent, 1, 1000, document, strlen(document)};
@@ -65,13 +65,15 @@ static void commit(struct state_store *store)
 }
 
 /* The ids that a list gives, joined by blanks. */
-static void assert_list(struct state_store *store, enum state_table table, const char *parent, const char *after,
-                        size_t limit, bool newest_first, const char *expected)
+static void assert_list(struct state_store *store, enum state_table table, const char *parent,
+                        const char *after, size_t limit, bool newest_first, const char *expected)
 {
     struct err err = {0};
     struct visited visited = {0};
     char ids[1024] = "";
-    assert_ok(state_list(store, table, parent, after, limit, newest_first, remember, &visited, &err), &err);
+    assert_ok(
+        state_list(store, table, parent, after, limit, newest_first, remember, &visited, &err),
+        &err);
     for (size_t i = 0, at = 0; i < visited.count; i++) {
         at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", i ? " " : "", visited.id[i]);
     }
@@ -182,7 +184,8 @@ static void a_visitor_may_stop_and_the_list_can_be_asked_again(void **state)
     commit(store);
     for (int i = 0; i < 3; i++) {
         struct visited visited = {.stop = 1};
-        assert_ok(state_list(store, STATE_EVENTS, NULL, "", 10, false, remember, &visited, &err), &err);
+        assert_ok(state_list(store, STATE_EVENTS, NULL, "", 10, false, remember, &visited, &err),
+                  &err);
         assert_int_equal(visited.count, 1);
     }
     /* Not held by the cursor. */
@@ -210,7 +213,9 @@ static void a_visitor_may_ask_for_other_rows(void **state)
     put(store, STATE_PLANS, "p1", "j", "");
     put(store, STATE_PLANS, "p2", "j", "");
     commit(store);
-    assert_ok(state_list(store, STATE_PLANS, NULL, "", 10, false, look_into_another_table, store, &err), &err);
+    assert_ok(
+        state_list(store, STATE_PLANS, NULL, "", 10, false, look_into_another_table, store, &err),
+        &err);
     state_close(&store);
 }
 
@@ -219,7 +224,8 @@ static void a_missing_row_is_not_found(void **state)
     struct state_store *store = open_state(state);
     struct err err = {0};
     struct visited visited = {0};
-    assert_int_equal(state_get(store, STATE_MODELS, "nothing", remember, &visited, &err), ERR_NOT_FOUND);
+    assert_int_equal(state_get(store, STATE_MODELS, "nothing", remember, &visited, &err),
+                     ERR_NOT_FOUND);
     assert_string_equal(err.text, "models has no 'nothing'");
     begin(store);
     assert_ok(state_delete(store, STATE_MODELS, "nothing", &err), &err);

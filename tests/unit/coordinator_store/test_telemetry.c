@@ -33,7 +33,8 @@ static struct state_store *open_state(void **state)
     return store;
 }
 
-static struct points metrics(struct state_store *store, const char *job, const char *name, int64_t since, size_t limit)
+static struct points metrics(struct state_store *store, const char *job, const char *name,
+                             int64_t since, size_t limit)
 {
     struct points points = {0};
     struct err err = {0};
@@ -41,7 +42,8 @@ static struct points metrics(struct state_store *store, const char *job, const c
     return points;
 }
 
-static void metric(struct state_store *store, const char *job, int64_t step, const char *name, double value)
+static void metric(struct state_store *store, const char *job, int64_t step, const char *name,
+                   double value)
 {
     struct err err = {0};
     assert_ok(state_metric(store, job, step, name, value, &err), &err);

@@ -31,7 +31,8 @@ int kernel_pools_teardown(void **state)
 
 static void *allocate(size_t bytes)
 {
-    void *memory = aligned_alloc(WORKSPACE_ALIGNMENT, size_align(bytes ? bytes : 1, WORKSPACE_ALIGNMENT));
+    void *memory =
+        aligned_alloc(WORKSPACE_ALIGNMENT, size_align(bytes ? bytes : 1, WORKSPACE_ALIGNMENT));
     assert_non_null(memory);
     memset(memory, 0x5a, bytes);
     return memory;
@@ -93,8 +94,8 @@ double *zeros(size_t count)
     return doubles;
 }
 
-void assert_close_to_oracle(const float *actual, const float *start, const double *oracle, size_t count,
-                            double tolerance)
+void assert_close_to_oracle(const float *actual, const float *start, const double *oracle,
+                            size_t count, double tolerance)
 {
     double *got = widen(actual, count);
     double *expected = zeros(count);

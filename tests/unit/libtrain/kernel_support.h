@@ -1,5 +1,6 @@
-/* kernel_support.h: what tests of kernels share: random shapes and tensors, pools of one, two and three threads,
- * scratch of exactly the promised size (so that a sanitizer sees a kernel that takes more). Tests only. */
+/* kernel_support.h: what tests of kernels share: random shapes and tensors, pools of one, two and
+ * three threads, scratch of exactly the promised size (so that a sanitizer sees a kernel that takes
+ * more). Tests only. */
 #ifndef TESTS_UNIT_LIBTRAIN_KERNEL_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_KERNEL_SUPPORT_H
 
@@ -38,7 +39,7 @@ double *widen(const float *from, size_t count);
 double *zeros(size_t count);
 
 /* Fail unless actual equals start + oracle within `tolerance` of the oracle's largest value. */
-void assert_close_to_oracle(const float *actual, const float *start, const double *oracle, size_t count,
-                            double tolerance);
+void assert_close_to_oracle(const float *actual, const float *start, const double *oracle,
+                            size_t count, double tolerance);
 
 #endif

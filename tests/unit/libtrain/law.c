@@ -22,11 +22,13 @@ void law_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_
 
 struct law law_new(void **state, struct model *model, struct law_run run)
 {
-    static const struct optimizer heavy = {.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4};
+    static const struct optimizer heavy = {
+        .type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-4};
     return law_with(state, model, run, &heavy);
 }
 
-struct law law_with(void **state, struct model *model, struct law_run run, const struct optimizer *optimizer)
+struct law law_with(void **state, struct model *model, struct law_run run,
+                    const struct optimizer *optimizer)
 {
     struct law law = {.pools = *state, .model = model, .run = run, .draws = draws_new(5)};
     law.recipe = (struct pipeline_recipe){
@@ -39,8 +41,10 @@ struct law law_with(void **state, struct model *model, struct law_run run, const
     };
     law.batch_bytes = run.batch * shape_elements(model->input) * dtype_size(model->input_dtype);
     law.inputs = draw_bytes(&law.draws, (size_t)run.steps * law.batch_bytes);
-    law.labels = draw_labels(&law.draws, (size_t)run.steps * run.batch * model->positions, model->classes);
-    struct pipeline *pipeline = pipeline_new(&law.recipe, &model->unit_count, 1, law.pools->pool[0]);
+    law.labels =
+        draw_labels(&law.draws, (size_t)run.steps * run.batch * model->positions, model->classes);
+    struct pipeline *pipeline =
+        pipeline_new(&law.recipe, &model->unit_count, 1, law.pools->pool[0]);
     pipeline_initialise(pipeline);
     law_steps(&law, pipeline, 1, run.steps);
     law.expected = pipeline_save(pipeline, &law.expected_size);
@@ -97,7 +101,8 @@ size_t law_draw_partition(struct law *law, size_t *end)
 {
     uint64_t cuts = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
     uint64_t fewer = (uint64_t)rng_word(&law->draws.stream, law->draws.next++);
-    return law_partition(draw_size(&law->draws, 0, 1) ? cuts : cuts & fewer, law->model->unit_count, end);
+    return law_partition(draw_size(&law->draws, 0, 1) ? cuts : cuts & fewer, law->model->unit_count,
+                         end);
 }
 
 void law_check_random_partitions(struct law *law, int times)

@@ -1,5 +1,5 @@
-/* law.h: the law as a check: what one stage on one thread makes of a model in some steps, and whether other partitions
- * and thread counts make the same bits of it. Tests only. */
+/* law.h: the law as a check: what one stage on one thread makes of a model in some steps, and
+ * whether other partitions and thread counts make the same bits of it. Tests only. */
 #ifndef TESTS_UNIT_LIBTRAIN_LAW_H
 #define TESTS_UNIT_LIBTRAIN_LAW_H
 
@@ -26,9 +26,11 @@ struct law {
     struct draws draws;
 };
 
-/* Takes the model. state: the test's, with the pools. law_new: SGD with momentum and weight decay. */
+/* Takes the model. state: the test's, with the pools. law_new: SGD with momentum and weight decay.
+ */
 struct law law_new(void **state, struct model *model, struct law_run run);
-struct law law_with(void **state, struct model *model, struct law_run run, const struct optimizer *optimizer);
+struct law law_with(void **state, struct model *model, struct law_run run,
+                    const struct optimizer *optimizer);
 void law_done(struct law *law);
 
 /* The data of a step, from 1. */
@@ -38,10 +40,12 @@ void law_steps(struct law *law, struct pipeline *pipeline, int64_t first, int64_
 
 /* Fail unless the pipeline's state and its last loss are the expected ones. */
 void law_check_state(const struct law *law, const struct pipeline *pipeline);
-/* Train all steps as `count` stages, on one and on two threads, without and with recomputing, and check. */
+/* Train all steps as `count` stages, on one and on two threads, without and with recomputing, and
+ * check. */
 void law_check_partition(struct law *law, const size_t *end, size_t count);
 
-/* Bit u of `cuts` puts a border behind unit u. end [PIPELINE_STAGES_MAX]: out. Returns the number of stages. */
+/* Bit u of `cuts` puts a border behind unit u. end [PIPELINE_STAGES_MAX]: out. Returns the number
+ * of stages. */
 size_t law_partition(uint64_t cuts, size_t units, size_t *end);
 size_t law_draw_partition(struct law *law, size_t *end);
 void law_check_random_partitions(struct law *law, int times);

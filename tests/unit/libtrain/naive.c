@@ -31,7 +31,8 @@ static void conv2d_each(const struct conv2d_shape *s, conv2d_term_fn term_fn, vo
             continue;
         }
         size_t channel = o / outputs * inputs + c;
-        term_fn(arg, &(struct conv2d_term){.x = ((n * s->H + h - s->PH) * s->W + w - s->PW) * s->C + channel,
+        term_fn(arg, &(struct conv2d_term){.x = ((n * s->H + h - s->PH) * s->W + w - s->PW) * s->C +
+                                                channel,
                                            .weight = ((o * inputs + c) * s->KH + kh) * s->KW + kw,
                                            .y = ((n * s->OH + oh) * s->OW + ow) * s->O + o,
                                            .o = o});
@@ -60,8 +61,8 @@ static void conv2d_backward_term(void *arg, const struct conv2d_term *term)
     }
 }
 
-void naive_conv2d_forward(const struct conv2d_shape *s, const double *x, const double *weight, const double *bias,
-                          double *y)
+void naive_conv2d_forward(const struct conv2d_shape *s, const double *x, const double *weight,
+                          const double *bias, double *y)
 {
     for (size_t i = 0; i < s->N * s->OH * s->OW * s->O; i++) {
         y[i] = bias ? bias[i % s->O] : 0.0;
@@ -70,10 +71,11 @@ void naive_conv2d_forward(const struct conv2d_shape *s, const double *x, const d
     conv2d_each(s, conv2d_forward_term, &tensors);
 }
 
-void naive_conv2d_backward(const struct conv2d_shape *s, const double *x, const double *weight, const double *dy,
-                           double *dx, double *dweight, double *dbias)
+void naive_conv2d_backward(const struct conv2d_shape *s, const double *x, const double *weight,
+                           const double *dy, double *dx, double *dweight, double *dbias)
 {
-    struct conv2d_tensors tensors = {.x = x, .weight = weight, .dy = dy, .dx = dx, .dweight = dweight};
+    struct conv2d_tensors tensors = {
+        .x = x, .weight = weight, .dy = dy, .dx = dx, .dweight = dweight};
     conv2d_each(s, conv2d_backward_term, &tensors);
     for (size_t i = 0; dbias && i < s->N * s->OH * s->OW * s->O; i++) {
         dbias[i % s->O] += dy[i];
@@ -89,8 +91,8 @@ static size_t feature(struct shape flat, size_t f)
     return f % flat.c * pixels + f / flat.c;
 }
 
-void naive_linear_forward(const struct linear_shape *s, struct shape flat, const double *x, const double *weight,
-                          const double *bias, double *y)
+void naive_linear_forward(const struct linear_shape *s, struct shape flat, const double *x,
+                          const double *weight, const double *bias, double *y)
 {
     for (size_t n = 0; n < s->N; n++) {
         for (size_t o = 0; o < s->O; o++) {
@@ -103,8 +105,9 @@ void naive_linear_forward(const struct linear_shape *s, struct shape flat, const
     }
 }
 
-void naive_linear_backward(const struct linear_shape *s, struct shape flat, const double *x, const double *weight,
-                           const double *dy, double *dx, double *dweight, double *dbias)
+void naive_linear_backward(const struct linear_shape *s, struct shape flat, const double *x,
+                           const double *weight, const double *dy, double *dx, double *dweight,
+                           double *dbias)
 {
     for (size_t n = 0; n < s->N; n++) {
         for (size_t o = 0; o < s->O; o++) {
@@ -120,7 +123,8 @@ void naive_linear_backward(const struct linear_shape *s, struct shape flat, cons
 
 /* ---- batch_norm ---- */
 
-static void statistics(const struct batch_norm_shape *s, const double *x, size_t c, double *mean, double *variance)
+static void statistics(const struct batch_norm_shape *s, const double *x, size_t c, double *mean,
+                       double *variance)
 {
     double count = (double)s->M;
     *mean = 0.0;
@@ -133,8 +137,9 @@ static void statistics(const struct batch_norm_shape *s, const double *x, size_t
     }
 }
 
-void naive_batch_norm_forward(const struct batch_norm_shape *s, const double *x, const double *weight,
-                              const double *bias, double *mean, double *variance, double *y)
+void naive_batch_norm_forward(const struct batch_norm_shape *s, const double *x,
+                              const double *weight, const double *bias, double *mean,
+                              double *variance, double *y)
 {
     for (size_t c = 0; c < s->C; c++) {
         statistics(s, x, c, &mean[c], &variance[c]);
@@ -145,8 +150,9 @@ void naive_batch_norm_forward(const struct batch_norm_shape *s, const double *x,
     }
 }
 
-void naive_batch_norm_backward(const struct batch_norm_shape *s, const double *x, const double *weight,
-                               const double *dy, double *dx, double *dweight, double *dbias)
+void naive_batch_norm_backward(const struct batch_norm_shape *s, const double *x,
+                               const double *weight, const double *dy, double *dx, double *dweight,
+                               double *dbias)
 {
     for (size_t c = 0; c < s->C; c++) {
         double mean;
@@ -164,7 +170,8 @@ void naive_batch_norm_backward(const struct batch_norm_shape *s, const double *x
         for (size_t m = 0; m < s->M; m++) {
             size_t i = m * s->C + c;
             double normalised = (x[i] - mean) * inverse;
-            dx[i] += weight[c] * inverse * (dy[i] - sum / (double)s->M - normalised * product / (double)s->M);
+            dx[i] += weight[c] * inverse *
+                     (dy[i] - sum / (double)s->M - normalised * product / (double)s->M);
         }
     }
 }
@@ -192,7 +199,8 @@ static size_t winner(const struct pool2d_shape *s, const double *x, size_t i)
     size_t best = SIZE_MAX;
     for (size_t k = 0; k < s->KH * s->KW; k++) {
         size_t at;
-        if (under_window(s, i, k / s->KW, k % s->KW, &at) && (best == SIZE_MAX || x[at] > x[best])) {
+        if (under_window(s, i, k / s->KW, k % s->KW, &at) &&
+            (best == SIZE_MAX || x[at] > x[best])) {
             best = at;
         }
     }
@@ -206,7 +214,8 @@ void naive_max_pool_forward(const struct pool2d_shape *s, const double *x, doubl
     }
 }
 
-void naive_max_pool_backward(const struct pool2d_shape *s, const double *x, const double *dy, double *dx)
+void naive_max_pool_backward(const struct pool2d_shape *s, const double *x, const double *dy,
+                             double *dx)
 {
     for (size_t i = 0; i < s->N * s->OH * s->OW * s->C; i++) {
         dx[winner(s, x, i)] += dy[i];
@@ -260,16 +269,19 @@ static double sigmoid(double x)
 void naive_activation_forward(enum activation kind, size_t count, const double *x, double *y)
 {
     for (size_t i = 0; i < count; i++) {
-        y[i] = kind == ACTIVATION_GELU ? x[i] * 0.5 * erfc(-x[i] / sqrt(2.0)) : x[i] * sigmoid(x[i]);
+        y[i] =
+            kind == ACTIVATION_GELU ? x[i] * 0.5 * erfc(-x[i] / sqrt(2.0)) : x[i] * sigmoid(x[i]);
     }
 }
 
-void naive_activation_backward(enum activation kind, size_t count, const double *x, const double *dy, double *dx)
+void naive_activation_backward(enum activation kind, size_t count, const double *x,
+                               const double *dy, double *dx)
 {
     for (size_t i = 0; i < count; i++) {
         double s = sigmoid(x[i]);
         double slope = kind == ACTIVATION_GELU
-                           ? 0.5 * erfc(-x[i] / sqrt(2.0)) + x[i] * exp(-x[i] * x[i] / 2.0) / sqrt(2.0 * acos(-1.0))
+                           ? 0.5 * erfc(-x[i] / sqrt(2.0)) +
+                                 x[i] * exp(-x[i] * x[i] / 2.0) / sqrt(2.0 * acos(-1.0))
                            : s * (1.0 + x[i] * (1.0 - s));
         dx[i] += slope * dy[i];
     }
@@ -277,7 +289,8 @@ void naive_activation_backward(enum activation kind, size_t count, const double 
 
 /* ---- layer_norm: a batch_norm of the transposed matrix, but for weight and bias ---- */
 
-static void row_statistics(const struct layer_norm_shape *s, const double *row, double *mean, double *inverse)
+static void row_statistics(const struct layer_norm_shape *s, const double *row, double *mean,
+                           double *inverse)
 {
     double variance = 0.0;
     *mean = 0.0;
@@ -290,8 +303,8 @@ static void row_statistics(const struct layer_norm_shape *s, const double *row, 
     *inverse = 1.0 / sqrt(variance + s->epsilon);
 }
 
-void naive_layer_norm_forward(const struct layer_norm_shape *s, const double *x, const double *weight,
-                              const double *bias, double *y)
+void naive_layer_norm_forward(const struct layer_norm_shape *s, const double *x,
+                              const double *weight, const double *bias, double *y)
 {
     for (size_t m = 0; m < s->M; m++) {
         double mean;
@@ -303,8 +316,9 @@ void naive_layer_norm_forward(const struct layer_norm_shape *s, const double *x,
     }
 }
 
-void naive_layer_norm_backward(const struct layer_norm_shape *s, const double *x, const double *weight,
-                               const double *dy, double *dx, double *dweight, double *dbias)
+void naive_layer_norm_backward(const struct layer_norm_shape *s, const double *x,
+                               const double *weight, const double *dy, double *dx, double *dweight,
+                               double *dbias)
 {
     for (size_t m = 0; m < s->M; m++) {
         const double *row = x + m * s->C;
@@ -331,13 +345,15 @@ void naive_layer_norm_backward(const struct layer_norm_shape *s, const double *x
 /* ---- attention ---- */
 
 /* Index of channel d of head j at position t: which of q, k, v is 0, 1, 2. */
-static size_t part_at(const struct attention_shape *s, size_t n, size_t t, size_t which, size_t j, size_t d)
+static size_t part_at(const struct attention_shape *s, size_t n, size_t t, size_t which, size_t j,
+                      size_t d)
 {
     return ((n * s->T + t) * 3 + which) * s->C + j * (s->C / s->heads) + d;
 }
 
 /* How much query t of head j looks at position p. */
-static double share_of(const struct attention_shape *s, const double *x, size_t n, size_t j, size_t t, size_t p)
+static double share_of(const struct attention_shape *s, const double *x, size_t n, size_t j,
+                       size_t t, size_t p)
 {
     size_t D = s->C / s->heads;
     double sum = 0.0;
@@ -373,8 +389,8 @@ void naive_attention_forward(const struct attention_shape *s, const double *x, d
 }
 
 /* The gradient of query t's share of position p. */
-static double share_gradient(const struct attention_shape *s, const double *x, const double *dy, size_t n, size_t j,
-                             size_t t, size_t p)
+static double share_gradient(const struct attention_shape *s, const double *x, const double *dy,
+                             size_t n, size_t j, size_t t, size_t p)
 {
     size_t D = s->C / s->heads;
     double sum = 0.0;
@@ -384,7 +400,8 @@ static double share_gradient(const struct attention_shape *s, const double *x, c
     return sum;
 }
 
-void naive_attention_backward(const struct attention_shape *s, const double *x, const double *dy, double *dx)
+void naive_attention_backward(const struct attention_shape *s, const double *x, const double *dy,
+                              double *dx)
 {
     size_t D = s->C / s->heads;
     for (size_t i = 0; i < s->N * s->heads * s->T; i++) {
@@ -409,8 +426,8 @@ void naive_attention_backward(const struct attention_shape *s, const double *x, 
 
 /* ---- loss ---- */
 
-double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label, double smoothing,
-                                   double scale, double *dx)
+double naive_softmax_cross_entropy(size_t N, size_t C, const double *x, const int32_t *label,
+                                   double smoothing, double scale, double *dx)
 {
     double total = 0.0;
     for (size_t n = 0; n < N; n++) {

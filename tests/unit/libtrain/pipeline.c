@@ -30,16 +30,17 @@ struct pipeline *pipeline_new(const struct pipeline_recipe *recipe, const size_t
     pipeline->count = count;
     for (size_t i = 0; i < count; i++) {
         pipeline->end[i] = end[i];
-        const struct train_stage_config config = {.model = recipe->model,
-                                                  .first = i == 0 ? 0 : end[i - 1],
-                                                  .end = end[i],
-                                                  .micro_batch = micro_batch_of(pipeline),
-                                                  .micro_batches = recipe->micro_batches,
-                                                  .in_flight = schedule_in_flight(i, count, recipe->micro_batches),
-                                                  .recompute = recipe->recompute,
-                                                  .optimizer = recipe->optimizer,
-                                                  .seed = recipe->seed,
-                                                  .pool = pool};
+        const struct train_stage_config config = {
+            .model = recipe->model,
+            .first = i == 0 ? 0 : end[i - 1],
+            .end = end[i],
+            .micro_batch = micro_batch_of(pipeline),
+            .micro_batches = recipe->micro_batches,
+            .in_flight = schedule_in_flight(i, count, recipe->micro_batches),
+            .recompute = recipe->recompute,
+            .optimizer = recipe->optimizer,
+            .seed = recipe->seed,
+            .pool = pool};
         assert_ok(train_stage_new(&config, &pipeline->stage[i], &err), &err);
         size_t floats = border_floats(pipeline, i) * recipe->micro_batches;
         pipeline->activation[i] = calloc(floats, sizeof(float));
@@ -107,16 +108,19 @@ static void forward(struct step_state *state, size_t i)
     size_t samples = micro_batch_of(pipeline);
     size_t positions = model->positions;
     bool last = i + 1 == pipeline->count;
-    const void *input = state->inputs + m * samples * shape_elements(model->input) * dtype_size(model->input_dtype);
+    const void *input =
+        state->inputs + m * samples * shape_elements(model->input) * dtype_size(model->input_dtype);
     if (i > 0) {
         input = pipeline->activation[i - 1] + m * border_floats(pipeline, i - 1);
     }
     double loss = 0.0;
     struct err err = {0};
     poison(pipeline, i);
-    assert_ok(train_forward(pipeline->stage[i], m % progress->in_flight, (struct train_position){state->step, m}, input,
+    assert_ok(train_forward(pipeline->stage[i], m % progress->in_flight,
+                            (struct train_position){state->step, m}, input,
                             last ? NULL : pipeline->activation[i] + m * border_floats(pipeline, i),
-                            last ? state->labels + m * samples * positions : NULL, last ? &loss : NULL, &err),
+                            last ? state->labels + m * samples * positions : NULL,
+                            last ? &loss : NULL, &err),
               &err);
     if (last) {
         pipeline->last_loss += loss;
@@ -141,7 +145,8 @@ static void backward(struct step_state *state, size_t i)
     }
 }
 
-/* The stage's passes are done: add its squares when those of the stages behind are there. Whether all are. */
+/* The stage's passes are done: add its squares when those of the stages behind are there. Whether
+ * all are. */
 static bool sum_squares(struct step_state *state, size_t i)
 {
     struct pipeline *pipeline = state->pipeline;
@@ -174,14 +179,15 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
     pipeline->last_loss = 0.0;
     for (size_t i = 0; i < pipeline->count; i++) {
         size_t micro_batches = pipeline->recipe.micro_batches;
-        state->progress[i] =
-            (struct schedule_progress){.micro_batches = micro_batches,
-                                       .in_flight = schedule_in_flight(i, pipeline->count, micro_batches),
-                                       .inputs = i == 0 ? micro_batches : 0};
+        state->progress[i] = (struct schedule_progress){
+            .micro_batches = micro_batches,
+            .in_flight = schedule_in_flight(i, pipeline->count, micro_batches),
+            .inputs = i == 0 ? micro_batches : 0};
     }
     for (size_t left = pipeline->count, idle = 0; left > 0;) {
         size_t i = draw_size(draws, 0, pipeline->count - 1);
-        enum schedule_work work = state->updated[i] ? SCHEDULE_WAIT : schedule_next(&state->progress[i]);
+        enum schedule_work work =
+            state->updated[i] ? SCHEDULE_WAIT : schedule_next(&state->progress[i]);
         if (work == SCHEDULE_UPDATE && clips && !sum_squares(state, i)) {
             work = SCHEDULE_WAIT;
         }
@@ -202,30 +208,33 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
     }
 }
 
-void pipeline_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs, const int32_t *labels,
-                   struct draws *draws)
+void pipeline_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs,
+                   const int32_t *labels, struct draws *draws)
 {
-    struct step_state state = {.pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
+    struct step_state state = {
+        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
     run_step(&state, true, draws);
 }
 
-void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs, const int32_t *labels,
-                        struct draws *draws)
+void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs,
+                        const int32_t *labels, struct draws *draws)
 {
-    struct step_state state = {.pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
+    struct step_state state = {
+        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
     run_step(&state, false, draws);
 }
 
-void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs, const int32_t *labels,
-                       double *loss_sum, uint64_t *correct)
+void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs,
+                       const int32_t *labels, double *loss_sum, uint64_t *correct)
 {
     struct err err = {0};
     const void *input = inputs;
     for (size_t i = 0; i < pipeline->count; i++) {
         bool last = i + 1 == pipeline->count;
         poison(pipeline, i);
-        assert_ok(train_evaluate(pipeline->stage[i], count, input, last ? NULL : pipeline->activation[i],
-                                 last ? labels : NULL, last ? loss_sum : NULL, last ? correct : NULL, &err),
+        assert_ok(train_evaluate(pipeline->stage[i], count, input,
+                                 last ? NULL : pipeline->activation[i], last ? labels : NULL,
+                                 last ? loss_sum : NULL, last ? correct : NULL, &err),
                   &err);
         input = pipeline->activation[i];
     }

@@ -1,5 +1,6 @@
-/* pipeline.h: a model trained by several stages in one process, in the order that schedule.h gives: the driver of the
- * law's tests and of the golden tests. One thread (and the pool's). Tests only. */
+/* pipeline.h: a model trained by several stages in one process, in the order that schedule.h gives:
+ * the driver of the law's tests and of the golden tests. One thread (and the pool's). Tests only.
+ */
 #ifndef TESTS_UNIT_LIBTRAIN_PIPELINE_H
 #define TESTS_UNIT_LIBTRAIN_PIPELINE_H
 
@@ -28,7 +29,8 @@ struct pipeline {
     float *gradient[PIPELINE_STAGES_MAX];
     double last_loss;    /* sum over the batch of the last step */
     double last_squares; /* with clip_norm: of all gradients of the last step */
-    bool poison;         /* fill the workspaces with NaN before each call: nothing may lie there from call to call */
+    bool poison; /* fill the workspaces with NaN before each call: nothing may lie there from call
+                    to call */
 };
 
 /* end[count], the last one is the model's unit count. */
@@ -37,19 +39,21 @@ struct pipeline *pipeline_new(const struct pipeline_recipe *recipe, const size_t
 void pipeline_free(struct pipeline *pipeline);
 void pipeline_initialise(struct pipeline *pipeline);
 
-/* One step on `batch` stored samples. Which stage that could work does work next is drawn from `draws`. */
-void pipeline_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs, const int32_t *labels,
-                   struct draws *draws);
+/* One step on `batch` stored samples. Which stage that could work does work next is drawn from
+ * `draws`. */
+void pipeline_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs,
+                   const int32_t *labels, struct draws *draws);
 /* The forwards and backwards of a step without its update. */
-void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs, const int32_t *labels,
-                        struct draws *draws);
+void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs,
+                        const int32_t *labels, struct draws *draws);
 /* Evaluate up to a micro-batch of samples. */
-void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs, const int32_t *labels,
-                       double *loss_sum, uint64_t *correct);
+void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs,
+                       const int32_t *labels, double *loss_sum, uint64_t *correct);
 
 /* A unit's snapshot; heap. */
 unsigned char *unit_save(const struct train_stage *stage, size_t unit);
-/* All units' snapshots, one behind the other; heap. Load: from another pipeline of the same recipe. */
+/* All units' snapshots, one behind the other; heap. Load: from another pipeline of the same recipe.
+ */
 unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size);
 void pipeline_load(struct pipeline *pipeline, const unsigned char *blobs);
 

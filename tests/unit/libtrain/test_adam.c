@@ -15,7 +15,8 @@ struct element {
     double parameter, average, square;
 };
 
-static void expect_step(const struct optimizer *o, int step, double rate, double gradient, struct element *e)
+static void expect_step(const struct optimizer *o, int step, double rate, double gradient,
+                        struct element *e)
 {
     if (o->type == OPTIMIZER_ADAMW) {
         e->parameter -= rate * o->weight_decay * e->parameter;
@@ -35,7 +36,8 @@ struct arrays {
 
 static struct arrays arrays_new(const float *start, size_t count)
 {
-    struct arrays arrays = {copy_floats(start, count), calloc(count, sizeof(float)), calloc(count, sizeof(float))};
+    struct arrays arrays = {copy_floats(start, count), calloc(count, sizeof(float)),
+                            calloc(count, sizeof(float))};
     assert_non_null(arrays.average);
     assert_non_null(arrays.square);
     return arrays;
@@ -58,7 +60,8 @@ static void check(void **state, const struct optimizer *optimizer, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct element e = {.parameter = (double)start[i]};
         for (int step = 1; step <= STEPS; step++) {
-            expect_step(optimizer, step, RATE, (double)gradients[(size_t)(step - 1) * count + i], &e);
+            expect_step(optimizer, step, RATE, (double)gradients[(size_t)(step - 1) * count + i],
+                        &e);
         }
         oracle[i] = e.parameter;
     }
@@ -68,8 +71,8 @@ static void check(void **state, const struct optimizer *optimizer, size_t count)
         struct arrays arrays = arrays_new(start, count);
         float *g = copy_floats(gradients, STEPS * count);
         for (int step = 1; step <= STEPS; step++) {
-            adam_step(&compute, optimizer, step, RATE, count, arrays.parameter, g + (size_t)(step - 1) * count,
-                      arrays.average, arrays.square);
+            adam_step(&compute, optimizer, step, RATE, count, arrays.parameter,
+                      g + (size_t)(step - 1) * count, arrays.average, arrays.square);
         }
         for (size_t i = 0; i < STEPS * count; i++) {
             assert_true(g[i] == 0.0f);
@@ -92,7 +95,8 @@ static void check(void **state, const struct optimizer *optimizer, size_t count)
     free(oracle);
 }
 
-static const struct optimizer adam = {.type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+static const struct optimizer adam = {
+    .type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
 static void steps_are_those_of_the_formula_at_any_thread_count(void **state)
 {
@@ -159,8 +163,16 @@ static void the_table_finds_the_kernel_of_each_optimizer(void **state)
     struct compute compute = compute_init(pools->pool[0], (struct workspace_bytes){0});
     static const struct optimizer optimizers[] = {
         {.type = OPTIMIZER_SGD, .momentum = 0.9},
-        {.type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.5},
-        {.type = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.5},
+        {.type = OPTIMIZER_ADAM,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .epsilon = 1e-8,
+         .weight_decay = 0.5},
+        {.type = OPTIMIZER_ADAMW,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .epsilon = 1e-8,
+         .weight_decay = 0.5},
     };
     /* From 2 with the gradient -1. Adam: the sum of the gradient and half the parameter is 0. */
     static const double expected[] = {2.1, 2.0, 2.0 * 0.95 + 0.1};

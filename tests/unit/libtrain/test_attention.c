@@ -11,8 +11,8 @@ struct attention_result {
     float *y, *dx;
 };
 
-static struct attention_result run(const struct attention_shape *s, const float *x, const float *dy, const float *start,
-                                   bool accumulate, struct train_pool *pool)
+static struct attention_result run(const struct attention_shape *s, const float *x, const float *dy,
+                                   const float *start, bool accumulate, struct train_pool *pool)
 {
     size_t count = s->N * s->T * s->C;
     struct compute compute = compute_init(pool, attention_workspace(s));
@@ -23,7 +23,8 @@ static struct attention_result run(const struct attention_shape *s, const float 
     return r;
 }
 
-static void check_shape(void **state, struct draws *draws, const struct attention_shape *s, float spread)
+static void check_shape(void **state, struct draws *draws, const struct attention_shape *s,
+                        float spread)
 {
     const struct kernel_pools *pools = *state;
     size_t count = s->N * s->T * s->C;
@@ -42,7 +43,8 @@ static void check_shape(void **state, struct draws *draws, const struct attentio
     naive_attention_backward(s, wide_x, wide_dy, dx);
     struct attention_result first = run(s, x, dy, start, accumulate, pools->pool[0]);
     assert_close_to_oracle(first.y, NULL, y, count, TOLERANCE * (double)spread);
-    assert_close_to_oracle(first.dx, accumulate ? start : NULL, dx, 3 * count, TOLERANCE * (double)spread);
+    assert_close_to_oracle(first.dx, accumulate ? start : NULL, dx, 3 * count,
+                           TOLERANCE * (double)spread);
     for (size_t i = 1; i < KERNEL_POOLS; i++) {
         struct attention_result other = run(s, x, dy, start, accumulate, pools->pool[i]);
         assert_memory_equal(first.y, other.y, count * sizeof(float));

@@ -11,7 +11,8 @@
 struct batch_norm_case {
     struct batch_norm_shape shape;
     bool accumulate, in_place;
-    float *x, *weight, *bias, *dy, *start_dx, *start_dweight, *start_dbias, *running_mean, *running_variance;
+    float *x, *weight, *bias, *dy, *start_dx, *start_dweight, *start_dbias, *running_mean,
+        *running_variance;
 };
 
 struct batch_norm_result {
@@ -34,11 +35,12 @@ static struct batch_norm_result run(const struct batch_norm_case *c, struct trai
     };
     float *saved = calloc(BATCH_NORM_SAVED * s->C, sizeof(float));
     assert_non_null(saved);
-    batch_norm_evaluate(&compute, s, c->in_place ? r.evaluated : c->x, c->weight, c->bias, r.running_mean,
-                        r.running_variance, r.evaluated);
-    batch_norm_forward(&compute, s, c->x, c->weight, c->bias, r.running_mean, r.running_variance, saved, r.y);
-    batch_norm_backward(&compute, s, c->x, c->weight, saved, c->in_place ? r.dx : c->dy, r.dx, c->accumulate, r.dweight,
-                        r.dbias);
+    batch_norm_evaluate(&compute, s, c->in_place ? r.evaluated : c->x, c->weight, c->bias,
+                        r.running_mean, r.running_variance, r.evaluated);
+    batch_norm_forward(&compute, s, c->x, c->weight, c->bias, r.running_mean, r.running_variance,
+                       saved, r.y);
+    batch_norm_backward(&compute, s, c->x, c->weight, saved, c->in_place ? r.dx : c->dy, r.dx,
+                        c->accumulate, r.dweight, r.dbias);
     free(saved);
     compute_done(&compute);
     return r;
@@ -46,20 +48,22 @@ static struct batch_norm_result run(const struct batch_norm_case *c, struct trai
 
 static void result_done(struct batch_norm_result *r)
 {
-    float *all[] = {r->y, r->evaluated, r->dx, r->dweight, r->dbias, r->running_mean, r->running_variance};
+    float *all[] = {
+        r->y, r->evaluated, r->dx, r->dweight, r->dbias, r->running_mean, r->running_variance};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
     }
 }
 
-static void check_running(const struct batch_norm_case *c, const struct batch_norm_result *r, const double *mean,
-                          const double *variance)
+static void check_running(const struct batch_norm_case *c, const struct batch_norm_result *r,
+                          const double *mean, const double *variance)
 {
     const struct batch_norm_shape *s = &c->shape;
     double unbiased = s->M > 1 ? (double)s->M / ((double)s->M - 1.0) : 1.0;
     for (size_t i = 0; i < s->C; i++) {
         double expected_mean = 0.9 * (double)c->running_mean[i] + 0.1 * mean[i];
-        double expected_variance = 0.9 * (double)c->running_variance[i] + 0.1 * variance[i] * unbiased;
+        double expected_variance =
+            0.9 * (double)c->running_variance[i] + 0.1 * variance[i] * unbiased;
         assert_true(fabs((double)r->running_mean[i] - expected_mean) < 1e-6);
         assert_true(fabs((double)r->running_variance[i] - expected_variance) < 1e-6);
     }
@@ -82,7 +86,8 @@ static void check_against_naive(const struct batch_norm_case *c, const struct ba
     naive_batch_norm_forward(s, x, weight, bias, mean, variance, y);
     naive_batch_norm_backward(s, x, weight, dy, dx, dweight, dbias);
     assert_close_to_oracle(r->y, NULL, y, count, TOLERANCE);
-    if (s->M > 2) { /* of one or two rows the gradient is the rounding of a difference that is zero or nearly so */
+    if (s->M > 2) { /* of one or two rows the gradient is the rounding of a difference that is zero
+                       or nearly so */
         assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, count, TOLERANCE);
         assert_close_to_oracle(r->dweight, c->start_dweight, dweight, s->C, TOLERANCE);
     }
@@ -90,8 +95,8 @@ static void check_against_naive(const struct batch_norm_case *c, const struct ba
     check_running(c, r, mean, variance);
     for (size_t i = 0; i < count; i++) {
         size_t channel = i % s->C;
-        y[i] = (x[i] - (double)c->running_mean[channel]) / sqrt((double)c->running_variance[channel] + s->epsilon) *
-                   weight[channel] +
+        y[i] = (x[i] - (double)c->running_mean[channel]) /
+                   sqrt((double)c->running_variance[channel] + s->epsilon) * weight[channel] +
                bias[channel];
     }
     assert_close_to_oracle(r->evaluated, NULL, y, count, TOLERANCE);
@@ -132,8 +137,9 @@ static void check_shape(const struct kernel_pools *pools, struct draws *draws, s
         result_done(&other);
     }
     result_done(&first);
-    float *all[] = {
-        c.x, c.weight, c.bias, c.dy, c.start_dx, c.start_dweight, c.start_dbias, c.running_mean, c.running_variance};
+    float *all[] = {c.x,           c.weight,       c.bias,
+                    c.dy,          c.start_dx,     c.start_dweight,
+                    c.start_dbias, c.running_mean, c.running_variance};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
     }
@@ -183,8 +189,10 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
     compute_done(&compute);
 }
 
-/* What a frozen layer hands back: dy, where the activation is not flat, times the factor of its evaluation. */
-static void check_frozen(const struct kernel_pools *pools, struct draws *draws, struct batch_norm_shape shape)
+/* What a frozen layer hands back: dy, where the activation is not flat, times the factor of its
+ * evaluation. */
+static void check_frozen(const struct kernel_pools *pools, struct draws *draws,
+                         struct batch_norm_shape shape)
 {
     bool accumulate = draw_size(draws, 0, 1);
     size_t count = shape.M * shape.C;
@@ -203,16 +211,20 @@ static void check_frozen(const struct kernel_pools *pools, struct draws *draws, 
         variance[c] = variance[c] * 0.5f + 1.0f;
     }
     for (size_t i = 0; i < KERNEL_POOLS; i++) {
-        struct compute compute = compute_init(pools->pool[i], batch_norm_workspace(shape.M, shape.C));
+        struct compute compute =
+            compute_init(pools->pool[i], batch_norm_workspace(shape.M, shape.C));
         float *dx = copy_floats(accumulate ? start : dy, count);
         batch_norm_evaluate(&compute, &plain, x, weight, bias, mean, variance, y);
         for (size_t k = 0; k < count; k++) {
-            double scale = (double)weight[k % shape.C] / sqrt((double)variance[k % shape.C] + shape.epsilon);
-            bool flat = shape.relu && (y[k] <= 0.0f || (shape.ceiling != RELU_NO_CEILING && y[k] >= shape.ceiling));
-            expected[k] = (float)((accumulate ? (double)start[k] : 0.0) + (flat ? 0.0 : (double)dy[k] * scale));
+            double scale =
+                (double)weight[k % shape.C] / sqrt((double)variance[k % shape.C] + shape.epsilon);
+            bool flat = shape.relu && (y[k] <= 0.0f ||
+                                       (shape.ceiling != RELU_NO_CEILING && y[k] >= shape.ceiling));
+            expected[k] = (float)((accumulate ? (double)start[k] : 0.0) +
+                                  (flat ? 0.0 : (double)dy[k] * scale));
         }
-        batch_norm_backward_frozen(&compute, &shape, x, weight, bias, mean, variance, accumulate ? dy : dx, dx,
-                                   accumulate);
+        batch_norm_backward_frozen(&compute, &shape, x, weight, bias, mean, variance,
+                                   accumulate ? dy : dx, dx, accumulate);
         assert_close(dx, expected, count, TOLERANCE);
         free(dx);
         compute_done(&compute);
@@ -237,17 +249,21 @@ static void a_frozen_layer_hands_back_the_gradient_of_its_evaluation(void **stat
     }
 }
 
-/* The same numbers, bit for bit, as the two ops one after the other; and once more from what was saved. */
+/* The same numbers, bit for bit, as the two ops one after the other; and once more from what was
+ * saved. */
 static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
 {
     const struct kernel_pools *pools = *state;
     struct draws draws = draws_new(7);
     for (int i = 0; i < 12; i++) {
-        struct batch_norm_shape shape = {
-            .M = draw_size(&draws, 2, 90), .C = draw_size(&draws, 1, 40), .epsilon = 1e-5, .momentum = 0.1};
+        struct batch_norm_shape shape = {.M = draw_size(&draws, 2, 90),
+                                         .C = draw_size(&draws, 1, 40),
+                                         .epsilon = 1e-5,
+                                         .momentum = 0.1};
         float ceiling = i % 2 ? 1.5f : RELU_NO_CEILING;
         size_t count = shape.M * shape.C;
-        struct compute compute = compute_init(pools->pool[0], batch_norm_workspace(shape.M, shape.C));
+        struct compute compute =
+            compute_init(pools->pool[0], batch_norm_workspace(shape.M, shape.C));
         float *x = draw_floats(&draws, count);
         float *weight = draw_floats(&draws, shape.C);
         float *bias = draw_floats(&draws, shape.C);
@@ -293,7 +309,8 @@ static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
         assert_memory_equal(side[0].sums, side[1].sums, 2 * shape.C * sizeof(float));
         assert_memory_equal(side[0].statistics, side[1].statistics, 2 * shape.C * sizeof(float));
         for (size_t k = 0; k < 2; k++) {
-            float *all[] = {side[k].y, side[k].evaluated, side[k].dx, side[k].sums, side[k].statistics, side[k].saved};
+            float *all[] = {side[k].y,    side[k].evaluated,  side[k].dx,
+                            side[k].sums, side[k].statistics, side[k].saved};
             for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++) {
                 free(all[j]);
             }

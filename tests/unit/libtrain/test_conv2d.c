@@ -48,7 +48,8 @@ static struct conv2d_case case_new(struct draws *draws, struct conv2d_shape shap
 
 static void case_done(struct conv2d_case *c)
 {
-    float *all[] = {c->x, c->weight, c->imported, c->bias_values, c->dy, c->start_dx, c->start_dweight, c->start_dbias};
+    float *all[] = {c->x,  c->weight,   c->imported,      c->bias_values,
+                    c->dy, c->start_dx, c->start_dweight, c->start_dbias};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
     }
@@ -62,7 +63,8 @@ static struct conv2d_result run(const struct conv2d_case *c, struct train_pool *
                               .dweight = copy_floats(c->start_dweight, c->weights),
                               .dbias = copy_floats(c->start_dbias, c->shape.O)};
     conv2d_import(&c->shape, c->start_dweight, r.dweight);
-    conv2d_forward(&compute, &c->shape, c->kernels, c->x, c->imported, c->bias ? c->bias_values : NULL, r.y);
+    conv2d_forward(&compute, &c->shape, c->kernels, c->x, c->imported,
+                   c->bias ? c->bias_values : NULL, r.y);
     conv2d_backward_data(&compute, &c->shape, c->kernels, c->dy, c->imported, r.dx, c->accumulate);
     conv2d_backward_weights(&compute, &c->shape, c->kernels, c->x, c->dy, r.dweight);
     if (c->bias) {
@@ -123,12 +125,14 @@ static void check_kernels(const struct kernel_pools *pools, const struct conv2d_
 }
 
 /* Each of our kernels, in the passes that it can do. */
-static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct conv2d_shape shape)
+static void check_shape(const struct kernel_pools *pools, struct draws *draws,
+                        struct conv2d_shape shape)
 {
     struct conv2d_case c = case_new(draws, shape);
     size_t kernels = 0;
     for (enum conv2d_kernel kernel = CONV2D_COLUMNS; conv2d_kernel_names[kernel]; kernel++) {
-        if (conv2d_kernel_is_onednn(kernel) || !conv2d_kernel_can(kernel, &c.shape, CONV2D_FORWARD)) {
+        if (conv2d_kernel_is_onednn(kernel) ||
+            !conv2d_kernel_can(kernel, &c.shape, CONV2D_FORWARD)) {
             continue;
         }
         for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
@@ -158,7 +162,8 @@ static struct line draw_line(struct draws *draws)
 }
 
 /* Half of them with square windows, the kernels' usual way. */
-static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels, size_t filters)
+static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels,
+                                      size_t filters)
 {
     struct line h = draw_line(draws);
     struct line w = draw_line(draws);
@@ -183,7 +188,8 @@ static void plain_convolutions_of_any_shape_match_the_oracle_at_any_thread_count
 {
     struct draws draws = draws_new(1);
     for (int i = 0; i < 40; i++) {
-        check_shape(*state, &draws, draw_shape(&draws, 1, draw_size(&draws, 1, 19), draw_size(&draws, 1, 19)));
+        check_shape(*state, &draws,
+                    draw_shape(&draws, 1, draw_size(&draws, 1, 19), draw_size(&draws, 1, 19)));
     }
 }
 
@@ -192,7 +198,8 @@ static void grouped_convolutions_of_any_shape_match_the_oracle_at_any_thread_cou
     struct draws draws = draws_new(2);
     for (int i = 0; i < 25; i++) {
         size_t G = draw_size(&draws, 2, 4);
-        check_shape(*state, &draws, draw_shape(&draws, G, draw_size(&draws, 1, 5), draw_size(&draws, 2, 5)));
+        check_shape(*state, &draws,
+                    draw_shape(&draws, G, draw_size(&draws, 1, 5), draw_size(&draws, 2, 5)));
     }
 }
 
@@ -232,9 +239,12 @@ static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(v
 static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {
-        {1, 4, 4, 16, 16, 3, 3, 1, 1, 1, 1, 1, 0, 0},   {3, 7, 9, 16, 48, 3, 3, 1, 1, 1, 1, 1, 0, 0},
-        {2, 14, 13, 48, 16, 3, 3, 1, 1, 0, 0, 1, 0, 0}, {2, 6, 6, 32, 80, 3, 3, 1, 1, 2, 2, 1, 0, 0},
-        {3, 16, 16, 64, 64, 3, 3, 1, 1, 1, 1, 1, 0, 0}, {3, 4, 4, 144, 160, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {1, 4, 4, 16, 16, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {3, 7, 9, 16, 48, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {2, 14, 13, 48, 16, 3, 3, 1, 1, 0, 0, 1, 0, 0},
+        {2, 6, 6, 32, 80, 3, 3, 1, 1, 2, 2, 1, 0, 0},
+        {3, 16, 16, 64, 64, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {3, 4, 4, 144, 160, 3, 3, 1, 1, 1, 1, 1, 0, 0},
     };
     struct draws draws = draws_new(6);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -246,13 +256,17 @@ static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **st
     }
 }
 
-/* One and several strips, windows that end in the padding, every rest of filters and columns that vectors leave. */
+/* One and several strips, windows that end in the padding, every rest of filters and columns that
+ * vectors leave. */
 static void convolutions_of_few_channels_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {
-        {1, 1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1, 0, 0},    {5, 32, 32, 3, 6, 5, 5, 1, 1, 2, 2, 1, 0, 0},
-        {3, 14, 14, 6, 16, 5, 5, 1, 1, 0, 0, 1, 0, 0}, {2, 65, 70, 3, 64, 7, 7, 2, 2, 3, 3, 1, 0, 0},
-        {2, 33, 31, 8, 40, 3, 3, 2, 1, 1, 2, 1, 0, 0}, {1, 3, 900, 8, 7, 2, 8, 1, 3, 0, 7, 1, 0, 0},
+        {1, 1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1, 0, 0},
+        {5, 32, 32, 3, 6, 5, 5, 1, 1, 2, 2, 1, 0, 0},
+        {3, 14, 14, 6, 16, 5, 5, 1, 1, 0, 0, 1, 0, 0},
+        {2, 65, 70, 3, 64, 7, 7, 2, 2, 3, 3, 1, 0, 0},
+        {2, 33, 31, 8, 40, 3, 3, 2, 1, 1, 2, 1, 0, 0},
+        {1, 3, 900, 8, 7, 2, 8, 1, 3, 0, 7, 1, 0, 0},
         {2, 96, 200, 1, 5, 4, 3, 3, 2, 3, 0, 1, 0, 0},
     };
     struct draws draws = draws_new(7);

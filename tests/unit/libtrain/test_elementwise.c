@@ -185,12 +185,14 @@ static void check_normalise(void **state, size_t pool, size_t pixels, size_t C, 
     }
     normalise_bytes(&compute, count, scale, &normalise, bytes, y);
     for (size_t i = 0; i < count; i++) {
-        const double expected = ((double)bytes[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
+        const double expected =
+            ((double)bytes[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
         assert_true(fabs((double)y[i] - expected) <= 1e-6 * fmax(1.0, fabs(expected)));
     }
     normalise_floats(&compute, count, scale, &normalise, floats, y);
     for (size_t i = 0; i < count; i++) {
-        const double expected = ((double)floats[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
+        const double expected =
+            ((double)floats[i] * scale - normalise.mean[i % C]) / normalise.std[i % C];
         assert_true(fabs((double)y[i] - expected) <= 1e-6 * fmax(1.0, fabs(expected)));
     }
     free(floats);
@@ -227,7 +229,8 @@ static void channel_sums_match_the_oracle_at_any_thread_count(void **state)
         }
         for (size_t pool = 0; pool < KERNEL_POOLS; pool++) {
             struct compute compute = compute_init(
-                pools->pool[pool], (struct workspace_bytes){.shared = SLAB_PARTIALS_MAX * C * sizeof(double)});
+                pools->pool[pool],
+                (struct workspace_bytes){.shared = SLAB_PARTIALS_MAX * C * sizeof(double)});
             float *sum = copy_floats(start, C);
             channel_sum(&compute, M, C, x, sum);
             assert_close_to_oracle(sum, start, oracle, C, 1e-6);
@@ -252,7 +255,8 @@ static void dropout_draws_the_same_mask_for_the_same_elements_however_they_are_c
 {
     const size_t count = 50000;
     struct draws draws = draws_new(61);
-    struct dropout_mask mask = {.stream = rng_stream(7, RNG_DROPOUT, 3, 5), .first = 1001, .rate = 0.3};
+    struct dropout_mask mask = {
+        .stream = rng_stream(7, RNG_DROPOUT, 3, 5), .first = 1001, .rate = 0.3};
     float *x = draw_floats(&draws, count);
     float *whole = draw_floats(&draws, count);
     float *parts = draw_floats(&draws, count);
@@ -285,7 +289,8 @@ static void dropout_accumulates_and_works_in_place_and_rate_zero_changes_nothing
 {
     struct compute compute = plain_compute(state, 1);
     struct draws draws = draws_new(62);
-    struct dropout_mask mask = {.stream = rng_stream(7, RNG_DROPOUT, 1, 0), .first = 3, .rate = 0.5};
+    struct dropout_mask mask = {
+        .stream = rng_stream(7, RNG_DROPOUT, 1, 0), .first = 3, .rate = 0.5};
     float *x = draw_floats(&draws, 999);
     float *y = draw_floats(&draws, 999);
     float *sum = copy_floats(x, 999);

@@ -4,7 +4,8 @@
 #include "libtrain/ops/embedding.h"
 #include "tests/unit/libtrain/kernel_support.h"
 
-static void check_embedding(const struct kernel_pools *pools, struct draws *draws, size_t M, size_t C, size_t rows)
+static void check_embedding(const struct kernel_pools *pools, struct draws *draws, size_t M,
+                            size_t C, size_t rows)
 {
     float *weight = draw_floats(draws, rows * C);
     float *dy = draw_floats(draws, M * C);
@@ -57,7 +58,8 @@ static void rows_are_looked_up_and_gradients_go_back_to_them_at_any_thread_count
     }
 }
 
-static void check_positions(const struct kernel_pools *pools, struct draws *draws, size_t N, size_t count)
+static void check_positions(const struct kernel_pools *pools, struct draws *draws, size_t N,
+                            size_t count)
 {
     float *x = draw_floats(draws, N * count);
     float *weight = draw_floats(draws, count);

@@ -1,7 +1,9 @@
-/* The law on random models: chains, residuals and branches of random ops with random fields, some of them frozen, on
- * inputs down to one pixel, one channel and one sample. What the description's rules refuse is drawn anew.
+/* The law on random models: chains, residuals and branches of random ops with random fields, some
+ * of them frozen, on inputs down to one pixel, one channel and one sample. What the description's
+ * rules refuse is drawn anew.
  *
- *   test_law_random [FIRST LAST]     seeds; default: 1 to 400, under a sanitizer 60, an emulator 20 */
+ *   test_law_random [FIRST LAST]     seeds; default: 1 to 400, under a sanitizer 60, an emulator 20
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +43,9 @@ static size_t draw_channels(struct draws *draws)
 
 static void add_window(struct text *text)
 {
-    ADD(text, ", \"kernel\": [%zu, %zu], \"stride\": %zu, \"padding\": %zu", draw_size(text->draws, 1, 4),
-        draw_size(text->draws, 1, 4), draw_size(text->draws, 1, 2), draw_size(text->draws, 0, 2));
+    ADD(text, ", \"kernel\": [%zu, %zu], \"stride\": %zu, \"padding\": %zu",
+        draw_size(text->draws, 1, 4), draw_size(text->draws, 1, 4), draw_size(text->draws, 1, 2),
+        draw_size(text->draws, 0, 2));
 }
 
 static void add_image_op(struct text *text)
@@ -53,7 +56,9 @@ static void add_image_op(struct text *text)
     case 1: ADD(text, "{\"type\": \"relu6\"}"); break;
     case 2: ADD(text, "{\"type\": \"gelu\"}"); break;
     case 3: ADD(text, "{\"type\": \"silu\"}"); break;
-    case 4: ADD(text, "{\"type\": \"dropout\", \"rate\": 0.%zu}", draw_size(text->draws, 0, 9)); break;
+    case 4:
+        ADD(text, "{\"type\": \"dropout\", \"rate\": 0.%zu}", draw_size(text->draws, 0, 9));
+        break;
     case 5:
     case 6: ADD(text, "{\"type\": \"batch_norm\"}"); break;
     case 7:
@@ -62,11 +67,14 @@ static void add_image_op(struct text *text)
         ADD(text, ", \"ceil_mode\": %s}", draw_size(text->draws, 0, 1) ? "true" : "false");
         break;
     case 8: /* most often what Winograd's algorithm takes */
-        ADD(text, "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1}", (channels + 15) / 16 * 16);
+        ADD(text, "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1}",
+            (channels + 15) / 16 * 16);
         break;
     case 9: /* depthwise where the channels agree, else in groups or refused */
-        ADD(text, "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1, \"groups\": %zu}", channels,
-            channels);
+        ADD(text,
+            "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1, \"groups\": "
+            "%zu}",
+            channels, channels);
         break;
     case 10: ADD(text, "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 1}", channels); break;
     default:
@@ -84,13 +92,18 @@ static void add_sequence_op(struct text *text)
     case 0: ADD(text, "{\"type\": \"relu\"}"); break;
     case 1: ADD(text, "{\"type\": \"gelu\"}"); break;
     case 2: ADD(text, "{\"type\": \"silu\"}"); break;
-    case 3: ADD(text, "{\"type\": \"dropout\", \"rate\": 0.%zu}", draw_size(text->draws, 0, 9)); break;
+    case 3:
+        ADD(text, "{\"type\": \"dropout\", \"rate\": 0.%zu}", draw_size(text->draws, 0, 9));
+        break;
     case 4: ADD(text, "{\"type\": \"layer_norm\"}"); break;
     case 5: ADD(text, "{\"type\": \"positions\"}"); break;
     case 6: ADD(text, "{\"type\": \"linear\", \"units\": %zu}", draw_channels(text->draws)); break;
     default:
-        ADD(text, "{\"type\": \"linear\", \"units\": %zu}, {\"type\": \"attention\", \"heads\": %zu, \"causal\": %s}",
-            3 * heads * draw_size(text->draws, 1, 6), heads, draw_size(text->draws, 0, 1) ? "true" : "false");
+        ADD(text,
+            "{\"type\": \"linear\", \"units\": %zu}, {\"type\": \"attention\", \"heads\": %zu, "
+            "\"causal\": %s}",
+            3 * heads * draw_size(text->draws, 1, 6), heads,
+            draw_size(text->draws, 0, 1) ? "true" : "false");
     }
 }
 
@@ -128,7 +141,8 @@ static void add_unit(struct text *text, op_fn add_op, size_t number)
     ADD(text, "}, ");
 }
 
-/* The model of one try: its units are added one by one, and one that does not fit what is there is drawn anew. */
+/* The model of one try: its units are added one by one, and one that does not fit what is there is
+ * drawn anew. */
 static struct model *draw_model(struct draws *draws)
 {
     const bool sequence = draw_size(draws, 0, 3) == 0;
@@ -143,15 +157,19 @@ static struct model *draw_model(struct draws *draws)
     }
     BUF_AUTO struct buf good;
     buf_init(&good, DESCRIPTION_BYTES);
-    assert_int_equal(buf_printf(&good, NULL, "%s",
-                                sequence ? "{\"name\": \"drawn\", \"input\": {\"scale\": 1}, \"units\": [{\"name\": "
-                                           "\"embed\", \"ops\": [{\"type\": \"embedding\", \"rows\": 256, \"units\": "
-                                           "7}]}, "
-                                         : "{\"name\": \"drawn\", \"input\": {\"scale\": 0.0078125}, \"units\": ["),
-                     0);
-    const char *end = sequence ? "{\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}]}"
-                               : "{\"name\": \"head\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", "
-                                 "\"units\": \"classes\"}]}]}";
+    assert_int_equal(
+        buf_printf(&good, NULL, "%s",
+                   sequence
+                       ? "{\"name\": \"drawn\", \"input\": {\"scale\": 1}, \"units\": [{\"name\": "
+                         "\"embed\", \"ops\": [{\"type\": \"embedding\", \"rows\": 256, \"units\": "
+                         "7}]}, "
+                       : "{\"name\": \"drawn\", \"input\": {\"scale\": 0.0078125}, \"units\": ["),
+        0);
+    const char *end =
+        sequence
+            ? "{\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}]}"
+            : "{\"name\": \"head\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", "
+              "\"units\": \"classes\"}]}]}";
     struct model *model = NULL;
     size_t units = draw_size(draws, 1, 7);
     for (size_t tries = 0; tries < TRIES && units > 0; tries++) {
@@ -185,7 +203,8 @@ static void assert_finite(const struct law *law)
         struct state_layout *layout = NULL;
         struct err err = {0};
         assert_ok(state_layout_new(law->model, unit, &law->recipe.optimizer, &layout, &err), &err);
-        for (size_t at = (size_t)layout->header.data_offset; at < layout->blob_bytes; at += sizeof(float)) {
+        for (size_t at = (size_t)layout->header.data_offset; at < layout->blob_bytes;
+             at += sizeof(float)) {
             float value;
             memcpy(&value, blob + at, sizeof(value));
             assert_true(isfinite(value));
@@ -205,9 +224,11 @@ static void random_models_stay_finite_and_give_the_same_bits_however_they_are_cu
             model->unit[unit].frozen = draw_size(&draws, 0, 5) == 0;
         }
         size_t micro_batches = draw_size(&draws, 1, 3);
-        const struct law_run run = {
-            .batch = micro_batches * draw_size(&draws, 1, 3), .micro_batches = micro_batches, .steps = STEPS};
-        print_message("seed %zu: %zu units, batch %zu in %zu\n", seed, model->unit_count, run.batch, micro_batches);
+        const struct law_run run = {.batch = micro_batches * draw_size(&draws, 1, 3),
+                                    .micro_batches = micro_batches,
+                                    .steps = STEPS};
+        print_message("seed %zu: %zu units, batch %zu in %zu\n", seed, model->unit_count, run.batch,
+                      micro_batches);
         struct law law = law_new(state, model, run);
         assert_finite(&law);
         law_check_random_partitions(&law, 1);

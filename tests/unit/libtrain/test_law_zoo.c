@@ -1,6 +1,6 @@
-/* The law on the convolutional models of the zoo: random partitions, on one and on two threads, give the bits of one
- * stage; with oneDNN in the build also with kernels of all kinds. Inputs are smaller than the models are meant for,
- * where they take such.
+/* The law on the convolutional models of the zoo: random partitions, on one and on two threads,
+ * give the bits of one stage; with oneDNN in the build also with kernels of all kinds. Inputs are
+ * smaller than the models are meant for, where they take such.
  *
  *   test_law_zoo [PARTITIONS]     of each model; default: 1, in a shorter training */
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 static int partitions = 1;
 static struct law_run run = {.batch = 4, .micro_batches = 2, .steps = 2};
 
-/* Any kernel that can, for each pass of each convolution. Not oneDNN's Winograd: which shapes it takes is the library's
- * to say. */
+/* Any kernel that can, for each pass of each convolution. Not oneDNN's Winograd: which shapes it
+ * takes is the library's to say. */
 static void draw_kernels(struct model *model)
 {
     struct draws draws = draws_new(11);
@@ -27,7 +27,8 @@ static void draw_kernels(struct model *model)
             for (size_t pass = 0; pass < CONV2D_PASSES && op->type == OP_CONV2D; pass++) {
                 enum conv2d_kernel kernel;
                 do {
-                    kernel = (enum conv2d_kernel)draw_size(&draws, CONV2D_COLUMNS, CONV2D_ONEDNN_NHWC);
+                    kernel =
+                        (enum conv2d_kernel)draw_size(&draws, CONV2D_COLUMNS, CONV2D_ONEDNN_NHWC);
                 } while (!conv2d_kernel_can(kernel, &shape, (enum conv2d_pass)pass));
                 op->kernels.pass[pass] = (uint8_t)kernel;
             }

@@ -30,8 +30,8 @@ static struct layer_norm_result run(const struct layer_norm_case *c, struct trai
                                   .dweight = copy_floats(c->start_dweight, s->C),
                                   .dbias = copy_floats(c->start_dbias, s->C)};
     layer_norm_forward(&compute, s, c->x, c->weight, c->bias, saved, r.y);
-    layer_norm_backward(&compute, s, c->x, c->weight, saved, c->in_place ? r.dx : c->dy, r.dx, c->accumulate, r.dweight,
-                        r.dbias);
+    layer_norm_backward(&compute, s, c->x, c->weight, saved, c->in_place ? r.dx : c->dy, r.dx,
+                        c->accumulate, r.dweight, r.dbias);
     float *evaluated = copy_floats(c->x, count);
     layer_norm_forward(&compute, s, evaluated, c->weight, c->bias, NULL, evaluated);
     assert_memory_equal(evaluated, r.y, count * sizeof(float));
@@ -72,7 +72,8 @@ static void check_against_naive(const struct layer_norm_case *c, const struct la
     naive_layer_norm_backward(s, x, weight, dy, dx, dweight, dbias);
     assert_close_to_oracle(r->y, NULL, y, count, TOLERANCE);
     /* Rows of one or two channels: the gradient is the rest of terms that cancel. */
-    assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, count, s->C < 4 ? 1.0 : TOLERANCE);
+    assert_close_to_oracle(r->dx, c->accumulate ? c->start_dx : NULL, dx, count,
+                           s->C < 4 ? 1.0 : TOLERANCE);
     assert_close_to_oracle(r->dweight, c->start_dweight, dweight, s->C, TOLERANCE);
     assert_close_to_oracle(r->dbias, c->start_dbias, dbias, s->C, TOLERANCE);
     double *all[] = {x, weight, bias, dy, y, dx, dweight, dbias};

@@ -72,7 +72,8 @@ static void check_against_naive(const struct linear_case *c, const struct linear
     }
 }
 
-static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct shape flat, size_t N, size_t O)
+static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct shape flat,
+                        size_t N, size_t O)
 {
     size_t F = shape_elements(flat);
     struct linear_case c = {.shape = {.N = N, .F = F, .O = O},

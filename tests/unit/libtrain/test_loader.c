@@ -1,4 +1,5 @@
-/* Samples on their way into a batch, against a loader that does it pixel by pixel; draws; what stays as it is. */
+/* Samples on their way into a batch, against a loader that does it pixel by pixel; draws; what
+ * stays as it is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ struct samples {
     uint32_t index[BATCH];
 };
 
-static struct samples samples_of(struct shape shape, enum dtype dtype, const struct augment *augment, size_t count)
+static struct samples samples_of(struct shape shape, enum dtype dtype,
+                                 const struct augment *augment, size_t count)
 {
     const struct model model = {.input = shape, .input_dtype = dtype};
     struct samples samples = {.bytes = shape_elements(shape) * dtype_size(dtype)};
@@ -42,7 +44,8 @@ static void samples_done(struct samples *samples)
 }
 
 /* Byte k of pixel (h, w) of the padded sample. */
-static unsigned char padded(const struct samples *samples, const unsigned char *sample, size_t h, size_t w, size_t k)
+static unsigned char padded(const struct samples *samples, const unsigned char *sample, size_t h,
+                            size_t w, size_t k)
 {
     const struct shape shape = samples->loader.shape;
     const size_t padding = samples->loader.padding;
@@ -53,15 +56,16 @@ static unsigned char padded(const struct samples *samples, const unsigned char *
     return sample[((h - padding) * shape.w + w - padding) * pixel + k];
 }
 
-static bool is_view(const struct samples *samples, const unsigned char *sample, const unsigned char *view, size_t row,
-                    size_t column, bool flipped)
+static bool is_view(const struct samples *samples, const unsigned char *sample,
+                    const unsigned char *view, size_t row, size_t column, bool flipped)
 {
     const struct shape shape = samples->loader.shape;
     const size_t pixel = shape.c * samples->loader.element_bytes;
     for (size_t i = 0; i < samples->bytes; i++) {
         const size_t w = i / pixel % shape.w;
         const size_t from = flipped ? shape.w - 1 - w : w;
-        if (view[i] != padded(samples, sample, row + i / pixel / shape.w, column + from, i % pixel)) {
+        if (view[i] !=
+            padded(samples, sample, row + i / pixel / shape.w, column + from, i % pixel)) {
             return false;
         }
     }
@@ -71,9 +75,10 @@ static bool is_view(const struct samples *samples, const unsigned char *sample, 
 /* Each loaded sample is the view that the draws of its position say. */
 static void check_views(struct shape shape, enum dtype dtype, int64_t padding, bool flip)
 {
-    struct augment augment[2] = {{.type = AUGMENT_CROP, .padding = padding}, {.type = AUGMENT_FLIP}};
-    struct samples samples =
-        samples_of(shape, dtype, padding > 0 ? augment : augment + 1, (size_t)(padding > 0) + (size_t)flip);
+    struct augment augment[2] = {{.type = AUGMENT_CROP, .padding = padding},
+                                 {.type = AUGMENT_FLIP}};
+    struct samples samples = samples_of(shape, dtype, padding > 0 ? augment : augment + 1,
+                                        (size_t)(padding > 0) + (size_t)flip);
     const uint64_t offsets = 2 * (uint64_t)padding + 1;
     for (int64_t step = 1; step < 5; step++) {
         const struct rng_stream stream = rng_stream(SEED, RNG_AUGMENT, (uint64_t)step, 0);
@@ -105,7 +110,8 @@ static void crops_and_flips_are_what_a_loop_over_pixels_makes_of_them(void **sta
 static void a_draw_is_a_function_of_seed_step_and_position_in_the_batch(void **state)
 {
     (void)state;
-    static const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = 4}, {.type = AUGMENT_FLIP}};
+    static const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = 4},
+                                             {.type = AUGMENT_FLIP}};
     struct samples samples = samples_of((struct shape){8, 8, 3}, DTYPE_U8, augment, 2);
     const size_t bytes = BATCH * samples.bytes;
     unsigned char *parts = malloc(bytes);
@@ -114,7 +120,8 @@ static void a_draw_is_a_function_of_seed_step_and_position_in_the_batch(void **s
     for (size_t micro_batch = 1; micro_batch <= BATCH; micro_batch *= 4) {
         for (size_t first = BATCH; first > 0; first -= micro_batch) {
             const size_t at = first - micro_batch;
-            train_load(&samples.loader, 9, at, micro_batch, samples.index + at, parts + at * samples.bytes);
+            train_load(&samples.loader, 9, at, micro_batch, samples.index + at,
+                       parts + at * samples.bytes);
         }
         assert_memory_equal(parts, samples.out, bytes);
     }
@@ -130,7 +137,8 @@ static void a_draw_is_a_function_of_seed_step_and_position_in_the_batch(void **s
     train_load(&plain, 9, 0, BATCH, samples.index, samples.out);
     size_t same = 0;
     for (size_t i = 0; i < BATCH; i++) {
-        same += memcmp(parts + i * samples.bytes, samples.out + i * samples.bytes, samples.bytes) == 0;
+        same +=
+            memcmp(parts + i * samples.bytes, samples.out + i * samples.bytes, samples.bytes) == 0;
     }
     assert_in_range(same, BATCH / 4, 3 * BATCH / 4);
     free(parts);
@@ -140,7 +148,8 @@ static void a_draw_is_a_function_of_seed_step_and_position_in_the_batch(void **s
 static void each_place_of_a_crop_and_each_side_are_about_equally_likely(void **state)
 {
     (void)state;
-    static const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = 1}, {.type = AUGMENT_FLIP}};
+    static const struct augment augment[] = {{.type = AUGMENT_CROP, .padding = 1},
+                                             {.type = AUGMENT_FLIP}};
     struct samples samples = samples_of((struct shape){4, 4, 1}, DTYPE_U8, augment, 2);
     const unsigned char *first = samples.memory + 1;
     size_t count[3][3][2] = {{{0}}};
@@ -150,7 +159,8 @@ static void each_place_of_a_crop_and_each_side_are_about_equally_likely(void **s
         for (size_t i = 0; i < BATCH; i++) {
             for (size_t view = 0; view < 18; view++) {
                 count[view / 6][view / 2 % 3][view % 2] +=
-                    is_view(&samples, first, samples.out + i * samples.bytes, view / 6, view / 2 % 3, view % 2 != 0);
+                    is_view(&samples, first, samples.out + i * samples.bytes, view / 6,
+                            view / 2 % 3, view % 2 != 0);
             }
         }
     }
@@ -168,7 +178,8 @@ static void without_crop_and_flip_samples_are_loaded_as_they_are_stored(void **s
         struct samples samples = samples_of((struct shape){3, 5, 2}, DTYPE_F32, &normalise, count);
         train_load(&samples.loader, 1, 0, BATCH, samples.index, samples.out);
         for (size_t i = 0; i < BATCH; i++) {
-            assert_memory_equal(samples.out + i * samples.bytes, samples.memory + 1 + samples.index[i] * samples.bytes,
+            assert_memory_equal(samples.out + i * samples.bytes,
+                                samples.memory + 1 + samples.index[i] * samples.bytes,
                                 samples.bytes);
         }
         samples_done(&samples);

@@ -12,8 +12,8 @@ static double off_by(double actual, double expected)
     return expected == 0.0 ? fabs(actual) : fabs(actual - expected) / fabs(expected);
 }
 
-static void check_loss(const struct kernel_pools *pools, struct draws *draws, size_t N, size_t C, float spread,
-                       double smoothing)
+static void check_loss(const struct kernel_pools *pools, struct draws *draws, size_t N, size_t C,
+                       float spread, double smoothing)
 {
     float *x = draw_floats(draws, N * C);
     int32_t *label = calloc(N, sizeof(*label));
@@ -52,14 +52,15 @@ static void the_loss_of_any_shape_matches_the_oracle_at_any_thread_count(void **
     static const double smoothing[] = {0.0, 0.1, 0.999};
     for (int i = 0; i < 30; i++) {
         size_t N = draw_size(&draws, 1, 40);
-        check_loss(*state, &draws, N, draw_size(&draws, 2, 30), i % 2 ? 1.0f : 80.0f, smoothing[i % 3]);
+        check_loss(*state, &draws, N, draw_size(&draws, 2, 30), i % 2 ? 1.0f : 80.0f,
+                   smoothing[i % 3]);
     }
     check_loss(*state, &draws, 64, 1000, 5.0f, 0.0);
     check_loss(*state, &draws, 64, 1000, 5.0f, 0.2);
 }
 
-/* One class leaves nothing to learn; with K equal scores any smoothing costs log K and pushes from the label's score to
- * the others. */
+/* One class leaves nothing to learn; with K equal scores any smoothing costs log K and pushes from
+ * the label's score to the others. */
 static void smoothing_moves_the_target_towards_all_classes(void **state)
 {
     const struct kernel_pools *pools = *state;
@@ -67,7 +68,8 @@ static void smoothing_moves_the_target_towards_all_classes(void **state)
     static const float x[4] = {0.5f, 0.5f, 0.5f, 0.5f};
     float dx[4];
     int32_t label = 2;
-    assert_true(off_by(softmax_cross_entropy(&compute, 1, 4, x, &label, 0.4, 1.0, dx), log(4.0)) < RELATIVE);
+    assert_true(off_by(softmax_cross_entropy(&compute, 1, 4, x, &label, 0.4, 1.0, dx), log(4.0)) <
+                RELATIVE);
     for (int c = 0; c < 4; c++) {
         assert_true(fabs((double)dx[c] - (c == 2 ? -0.45 : 0.15)) < 1e-7);
     }
@@ -88,7 +90,8 @@ static void scores_that_are_not_finite_give_a_loss_that_is_not_finite(void **sta
             float dx[3];
             int32_t label = 1;
             x[at] = bad[i];
-            assert_false(isfinite(softmax_cross_entropy(&compute, 1, 3, x, &label, 0.1 * (double)i, 1.0, dx)));
+            assert_false(isfinite(
+                softmax_cross_entropy(&compute, 1, 3, x, &label, 0.1 * (double)i, 1.0, dx)));
         }
     }
     compute_done(&compute);

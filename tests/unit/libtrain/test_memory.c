@@ -1,5 +1,5 @@
-/* What memory_of_stage promises is what a stage allocates, and a training stage allocates nothing from its second step
- * on: this program stands in front of the C library's allocator and counts. */
+/* What memory_of_stage promises is what a stage allocates, and a training stage allocates nothing
+ * from its second step on: this program stands in front of the C library's allocator and counts. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "libtrain/stage/stage.h"
 #include "tests/unit/libtrain/pipeline.h"
 
-#if !defined(SIMD_BASELINE_ONLY) /* simd.h: no sanitizer, which would want the allocator for itself */
+#if !defined(                                                                                      \
+    SIMD_BASELINE_ONLY) /* simd.h: no sanitizer, which would want the allocator for itself */
 #define COUNTING 1
 
 extern void *__libc_malloc(size_t size);
@@ -72,9 +73,9 @@ static unsigned long this_thread;
 static size_t aligned_bytes;
 #endif
 
-#define SKIP_WITHOUT_COUNTING()                                                                                        \
-    if (!COUNTING) {                                                                                                   \
-        test_skip("the sanitizer owns the allocator");                                                                 \
+#define SKIP_WITHOUT_COUNTING()                                                                    \
+    if (!COUNTING) {                                                                               \
+        test_skip("the sanitizer owns the allocator");                                             \
     }
 
 struct zoo_case {
@@ -109,15 +110,16 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
         struct train_stage *stage = NULL;
         struct memory_bytes bytes;
         size_t first = draw_size(&draws, 0, model->unit_count - 1);
-        const struct train_stage_config config = {.model = model,
-                                                  .first = first,
-                                                  .end = draw_size(&draws, first + 1, model->unit_count),
-                                                  .micro_batch = draw_size(&draws, 1, 6),
-                                                  .micro_batches = 4,
-                                                  .in_flight = draw_size(&draws, 1, 4),
-                                                  .recompute = i / 2 % 2,
-                                                  .optimizer = optimizers[i / 4 % 4],
-                                                  .pool = pools->pool[i % KERNEL_POOLS]};
+        const struct train_stage_config config = {
+            .model = model,
+            .first = first,
+            .end = draw_size(&draws, first + 1, model->unit_count),
+            .micro_batch = draw_size(&draws, 1, 6),
+            .micro_batches = 4,
+            .in_flight = draw_size(&draws, 1, 4),
+            .recompute = i / 2 % 2,
+            .optimizer = optimizers[i / 4 % 4],
+            .pool = pools->pool[i % KERNEL_POOLS]};
         const struct memory_request request = {.first = config.first,
                                                .end = config.end,
                                                .micro_batch = config.micro_batch,
@@ -132,10 +134,12 @@ static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
         if (train_backend() == CONV2D_BACKEND_ONEDNN) { /* estimated there */
             bytes = stage->bytes;
         }
-        assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer +
-                                                     bytes.activations + bytes.workspace + bytes.packed);
-        assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations +
-                                          bytes.workspace + bytes.packed + bytes.borders + bytes.snapshot);
+        assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients +
+                                                     bytes.optimizer + bytes.activations +
+                                                     bytes.workspace + bytes.packed);
+        assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer +
+                                          bytes.activations + bytes.workspace + bytes.packed +
+                                          bytes.borders + bytes.snapshot);
         uint64_t snapshot = 0;
         for (size_t unit = config.first; unit < config.end; unit++) {
             snapshot += stage->layout[unit - config.first]->header.data_bytes;
@@ -173,7 +177,8 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
                                                .micro_batches = 4,
                                                .optimizer = optimizers[(i + i / 4) % 4],
                                                .learning_rate = 0.001,
-                                               .recompute = i % 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT};
+                                               .recompute =
+                                                   i % 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT};
         const size_t end[] = {1, model->unit_count};
         struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / 4 % 2]);
         unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));
@@ -212,15 +217,17 @@ static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct 
                                               .in_flight = 1,
                                               .optimizer = optimizers[2],
                                               .pool = pools->pool[0]};
-    const struct memory_request request = {.end = config.end, .micro_batch = 2, .in_flight = 1, .threads = 1};
+    const struct memory_request request = {
+        .end = config.end, .micro_batch = 2, .in_flight = 1, .threads = 1};
     for (size_t unit = 0; unit < model->unit_count / 2; unit++) {
         model->unit[unit].frozen = true;
     }
     assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
     size_t before = aligned_bytes;
     assert_ok(train_stage_new(&config, &stage, &err), &err);
-    assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer + bytes.activations +
-                                                 bytes.workspace + bytes.packed);
+    assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer +
+                                                 bytes.activations + bytes.workspace +
+                                                 bytes.packed);
     assert_int_equal(bytes.optimizer, 2 * sizeof(float) * stage->arena->trained_floats);
     uint64_t snapshot = 0;
     for (size_t unit = 0; unit < model->unit_count; unit++) {
@@ -274,8 +281,10 @@ static void a_request_out_of_bounds_is_refused(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(memory_of_stage(model, &optimizer, &bad[i], &bytes, &err), ERR_INVALID);
     }
-    const struct memory_request huge = {
-        .end = 5, .micro_batch = ARENA_MICRO_BATCH_MAX, .in_flight = MEMORY_IN_FLIGHT_MAX, .threads = 256};
+    const struct memory_request huge = {.end = 5,
+                                        .micro_batch = ARENA_MICRO_BATCH_MAX,
+                                        .in_flight = MEMORY_IN_FLIGHT_MAX,
+                                        .threads = 256};
     assert_ok(memory_of_stage(model, &optimizer, &huge, &bytes, &err), &err);
     assert_true(bytes.total > UINT64_C(1) << 40);
     model_free(&model);
@@ -288,8 +297,9 @@ static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **stat
     for (size_t i = 0; i < ZOO_COUNT; i++) {
         struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
         for (size_t first = 0; first < model->unit_count; first++) {
-            struct memory_request request = {
-                .first = first, .end = first + (model->unit_count - first + 1) / 2, .micro_batch = 2};
+            struct memory_request request = {.first = first,
+                                             .end = first + (model->unit_count - first + 1) / 2,
+                                             .micro_batch = 2};
             struct memory_growth growth;
             struct memory_bytes bytes;
             request.recompute = first % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE;
@@ -297,7 +307,9 @@ static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **stat
             request.threads = 1 + i;
             request.in_flight = 1 + 2 * first;
             assert_ok(memory_of_stage(model, &optimizers[i % 4], &request, &bytes, &err), &err);
-            assert_int_equal(growth.base + i * growth.per_thread + 2 * first * growth.per_micro_batch, bytes.total);
+            assert_int_equal(growth.base + i * growth.per_thread +
+                                 2 * first * growth.per_micro_batch,
+                             bytes.total);
             assert_int_equal(growth.snapshot, bytes.snapshot);
         }
         const struct memory_request none = {.micro_batch = 2};

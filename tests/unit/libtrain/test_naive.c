@@ -1,4 +1,5 @@
-/* The oracles themselves: their gradients against finite differences of their forward passes, in double. */
+/* The oracles themselves: their gradients against finite differences of their forward passes, in
+ * double. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ static double weighted(const double *y, const double *dy, size_t count)
 }
 
 /* Fail unless `gradient` is that of the objective at `x`, by central differences. */
-static void check_gradient(objective_fn objective, void *arg, double *x, const double *gradient, size_t count)
+static void check_gradient(objective_fn objective, void *arg, double *x, const double *gradient,
+                           size_t count)
 {
     double *numeric = zeros(count);
     for (size_t i = 0; i < count; i++) {
@@ -183,8 +185,10 @@ static void check_pools(struct draws *draws, struct pool2d_shape s)
 {
     size_t inputs = s.N * s.H * s.W * s.C;
     size_t outputs = s.N * s.OH * s.OW * s.C;
-    struct pool2d_problem p = {
-        .shape = s, .x = draw_doubles(draws, inputs), .y = zeros(outputs), .dy = draw_doubles(draws, outputs)};
+    struct pool2d_problem p = {.shape = s,
+                               .x = draw_doubles(draws, inputs),
+                               .y = zeros(outputs),
+                               .dy = draw_doubles(draws, outputs)};
     double *dx = zeros(inputs);
     naive_max_pool_backward(&s, p.x, p.dy, dx);
     p.forward = naive_max_pool_forward;
@@ -227,7 +231,8 @@ static void the_losss_oracle_agrees_with_finite_differences(void **state)
     static const double smoothing[] = {0.0, 0.1, 0.9};
     struct draws draws = draws_new(85);
     for (size_t i = 0; i < sizeof(smoothing) / sizeof(smoothing[0]); i++) {
-        struct loss_problem p = {.x = draw_doubles(&draws, 20), .label = label, .smoothing = smoothing[i]};
+        struct loss_problem p = {
+            .x = draw_doubles(&draws, 20), .label = label, .smoothing = smoothing[i]};
         double *dx = zeros(20);
         (void)naive_softmax_cross_entropy(4, 5, p.x, label, p.smoothing, 1.0, dx);
         check_gradient(loss_objective, &p, p.x, dx, 20);
@@ -322,10 +327,11 @@ static void the_attentions_oracle_agrees_with_finite_differences(void **state)
     (void)state;
     struct draws draws = draws_new(88);
     for (int causal = 0; causal < 2; causal++) {
-        struct attention_problem p = {.shape = {.N = 2, .T = 4, .C = 6, .heads = 2, .causal = causal},
-                                      .x = draw_doubles(&draws, 144),
-                                      .y = zeros(48),
-                                      .dy = draw_doubles(&draws, 48)};
+        struct attention_problem p = {
+            .shape = {.N = 2, .T = 4, .C = 6, .heads = 2, .causal = causal},
+            .x = draw_doubles(&draws, 144),
+            .y = zeros(48),
+            .dy = draw_doubles(&draws, 48)};
         double *dx = zeros(144);
         naive_attention_backward(&p.shape, p.x, p.dy, dx);
         check_gradient(attention_objective, &p, p.x, dx, 144);

@@ -1,5 +1,5 @@
-/* Convolutions by oneDNN's kernels against the oracle, with the same bits at any number of threads: random shapes, and
- * those of the zoo. Without the library in the build: skipped. */
+/* Convolutions by oneDNN's kernels against the oracle, with the same bits at any number of threads:
+ * random shapes, and those of the zoo. Without the library in the build: skipped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +17,11 @@
 #define TERMS_MAX 1000000.0 /* of an oracle's pass: larger shapes of the zoo are made smaller */
 #define SHAPES_MAX 128
 
-#define SKIP_WITHOUT_ONEDNN()                                                                                          \
-    do {                                                                                                               \
-        if (!onednn_built()) {                                                                                         \
-            test_skip("built without oneDNN (-DPACELINE_ONEDNN=ON)");                                                  \
-        }                                                                                                              \
+#define SKIP_WITHOUT_ONEDNN()                                                                      \
+    do {                                                                                           \
+        if (!onednn_built()) {                                                                     \
+            test_skip("built without oneDNN (-DPACELINE_ONEDNN=ON)");                              \
+        }                                                                                          \
     } while (0)
 
 /* All tensors of one convolution; what a kernel writes starts with random numbers. */
@@ -58,7 +58,8 @@ static struct onednn_case case_new(struct draws *draws, struct conv2d_shape shap
 
 static void case_done(struct onednn_case *c)
 {
-    float *all[] = {c->x, c->weight, c->imported, c->bias_values, c->dy, c->start_dx, c->start_dweight};
+    float *all[] = {c->x,  c->weight,   c->imported,     c->bias_values,
+                    c->dy, c->start_dx, c->start_dweight};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         free(all[i]);
     }
@@ -111,7 +112,8 @@ static bool run(const struct onednn_case *c, enum conv2d_kernel kernel, struct t
         onednn_conv2d_forward(conv2d, &compute, 1, c->shape.N, c->x, other, bias, out->y);
     }
     onednn_conv2d_forward(conv2d, &compute, 2, c->shape.N, c->x, c->imported, bias, out->y);
-    onednn_conv2d_forward(conv2d, &compute, 2, part, c->x, other, bias, out->part); /* packed before */
+    onednn_conv2d_forward(conv2d, &compute, 2, part, c->x, other, bias,
+                          out->part); /* packed before */
     poison(&compute, bytes);
     onednn_conv2d_backward_data(conv2d, &compute, 2, c->dy, c->imported, out->dx, c->accumulate);
     poison(&compute, bytes);
@@ -136,7 +138,8 @@ static void result_done(struct onednn_result *r)
     free(r->dweight);
 }
 
-static void check_against_naive(const struct onednn_case *c, const struct onednn_result *r, double tolerance)
+static void check_against_naive(const struct onednn_case *c, const struct onednn_result *r,
+                                double tolerance)
 {
     double *x = widen(c->x, c->inputs);
     double *weight = widen(c->weight, c->weights);
@@ -158,20 +161,24 @@ static void check_against_naive(const struct onednn_case *c, const struct onednn
 }
 
 /* How many of the library's kernels did it. */
-static size_t check_shape(const struct kernel_pools *pools, struct draws *draws, struct conv2d_shape shape)
+static size_t check_shape(const struct kernel_pools *pools, struct draws *draws,
+                          struct conv2d_shape shape)
 {
     struct onednn_case c = case_new(draws, shape);
     size_t done = 0;
     for (enum conv2d_kernel kernel = CONV2D_ONEDNN_DIRECT; conv2d_kernel_names[kernel]; kernel++) {
         struct onednn_result first, other;
-        if (!conv2d_kernel_can(kernel, &c.shape, CONV2D_FORWARD) || !run(&c, kernel, pools->pool[0], &first)) {
+        if (!conv2d_kernel_can(kernel, &c.shape, CONV2D_FORWARD) ||
+            !run(&c, kernel, pools->pool[0], &first)) {
             continue;
         }
-        check_against_naive(&c, &first, kernel == CONV2D_ONEDNN_WINOGRAD ? WINOGRAD_TOLERANCE : TOLERANCE);
+        check_against_naive(&c, &first,
+                            kernel == CONV2D_ONEDNN_WINOGRAD ? WINOGRAD_TOLERANCE : TOLERANCE);
         for (size_t i = 1; i < KERNEL_POOLS; i++) {
             assert_true(run(&c, kernel, pools->pool[i], &other));
             assert_memory_equal(first.y, other.y, c.outputs * sizeof(float));
-            assert_memory_equal(first.part, other.part, part_of(&c) * c.outputs / c.shape.N * sizeof(float));
+            assert_memory_equal(first.part, other.part,
+                                part_of(&c) * c.outputs / c.shape.N * sizeof(float));
             assert_memory_equal(first.dx, other.dx, c.inputs * sizeof(float));
             assert_memory_equal(first.dweight, other.dweight, c.weights * sizeof(float));
             result_done(&other);
@@ -183,9 +190,11 @@ static size_t check_shape(const struct kernel_pools *pools, struct draws *draws,
     return done;
 }
 
-static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels, size_t filters)
+static struct conv2d_shape draw_shape(struct draws *draws, size_t G, size_t channels,
+                                      size_t filters)
 {
-    struct conv2d_shape shape = {.N = draw_size(draws, 1, 9), .C = G * channels, .O = G * filters, .G = G};
+    struct conv2d_shape shape = {
+        .N = draw_size(draws, 1, 9), .C = G * channels, .O = G * filters, .G = G};
     shape.KH = draw_size(draws, 1, 5);
     shape.KW = draw_size(draws, 1, 5);
     shape.PH = draw_size(draws, 0, shape.KH - 1);
@@ -205,15 +214,18 @@ static void convolutions_of_any_shape_match_the_oracle_at_any_thread_count(void 
     struct draws draws = draws_new(1);
     for (int i = 0; i < 25; i++) {
         assert_true(check_shape(*state, &draws,
-                                draw_shape(&draws, 1, draw_size(&draws, 1, 37), draw_size(&draws, 1, 37))) >= 2);
+                                draw_shape(&draws, 1, draw_size(&draws, 1, 37),
+                                           draw_size(&draws, 1, 37))) >= 2);
     }
     for (int i = 0; i < 12; i++) {
         size_t G = draw_size(&draws, 2, 4);
-        struct conv2d_shape shape = draw_shape(&draws, G, draw_size(&draws, 1, 5), draw_size(&draws, 2, 5));
+        struct conv2d_shape shape =
+            draw_shape(&draws, G, draw_size(&draws, 1, 5), draw_size(&draws, 2, 5));
         assert_true(check_shape(*state, &draws, shape) >= 2);
     }
     for (int i = 0; i < 12; i++) {
-        assert_true(check_shape(*state, &draws, draw_shape(&draws, draw_size(&draws, 2, 40), 1, 1)) >= 2);
+        assert_true(
+            check_shape(*state, &draws, draw_shape(&draws, draw_size(&draws, 2, 40), 1, 1)) >= 2);
     }
 }
 
@@ -221,8 +233,10 @@ static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **st
 {
     SKIP_WITHOUT_ONEDNN();
     static const struct conv2d_shape shapes[] = {
-        {1, 4, 4, 16, 16, 3, 3, 1, 1, 1, 1, 1, 4, 4},     {3, 7, 9, 16, 48, 3, 3, 1, 1, 1, 1, 1, 7, 9},
-        {4, 14, 13, 48, 16, 3, 3, 1, 1, 1, 1, 1, 14, 13}, {2, 16, 16, 64, 64, 3, 3, 1, 1, 1, 1, 1, 16, 16},
+        {1, 4, 4, 16, 16, 3, 3, 1, 1, 1, 1, 1, 4, 4},
+        {3, 7, 9, 16, 48, 3, 3, 1, 1, 1, 1, 1, 7, 9},
+        {4, 14, 13, 48, 16, 3, 3, 1, 1, 1, 1, 1, 14, 13},
+        {2, 16, 16, 64, 64, 3, 3, 1, 1, 1, 1, 1, 16, 16},
         {6, 4, 4, 144, 160, 3, 3, 1, 1, 1, 1, 1, 4, 4},
     };
     struct draws draws = draws_new(2);
@@ -235,7 +249,8 @@ static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **st
 
 /* ---- the zoo ---- */
 
-static bool is_known(const struct conv2d_shape *known, size_t count, const struct conv2d_shape *shape)
+static bool is_known(const struct conv2d_shape *known, size_t count,
+                     const struct conv2d_shape *shape)
 {
     for (size_t i = 0; i < count; i++) {
         if (memcmp(&known[i], shape, sizeof(*shape)) == 0) {
@@ -250,8 +265,8 @@ static bool is_too_large(const struct conv2d_shape *s)
     return (double)(s->N * s->OH * s->OW * s->O) * (double)conv2d_row_floats(s) > TERMS_MAX;
 }
 
-/* A convolution of the zoo, on fewer pixels where the oracle would take too long, and then with fewer channels (whole
- * nets are compared in tests/golden). */
+/* A convolution of the zoo, on fewer pixels where the oracle would take too long, and then with
+ * fewer channels (whole nets are compared in tests/golden). */
 static struct conv2d_shape zoo_shape(const struct op *op)
 {
     struct conv2d_shape s = op_conv2d_shape(op, 2);
@@ -273,7 +288,8 @@ static struct conv2d_shape zoo_shape(const struct op *op)
 static void convolutions_of_the_zoo_match_the_oracle_at_any_thread_count(void **state)
 {
     SKIP_WITHOUT_ONEDNN();
-    static const char *const names[] = {"lenet5", "alexnet-cifar", "vgg11-bn", "resnet18", "mobilenetv2", "dscnn-kws"};
+    static const char *const names[] = {"lenet5",   "alexnet-cifar", "vgg11-bn",
+                                        "resnet18", "mobilenetv2",   "dscnn-kws"};
     static struct conv2d_shape known[SHAPES_MAX];
     struct draws draws = draws_new(3);
     size_t count = 0;
@@ -282,7 +298,8 @@ static void convolutions_of_the_zoo_match_the_oracle_at_any_thread_count(void **
         for (size_t u = 0; u < model->unit_count; u++) {
             for (size_t k = 0; k < model->unit[u].op_count; k++) {
                 const struct op *op = &model->unit[u].op[k];
-                struct conv2d_shape shape = op->type == OP_CONV2D ? zoo_shape(op) : (struct conv2d_shape){0};
+                struct conv2d_shape shape =
+                    op->type == OP_CONV2D ? zoo_shape(op) : (struct conv2d_shape){0};
                 if (op->type == OP_CONV2D && !is_known(known, count, &shape)) {
                     assert_true(count < SHAPES_MAX);
                     known[count++] = shape;

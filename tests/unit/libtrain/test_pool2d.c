@@ -21,7 +21,8 @@ struct pool2d_case {
 static struct pool2d_result run(const struct pool2d_case *c, struct train_pool *pool)
 {
     struct compute compute = compute_init(pool, (struct workspace_bytes){0});
-    struct pool2d_result r = {.y = copy_floats(c->dy, c->outputs), .dx = copy_floats(c->start_dx, c->inputs)};
+    struct pool2d_result r = {.y = copy_floats(c->dy, c->outputs),
+                              .dx = copy_floats(c->start_dx, c->inputs)};
     if (c->maximum) {
         uint16_t *position = calloc(c->outputs, sizeof(*position));
         float *evaluated = copy_floats(c->dy, c->outputs);
@@ -61,7 +62,8 @@ static void check_against_naive(const struct pool2d_case *c, const struct pool2d
     free(dx);
 }
 
-static void check_shape(const struct kernel_pools *pools, struct draws *draws, struct pool2d_shape shape, bool maximum)
+static void check_shape(const struct kernel_pools *pools, struct draws *draws,
+                        struct pool2d_shape shape, bool maximum)
 {
     struct pool2d_case c = {.shape = shape,
                             .maximum = maximum,
@@ -128,7 +130,8 @@ static void check_many(void **state, uint64_t seed, bool maximum)
                                      .OW = w.outputs};
         check_shape(*state, &draws, shape, maximum);
     }
-    check_shape(*state, &draws, (struct pool2d_shape){8, 24, 24, 32, 2, 2, 2, 2, 0, 0, 12, 12}, maximum);
+    check_shape(*state, &draws, (struct pool2d_shape){8, 24, 24, 32, 2, 2, 2, 2, 0, 0, 12, 12},
+                maximum);
 }
 
 static void maximum_pools_of_any_shape_match_the_oracle_at_any_thread_count(void **state)
@@ -146,8 +149,12 @@ static void the_global_average_is_the_average_over_the_whole_plane(void **state)
     struct kernel_pools *pools = *state;
     struct draws draws = draws_new(33);
     for (int i = 0; i < 20; i++) {
-        struct pool2d_shape shape = {
-            .N = draw_size(&draws, 1, 9), .C = draw_size(&draws, 1, 200), .SH = 1, .SW = 1, .OH = 1, .OW = 1};
+        struct pool2d_shape shape = {.N = draw_size(&draws, 1, 9),
+                                     .C = draw_size(&draws, 1, 200),
+                                     .SH = 1,
+                                     .SW = 1,
+                                     .OH = 1,
+                                     .OW = 1};
         shape.H = shape.W = shape.KH = shape.KW = draw_size(&draws, 1, 9);
         size_t inputs = shape.N * shape.H * shape.W * shape.C;
         size_t outputs = shape.N * shape.C;
@@ -166,7 +173,8 @@ static void the_global_average_is_the_average_over_the_whole_plane(void **state)
             float *y = draw_floats(&draws, outputs);
             float *dx = copy_floats(start, inputs);
             global_avg_pool_forward(&compute, shape.N, shape.H * shape.W, shape.C, x, y);
-            global_avg_pool_backward(&compute, shape.N, shape.H * shape.W, shape.C, dy, dx, accumulate);
+            global_avg_pool_backward(&compute, shape.N, shape.H * shape.W, shape.C, dy, dx,
+                                     accumulate);
             assert_close_to_oracle(y, NULL, y_oracle, outputs, TOLERANCE);
             assert_close_to_oracle(dx, accumulate ? start : NULL, dx_oracle, inputs, TOLERANCE);
             free(y);

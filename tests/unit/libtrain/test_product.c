@@ -90,12 +90,14 @@ static void products_of_any_size_match_the_oracle_in_every_build(void **state)
         plain.b_step = N;
         plain.b_panel = PRODUCT_PANEL;
         check(&draws, plain, M * K, K * N);
-        struct product windows = packed; /* rows of A overlap, and one run's elements with the next one's */
+        struct product windows =
+            packed; /* rows of A overlap, and one run's elements with the next one's */
         windows.runs = draw_size(&draws, 1, 4);
         windows.a_row = draw_size(&draws, 1, K);
         windows.a_run = draw_size(&draws, 1, K);
         windows.b_run = draw_size(&draws, 0, 2) * PRODUCT_PANEL;
-        check(&draws, windows, M * windows.a_row + K + 4 * windows.a_run, panels * (K + 8) * PRODUCT_PANEL);
+        check(&draws, windows, M * windows.a_row + K + 4 * windows.a_run,
+              panels * (K + 8) * PRODUCT_PANEL);
     }
 }
 

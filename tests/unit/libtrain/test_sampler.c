@@ -40,7 +40,8 @@ static void a_batch_is_a_function_of_seed_and_step_whatever_was_asked_before(voi
     bool differs = false;
     for (int64_t step = 1; step <= 30; step++) {
         memcpy(kept[step - 1], train_sampler_batch(forward, step), sizeof(kept[0]));
-        differs = differs || memcmp(kept[step - 1], train_sampler_batch(other, step), sizeof(kept[0])) != 0;
+        differs = differs ||
+                  memcmp(kept[step - 1], train_sampler_batch(other, step), sizeof(kept[0])) != 0;
     }
     for (int64_t step = 30; step >= 1; step--) {
         assert_memory_equal(kept[step - 1], train_sampler_batch(backward, step), sizeof(kept[0]));

@@ -6,7 +6,8 @@
 #define COUNT 40003
 
 /* PyTorch's SGD, one element, in float; a missing buffer starts as the gradient. */
-static void expect_step(const struct optimizer *o, float rate, float *p, float g, float *buffer, bool first)
+static void expect_step(const struct optimizer *o, float rate, float *p, float g, float *buffer,
+                        bool first)
 {
     g = g + (float)o->weight_decay * *p;
     if (o->momentum > 0.0) {
@@ -33,7 +34,8 @@ static void check(void **state, const struct optimizer *optimizer)
             for (size_t i = 0; i < COUNT; i++) {
                 expect_step(optimizer, 0.05f, &expected_p[i], g[i], &expected_buffer[i], step == 0);
             }
-            sgd_step(&compute, optimizer, 0.05, COUNT, p, g, optimizer->momentum > 0.0 ? buffer : NULL);
+            sgd_step(&compute, optimizer, 0.05, COUNT, p, g,
+                     optimizer->momentum > 0.0 ? buffer : NULL);
             for (size_t i = 0; i < COUNT; i++) {
                 assert_true(g[i] == 0.0f);
             }
@@ -55,7 +57,9 @@ static void a_step_is_the_one_pytorch_takes(void **state)
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .weight_decay = 0.01});
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .momentum = 0.9});
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 5e-4});
-    check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+    check(state,
+          &(struct optimizer){
+              .type = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
 }
 
 int main(void)

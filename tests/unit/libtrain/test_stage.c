@@ -44,7 +44,8 @@ static void whole_done(struct whole *whole)
 }
 
 /* A tensor of a snapshot by name; elements out. */
-static float *find(const struct train_stage *stage, size_t unit, unsigned char *blob, const char *name, size_t *count)
+static float *find(const struct train_stage *stage, size_t unit, unsigned char *blob,
+                   const char *name, size_t *count)
 {
     const struct safetensors_header *header = &stage->layout[unit]->header;
     const struct safetensors_tensor *tensor = safetensors_find(header, name);
@@ -215,9 +216,10 @@ static void an_export_forgets_all_gradients_of_its_unit(void **state)
         for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
             BUF_AUTO struct buf exported;
             buf_init(&exported, SIZE_MAX / 2);
-            assert_int_equal(
-                train_unit_export(whole.stage, unit, refused ? refuse_piece : append_piece, &exported, &err),
-                refused ? ERR_FULL : 0);
+            assert_int_equal(train_unit_export(whole.stage, unit,
+                                               refused ? refuse_piece : append_piece, &exported,
+                                               &err),
+                             refused ? ERR_FULL : 0);
             check_gradients(whole.stage, unit);
         }
     }
@@ -253,17 +255,21 @@ static void a_label_outside_the_classes_is_refused(void **state)
     uint64_t correct = 0;
     static const int32_t bad[][2] = {{0, 10}, {-1, 3}, {9, INT32_MAX}};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, bad[i], &loss, &err), ERR_INVALID);
+        assert_int_equal(
+            train_forward(whole.stage, 0, first_position, input, NULL, bad[i], &loss, &err),
+            ERR_INVALID);
         assert_holds(err.text, "label");
-        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, bad[i], &loss, &correct, &err), ERR_INVALID);
+        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, bad[i], &loss, &correct, &err),
+                         ERR_INVALID);
     }
     assert_true(loss == -1.0);
     whole_done(&whole);
 }
 
-#define FEW_ROWS                                                                                                       \
-    "{\"name\": \"m\", \"input\": {\"scale\": 1}, \"units\": [{\"name\": \"a\", \"ops\": ["                            \
-    "{\"type\": \"embedding\", \"rows\": 100, \"units\": 8}, {\"type\": \"linear\", \"units\": 100}]}]}"
+#define FEW_ROWS                                                                                   \
+    "{\"name\": \"m\", \"input\": {\"scale\": 1}, \"units\": [{\"name\": \"a\", \"ops\": ["        \
+    "{\"type\": \"embedding\", \"rows\": 100, \"units\": 8}, {\"type\": \"linear\", \"units\": "   \
+    "100}]}]}"
 
 static void a_token_without_a_row_is_refused(void **state)
 {
@@ -272,25 +278,31 @@ static void a_token_without_a_row_is_refused(void **state)
     static const float broken[] = {-1.0f, 100.0f, 2.5f, 1e20f, NAN, INFINITY};
     for (size_t i = 0; i < 7; i++) {
         const enum dtype dtype = i < 6 ? DTYPE_F32 : DTYPE_U8;
-        struct whole whole = whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, dtype, 100, 3}), 2);
+        struct whole whole =
+            whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, dtype, 100, 3}), 2);
         struct err err = {0};
         double loss = -1.0;
         uint64_t correct = 0;
         float floats[6] = {99.0f, 1.0f, 2.0f, 3.0f, i < 6 ? broken[i] : 0.0f, 5.0f};
         const void *input = i < 6 ? (const void *)floats : bytes;
-        assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), ERR_INVALID);
+        assert_int_equal(
+            train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err),
+            ERR_INVALID);
         assert_holds(err.text, "sample 1 of the micro-batch has token");
         assert_holds(err.text, "'a.0' takes whole numbers from 0 to 99");
-        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err), ERR_INVALID);
+        assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err),
+                         ERR_INVALID);
         assert_ok(train_evaluate(whole.stage, 1, input, NULL, labels, &loss, &correct, &err), &err);
         whole_done(&whole);
     }
 }
 
-/* Scores that do not depend on the input: the loss of every label is log(classes), and so is a sample's mean. */
+/* Scores that do not depend on the input: the loss of every label is log(classes), and so is a
+ * sample's mean. */
 static void the_loss_of_a_sequence_is_the_mean_over_its_positions(void **state)
 {
-    struct whole whole = whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, DTYPE_U8, 100, 3}), 2);
+    struct whole whole =
+        whole_of(state, good_model(FEW_ROWS, &(struct model_fit){{3, 1, 1}, DTYPE_U8, 100, 3}), 2);
     static const int32_t labels[6] = {0, 0, 7, 0, 5, 0};
     static const uint8_t bytes[6] = {1, 2, 3, 4, 5, 6};
     struct err err = {0};
@@ -298,8 +310,10 @@ static void the_loss_of_a_sequence_is_the_mean_over_its_positions(void **state)
     double evaluated = 0.0;
     uint64_t correct = 0;
     memset(whole.stage->parameter, 0, (size_t)whole.stage->arena->parameter_floats * sizeof(float));
-    assert_ok(train_forward(whole.stage, 0, first_position, bytes, NULL, labels, &loss, &err), &err);
-    assert_ok(train_evaluate(whole.stage, 2, bytes, NULL, labels, &evaluated, &correct, &err), &err);
+    assert_ok(train_forward(whole.stage, 0, first_position, bytes, NULL, labels, &loss, &err),
+              &err);
+    assert_ok(train_evaluate(whole.stage, 2, bytes, NULL, labels, &evaluated, &correct, &err),
+              &err);
     assert_true(fabs(loss - 2.0 * log(100.0)) < 1e-6);
     assert_true(loss == evaluated);
     assert_int_equal(correct, 4); /* the first of equal scores counts */
@@ -327,8 +341,10 @@ static void a_stage_that_only_evaluates_has_no_slots_and_gives_scores(void **sta
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
         train_unit_initialise(stage, unit);
     }
-    assert_ok(train_evaluate(whole.stage, 2, input, NULL, labels, &loss[0], &correct[0], &err), &err);
-    assert_ok(train_evaluate(stage, 2, input, scores[0], labels, &loss[1], &correct[1], &err), &err);
+    assert_ok(train_evaluate(whole.stage, 2, input, NULL, labels, &loss[0], &correct[0], &err),
+              &err);
+    assert_ok(train_evaluate(stage, 2, input, scores[0], labels, &loss[1], &correct[1], &err),
+              &err);
     assert_ok(train_evaluate(stage, 2, input, scores[1], NULL, NULL, NULL, &err), &err);
     assert_memory_equal(&loss[0], &loss[1], sizeof(loss[0]));
     assert_int_equal(correct[0], correct[1]);
@@ -356,9 +372,12 @@ static void a_loss_that_is_not_finite_is_reported(void **state)
     uint64_t correct = 0;
     memset(input, 200, sizeof(input));
     whole.stage->parameter[5] = NAN;
-    assert_int_equal(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), ERR_DIVERGED);
+    assert_int_equal(
+        train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err),
+        ERR_DIVERGED);
     assert_holds(err.text, "step 1");
-    assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err), ERR_DIVERGED);
+    assert_int_equal(train_evaluate(whole.stage, 2, input, NULL, labels, &loss, &correct, &err),
+                     ERR_DIVERGED);
     assert_true(loss == -1.0);
     whole_done(&whole);
 }
@@ -375,7 +394,8 @@ static void a_gradient_that_is_not_finite_changes_no_parameter(void **state)
     for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
         before[unit] = unit_save(whole.stage, unit);
     }
-    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), &err);
+    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err),
+              &err);
     train_backward(whole.stage, 0, NULL, NULL);
     const struct arena *arena = whole.stage->arena;
     whole.stage->gradient[arena->op[arena->op_count - 1].tensor[0] + 3] = INFINITY;
@@ -405,7 +425,8 @@ static void sums_of_squares_are_checked(void **state)
     double sum = -1.0;
     double more = -1.0;
     whole.stage->config.optimizer.clip_norm = 1.0;
-    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err), &err);
+    assert_ok(train_forward(whole.stage, 0, first_position, input, NULL, labels, &loss, &err),
+              &err);
     train_backward(whole.stage, 0, NULL, NULL);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(train_sum_squares(whole.stage, bad[i], &sum, &err), ERR_INVALID);
@@ -468,7 +489,8 @@ static void a_kernel_of_another_build_is_chosen_by_shape(void **state)
     const struct op *op = find_op(model, "conv2.0");
     for (size_t g = 0; g < stage->arena->op_count; g++) {
         if (stage->arena->op[g].op == op) {
-            enum conv2d_kernel expected = train_backend() == CONV2D_BACKEND_OWN ? CONV2D_COLUMNS : CONV2D_ONEDNN_NHWC;
+            enum conv2d_kernel expected =
+                train_backend() == CONV2D_BACKEND_OWN ? CONV2D_COLUMNS : CONV2D_ONEDNN_NHWC;
             assert_int_equal(stage->arena->op[g].kernels.pass[CONV2D_BACKWARD_DATA], expected);
         }
     }
@@ -491,7 +513,8 @@ static void training_on_a_few_samples_learns_them(void **state)
         uint64_t correct = 0;
         for (int64_t step = 1; step <= 60; step++) {
             struct train_position position = {.step = step};
-            assert_ok(train_forward(whole.stage, 0, position, input, NULL, labels, &loss, &err), &err);
+            assert_ok(train_forward(whole.stage, 0, position, input, NULL, labels, &loss, &err),
+                      &err);
             train_backward(whole.stage, 0, NULL, NULL);
             assert_ok(train_update(whole.stage, step, 0.02, &err), &err);
         }

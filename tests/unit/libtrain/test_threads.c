@@ -136,7 +136,8 @@ static void products_on_several_threads_at_once_do_not_disturb_each_other(void *
     pthread_t thread[4];
     struct err err = {0};
     assert_ok(gemm_reserve(4, &err), &err);
-    gemm(false, true, SIZE, SIZE, SIZE, job[0].a, SIZE, job[0].b, SIZE, 0.0f, job[0].expected, SIZE);
+    gemm(false, true, SIZE, SIZE, SIZE, job[0].a, SIZE, job[0].b, SIZE, 0.0f, job[0].expected,
+         SIZE);
     for (size_t i = 1; i < 4; i++) {
         job[i] = job[0];
     }
@@ -171,12 +172,13 @@ static void products_match_plain_loops_in_all_four_forms(void **state)
         float *start = draw_floats(&draws, M * N);
         float *c = copy_floats(start, M * N);
         double *oracle = zeros(M * N);
-        gemm(transpose_a, transpose_b, M, N, K, a, transpose_a ? M : K, b, transpose_b ? K : N, beta, c, N);
+        gemm(transpose_a, transpose_b, M, N, K, a, transpose_a ? M : K, b, transpose_b ? K : N,
+             beta, c, N);
         for (size_t m = 0; m < M; m++) {
             for (size_t n = 0; n < N; n++) {
                 for (size_t k = 0; k < K; k++) {
-                    oracle[m * N + n] +=
-                        (double)a[transpose_a ? k * M + m : m * K + k] * (double)b[transpose_b ? n * K + k : k * N + n];
+                    oracle[m * N + n] += (double)a[transpose_a ? k * M + m : m * K + k] *
+                                         (double)b[transpose_b ? n * K + k : k * N + n];
                 }
             }
         }

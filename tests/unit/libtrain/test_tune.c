@@ -18,7 +18,8 @@ struct clock {
 };
 
 static const struct clock even = {.step = 1, .factor = 1};
-static const struct clock slowing = {.step = 1000, .factor = 0.98}; /* what is measured later took less */
+static const struct clock slowing = {.step = 1000,
+                                     .factor = 0.98}; /* what is measured later took less */
 
 static double look(void *arg)
 {
@@ -34,7 +35,8 @@ struct tuned {
     struct clock clock;
 };
 
-static struct tuned tune(struct train_tuner *tuner, struct train_pool *pool, struct clock clock, double budget)
+static struct tuned tune(struct train_tuner *tuner, struct train_pool *pool, struct clock clock,
+                         double budget)
 {
     struct tuned tuned = {.model = zoo_model("resnet8", 8, 8, 3), .clock = clock};
     struct err err = {0};
@@ -93,7 +95,8 @@ static void the_fastest_kernel_is_chosen_and_remembered(void **state)
     struct kernel_pools *pools = *state;
     struct train_tuner *tuner = tuner_new();
     struct tuned tuned = tune(tuner, pools->pool[1], slowing, 1e9);
-    /* All that can be done in two ways: 1 x 1 with a stride and 3 x 3 by columns are one of ours alone. */
+    /* All that can be done in two ways: 1 x 1 with a stride and 3 x 3 by columns are one of ours
+     * alone. */
     assert_true(others(tuned.model) >= 6);
     struct tuned again = tune(tuner, pools->pool[1], even, 1e9);
     char text[2][KERNEL_TEXT_SIZE];
@@ -148,7 +151,8 @@ static void what_the_model_names_is_not_measured(void **state)
     assert_int_equal(op->kernels.pass[CONV2D_FORWARD], CONV2D_WINOGRAD4);
     assert_int_not_equal(op->kernels.pass[CONV2D_BACKWARD_DATA], CONV2D_BY_SHAPE);
     assert_int_not_equal(op->kernels.pass[CONV2D_BACKWARD_WEIGHTS], CONV2D_BY_SHAPE);
-    assert_int_equal(find_op(model, "block2.body.0")->kernels.pass[CONV2D_FORWARD], CONV2D_BY_SHAPE);
+    assert_int_equal(find_op(model, "block2.body.0")->kernels.pass[CONV2D_FORWARD],
+                     CONV2D_BY_SHAPE);
     model_free(&model);
     train_tuner_free(&tuner);
 }

@@ -27,7 +27,8 @@ void put_idx_header(struct bytes *bytes, const uint32_t *dim, size_t rank)
     uint8_t mark[4] = {0, 0, 8, (uint8_t)rank};
     put(bytes, mark, 4);
     for (size_t i = 0; i < rank; i++) {
-        uint8_t big[4] = {(uint8_t)(dim[i] >> 24), (uint8_t)(dim[i] >> 16), (uint8_t)(dim[i] >> 8), (uint8_t)dim[i]};
+        uint8_t big[4] = {(uint8_t)(dim[i] >> 24), (uint8_t)(dim[i] >> 16), (uint8_t)(dim[i] >> 8),
+                          (uint8_t)dim[i]};
         put(bytes, big, 4);
     }
 }
@@ -54,7 +55,8 @@ void put_idx_labels(struct bytes *bytes, uint32_t count)
 void put_npy(struct bytes *bytes, const char *dictionary, const void *data, size_t size)
 {
     size_t length = strlen(dictionary);
-    uint8_t start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)length, (uint8_t)(length >> 8)};
+    uint8_t start[10] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)length, (uint8_t)(length >> 8)};
     put(bytes, start, sizeof(start));
     put(bytes, dictionary, length);
     put(bytes, data, size);
@@ -77,8 +79,8 @@ static void put_little_endian(struct bytes *bytes, size_t value, size_t size)
     }
 }
 
-void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits, const void *data,
-             size_t size)
+void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits,
+             const void *data, size_t size)
 {
     put(bytes, "RIFF", 4);
     put_little_endian(bytes, 36 + size + size % 2, 4);
@@ -152,12 +154,14 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return buf_append(arg, data, size, err);
 }
 
-int convert(const struct bytes *first, const struct bytes *second, struct converted *out, struct err *err)
+int convert(const struct bytes *first, const struct bytes *second, struct converted *out,
+            struct err *err)
 {
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     int fd[2] = {memory_file(first), second ? memory_file(second) : -1};
     buf_init(&out->file, 1 << 20);
-    int rc = dataset_convert(fd, second ? 2 : 1, &reading_default, &limits, append, &out->file, &out->info, err);
+    int rc = dataset_convert(fd, second ? 2 : 1, &reading_default, &limits, append, &out->file,
+                             &out->info, err);
     file_close(&fd[0]);
     if (second) {
         file_close(&fd[1]);
@@ -190,7 +194,8 @@ void convert_ok(const struct bytes *first, const struct bytes *second, struct co
     assert_int_equal(again.dtype, out->info.dtype);
 }
 
-void convert_fails(const struct bytes *first, const struct bytes *second, int code, const char *part)
+void convert_fails(const struct bytes *first, const struct bytes *second, int code,
+                   const char *part)
 {
     struct converted converted;
     struct err err = {0};
@@ -205,7 +210,8 @@ int32_t label_of(const struct converted *converted, size_t index)
 {
     int32_t label;
     assert_true(index < converted->info.count * converted->info.positions);
-    memcpy(&label, converted->file.data + converted->info.labels_offset + index * sizeof(label), sizeof(label));
+    memcpy(&label, converted->file.data + converted->info.labels_offset + index * sizeof(label),
+           sizeof(label));
     return label;
 }
 

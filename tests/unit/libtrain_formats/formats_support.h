@@ -1,5 +1,5 @@
-/* formats_support.h: files in memory and what dataset_convert makes of them, for the tests of libtrain/formats. One
- * thread. */
+/* formats_support.h: files in memory and what dataset_convert makes of them, for the tests of
+ * libtrain/formats. One thread. */
 #ifndef TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
 
@@ -29,8 +29,8 @@ void put_npy(struct bytes *bytes, const char *dictionary, const void *data, size
 /* A CIFAR-10 record whose byte i of plane p is p * 50 + i % 50. */
 void put_cifar_record(struct bytes *bytes, uint8_t label);
 /* A whole WAV file; format 1 is PCM, 3 floats. */
-void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits, const void *data,
-             size_t size);
+void put_wav(struct bytes *bytes, unsigned format, unsigned channels, unsigned rate, unsigned bits,
+             const void *data, size_t size);
 /* A tar entry; type '0' is a file. */
 void put_tar_entry(struct bytes *bytes, const char *name, char type, const void *data, size_t size);
 void put_tar_end(struct bytes *bytes);
@@ -47,12 +47,14 @@ struct converted {
 };
 
 /* Convert one or two contents (`second` may be NULL); with the limits 1 MiB and 8 entries. */
-int convert(const struct bytes *first, const struct bytes *second, struct converted *out, struct err *err);
+int convert(const struct bytes *first, const struct bytes *second, struct converted *out,
+            struct err *err);
 void converted_done(struct converted *converted);
 /* The same, and it must work: the result is checked by dataset_read_info as well. */
 void convert_ok(const struct bytes *first, const struct bytes *second, struct converted *out);
 /* It must fail with this code and a text that holds `part`. */
-void convert_fails(const struct bytes *first, const struct bytes *second, int code, const char *part);
+void convert_fails(const struct bytes *first, const struct bytes *second, int code,
+                   const char *part);
 
 /* Label number `index` of a result, of all samples and positions. */
 int32_t label_of(const struct converted *converted, size_t index);

@@ -19,7 +19,8 @@ static void planes_become_interleaved_pixels(void **state)
     assert_int_equal(label_of(&converted, 1), 9);
     for (size_t i = 0; i < 1024; i++) {
         for (size_t plane = 0; plane < 3; plane++) {
-            assert_int_equal(inputs_of(&converted)[3072 + 3 * i + plane], plane * 50 + (plane * 1024 + i) % 50);
+            assert_int_equal(inputs_of(&converted)[3072 + 3 * i + plane],
+                             plane * 50 + (plane * 1024 + i) % 50);
         }
     }
     converted_done(&converted);
@@ -61,7 +62,8 @@ static void a_label_beyond_nine_is_named(void **state)
 static void files_of_an_archive_are_joined_in_the_order_of_their_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"c/data_batch_2.bin", "c/data_batch_1.bin", "c/data_batch_3.bin"};
+    static const char *const names[] = {"c/data_batch_2.bin", "c/data_batch_1.bin",
+                                        "c/data_batch_3.bin"};
     static const uint8_t labels[] = {2, 1, 3};
     for (int compressed = 0; compressed < 2; compressed++) {
         struct converted converted;

@@ -1,4 +1,5 @@
-/* Names of classes as text: any bytes in, the same text for the same bytes, lists compared by number. */
+/* Names of classes as text: any bytes in, the same text for the same bytes, lists compared by
+ * number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,8 @@ static void refused(const char *text, const char *part)
 static void names_differ_as_texts_where_they_differ_as_bytes(void **state)
 {
     (void)state;
-    struct name_list names = NAMES("caf\xe9", "caf\xe8", "caf\xc3\xa9", "caf?", "caf\x01", "caf%E9", "a b\"\\", "\x7f");
+    struct name_list names =
+        NAMES("caf\xe9", "caf\xe8", "caf\xc3\xa9", "caf?", "caf\x01", "caf%E9", "a b\"\\", "\x7f");
     static const char *const expected[] = {"caf%E9", "caf%E8",   "caf\xc3\xa9", "caf?",
                                            "caf%01", "caf%25E9", "a b\"\\",     "%7F"};
     for (size_t i = 0; i < names.count; i++) {
@@ -124,9 +126,12 @@ static void lists_agree_where_each_number_means_the_same(void **state)
     differ(NAMES("b", "c"), NAMES("a", "b", "c"), "missing: 'a'");
     differ(NAMES("b", "a"), NAMES("a", "b"), "class 0 is 'b', not 'a'");
     differ(NAMES("a", "b"), NAMES("a", "c", "b"), "missing: 'c'");
-    differ(NAMES("x1", "x2", "x3", "x4", "a"), NAMES("a", "z"), "missing: 'z'; unknown: 'x1', 'x2' and 2 more");
-    differ(NAMES("a name that is too long"), NAMES("b"), "missing: 'b'; unknown: 'a name that is t'");
-    differ(NAMES("fifteen bytes, \xc3\xa9"), NAMES("b"), "missing: 'b'; unknown: 'fifteen bytes, ?'");
+    differ(NAMES("x1", "x2", "x3", "x4", "a"), NAMES("a", "z"),
+           "missing: 'z'; unknown: 'x1', 'x2' and 2 more");
+    differ(NAMES("a name that is too long"), NAMES("b"),
+           "missing: 'b'; unknown: 'a name that is t'");
+    differ(NAMES("fifteen bytes, \xc3\xa9"), NAMES("b"),
+           "missing: 'b'; unknown: 'fifteen bytes, ?'");
 }
 
 static void names_are_found_by_name(void **state)

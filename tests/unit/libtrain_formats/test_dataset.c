@@ -20,9 +20,12 @@ static const char *note; /* of the next put_form, as JSON; NULL: none */
 /* A safetensors file with its tensors in either order, in `file`. */
 static void put_form(bool labels_first, uint64_t label_count, enum dtype label_dtype)
 {
-    struct safetensors_tensor inputs = {.name = "inputs", .dtype = DTYPE_U8, .rank = 4, .dim = {3, 2, 2, 1}};
-    struct safetensors_tensor label = {.name = "labels", .dtype = label_dtype, .rank = 1, .dim = {label_count}};
-    struct safetensors_tensor tensor[2] = {labels_first ? label : inputs, labels_first ? inputs : label};
+    struct safetensors_tensor inputs = {
+        .name = "inputs", .dtype = DTYPE_U8, .rank = 4, .dim = {3, 2, 2, 1}};
+    struct safetensors_tensor label = {
+        .name = "labels", .dtype = label_dtype, .rank = 1, .dim = {label_count}};
+    struct safetensors_tensor tensor[2] = {labels_first ? label : inputs,
+                                           labels_first ? inputs : label};
     struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 2, .tensor_count = 2};
     static const int32_t values[] = {5, 0, 1, 0, 0, 0};
     size_t size = 0;
@@ -59,14 +62,17 @@ static void the_one_form_is_read_in_either_order_and_written_in_one(void **state
 }
 
 /* What dataset_convert finds in the bytes of a result. */
-static void convert_named(const struct buf *from, struct dataset_names *names, struct converted *out)
+static void convert_named(const struct buf *from, struct dataset_names *names,
+                          struct converted *out)
 {
     const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .names = names};
     int fd = memfd_create("again", MFD_CLOEXEC);
     struct err err = {0};
     buf_init(&out->file, 1 << 20);
     assert_ok(file_write_at(fd, from->data, from->size, 0, &err), &err);
-    assert_ok(dataset_convert(&fd, 1, &reading_default, &limits, append, &out->file, &out->info, &err), &err);
+    assert_ok(
+        dataset_convert(&fd, 1, &reading_default, &limits, append, &out->file, &out->info, &err),
+        &err);
     file_close(&fd);
 }
 
@@ -80,7 +86,8 @@ static void the_one_form_says_what_its_classes_are_called(void **state)
     put_form(true, 3, DTYPE_I32);
     convert_ok(&file, NULL, &first);
     assert_int_equal(first.info.classes, 7);
-    assert_string_equal(first.info.reading, "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60");
+    assert_string_equal(first.info.reading,
+                        "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60");
     convert_named(&first.file, &names, &second);
     assert_int_equal(second.file.size, first.file.size);
     assert_memory_equal(second.file.data, first.file.data, first.file.size);
@@ -102,10 +109,12 @@ static void what_a_data_set_says_wrongly_of_itself_is_refused(void **state)
         const char *note, *part;
     } wrong[] = {
         {"{\"class_names\":[\"a\",\"b\"]}", "has labels up to 5 and 2 class_names"},
-        {"{\"class_names\":[\"a\",\"a\"]}", "what it says of its data: class_names: 'a' is there twice"},
+        {"{\"class_names\":[\"a\",\"a\"]}",
+         "what it says of its data: class_names: 'a' is there twice"},
         {"{\"class_names\":\"a\"}", "expected a list"},
         {"{\"class_name\":[]}", "did you mean 'class_names'?"},
-        {"{\"reading\":\"sound=8000\"}", "reading: 'sound=8000': expected how sounds become samples, 'sound=8000,clip"},
+        {"{\"reading\":\"sound=8000\"}",
+         "reading: 'sound=8000': expected how sounds become samples, 'sound=8000,clip"},
         {"{\"reading\":\"text=64\"}", "reading: 'text=64'"},
         {"{", "what it says of its data: "},
     };
@@ -174,7 +183,8 @@ static int append_to(void *arg, const void *data, size_t size, struct err *err)
 static void images_alone_are_taken_where_labels_are_not_needed(void **state)
 {
     (void)state;
-    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
+    static const struct dataset_limits limits = {
+        .total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
     struct converted converted = {0};
     struct err err = {0};
     images.size = labels.size = 0;
@@ -182,7 +192,8 @@ static void images_alone_are_taken_where_labels_are_not_needed(void **state)
     put_idx_labels(&labels, 3);
     int fd[2] = {memory_file(&images), memory_file(&labels)};
     buf_init(&converted.file, 1 << 20);
-    assert_ok(dataset_convert(fd, 1, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
+    assert_ok(dataset_convert(fd, 1, &reading_default, &limits, append_to, &converted.file,
+                              &converted.info, &err),
               &err);
     assert_int_equal(converted.info.count, 3);
     assert_int_equal(converted.info.classes, 0);
@@ -191,13 +202,14 @@ static void images_alone_are_taken_where_labels_are_not_needed(void **state)
         assert_int_equal(label_of(&converted, i), 0);
     }
     buf_clear(&converted.file);
-    assert_ok(dataset_convert(fd, 2, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
+    assert_ok(dataset_convert(fd, 2, &reading_default, &limits, append_to, &converted.file,
+                              &converted.info, &err),
               &err);
     assert_true(converted.info.classes > 0);
     buf_clear(&converted.file);
-    assert_int_equal(
-        dataset_convert(fd + 1, 1, &reading_default, &limits, append_to, &converted.file, &converted.info, &err),
-        ERR_FORMAT);
+    assert_int_equal(dataset_convert(fd + 1, 1, &reading_default, &limits, append_to,
+                                     &converted.file, &converted.info, &err),
+                     ERR_FORMAT);
     assert_holds(err.text, "file 1: labels alone");
     converted_done(&converted);
     file_close(&fd[0]);
@@ -262,7 +274,9 @@ static void an_error_of_the_sink_comes_back_unchanged(void **state)
         size_t left = room[i];
         struct dataset_info info;
         struct err err = {0};
-        assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_FULL);
+        assert_int_equal(
+            dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err),
+            ERR_FULL);
         assert_string_equal(err.text, "no space left");
     }
     file_close(&fd[0]);
@@ -281,7 +295,8 @@ static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
     put_idx_images(&images, 60, 28, 28);
     put_idx_labels(&labels, 60);
     int fd[2] = {memory_file(&images), memory_file(&labels)};
-    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err),
+                     ERR_LIMIT);
     assert_holds(err.text, "at most 4096 are allowed");
     assert_true(left == SIZE_MAX);
     file_close(&fd[0]);
@@ -298,7 +313,8 @@ static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
         put(&images, member.data, member.size);
     }
     fd[0] = memory_file(&images);
-    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err), ERR_LIMIT);
+    assert_int_equal(dataset_convert(fd, 2, &reading_default, &limits, stop_at, &left, &info, &err),
+                     ERR_LIMIT);
     assert_holds(err.text, "file 1: expands to more than");
     file_close(&fd[0]);
     file_close(&fd[1]);
@@ -313,7 +329,9 @@ static void a_pipe_is_not_a_file(void **state)
     struct dataset_info info;
     struct err err = {0};
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(dataset_convert(ends, 1, &reading_default, &limits, stop_at, &left, &info, &err), ERR_INVALID);
+    assert_int_equal(
+        dataset_convert(ends, 1, &reading_default, &limits, stop_at, &left, &info, &err),
+        ERR_INVALID);
     assert_holds(err.text, "file 1: is not a regular file");
     file_close(&ends[0]);
     file_close(&ends[1]);

@@ -96,7 +96,8 @@ static void a_truncated_file_says_how_much_is_missing_and_where(void **state)
     (void)state;
     start(7, 7);
     images.size -= 9;
-    convert_fails(&images, &labels, ERR_FORMAT, "file 1: the samples end 9 bytes early, at byte 147");
+    convert_fails(&images, &labels, ERR_FORMAT,
+                  "file 1: the samples end 9 bytes early, at byte 147");
     start(7, 7);
     labels.size -= 2;
     convert_fails(&images, &labels, ERR_FORMAT, "file 2: the labels end 2 bytes early, at byte 13");
@@ -130,7 +131,8 @@ static void bytes_behind_the_data_are_refused(void **state)
     (void)state;
     start(7, 7);
     put_zeros(&labels, 1);
-    convert_fails(&images, &labels, ERR_FORMAT, "file 2: has more bytes than its header says, from byte 15 on");
+    convert_fails(&images, &labels, ERR_FORMAT,
+                  "file 2: has more bytes than its header says, from byte 15 on");
 }
 
 static void huge_dimensions_are_refused_without_reading(void **state)

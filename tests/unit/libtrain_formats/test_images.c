@@ -1,5 +1,5 @@
-/* Archives of images: what they become, and that hostile ones are refused with their place. The pixels themselves:
- * tests/golden/test_golden_images.c. */
+/* Archives of images: what they become, and that hostile ones are refused with their place. The
+ * pixels themselves: tests/golden/test_golden_images.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static void put_image(const char *entry, const char *image, size_t size)
 }
 
 static const struct dataset_limits labelled_only = {.total_bytes = 1 << 20, .entries = 100};
-static struct dataset_limits unlabelled_too = {.total_bytes = 1 << 20, .entries = 100, .unlabelled = true};
+static struct dataset_limits unlabelled_too = {
+    .total_bytes = 1 << 20, .entries = 100, .unlabelled = true};
 
 static int run(const char *text, struct converted *out, struct err *err)
 {
@@ -164,14 +165,16 @@ static void images_of_several_sizes_need_one_that_is_said(void **state)
     (void)state;
     put_image("cat/1.png", "colour.png", 0);
     put_large_png("cat/2.png", 18, 22);
-    fails(NULL, ERR_FORMAT, "cat/2.png: has 18 x 22 pixels, cat/1.png 17 x 22; say the size of all by size=HxW");
+    fails(NULL, ERR_FORMAT,
+          "cat/2.png: has 18 x 22 pixels, cat/1.png 17 x 22; say the size of all by size=HxW");
 }
 
 static void bombs_are_refused_by_their_headers(void **state)
 {
     (void)state;
     put_large_png("cat/1.png", 16385, 2);
-    fails(NULL, ERR_LIMIT, "cat/1.png: has 16385 x 2 pixels; at most 33554432 in all, and 16384 on a side");
+    fails(NULL, ERR_LIMIT,
+          "cat/1.png: has 16385 x 2 pixels; at most 33554432 in all, and 16384 on a side");
     put_large_png("cat/1.png", 2, 500000000); /* beyond, libpng itself refuses it in 32 bits */
     fails("size=8x8", ERR_LIMIT, "cat/1.png: has 2 x 500000000 pixels");
     put_large_png("cat/1.png", 16384, 2049);
@@ -190,7 +193,8 @@ static void classes_lie_in_one_directory(void **state)
     (void)state;
     put_image("set/train/cat/1.png", "grey.png", 0);
     put_image("set/test/cat/1.png", "grey.png", 0);
-    fails(NULL, ERR_FORMAT, "set/test/cat/1.png: does not lie beside the directory of set/train/cat/1.png");
+    fails(NULL, ERR_FORMAT,
+          "set/test/cat/1.png: does not lie beside the directory of set/train/cat/1.png");
     put_image("train/cat/1.png", "grey.png", 0);
     put_image("cat/1.png", "grey.png", 0);
     fails(NULL, ERR_FORMAT, "cat/1.png: does not lie beside the directory of train/cat/1.png");
@@ -211,14 +215,16 @@ static void a_class_may_be_the_start_of_a_name(void **state)
     converted_done(&converted);
 }
 
-static int run_unlabelled(const int *fd, size_t count, const char *text, struct converted *out, struct err *err)
+static int run_unlabelled(const int *fd, size_t count, const char *text, struct converted *out,
+                          struct err *err)
 {
     struct reading reading = reading_default;
     if (text) {
         assert_ok(reading_parse(text, &reading, err), err);
     }
     buf_init(&out->file, 1 << 20);
-    return dataset_convert(fd, count, &reading, &unlabelled_too, append, &out->file, &out->info, err);
+    return dataset_convert(fd, count, &reading, &unlabelled_too, append, &out->file, &out->info,
+                           err);
 }
 
 static void check_no_labels(struct converted *converted, size_t count)
@@ -310,10 +316,12 @@ static void images_one_by_one_are_samples_where_no_labels_are_needed(void **stat
     check_no_labels(&all, 3);
     /* An upload needs the class. */
     buf_init(&one.file, 1 << 20);
-    assert_int_equal(dataset_convert(fd, 1, &reading_default, &labelled_only, append, &one.file, &one.info, &err),
+    assert_int_equal(dataset_convert(fd, 1, &reading_default, &labelled_only, append, &one.file,
+                                     &one.info, &err),
                      ERR_FORMAT);
     assert_holds(err.text, "file 1: is none of IDX");
-    assert_int_equal(dataset_convert(fd, 2, &reading_default, &labelled_only, append, &one.file, &one.info, &err),
+    assert_int_equal(dataset_convert(fd, 2, &reading_default, &labelled_only, append, &one.file,
+                                     &one.info, &err),
                      ERR_FORMAT);
     converted_done(&one);
     for (size_t i = 0; i < 3; i++) {
@@ -411,7 +419,8 @@ static void what_is_no_image_is_told(void **state)
 static void images_that_are_cut_are_refused(void **state)
 {
     (void)state;
-    static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png", "interlaced-grey.png"};
+    static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png",
+                                        "interlaced-grey.png"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         BUF_AUTO struct buf file;
         load(names[i], &file);
@@ -457,7 +466,8 @@ static void images_without_all_their_scans_are_refused(void **state)
 static void images_that_are_damaged_are_refused_or_read(void **state)
 {
     (void)state;
-    static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png", "interlaced.png", "deep.png"};
+    static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png",
+                                        "interlaced.png", "deep.png"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         BUF_AUTO struct buf file;
         size_t refused = 0;
@@ -494,7 +504,8 @@ static void sizes_are_bounded(void **state)
     BUF_AUTO struct buf file;
     static uint8_t out[1025 * 5 * 3];
     load("grey.png", &file);
-    assert_int_equal(image_read(reader, (const uint8_t *)file.data, file.size, out, &err), ERR_LIMIT);
+    assert_int_equal(image_read(reader, (const uint8_t *)file.data, file.size, out, &err),
+                     ERR_LIMIT);
     assert_holds(err.text, "at most 1024 on a side");
     image_reader_free(&reader);
 }

@@ -21,14 +21,17 @@ static int read_byte(void *arg, struct stream *stream, void *sample, struct err 
     return rc ? rc : stream_finish(stream, err);
 }
 
-static int convert_archive(enum dataset_label label, uint64_t limit, struct converted *out, struct err *err)
+static int convert_archive(enum dataset_label label, uint64_t limit, struct converted *out,
+                           struct err *err)
 {
-    static const struct labelled_samples samples = {.h = 1, .w = 1, .c = 1, .dtype = DTYPE_U8, .read = read_byte};
+    static const struct labelled_samples samples = {
+        .h = 1, .w = 1, .c = 1, .dtype = DTYPE_U8, .read = read_byte};
     const struct dataset_limits limits = {.total_bytes = limit, .entries = 100};
     int fd = memory_file(&archive);
     buf_init(&out->file, 1 << 20);
     const struct files files = {.fd = &fd, .count = 1};
-    int rc = labelled_tar_convert(&files, label, &samples, &limits, append, &out->file, &out->info, err);
+    int rc =
+        labelled_tar_convert(&files, label, &samples, &limits, append, &out->file, &out->info, err);
     file_close(&fd);
     return rc;
 }
@@ -53,7 +56,8 @@ static void put_files(const char *const *name, size_t count)
     put_tar_end(&archive);
 }
 
-static void check_labels(enum dataset_label label, const int32_t *expected, size_t count, uint32_t classes)
+static void check_labels(enum dataset_label label, const int32_t *expected, size_t count,
+                         uint32_t classes)
 {
     struct converted converted;
     struct err err = {0};
@@ -84,7 +88,8 @@ static void the_sorted_names_of_directories_number_the_classes(void **state)
 static void the_start_of_a_name_can_be_the_class(void **state)
 {
     (void)state;
-    static const char *const names[] = {"7_jackson_32.wav", "rec/0_theo_1.wav", "rec/7_theo_1.wav", "10_a"};
+    static const char *const names[] = {"7_jackson_32.wav", "rec/0_theo_1.wav", "rec/7_theo_1.wav",
+                                        "10_a"};
     static const int32_t expected[] = {2, 0, 2, 1};
     put_files(names, 4);
     check_labels(DATASET_LABEL_PREFIX, expected, 4, 3);
@@ -93,13 +98,14 @@ static void the_start_of_a_name_can_be_the_class(void **state)
 static void names_are_told_apart_by_their_bytes(void **state)
 {
     (void)state;
-    static const char *const names[] = {"caf\xe9/1", "caf\xe8/1", "caf\xc3\xa9/1", "caf\x01/1", "caf?/1", "cafe/1"};
+    static const char *const names[] = {"caf\xe9/1", "caf\xe8/1", "caf\xc3\xa9/1",
+                                        "caf\x01/1", "caf?/1",    "cafe/1"};
     static const int32_t expected[] = {5, 4, 3, 0, 1, 2};
     static const char *const two[] = {"x/1", "\xe9_\n_x"};
     put_files(names, 6);
     check_labels(DATASET_LABEL_DIRECTORY, expected, 6, 6);
-    static const char kept[] =
-        "[\\\"caf%01\\\",\\\"caf?\\\",\\\"cafe\\\",\\\"caf\xc3\xa9\\\",\\\"caf%E8\\\",\\\"caf%E9\\\"]";
+    static const char kept[] = "[\\\"caf%01\\\",\\\"caf?\\\",\\\"cafe\\\",\\\"caf\xc3\xa9\\\","
+                               "\\\"caf%E8\\\",\\\"caf%E9\\\"]";
     struct converted converted;
     struct err err = {0};
     assert_ok(convert_archive(DATASET_LABEL_DIRECTORY, 1 << 20, &converted, &err), &err);
@@ -151,7 +157,8 @@ static void files_without_a_class_are_refused_by_name(void **state)
     put_files(dot, 2);
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "./2.wav: lies in no directory");
     put_files(bare, 2);
-    archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT, "rec/a.wav: its name has no class in front of a '_'");
+    archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT,
+                  "rec/a.wav: its name has no class in front of a '_'");
     put_files(empty, 1);
     archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT, "_a.wav: its name has no class");
 }
@@ -165,7 +172,8 @@ static void what_is_no_archive_of_samples_is_refused(void **state)
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is no tar");
     archive.size = 0;
     put(&archive, "PK\3\4....", 8);
-    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is a zip (as .npz is); send a tar or tar.gz");
+    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT,
+                  "file 1: is a zip (as .npz is); send a tar or tar.gz");
     archive.size = 0;
     put_tar_entry(&archive, "b/", '5', "", 0);
     put_tar_end(&archive);

@@ -28,7 +28,8 @@ static double mel_hertz(double rate, size_t corner, size_t bands)
 }
 
 /* The energy of a band of one frame, from the definitions and libm. */
-static double naive_energy(const struct log_mel_form *form, const double *frame, size_t size, size_t band)
+static double naive_energy(const struct log_mel_form *form, const double *frame, size_t size,
+                           size_t band)
 {
     const double rate = (double)form->rate;
     const double low = mel_hertz(rate, band, form->mels);
@@ -37,7 +38,8 @@ static double naive_energy(const struct log_mel_form *form, const double *frame,
     double energy = 0.0;
     for (size_t k = 0; k <= size / 2; k++) {
         const double hertz = (double)k * rate / (double)size;
-        const double weight = fmax(0.0, fmin((hertz - low) / (middle - low), (high - hertz) / (high - middle)));
+        const double weight =
+            fmax(0.0, fmin((hertz - low) / (middle - low), (high - hertz) / (high - middle)));
         double re = 0.0;
         double im = 0.0;
         for (size_t n = 0; n < form->window && weight > 0.0; n++) {
@@ -65,7 +67,8 @@ static void check_form(const struct log_mel_form *form, size_t size, size_t fram
     log_mel_run(plan, wave, out);
     for (size_t frame = 0; frame < frames; frame++) {
         for (size_t band = 0; band < form->mels; band++) {
-            const double expected = log(fmax(form->floor, naive_energy(form, wave + frame * form->hop, size, band)));
+            const double expected =
+                log(fmax(form->floor, naive_energy(form, wave + frame * form->hop, size, band)));
             assert_true(fabs((double)out[frame * form->mels + band] - expected) < 1e-5);
         }
     }
@@ -80,9 +83,15 @@ static void spectrograms_are_those_of_the_naive_transform(void **state)
         struct log_mel_form form;
         size_t size, frames;
     } cases[] = {
-        {{.rate = 8000, .samples = 2000, .window = 320, .hop = 160, .mels = 10, .floor = 1e-6}, 512, 11},
-        {{.rate = 8000, .samples = 2000, .window = 256, .hop = 300, .mels = 7, .floor = 1e-3}, 256, 6},
-        {{.rate = 4000, .samples = 100, .window = 100, .hop = 1000, .mels = 3, .floor = 1.0}, 128, 1},
+        {{.rate = 8000, .samples = 2000, .window = 320, .hop = 160, .mels = 10, .floor = 1e-6},
+         512,
+         11},
+        {{.rate = 8000, .samples = 2000, .window = 256, .hop = 300, .mels = 7, .floor = 1e-3},
+         256,
+         6},
+        {{.rate = 4000, .samples = 100, .window = 100, .hop = 1000, .mels = 3, .floor = 1.0},
+         128,
+         1},
         {{.rate = 11025, .samples = 40, .window = 2, .hop = 1, .mels = 1, .floor = 1e-6}, 4, 39},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -90,7 +99,8 @@ static void spectrograms_are_those_of_the_naive_transform(void **state)
     }
 }
 
-/* What gcc made of it on x86-64, and any compiler makes of it anywhere: no libm, no contraction, one order of sums. */
+/* What gcc made of it on x86-64, and any compiler makes of it anywhere: no libm, no contraction,
+ * one order of sums. */
 static void the_bits_are_the_same_on_every_machine(void **state)
 {
     (void)state;
@@ -122,8 +132,10 @@ static void forms_that_cannot_be_are_refused(void **state)
     } cases[] = {
         {{.rate = 8000, .samples = 100, .window = 101, .hop = 10, .mels = 4, .floor = 1e-6},
          "clips of 100 samples cannot be cut into windows of 101"},
-        {{.rate = 8000, .samples = 100, .window = 1, .hop = 10, .mels = 4, .floor = 1e-6}, "windows of 1 samples"},
-        {{.rate = 8000, .samples = 100, .window = 50, .hop = 0, .mels = 4, .floor = 1e-6}, "one every 0 samples"},
+        {{.rate = 8000, .samples = 100, .window = 1, .hop = 10, .mels = 4, .floor = 1e-6},
+         "windows of 1 samples"},
+        {{.rate = 8000, .samples = 100, .window = 50, .hop = 0, .mels = 4, .floor = 1e-6},
+         "one every 0 samples"},
         {{.rate = 8000, .samples = 8000, .window = 80, .hop = 80, .mels = 60, .floor = 1e-6},
          "lies between two frequencies of the spectrum: take fewer bands or a longer window"},
     };

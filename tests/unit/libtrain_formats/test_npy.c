@@ -5,7 +5,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_formats/formats_support.h"
 
-#define DICTIONARY(descr, shape) "{'descr': '" descr "', 'fortran_order': False, 'shape': " shape ", }          \n"
+#define DICTIONARY(descr, shape)                                                                   \
+    "{'descr': '" descr "', 'fortran_order': False, 'shape': " shape ", }          \n"
 
 static struct bytes images, labels; /* too large for a stack */
 
@@ -35,7 +36,8 @@ static void float_vectors_and_int64_labels(void **state)
 }
 
 /* The bytes of each of `count` elements turned round. */
-static void put_npy_big(struct bytes *bytes, const char *dictionary, const void *data, size_t count, size_t size)
+static void put_npy_big(struct bytes *bytes, const char *dictionary, const void *data, size_t count,
+                        size_t size)
 {
     uint8_t turned[64];
     assert_true(count * size <= sizeof(turned));
@@ -61,7 +63,8 @@ static void floats_of_every_size_and_order_become_float32(void **state)
     static const float singles[] = {1.5f, -0.0f, 3e38f, 1e-45f, -65504.0f, 0.1f};
     static const double doubles[] = {1.5, -0.0, 3e38, 1e-45, -65504.0, 0.1};
     static const uint16_t halves[] = {0x3e00, 0x8000, 0x0001, 0x03ff, 0xfbff, 0x2e66};
-    static const float of_halves[] = {1.5f, -0.0f, 0x1p-24f, 1023 * 0x1p-24f, -65504.0f, 0x1.998p-4f};
+    static const float of_halves[] = {1.5f,      -0.0f,      0x1p-24f, 1023 * 0x1p-24f,
+                                      -65504.0f, 0x1.998p-4f};
     start();
     put_npy_big(&images, DICTIONARY(">f4", "(3, 2)"), singles, 6, 4);
     check_floats(singles, 6);
@@ -90,7 +93,8 @@ static void numbers_that_are_not_finite_are_refused_with_their_place(void **stat
     static const uint16_t half[] = {0, 0, 0, 0, 0, 0x7c00};
     start();
     put_npy(&images, DICTIONARY("<f4", "(3, 2)"), nan_at_4, sizeof(nan_at_4));
-    convert_fails(&images, &labels, ERR_INVALID, "file 1: number 0 of sample 2 (both from 0) is nan as a float32");
+    convert_fails(&images, &labels, ERR_INVALID,
+                  "file 1: number 0 of sample 2 (both from 0) is nan as a float32");
     images.size = 0;
     put_npy(&images, DICTIONARY("<f4", "(3, 2)"), infinite, sizeof(infinite));
     convert_fails(&images, &labels, ERR_INVALID, "number 1 of sample 0 (both from 0) is -inf");
@@ -174,11 +178,16 @@ static void labels_of_any_integer_type(void **state)
         bool big;
         int32_t last;
     } cases[] = {
-        {DICTIONARY("|i1", "(3,)"), i1, 1, false, 127},  {DICTIONARY("<i2", "(3,)"), i2, 2, false, 300},
-        {DICTIONARY(">i2", "(3,)"), i2, 2, true, 300},   {DICTIONARY("<u2", "(3,)"), u2, 2, false, 65535},
-        {DICTIONARY(">u2", "(3,)"), u2, 2, true, 65535}, {DICTIONARY("<u4", "(3,)"), u4, 4, false, 70},
-        {DICTIONARY(">u4", "(3,)"), u4, 4, true, 70},    {DICTIONARY("<u8", "(3,)"), u8, 8, false, 300},
-        {DICTIONARY(">u8", "(3,)"), u8, 8, true, 300},   {DICTIONARY("|b1", "(3,)"), bools, 1, false, 1},
+        {DICTIONARY("|i1", "(3,)"), i1, 1, false, 127},
+        {DICTIONARY("<i2", "(3,)"), i2, 2, false, 300},
+        {DICTIONARY(">i2", "(3,)"), i2, 2, true, 300},
+        {DICTIONARY("<u2", "(3,)"), u2, 2, false, 65535},
+        {DICTIONARY(">u2", "(3,)"), u2, 2, true, 65535},
+        {DICTIONARY("<u4", "(3,)"), u4, 4, false, 70},
+        {DICTIONARY(">u4", "(3,)"), u4, 4, true, 70},
+        {DICTIONARY("<u8", "(3,)"), u8, 8, false, 300},
+        {DICTIONARY(">u8", "(3,)"), u8, 8, true, 300},
+        {DICTIONARY("|b1", "(3,)"), bools, 1, false, 1},
     };
     start();
     put_npy(&images, DICTIONARY("|u1", "(3, 1)"), pixels, 3);
@@ -281,11 +290,15 @@ static void headers_that_are_not_the_format_are_refused(void **state)
         {DICTIONARY("<f4", "(3, 99999999999999999999)"), "too large", ERR_FORMAT},
         {DICTIONARY("<f4", "(3, 4611686018427387904)"), "a sample has from 1 to", ERR_INVALID},
         {DICTIONARY("|u1", "(4611686018427387904, 4)"), "4611686018427387904 samples", ERR_LIMIT},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }", "fortran_order must be False", ERR_UNSUPPORTED},
-        {"{'descr': '<f4', 'fortran_order': Falsy, 'shape': (3, 2), }", "expected False", ERR_FORMAT},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }",
+         "fortran_order must be False", ERR_UNSUPPORTED},
+        {"{'descr': '<f4', 'fortran_order': Falsy, 'shape': (3, 2), }", "expected False",
+         ERR_FORMAT},
         {"{'descr': '<f4', 'shape': (3, 2), }", "are needed", ERR_FORMAT},
-        {"{'descr': '<f4', 'descr': '<f4', 'shape': (3, 2), }", "'descr' is there twice", ERR_FORMAT},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }", "expected a quoted text", ERR_FORMAT},
+        {"{'descr': '<f4', 'descr': '<f4', 'shape': (3, 2), }", "'descr' is there twice",
+         ERR_FORMAT},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }",
+         "expected a quoted text", ERR_FORMAT},
         {"{'strange': 1}", "'strange' is not a known key", ERR_FORMAT},
         {"", "expected '{'", ERR_FORMAT},
     };

@@ -121,7 +121,8 @@ static void how_sounds_become_samples_is_written_in_one_way(void **state)
     char text[READING_TEXT_MAX];
     parsed("mels=40,label=prefix,sound=16000", &reading);
     reading_write(&reading, text);
-    assert_string_equal(text, "sound=16000,clip_ms=1000,window_ms=40,hop_ms=20,mels=40,floor_db=60");
+    assert_string_equal(text,
+                        "sound=16000,clip_ms=1000,window_ms=40,hop_ms=20,mels=40,floor_db=60");
     assert_ok(reading_parse_written(text, &again, &err), &err);
     assert_int_equal(again.mels, 40);
     assert_int_equal(reading_parse_written("sound=16000,mels=40", &again, &err), ERR_INVALID);

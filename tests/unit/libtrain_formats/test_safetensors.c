@@ -35,7 +35,8 @@ static void assert_refused(const char *json, int code, const char *part)
     assert_int_equal(parsed->rc, code);
 }
 
-#define TENSOR(name, begin, end) "\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" begin "," end "]}"
+#define TENSOR(name, begin, end)                                                                   \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" begin "," end "]}"
 
 static void what_is_written_reads_back(void **state)
 {
@@ -104,8 +105,8 @@ static void a_header_that_does_not_fit_is_a_limit(void **state)
 static void tensors_come_in_the_order_of_their_offsets(void **state)
 {
     (void)state;
-    struct parsed *parsed = parse(
-        "{" TENSOR("z", "8", "12") "," TENSOR("y", "0", "4") "," TENSOR("x", "12", "16") "," TENSOR("w", "4", "8") "}");
+    struct parsed *parsed = parse("{" TENSOR("z", "8", "12") "," TENSOR("y", "0", "4") "," TENSOR(
+        "x", "12", "16") "," TENSOR("w", "4", "8") "}");
     assert_ok(parsed->rc, &parsed->err);
     static const char *const names[] = {"y", "w", "z", "x"};
     for (size_t i = 0; i < 4; i++) {
@@ -120,7 +121,8 @@ static void empty_tensors_and_empty_headers_are_fine(void **state)
     struct parsed *parsed = parse("{}   ");
     assert_ok(parsed->rc, &parsed->err);
     assert_int_equal(parsed->header.tensor_count, 0);
-    parsed = parse("{\"a\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[4,4]}," TENSOR("b", "0", "4") "}");
+    parsed = parse("{\"a\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[4,4]}," TENSOR(
+        "b", "0", "4") "}");
     assert_ok(parsed->rc, &parsed->err);
     assert_string_equal(parsed->tensor[1].name, "a");
 }
@@ -138,7 +140,8 @@ static void long_values_need_room_of_the_caller(void **state)
     (void)state;
     char json[512], value[201] = {0}, room[256];
     memset(value, 'v', 200);
-    (void)snprintf(json, sizeof(json), "{\"__metadata__\":{\"a\":\"1\",\"long\":\"%s\\\"\",\"z\":\"2\"}}", value);
+    (void)snprintf(json, sizeof(json),
+                   "{\"__metadata__\":{\"a\":\"1\",\"long\":\"%s\\\"\",\"z\":\"2\"}}", value);
     struct parsed *parsed = parse(json);
     assert_ok(parsed->rc, &parsed->err);
     assert_string_equal(safetensors_metadata(&parsed->header, "long"), "");
@@ -149,7 +152,8 @@ static void long_values_need_room_of_the_caller(void **state)
     struct err err = {0};
     value[199] = '"';
     struct safetensors_header header = {
-        .metadata = {{.key = "long", .long_value = value}, {.key = "short", .value = "s"}}, .metadata_count = 2};
+        .metadata = {{.key = "long", .long_value = value}, {.key = "short", .value = "s"}},
+        .metadata_count = 2};
     assert_ok(safetensors_write(&header, bytes, sizeof(bytes), &size, &err), &err);
     struct safetensors_header read = {.text = room, .text_capacity = 201};
     assert_ok(safetensors_parse(bytes, size, &read, &err), &err);
@@ -182,7 +186,8 @@ static void texts_that_are_not_texts_are_refused(void **state)
 static void holes_overlaps_and_wrong_sizes_are_refused(void **state)
 {
     (void)state;
-    assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "5", "9") "}", ERR_FORMAT, "'b' starts at byte 5");
+    assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "5", "9") "}", ERR_FORMAT,
+                   "'b' starts at byte 5");
     assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "3", "7") "}", ERR_FORMAT, "before 4");
     assert_refused("{" TENSOR("a", "1", "5") "}", ERR_FORMAT, "'a' starts at byte 1");
     assert_refused("{" TENSOR("a", "0", "5") "}", ERR_FORMAT, "tensor 'a': its offsets [0, 5]");
@@ -192,12 +197,16 @@ static void holes_overlaps_and_wrong_sizes_are_refused(void **state)
 static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
-    assert_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", ERR_FORMAT,
-                   "not dtype x shape apart");
-    assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", ERR_FORMAT,
-                   "not dtype x shape apart");
-    assert_refused("{" TENSOR("a", "0", "9223372036854775808") "}", ERR_FORMAT, "the number is too large");
-    assert_refused("{" TENSOR("a", "9223372036854775804", "9223372036854775807") "}", ERR_FORMAT, "apart");
+    assert_refused(
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}",
+        ERR_FORMAT, "not dtype x shape apart");
+    assert_refused(
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
+        ERR_FORMAT, "not dtype x shape apart");
+    assert_refused("{" TENSOR("a", "0", "9223372036854775808") "}", ERR_FORMAT,
+                   "the number is too large");
+    assert_refused("{" TENSOR("a", "9223372036854775804", "9223372036854775807") "}", ERR_FORMAT,
+                   "apart");
 }
 
 static void claimed_lengths_are_bounded(void **state)
@@ -230,14 +239,19 @@ static void claimed_lengths_are_bounded(void **state)
 static void names_and_members_are_there_once(void **state)
 {
     (void)state;
-    assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR("a", "8", "12") "}", ERR_FORMAT,
-                   "'a' is there twice");
-    assert_refused("{\"__metadata__\":{},\"__metadata__\":{}}", ERR_FORMAT, "__metadata__ is there twice");
-    assert_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", ERR_FORMAT, "metadata 'a' is there twice");
-    assert_refused("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", ERR_FORMAT,
-                   "tensor 'a': 'dtype' is there twice");
+    assert_refused(
+        "{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR("a", "8", "12") "}",
+        ERR_FORMAT, "'a' is there twice");
+    assert_refused("{\"__metadata__\":{},\"__metadata__\":{}}", ERR_FORMAT,
+                   "__metadata__ is there twice");
+    assert_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", ERR_FORMAT,
+                   "metadata 'a' is there twice");
+    assert_refused(
+        "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
+        ERR_FORMAT, "tensor 'a': 'dtype' is there twice");
     assert_refused("{\"a\":{\"shape\":[4],\"data_offsets\":[0,4]}}", ERR_FORMAT, "are needed");
-    assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4]}}", ERR_FORMAT, "are needed");
+    assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4]}}", ERR_FORMAT,
+                   "are needed");
     assert_refused("{\"a\":{\"type\":\"U8\"}}", ERR_FORMAT, "'type' is not a known member");
     assert_refused("{\"a\":{}}", ERR_FORMAT, "expected '\"'");
 }
@@ -245,18 +259,20 @@ static void names_and_members_are_there_once(void **state)
 static void other_dtypes_are_named(void **state)
 {
     (void)state;
-    assert_refused("{\"a\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[0,8]}}", ERR_FORMAT,
-                   "dtype 'BF16' is not one of U8, I32, I64, F32, F64; tools/from_torch.py makes F32 of it");
+    assert_refused(
+        "{\"a\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[0,8]}}", ERR_FORMAT,
+        "dtype 'BF16' is not one of U8, I32, I64, F32, F64; tools/from_torch.py makes F32 of it");
 }
 
 static void more_than_there_is_room_for_is_a_limit(void **state)
 {
     (void)state;
-    assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR("c", "8", "12") "," TENSOR(
-                       "d", "12", "16") "," TENSOR("e", "16", "20") "}",
+    assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR(
+                       "c", "8", "12") "," TENSOR("d", "12", "16") "," TENSOR("e", "16", "20") "}",
                    ERR_LIMIT, "more than 4 tensors");
-    assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", ERR_FORMAT,
-                   "more than 8 numbers");
+    assert_refused(
+        "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}",
+        ERR_FORMAT, "more than 8 numbers");
     char json[512];
     (void)snprintf(json, sizeof(json), "{\"%0200d\":{}}", 0);
     assert_refused(json, ERR_LIMIT, "longer than 127 bytes");

@@ -14,7 +14,8 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return buf_append(arg, data, size, err);
 }
 
-static int convert_limited(const char *how, const struct dataset_limits *limits, struct converted *out, struct err *err)
+static int convert_limited(const char *how, const struct dataset_limits *limits,
+                           struct converted *out, struct err *err)
 {
     struct reading reading;
     assert_ok(reading_parse(how, &reading, err), err);
@@ -56,7 +57,8 @@ static const float *frame_of(const struct converted *converted, size_t sample, s
 {
     const struct dataset_info *info = &converted->info;
     static float row[256];
-    memcpy(row, inputs_of(converted) + ((sample * info->h + frame) * info->w) * sizeof(float), info->w * sizeof(float));
+    memcpy(row, inputs_of(converted) + ((sample * info->h + frame) * info->w) * sizeof(float),
+           info->w * sizeof(float));
     return row;
 }
 
@@ -87,7 +89,8 @@ static void recordings_become_spectrograms_whose_bands_follow_the_tone(void **st
     assert_int_equal(info->c, 1);
     assert_int_equal(info->dtype, DTYPE_F32);
     assert_int_equal(info->classes, 2);
-    assert_string_equal(info->reading, "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60");
+    assert_string_equal(info->reading,
+                        "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=10,floor_db=60");
     assert_int_equal(label_of(&converted, 0), 1);
     assert_int_equal(label_of(&converted, 1), 0);
     assert_int_equal(loudest(frame_of(&converted, 0, 0), 10), 0);
@@ -96,8 +99,8 @@ static void recordings_become_spectrograms_whose_bands_follow_the_tone(void **st
     for (size_t band = 0; band < 10; band++) {
         assert_true(frame_of(&converted, 1, 48)[band] == (float)-13.815510557964274);
     }
-    assert_memory_equal(inputs_of(&converted) + (size_t)49 * 10 * 4, inputs_of(&converted) + (size_t)2 * 49 * 10 * 4,
-                        (size_t)49 * 10 * 4);
+    assert_memory_equal(inputs_of(&converted) + (size_t)49 * 10 * 4,
+                        inputs_of(&converted) + (size_t)2 * 49 * 10 * 4, (size_t)49 * 10 * 4);
     converted_done(&converted);
 }
 
@@ -110,8 +113,9 @@ static void parameters_set_the_shape_and_the_floor(void **state)
     put_tone("7_a.wav", 20);
     put_tone("3_b.wav", 20);
     put_tar_end(&archive);
-    assert_ok(convert_sound("sound=8000,label=prefix,clip_ms=200,window_ms=32,hop_ms=12,mels=16,floor_db=20",
-                            &converted, &err),
+    assert_ok(convert_sound(
+                  "sound=8000,label=prefix,clip_ms=200,window_ms=32,hop_ms=12,mels=16,floor_db=20",
+                  &converted, &err),
               &err);
     assert_int_equal(converted.info.h, 15);
     assert_int_equal(converted.info.w, 16);
@@ -129,9 +133,11 @@ static void faults_name_the_entry_or_the_parameters(void **state)
     put_tar_entry(&archive, "low/notes.txt", '0', "what I heard", 12);
     put_tar_end(&archive);
     sound_fails("sound=8000", ERR_FORMAT, "low/notes.txt: is no WAV file");
-    sound_fails("sound=16000", ERR_UNSUPPORTED, "low/a.wav: 8000 samples a second, the data set has 16000");
+    sound_fails("sound=16000", ERR_UNSUPPORTED,
+                "low/a.wav: 8000 samples a second, the data set has 16000");
     sound_fails("sound=8000,label=prefix", ERR_FORMAT, "low/a.wav: its name has no class");
-    sound_fails("sound=8000,clip_ms=30", ERR_INVALID, "clips of 240 samples cannot be cut into windows of 320 samples");
+    sound_fails("sound=8000,clip_ms=30", ERR_INVALID,
+                "clips of 240 samples cannot be cut into windows of 320 samples");
     sound_fails("sound=8000,mels=200", ERR_INVALID, "of 200");
     archive.size = 0;
     put_tar_entry(&archive, "low/a.wav", '0', wav.data, wav.size - 100);
@@ -164,7 +170,8 @@ static void a_packed_archive_gives_the_same(void **state)
 static void recordings_without_a_class_are_taken_where_no_labels_are_needed(void **state)
 {
     (void)state;
-    static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
+    static const struct dataset_limits limits = {
+        .total_bytes = 1 << 20, .entries = 8, .unlabelled = true};
     struct converted flat, alone;
     struct err err = {0};
     archive.size = 0;

@@ -1,5 +1,5 @@
-/* What compressed files expand to is bounded for all of them together, however often they are read, and whoever waits
- * may end the reading before there is a result. */
+/* What compressed files expand to is bounded for all of them together, however often they are read,
+ * and whoever waits may end the reading before there is a result. */
 #include "libtrain/formats/source.h"
 
 #include <stdio.h>
@@ -91,7 +91,8 @@ static void entries_share_what_they_may_expand_to(void **state)
     put_images(3);
     asked.sent = 0;
     assert_int_equal(run(NULL, &asked, &err), ERR_LIMIT);
-    assert_holds(err.text, "cat/2.png: expands to more than 3145728 bytes, with what was read before it");
+    assert_holds(err.text,
+                 "cat/2.png: expands to more than 3145728 bytes, with what was read before it");
     assert_int_equal(asked.sent, 0);
     compress_gzip(&archive);
     assert_int_equal(run(NULL, &asked, &err), ERR_LIMIT);
@@ -126,7 +127,8 @@ static void sounds_do_so_too(void **state)
     struct err err = {0};
     put_sounds(2);
     assert_ok(run("sound=8000", &asked, &err), &err);
-    put_sounds(6); /* they are read once, and have the share of the reading before, for their names */
+    put_sounds(
+        6); /* they are read once, and have the share of the reading before, for their names */
     assert_int_equal(run("sound=8000", &asked, &err), ERR_LIMIT);
     assert_holds(err.text, "low/5.wav: expands to more than 6291456 bytes");
 }

@@ -114,7 +114,8 @@ static void a_truncated_archive_is_noticed(void **state)
     start();
     put_both();
     archive.size -= 1024 + 500;
-    convert_fails(&archive, NULL, ERR_FORMAT, "set/train-images: the IDX header ends 4 bytes early");
+    convert_fails(&archive, NULL, ERR_FORMAT,
+                  "set/train-images: the IDX header ends 4 bytes early");
     start();
     put_both();
     archive.size -= 1024 + 512;
@@ -158,7 +159,8 @@ static void two_sets_of_images_are_ambiguous(void **state)
     start();
     put_tar_entry(&archive, "test-images", '0', images.data, images.size);
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "test-images has samples, set/train-labels has labels, and more follow");
+    convert_fails(&archive, NULL, ERR_FORMAT,
+                  "test-images has samples, set/train-labels has labels, and more follow");
 }
 
 static void harmless_extended_headers_are_passed_over(void **state)

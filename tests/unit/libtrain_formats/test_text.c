@@ -12,7 +12,8 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return buf_append(arg, data, size, err);
 }
 
-static int convert_text(const struct bytes *content, uint32_t positions, struct converted *out, struct err *err)
+static int convert_text(const struct bytes *content, uint32_t positions, struct converted *out,
+                        struct err *err)
 {
     static const struct dataset_limits limits = {.total_bytes = 1 << 18, .entries = 8};
     int fd = memory_file(content);
@@ -65,11 +66,14 @@ static void check_text(const struct bytes *content, uint32_t positions, uint64_t
     assert_ok(dataset_read_info(fd, &again, &err), &err);
     assert_int_equal(again.positions, positions);
     assert_int_equal(again.count, count);
-    /* The one form of a text goes in again as it is, but for the classes, which are those of its labels. */
+    /* The one form of a text goes in again as it is, but for the classes, which are those of its
+     * labels. */
     struct converted twice;
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     buf_init(&twice.file, 1 << 20);
-    assert_ok(dataset_convert(&fd, 1, &reading_default, &limits, append, &twice.file, &twice.info, &err), &err);
+    assert_ok(
+        dataset_convert(&fd, 1, &reading_default, &limits, append, &twice.file, &twice.info, &err),
+        &err);
     assert_int_equal(twice.file.size, converted.file.size);
     assert_memory_equal(twice.file.data, converted.file.data, twice.file.size);
     assert_int_equal(twice.info.positions, positions);
@@ -123,7 +127,8 @@ static void a_text_that_is_too_short_or_too_large_is_refused(void **state)
 {
     (void)state;
     put_text(64);
-    text_fails(&text, 64, ERR_FORMAT, "64 bytes of text; a sample of 64 and the byte behind it need 65");
+    text_fails(&text, 64, ERR_FORMAT,
+               "64 bytes of text; a sample of 64 and the byte behind it need 65");
     text.size = 0;
     text_fails(&text, 1, ERR_FORMAT, "0 bytes of text");
     put_text(60000);
@@ -147,8 +152,9 @@ static void check_end(const struct bytes *content, size_t capacity, size_t size)
 static void the_end_of_a_text_is_its_last_bytes(void **state)
 {
     (void)state;
-    static const size_t sizes[][3] = {{0, 5, 0},     {1, 5, 1},       {5, 5, 5},         {6, 5, 5},
-                                      {100, 64, 64}, {100, 128, 100}, {20000, 300, 300}, {16384 + 7, 64, 64}};
+    static const size_t sizes[][3] = {{0, 5, 0},         {1, 5, 1},          {5, 5, 5},
+                                      {6, 5, 5},         {100, 64, 64},      {100, 128, 100},
+                                      {20000, 300, 300}, {16384 + 7, 64, 64}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         put_text(sizes[i][0]);
         check_end(&text, sizes[i][1], sizes[i][2]);

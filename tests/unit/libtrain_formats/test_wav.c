@@ -63,7 +63,8 @@ static void integers_of_every_width_become_numbers_within_1(void **state)
     static const uint8_t wide[] = {0, 0, 0, 0, 0, 0x40, 0, 0, 0x80, 0xff, 0xff, 0x7f};
     static const int32_t widest[] = {0, 1 << 30, INT32_MIN, INT32_MAX};
     static const double of_8[] = {0, 0.5, -1, 127.0 / 128}, of_16[] = {0, 0.5, -1, 32767.0 / 32768};
-    static const double of_24[] = {0, 0.5, -1, 8388607.0 / 8388608}, of_32[] = {0, 0.5, -1, 2147483647.0 / 2147483648};
+    static const double of_24[] = {0, 0.5, -1, 8388607.0 / 8388608},
+                        of_32[] = {0, 0.5, -1, 2147483647.0 / 2147483648};
     file.size = 0;
     put_wav(&file, 1, 1, RATE, 8, narrow, sizeof(narrow));
     check_wave(of_8, 4);
@@ -81,7 +82,8 @@ static void floats_are_taken_as_they_are(void **state)
 {
     (void)state;
     static const float singles[] = {0, 0.5F, -1.25F, 0.1F};
-    static const double doubles[] = {0, 0.5, -1.25, 0.1}, of_singles[] = {0, 0.5, -1.25, (double)0.1F};
+    static const double doubles[] = {0, 0.5, -1.25, 0.1},
+                        of_singles[] = {0, 0.5, -1.25, (double)0.1F};
     file.size = 0;
     put_wav(&file, 3, 1, RATE, 32, singles, sizeof(singles));
     check_wave(of_singles, 4);
@@ -116,8 +118,9 @@ static void other_chunks_and_long_formats_are_read_over(void **state)
 {
     (void)state;
     static const double expected[] = {0, 0.5, -1, 32767.0 / 32768};
-    static const uint8_t extensible[] = {'f',  'm', 't', ' ', 42, 0,  0, 0,  0xfe, 0xff, 1, 0, 0x40, 0x1f, 0, 0, 0x80,
-                                         0x3e, 0,   0,   2,   0,  16, 0, 24, 0,    16,   0, 0, 0,    0,    0, 1, 0};
+    static const uint8_t extensible[] = {'f',  'm',  't', ' ', 42,   0,    0, 0, 0xfe, 0xff, 1,  0,
+                                         0x40, 0x1f, 0,   0,   0x80, 0x3e, 0, 0, 2,    0,    16, 0,
+                                         24,   0,    16,  0,   0,    0,    0, 0, 1,    0};
     start();
     struct bytes *whole = &file;
     static struct bytes chunked;
@@ -223,7 +226,8 @@ static void kinds_that_are_not_read_are_named(void **state)
 static void floats_that_are_no_sound_are_refused(void **state)
 {
     (void)state;
-    static const float nan_at_1[] = {0, NAN}, infinite[] = {-INFINITY, 0}, integers[] = {0, 0, 12000};
+    static const float nan_at_1[] = {0, NAN}, infinite[] = {-INFINITY, 0},
+                       integers[] = {0, 0, 12000};
     static const double large[] = {0, 1e300};
     file.size = 0;
     put_wav(&file, 3, 1, RATE, 32, nan_at_1, sizeof(nan_at_1));

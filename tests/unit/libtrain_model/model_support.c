@@ -13,8 +13,8 @@ json_t *read_json(const char *text)
     return value;
 }
 
-int parse_model(const char *text, const struct model_fit *fit, struct model **out, struct record_faults *faults,
-                struct err *err)
+int parse_model(const char *text, const struct model_fit *fit, struct model **out,
+                struct record_faults *faults, struct err *err)
 {
     json_t *value = read_json(text);
     int rc = model_parse(value, fit, out, faults, err);
@@ -48,7 +48,8 @@ struct model *usual_model(const char *name)
     return good_model(model_zoo_text(name), fit);
 }
 
-void assert_fault(const char *text, const struct model_fit *fit, const char *pointer, const char *part)
+void assert_fault(const char *text, const struct model_fit *fit, const char *pointer,
+                  const char *part)
 {
     struct model *model = NULL;
     struct record_faults faults = {0};
@@ -58,7 +59,8 @@ void assert_fault(const char *text, const struct model_fit *fit, const char *poi
     assert_true(faults.count > 0);
     assert_int_equal(err.code, ERR_INVALID);
     for (size_t i = 0; i < faults.count; i++) {
-        if (strcmp(faults.fault[i].pointer, pointer) == 0 && strstr(faults.fault[i].message, part)) {
+        if (strcmp(faults.fault[i].pointer, pointer) == 0 &&
+            strstr(faults.fault[i].message, part)) {
             return;
         }
     }

@@ -1,5 +1,6 @@
-/* The memory plan of a stage, played: a picture of the memory says which tensor lies where, every op of a forward, a
- * backward and an evaluation must find what its kernels read, and what they write wipes out what lay there. */
+/* The memory plan of a stage, played: a picture of the memory says which tensor lies where, every
+ * op of a forward, a backward and an evaluation must find what its kernels read, and what they
+ * write wipes out what lay there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,13 @@ struct picture {
 
 static bool outside(struct arena_place place)
 {
-    return place.area == ARENA_STAGE_INPUT || place.area == ARENA_OUTPUT_GRADIENT || place.area == ARENA_INPUT_GRADIENT;
+    return place.area == ARENA_STAGE_INPUT || place.area == ARENA_OUTPUT_GRADIENT ||
+           place.area == ARENA_INPUT_GRADIENT;
 }
 
 /* Say that a tensor lies there beside whatever else does: a flatten's output is its input. */
-static void lay(struct picture *picture, struct arena_place place, uint64_t bytes, enum content content, size_t tensor)
+static void lay(struct picture *picture, struct arena_place place, uint64_t bytes,
+                enum content content, size_t tensor)
 {
     assert_true(place.area != ARENA_NOWHERE);
     assert_true(picture->count < PIECES_MAX);
@@ -48,7 +51,8 @@ static void wipe(struct picture *picture, struct arena_place place, uint64_t byt
     size_t kept = 0;
     for (size_t i = 0; i < picture->count; i++) {
         const struct piece *piece = &picture->piece[i];
-        bool apart = piece->place.area != place.area || piece->place.offset >= place.offset + bytes ||
+        bool apart = piece->place.area != place.area ||
+                     piece->place.offset >= place.offset + bytes ||
                      place.offset >= piece->place.offset + piece->bytes;
         if (apart) {
             picture->piece[kept++] = *piece;
@@ -57,11 +61,12 @@ static void wipe(struct picture *picture, struct arena_place place, uint64_t byt
     picture->count = kept;
 }
 
-static void write_tensor(struct picture *picture, struct arena_place place, uint64_t bytes, enum content content,
-                         size_t tensor)
+static void write_tensor(struct picture *picture, struct arena_place place, uint64_t bytes,
+                         enum content content, size_t tensor)
 {
     const struct arena *arena = picture->arena;
-    assert_true(place.area == ARENA_SLOT || place.area == ARENA_WORKSPACE || place.area == ARENA_INPUT_GRADIENT);
+    assert_true(place.area == ARENA_SLOT || place.area == ARENA_WORKSPACE ||
+                place.area == ARENA_INPUT_GRADIENT);
     uint64_t limit = place.area == ARENA_SLOT        ? arena->slot_bytes
                      : place.area == ARENA_WORKSPACE ? arena->tensor_bytes
                                                      : UINT64_MAX;
@@ -70,12 +75,14 @@ static void write_tensor(struct picture *picture, struct arena_place place, uint
     lay(picture, place, bytes, content, tensor);
 }
 
-static bool lies(const struct picture *picture, struct arena_place place, enum content content, size_t tensor)
+static bool lies(const struct picture *picture, struct arena_place place, enum content content,
+                 size_t tensor)
 {
     for (size_t i = 0; i < picture->count; i++) {
         const struct piece *piece = &picture->piece[i];
-        if (piece->place.area == place.area && (outside(place) || piece->place.offset == place.offset) &&
-            piece->content == content && piece->tensor == tensor) {
+        if (piece->place.area == place.area &&
+            (outside(place) || piece->place.offset == place.offset) && piece->content == content &&
+            piece->tensor == tensor) {
             return true;
         }
     }
@@ -153,7 +160,8 @@ static void play_backward(struct picture *picture, size_t g)
     const struct arena *arena = picture->arena;
     const struct arena_op *op = &arena->op[g];
     bool alone = op->fusion != ARENA_DONE_BEFORE;
-    size_t made = op->fusion == ARENA_WITH_NEXT ? g + 2 : g + 1; /* the tensor whose gradient comes in */
+    size_t made =
+        op->fusion == ARENA_WITH_NEXT ? g + 2 : g + 1; /* the tensor whose gradient comes in */
     assert_true(lies(picture, op->output_gradient, CONTENT_GRADIENT, made));
     for (size_t i = 0; i < op->op->input_count; i++) {
         size_t input = input_of(arena, g, i);
@@ -177,8 +185,9 @@ static void play_backward(struct picture *picture, size_t g)
         if (op->accumulate[i]) {
             assert_true(lies(picture, place, CONTENT_GRADIENT, input));
         }
-        bool pass = same_place(place, op->output_gradient) && !op->accumulate[i] &&
-                    (op->op->type == OP_FLATTEN || op->op->type == OP_ADD || op->op->type == OP_POSITIONS);
+        bool pass =
+            same_place(place, op->output_gradient) && !op->accumulate[i] &&
+            (op->op->type == OP_FLATTEN || op->op->type == OP_ADD || op->op->type == OP_POSITIONS);
         if (pass) {
             lay(picture, place, bytes, CONTENT_GRADIENT, input);
         } else {
@@ -203,7 +212,8 @@ static void play_training(struct picture *picture)
     uint64_t output_bytes = bytes_of(arena, arena->op[arena->op_count - 1].op->out);
     if (arena->end == arena->model->unit_count) {
         assert_int_equal(arena->output_gradient.area, ARENA_SLOT);
-        write_tensor(picture, arena->output_gradient, output_bytes, CONTENT_GRADIENT, arena->op_count);
+        write_tensor(picture, arena->output_gradient, output_bytes, CONTENT_GRADIENT,
+                     arena->op_count);
     }
     /* Other calls come in between. */
     wipe(picture, everywhere, UINT64_MAX / 2);
@@ -222,14 +232,16 @@ static void play_training(struct picture *picture)
             }
         }
         for (size_t g = end; g-- > begin;) {
-            if (arena->op[g].output_gradient.area != ARENA_NOWHERE && arena->op[g].fusion != ARENA_DONE_BEFORE) {
+            if (arena->op[g].output_gradient.area != ARENA_NOWHERE &&
+                arena->op[g].fusion != ARENA_DONE_BEFORE) {
                 play_backward(picture, g);
             }
         }
         end = begin;
     }
     if (arena->hands_back) {
-        assert_true(lies(picture, (struct arena_place){.area = ARENA_INPUT_GRADIENT}, CONTENT_GRADIENT, 0));
+        assert_true(
+            lies(picture, (struct arena_place){.area = ARENA_INPUT_GRADIENT}, CONTENT_GRADIENT, 0));
     }
 }
 
@@ -237,7 +249,8 @@ static void play_evaluation(struct picture *picture)
 {
     const struct arena *arena = picture->arena;
     picture->count = 0;
-    lay(picture, arena->evaluate_input, bytes_of(arena, arena->model->unit[arena->first].in), CONTENT_VALUE, 0);
+    lay(picture, arena->evaluate_input, bytes_of(arena, arena->model->unit[arena->first].in),
+        CONTENT_VALUE, 0);
     for (size_t g = 0; g < arena->op_count; g++) {
         assert_true(arena->op[g].evaluate.output.area != ARENA_SLOT);
         play_forward(picture, g, &arena->op[g].evaluate, false);
@@ -287,25 +300,37 @@ static void every_op_finds_what_it_reads_in_every_stage_of_the_zoo(void **state)
     }
 }
 
-/* Units that begin or end with every kind of op, read their input twice, pass it on, or have no parameters. */
+/* Units that begin or end with every kind of op, read their input twice, pass it on, or have no
+ * parameters. */
 static void every_op_finds_what_it_reads_in_odd_units(void **state)
 {
     (void)state;
     static const char text[] =
-        "{\"name\": \"odd\", \"input\": {\"shape\": [8, 8, 4], \"dtype\": \"uint8\", \"scale\": 0.5}, \"units\": ["
-        "{\"name\": \"a\", \"ops\": [{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"kernel\": 2, \"stride\": 1}]},"
-        "{\"name\": \"b\", \"residual\": {\"body\": [{\"type\": \"batch_norm\"}, {\"type\": \"relu\"}]}},"
-        "{\"name\": \"c\", \"residual\": {\"body\": [{\"type\": \"relu\"}]}, \"then\": [{\"type\": \"relu6\"}]},"
-        "{\"name\": \"d\", \"ops\": [{\"type\": \"dropout\", \"rate\": 0.5}, {\"type\": \"relu\"}]},"
-        "{\"name\": \"e\", \"branches\": [[{\"type\": \"silu\"}], [], [{\"type\": \"dropout\", \"rate\": 0.5},"
-        " {\"type\": \"batch_norm\"}], [{\"type\": \"max_pool\", \"kernel\": 3, \"stride\": 1, \"padding\": 1},"
+        "{\"name\": \"odd\", \"input\": {\"shape\": [8, 8, 4], \"dtype\": \"uint8\", \"scale\": "
+        "0.5}, \"units\": ["
+        "{\"name\": \"a\", \"ops\": [{\"type\": \"relu\"}, {\"type\": \"max_pool\", \"kernel\": 2, "
+        "\"stride\": 1}]},"
+        "{\"name\": \"b\", \"residual\": {\"body\": [{\"type\": \"batch_norm\"}, {\"type\": "
+        "\"relu\"}]}},"
+        "{\"name\": \"c\", \"residual\": {\"body\": [{\"type\": \"relu\"}]}, \"then\": [{\"type\": "
+        "\"relu6\"}]},"
+        "{\"name\": \"d\", \"ops\": [{\"type\": \"dropout\", \"rate\": 0.5}, {\"type\": "
+        "\"relu\"}]},"
+        "{\"name\": \"e\", \"branches\": [[{\"type\": \"silu\"}], [], [{\"type\": \"dropout\", "
+        "\"rate\": 0.5},"
+        " {\"type\": \"batch_norm\"}], [{\"type\": \"max_pool\", \"kernel\": 3, \"stride\": 1, "
+        "\"padding\": 1},"
         " {\"type\": \"gelu\"}]], \"then\": [{\"type\": \"relu\"}, {\"type\": \"batch_norm\"}]},"
-        "{\"name\": \"f\", \"ops\": [{\"type\": \"max_pool\", \"kernel\": 2}, {\"type\": \"relu\"}]},"
-        "{\"name\": \"g\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 1}, {\"type\": \"relu\"},"
+        "{\"name\": \"f\", \"ops\": [{\"type\": \"max_pool\", \"kernel\": 2}, {\"type\": "
+        "\"relu\"}]},"
+        "{\"name\": \"g\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 1}, "
+        "{\"type\": \"relu\"},"
         " {\"type\": \"flatten\"}]},"
-        "{\"name\": \"h\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\":"
+        "{\"name\": \"h\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"relu\"}, {\"type\": "
+        "\"dropout\", \"rate\":"
         " 0.5}, {\"type\": \"linear\", \"units\": 6}, {\"type\": \"batch_norm\"}]},"
-        "{\"name\": \"i\", \"ops\": [{\"type\": \"linear\", \"units\": 10}, {\"type\": \"relu\"}]}],"
+        "{\"name\": \"i\", \"ops\": [{\"type\": \"linear\", \"units\": 10}, {\"type\": "
+        "\"relu\"}]}],"
         " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
     struct model *model = good_model(text, &(struct model_fit){{8, 8, 4}, DTYPE_U8, 10, 1});
     check_stages(model);
@@ -315,9 +340,12 @@ static void every_op_finds_what_it_reads_in_odd_units(void **state)
 /* ---- what is kept ---- */
 
 static const char kept[] =
-    "{\"name\": \"m\", \"input\": {\"shape\": [8, 8, 16], \"dtype\": \"float32\", \"scale\": 1}, \"units\": ["
-    "{\"name\": \"a\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 3, \"padding\": 1},"
-    " {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 1, \"bias\": false},"
+    "{\"name\": \"m\", \"input\": {\"shape\": [8, 8, 16], \"dtype\": \"float32\", \"scale\": 1}, "
+    "\"units\": ["
+    "{\"name\": \"a\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 3, "
+    "\"padding\": 1},"
+    " {\"type\": \"relu\"}, {\"type\": \"conv2d\", \"filters\": 16, \"kernel\": 1, \"bias\": "
+    "false},"
     " {\"type\": \"batch_norm\"}, {\"type\": \"relu6\"}, {\"type\": \"max_pool\", \"kernel\": 2}]},"
     "{\"name\": \"b\", \"ops\": [{\"type\": \"global_avg_pool\"},"
     " {\"type\": \"linear\", \"units\": 10}]}], \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
@@ -342,10 +370,11 @@ static uint64_t slot_bytes(enum recompute recompute)
 static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
 {
     (void)state;
-    /* Kept: the first relu's output (also the second convolution's input), the batch-norm's input, the pool's winners,
-     * the linear's input, the batch-norm's statistics, the loss's gradient. relu6's output can be made of the
-     * batch-norm's input. */
-    assert_int_equal(slot_bytes(RECOMPUTE_NONE), 2 * PLANE + PLANE / 8 + 16 * 4 * 4 + STATISTICS + LOSS);
+    /* Kept: the first relu's output (also the second convolution's input), the batch-norm's input,
+     * the pool's winners, the linear's input, the batch-norm's statistics, the loss's gradient.
+     * relu6's output can be made of the batch-norm's input. */
+    assert_int_equal(slot_bytes(RECOMPUTE_NONE),
+                     2 * PLANE + PLANE / 8 + 16 * 4 * 4 + STATISTICS + LOSS);
 }
 
 static void recomputing_keeps_borders_and_statistics_alone(void **state)
@@ -355,11 +384,13 @@ static void recomputing_keeps_borders_and_statistics_alone(void **state)
     assert_int_equal(slot_bytes(RECOMPUTE_UNIT), PLANE / 4 + STATISTICS + LOSS);
 }
 
-/* An evaluation of fewer samples than the micro-batch plans its work anew, in the scratch of the whole one. */
+/* An evaluation of fewer samples than the micro-batch plans its work anew, in the scratch of the
+ * whole one. */
 static void fewer_samples_need_no_more_scratch(void **state)
 {
-    static const char *const names[] = {"resnet8",  "mobilenetv2", "alexnet-cifar", "vgg11-bn", "resnet18",
-                                        "resnet50", "googlenet",   "dscnn-kws",     "gpt-mini", "lenet5"};
+    static const char *const names[] = {"resnet8",  "mobilenetv2", "alexnet-cifar", "vgg11-bn",
+                                        "resnet18", "resnet50",    "googlenet",     "dscnn-kws",
+                                        "gpt-mini", "lenet5"};
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct model *model = usual_model(names[i]);
@@ -367,7 +398,8 @@ static void fewer_samples_need_no_more_scratch(void **state)
             for (size_t k = 0; k < model->unit[u].op_count; k++) {
                 struct workspace_bytes most = {0};
                 for (size_t N = 1; N <= SAMPLES_MAX; N++) {
-                    struct workspace_bytes bytes = op_workspace(&model->unit[u].op[k], N, CONV2D_BACKEND_OWN);
+                    struct workspace_bytes bytes =
+                        op_workspace(&model->unit[u].op[k], N, CONV2D_BACKEND_OWN);
                     assert_true(bytes.shared >= most.shared && bytes.worker >= most.worker);
                     most = bytes;
                 }

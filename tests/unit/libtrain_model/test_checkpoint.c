@@ -5,9 +5,10 @@
 #include "tests/support/test.h"
 #include "tests/unit/libtrain_model/model_support.h"
 
-static const char pair[] = "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"},\"units\":["
-                           "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"
-                           "{\"name\":\"ab\",\"ops\":[{\"type\":\"linear\",\"units\":2,\"bias\":false}]}]}";
+static const char pair[] =
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"},\"units\":["
+    "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"
+    "{\"name\":\"ab\",\"ops\":[{\"type\":\"linear\",\"units\":2,\"bias\":false}]}]}";
 static const struct optimizer adam = {.type = OPTIMIZER_ADAM};
 
 /* A file in memory, and how often it was read. */
@@ -19,7 +20,8 @@ struct memory {
 static int read_memory(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
 {
     struct memory *memory = arg;
-    if (++memory->reads == memory->fail_at || offset > memory->size || size > memory->size - offset) {
+    if (++memory->reads == memory->fail_at || offset > memory->size ||
+        size > memory->size - offset) {
         return err_set(err, ERR_IO, "read %zu bytes at %zu", size, (size_t)offset);
     }
     memcpy(out, memory->bytes + offset, size);
@@ -40,10 +42,12 @@ static const char *note; /* what the next file says of its model; NULL: nothing 
 static void write_file(struct memory *memory, const struct content *content, size_t count)
 {
     struct safetensors_tensor tensor[16] = {0};
-    struct safetensors_header header = {.tensor = tensor, .tensor_capacity = 16, .tensor_count = count};
+    struct safetensors_header header = {
+        .tensor = tensor, .tensor_capacity = 16, .tensor_count = count};
     struct err err = {0};
     if (note) {
-        header.metadata[0] = (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
+        header.metadata[0] =
+            (struct safetensors_metadata){.key = STATE_NOTE_KEY, .long_value = note};
         header.metadata_count = 1;
     }
     for (size_t i = 0; i < count; i++) {
@@ -53,20 +57,23 @@ static void write_file(struct memory *memory, const struct content *content, siz
         (void)snprintf(tensor[i].name, sizeof(tensor[i].name), "%s", content[i].name);
     }
     size_t size = 0;
-    assert_ok(safetensors_write(&header, (char *)memory->bytes, sizeof(memory->bytes), &size, &err), &err);
+    assert_ok(safetensors_write(&header, (char *)memory->bytes, sizeof(memory->bytes), &size, &err),
+              &err);
     memset(memory->bytes + size, 0, sizeof(memory->bytes) - size);
     memory->size = size + (size_t)header.data_bytes;
     memory->reads = memory->fail_at = 0;
     assert_true(memory->size <= sizeof(memory->bytes));
     for (size_t i = 0; i < count; i++) {
-        for (uint64_t k = 0; content[i].dtype == DTYPE_F32 && k < (tensor[i].end - tensor[i].begin) / 4; k++) {
+        for (uint64_t k = 0;
+             content[i].dtype == DTYPE_F32 && k < (tensor[i].end - tensor[i].begin) / 4; k++) {
             const float value = content[i].base + (float)k;
             memcpy(memory->bytes + size + tensor[i].begin + 4 * k, &value, 4);
         }
     }
 }
 
-/* In another order than the model's, with what PyTorch counts and with a unit that the model does not have. */
+/* In another order than the model's, with what PyTorch counts and with a unit that the model does
+ * not have. */
 static const struct content good[] = {
     {"ab.0.weight", DTYPE_F32, 2, {2, 2}, 70},   {"a.1.running_var", DTYPE_F32, 1, {2}, 60},
     {"a.1.running_mean", DTYPE_F32, 1, {2}, 50}, {"a.1.num_batches_tracked", DTYPE_I64, 0, {0}, 0},
@@ -99,7 +106,8 @@ static void a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew(void 
     assert_int_equal(layout->export_count, 6);
     assert_int_equal(layout->export_bytes, sizeof(first));
     assert_memory_equal(blob + layout->header.data_offset, first, sizeof(first));
-    for (uint64_t i = layout->header.data_offset + layout->export_bytes; i < layout->blob_bytes; i++) {
+    for (uint64_t i = layout->header.data_offset + layout->export_bytes; i < layout->blob_bytes;
+         i++) {
         assert_int_equal(blob[i], 0);
     }
     assert_ok(checkpoint_check_unit(file, model, 0, &err), &err);
@@ -114,7 +122,8 @@ static void a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew(void 
 }
 
 /* The good file with one tensor put in place of another. */
-static void assert_refused(struct memory *memory, size_t at, struct content other, size_t unit, const char *text)
+static void assert_refused(struct memory *memory, size_t at, struct content other, size_t unit,
+                           const char *text)
 {
     struct model *model = good_model(pair, NULL);
     struct checkpoint_file *file = NULL;
@@ -126,7 +135,8 @@ static void assert_refused(struct memory *memory, size_t at, struct content othe
     assert_ok(checkpoint_file_open(read_memory, memory, &file, &err), &err);
     assert_int_equal(checkpoint_check_unit(file, model, unit, &err), ERR_INVALID);
     assert_string_equal(err.text, text);
-    assert_ok(checkpoint_check_unit(file, model, 1 - unit, &err), &err); /* the other unit is none the worse */
+    assert_ok(checkpoint_check_unit(file, model, 1 - unit, &err),
+              &err); /* the other unit is none the worse */
     checkpoint_file_close(&file);
     model_free(&model);
 }
@@ -184,13 +194,14 @@ static void a_file_that_is_none_or_cannot_be_read_is_refused(void **state)
     model_free(&model);
 }
 
-#define PAIR(input, names)                                                                                             \
-    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"" input "},\"units\":["                         \
-    "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"                          \
+#define PAIR(input, names)                                                                         \
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"" input "},\"units\":["     \
+    "{\"name\":\"a\",\"ops\":[{\"type\":\"linear\",\"units\":2},{\"type\":\"batch_norm\"}]},"      \
     "{\"name\":\"ab\",\"ops\":[{\"type\":\"linear\",\"units\":2,\"bias\":false}]}]" names "}"
 #define NOTE(input, names) "{\"model\":" PAIR(input, names) "}"
 #define NORMAL ",\"mean\":[0.5,0.25,0],\"std\":[2,1,1]"
-#define SOUND(floor) ",\"reading\":\"sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=3,floor_db=" floor "\""
+#define SOUND(floor)                                                                               \
+    ",\"reading\":\"sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=3,floor_db=" floor "\""
 #define PETS ",\"class_names\":[\"cat\",\"dog\"]"
 #define BIRDS ",\"class_names\":[\"owl\",\"tit\"]"
 
@@ -214,14 +225,25 @@ static void weights_mean_the_same_only_with_the_same_input_and_classes(void **st
         {NOTE("", PETS),
          PAIR("", BIRDS),
          {false, true},
-         "(missing: 'cat', 'dog'; unknown: 'owl', 'tit'); name 'ab' in init.except to learn other classes"},
+         "(missing: 'cat', 'dog'; unknown: 'owl', 'tit'); name 'ab' in init.except to learn other "
+         "classes"},
         {NOTE(NORMAL, PETS),
          PAIR("", PETS),
          {true, false},
-         "trained on samples times 1, mean 0.5, std 2, the job's are times 1; state the same in augment"},
-        {NOTE("", ""), PAIR(",\"scale\":0.5", ""), {true, true}, "samples times 1, the job's are times 0.5;"},
-        {NOTE(SOUND("60"), ""), PAIR(SOUND("50"), ""), {true, true}, "floor_db=60, the job's by sound=8000"},
-        {"{\"model\":{}}", PAIR("", ""), {true, true}, "what the checkpoint says of its model: /name: "},
+         "trained on samples times 1, mean 0.5, std 2, the job's are times 1; state the same in "
+         "augment"},
+        {NOTE("", ""),
+         PAIR(",\"scale\":0.5", ""),
+         {true, true},
+         "samples times 1, the job's are times 0.5;"},
+        {NOTE(SOUND("60"), ""),
+         PAIR(SOUND("50"), ""),
+         {true, true},
+         "floor_db=60, the job's by sound=8000"},
+        {"{\"model\":{}}",
+         PAIR("", ""),
+         {true, true},
+         "what the checkpoint says of its model: /name: "},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct model *model = good_model(cases[i].model, NULL);

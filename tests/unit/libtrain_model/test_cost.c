@@ -21,7 +21,8 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[0].output_bytes, 4 * 1176);
     /* Kept: the image as floats, the output of relu, that of the pool and where its maxima were. */
     assert_count(cost[0].activation_bytes, 4 * 784 + 4 * 4704 + 4 * 1176 + 2 * 1176);
-    /* u8 image read, 6 maps written, read and written by relu, read by the pool, pooled maps written. */
+    /* u8 image read, 6 maps written, read and written by relu, read by the pool, pooled maps
+     * written. */
     assert_count(cost[0].forward_bytes, 784 + 4 * (4704 * 4 + 1176));
     /* The pool is done again for its winners, so all in front of it is, too. */
     assert_count(cost[0].again_flops, cost[0].forward_flops);
@@ -37,7 +38,8 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[4].forward_flops, 2 * 84 * 10 + 10);
     assert_count(cost[4].backward_flops, 4 * 84 * 10 + 10);
     assert_count(cost[4].output_bytes, 40);
-    /* A linear reads its input, which is a border; the relu behind the one before, its output, which is one, too. */
+    /* A linear reads its input, which is a border; the relu behind the one before, its output,
+     * which is one, too. */
     assert_count(cost[3].again_flops + cost[3].again_bytes, 0);
     assert_count(cost[4].again_flops + cost[4].again_bytes, 0);
     model_free(&model);
@@ -58,7 +60,8 @@ static void an_inverted_residual_block_matches_a_count_by_hand(void **state)
     assert_count(cost[3].backward_flops, 4 * multiply_adds + 10 * norms + 2 * relus + pixels * 24);
     /* Done again: all but the last norm and the sum, which no backward reads. */
     assert_count(cost[3].again_flops, 2 * multiply_adds + 6 * pixels * (144 + 144) + 2 * relus);
-    assert_count(cost[3].parameter_bytes, 4 * (24 * 144 + 9 * 144 + 144 * 24 + 2 * (144 + 144 + 24)));
+    assert_count(cost[3].parameter_bytes,
+                 4 * (24 * 144 + 9 * 144 + 144 * 24 + 2 * (144 + 144 + 24)));
     assert_count(cost[3].buffer_bytes, 4 * 2 * (144 + 144 + 24));
     /* Kept: the three convolutions' outputs (inputs of the norms), the two activations, the sum. */
     assert_count(cost[3].activation_bytes, 4 * pixels * (144 + 144 + 24 + 144 + 144 + 24));
@@ -72,14 +75,15 @@ static void a_layer_of_attention_matches_a_count_by_hand(void **state)
     struct model *model = zoo_model("gpt-mini", 64, 1, 1);
     struct unit_cost cost[10];
     cost_count(model, cost);
-    /* attend1: 64 x 128, normed, made 64 x 384, attended by 4 heads, made 64 x 128, added to its input. */
+    /* attend1: 64 x 128, normed, made 64 x 384, attended by 4 heads, made 64 x 128, added to its
+     * input. */
     const double width = 64 * 128;
     const double weights = 128 * 384 + 128 * 128;
     const double pairs = 64 * 65 / 2.0;
-    assert_count(cost[1].forward_flops,
-                 2 * 64 * weights + 64 * (384 + 128) + 4 * pairs * 128 + 13 * 4 * pairs + 6 * width + width);
-    assert_count(cost[1].backward_flops,
-                 4 * 64 * weights + 64 * (384 + 128) + 10 * pairs * 128 + 18 * 4 * pairs + 14 * width + width);
+    assert_count(cost[1].forward_flops, 2 * 64 * weights + 64 * (384 + 128) + 4 * pairs * 128 +
+                                            13 * 4 * pairs + 6 * width + width);
+    assert_count(cost[1].backward_flops, 4 * 64 * weights + 64 * (384 + 128) + 10 * pairs * 128 +
+                                             18 * 4 * pairs + 14 * width + width);
     assert_count(cost[1].parameter_bytes, 4 * (weights + 384 + 128 + 2 * 128));
     /* Kept: the norm's output and statistics, q, k and v, the heads' outputs, the sum. */
     assert_count(cost[1].activation_bytes, 4 * (width + 2 * 64 + 3 * width + width + width));
@@ -119,7 +123,8 @@ static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
     assert_count(front[1].backward_flops, 0);
     assert_count(front[1].backward_bytes, 0);
     assert_count(front[0].activation_bytes, 0);
-    assert_count(front[1].activation_bytes, 4 * 400); /* its output alone, which the next unit reads */
+    assert_count(front[1].activation_bytes,
+                 4 * 400); /* its output alone, which the next unit reads */
     /* The first unit that is trained hands nothing back, as the first of a model. */
     assert_count(front[2].backward_flops, 2 * 400 * 120 + 120 + 120);
     assert_count(front[3].backward_flops, plain[3].backward_flops);
@@ -127,7 +132,8 @@ static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
     model->unit[0].frozen = false;
     cost_count(model, middle);
     assert_count(middle[0].backward_flops, plain[0].backward_flops);
-    assert_count(middle[1].backward_flops, 2 * 150 * 1600 + 1600 + 400); /* data gradient, relu, pool */
+    assert_count(middle[1].backward_flops,
+                 2 * 150 * 1600 + 1600 + 400); /* data gradient, relu, pool */
     assert_count(middle[2].backward_flops, plain[2].backward_flops);
     assert_count(middle[1].activation_bytes, plain[1].activation_bytes);
     model_free(&model);
@@ -174,13 +180,15 @@ static void what_is_kept_is_what_the_memory_plan_keeps(void **state)
         check_kept(model);
         model_free(&model);
     }
-    /* What a batch_norm does itself is kept only where somebody reads it: no backward reads a mean's input. */
+    /* What a batch_norm does itself is kept only where somebody reads it: no backward reads a
+     * mean's input. */
     static const struct model_fit fit = {{8, 8, 16}, DTYPE_F32, 10, 1};
-    struct model *model = good_model(
-        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":16,\"kernel\":1},"
-        "{\"type\":\"batch_norm\"},{\"type\":\"relu\"},{\"type\":\"global_avg_pool\"},{\"type\":\"linear\",\"units\":"
-        "10}]}]}",
-        &fit);
+    struct model *model = good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{"
+                                     "\"type\":\"conv2d\",\"filters\":16,\"kernel\":1},"
+                                     "{\"type\":\"batch_norm\"},{\"type\":\"relu\"},{\"type\":"
+                                     "\"global_avg_pool\"},{\"type\":\"linear\",\"units\":"
+                                     "10}]}]}",
+                                     &fit);
     struct unit_cost cost;
     cost_count(model, &cost);
     check_kept(model);

@@ -13,7 +13,8 @@ static struct model *resnet8(void)
     return zoo_model("resnet8", 28, 28, 1);
 }
 
-static int apply(struct model *model, const char *text, struct record_faults *faults, struct err *err)
+static int apply(struct model *model, const char *text, struct record_faults *faults,
+                 struct err *err)
 {
     json_t *table = read_json(text);
     int code = kernel_table_apply(model, table, faults, err);
@@ -49,7 +50,8 @@ static void the_whole_table_names_every_convolution_and_what_it_does_by_shape(vo
     }
     assert_int_equal(json_object_size(table), convolutions);
     assert_string_equal(chosen(table, "block1.body.0", "forward"), "winograd4");
-    assert_string_equal(chosen(table, "block2.body.0", "backward_weights"), "columns"); /* stride 2 */
+    assert_string_equal(chosen(table, "block2.body.0", "backward_weights"),
+                        "columns"); /* stride 2 */
     json_decref(table);
     model_free(&model);
     model = usual_model("mobilenetv2");
@@ -106,7 +108,8 @@ static void the_choice_is_part_of_the_description_and_only_where_there_is_one(vo
     struct model *read = NULL;
     assert_ok(parse_model(other, NULL, &read, NULL, &err), &err);
     assert_int_equal(find_op(read, "block1.body.3")->kernels.pass[CONV2D_FORWARD], CONV2D_COLUMNS);
-    assert_int_equal(find_op(read, "block1.body.3")->kernels.pass[CONV2D_BACKWARD_DATA], CONV2D_BY_SHAPE);
+    assert_int_equal(find_op(read, "block1.body.3")->kernels.pass[CONV2D_BACKWARD_DATA],
+                     CONV2D_BY_SHAPE);
     assert_int_equal(find_op(read, "block1.body.0")->kernels.pass[CONV2D_FORWARD], CONV2D_BY_SHAPE);
     char *again = description_text(read);
     assert_string_equal(again, other);
@@ -126,18 +129,20 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
         const char *table, *pointer, *message;
     } bad[] = {
         {"[]", "/kernels", "expected null or an object"},
-        {"{\"block1.bdy.3\": {}}", "/kernels", "no convolution 'block1.bdy.3'; did you mean 'block1.body.3'?"},
-        {"{\"block1.body.1\": {}}", "/kernels", "no convolution 'block1.body.1'"}, /* a batch-norm */
+        {"{\"block1.bdy.3\": {}}", "/kernels",
+         "no convolution 'block1.bdy.3'; did you mean 'block1.body.3'?"},
+        {"{\"block1.body.1\": {}}", "/kernels",
+         "no convolution 'block1.body.1'"}, /* a batch-norm */
         {"{\"~/\": {}}", "/kernels", "no convolution '~/'"},
         {"{\"block1.body.3\": 4}", "/kernels/block1.body.3", "object"},
         {"{\"block1.body.3\": {\"forwards\": \"columns\"}}", "/kernels/block1.body.3/forwards",
          "did you mean 'forward'?"},
         {"{\"block1.body.3\": {\"forward\": \"colums\"}}", "/kernels/block1.body.3/forward",
          "expected one of by_shape,"},
-        {"{\"block1.body.3\": {\"backward_data\": \"depthwise\"}}", "/kernels/block1.body.3/backward_data",
-         "'depthwise' cannot do 3 x 3, stride 1 x 1"},
-        {"{\"block2.body.0\": {\"backward_weights\": \"winograd4\"}}", "/kernels/block2.body.0/backward_weights",
-         "'winograd4' cannot do 3 x 3, stride 2 x 2"},
+        {"{\"block1.body.3\": {\"backward_data\": \"depthwise\"}}",
+         "/kernels/block1.body.3/backward_data", "'depthwise' cannot do 3 x 3, stride 1 x 1"},
+        {"{\"block2.body.0\": {\"backward_weights\": \"winograd4\"}}",
+         "/kernels/block2.body.0/backward_weights", "'winograd4' cannot do 3 x 3, stride 2 x 2"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct model *model = resnet8();
@@ -150,12 +155,13 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
         assert_non_null(strstr(err.text, bad[i].pointer));
         model_free(&model);
     }
-    static const char description[] = "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": "
-                                      "\"conv2d\", \"filters\": 16, \"kernel\": 1,"
-                                      " \"kernels\": {\"forward\": \"winograd4\"}}, {\"type\": \"global_avg_pool\"}]}],"
-                                      " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
-    assert_fault(description, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1}, "/units/0/ops/0/kernels/forward",
-                 "unit 'a': 'winograd4' cannot do 1 x 1");
+    static const char description[] =
+        "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": "
+        "\"conv2d\", \"filters\": 16, \"kernel\": 1,"
+        " \"kernels\": {\"forward\": \"winograd4\"}}, {\"type\": \"global_avg_pool\"}]}],"
+        " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
+    assert_fault(description, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1},
+                 "/units/0/ops/0/kernels/forward", "unit 'a': 'winograd4' cannot do 1 x 1");
 }
 
 /* A table of so many unknown names, and then a known one that asks for columns; the caller's. */
@@ -167,7 +173,8 @@ static json_t *long_table(size_t unknown, const char *known)
         (void)snprintf(name, sizeof(name), "block1.body.%zu%zu", 100 + i, i);
         assert_int_equal(json_object_set_new(table, name, json_object()), 0);
     }
-    assert_int_equal(json_object_set_new(table, known, json_pack("{s:s}", "forward", "columns")), 0);
+    assert_int_equal(json_object_set_new(table, known, json_pack("{s:s}", "forward", "columns")),
+                     0);
     return table;
 }
 
@@ -187,11 +194,13 @@ static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(v
         assert_int_equal(kernel_table_apply(model, table, &faults, &err), ERR_INVALID);
         assert_int_equal(faults.count, each[i].faults);
         assert_int_equal(faults.more, i == 0);
-        assert_int_equal(find_op(model, known)->kernels.pass[CONV2D_FORWARD], CONV2D_BY_SHAPE); /* nobody came to it */
+        assert_int_equal(find_op(model, known)->kernels.pass[CONV2D_FORWARD],
+                         CONV2D_BY_SHAPE); /* nobody came to it */
         json_decref(table);
         if (i == 1) {
             assert_string_equal(faults.fault[0].pointer, "/kernels");
-            assert_string_equal(faults.fault[0].message, "has 1001 members; the model has 53 convolutions");
+            assert_string_equal(faults.fault[0].message,
+                                "has 1001 members; the model has 53 convolutions");
         }
     }
     model_free(&model);
@@ -200,9 +209,11 @@ static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(v
 static void a_numeric_class_tells_its_backend(void **state)
 {
     (void)state;
-    assert_int_equal(conv2d_backend_of("libtrain-0.1.0-2/openblas-0.3.21-Zen/avx512/ftz"), CONV2D_BACKEND_OWN);
-    assert_int_equal(conv2d_backend_of("libtrain-0.1.0-2/openblas-0.3.21-Zen/avx512/ftz/onednn-2.6.3-avx2"),
-                     CONV2D_BACKEND_ONEDNN);
+    assert_int_equal(conv2d_backend_of("libtrain-0.1.0-2/openblas-0.3.21-Zen/avx512/ftz"),
+                     CONV2D_BACKEND_OWN);
+    assert_int_equal(
+        conv2d_backend_of("libtrain-0.1.0-2/openblas-0.3.21-Zen/avx512/ftz/onednn-2.6.3-avx2"),
+        CONV2D_BACKEND_ONEDNN);
     assert_int_equal(conv2d_backend_of(""), CONV2D_BACKEND_OWN);
 }
 
@@ -213,8 +224,11 @@ static void other_kernels_need_other_memory(void **state)
     struct err err = {0};
     struct memory_bytes by_shape, columns, onednn;
     const struct optimizer optimizer = {.type = OPTIMIZER_SGD};
-    struct memory_request request = {
-        .end = model->unit_count, .micro_batch = 8, .in_flight = 1, .threads = 2, .backend = CONV2D_BACKEND_OWN};
+    struct memory_request request = {.end = model->unit_count,
+                                     .micro_batch = 8,
+                                     .in_flight = 1,
+                                     .threads = 2,
+                                     .backend = CONV2D_BACKEND_OWN};
     assert_ok(memory_of_stage(model, &optimizer, &request, &by_shape, &err), &err);
     request.backend = CONV2D_BACKEND_ONEDNN;
     assert_ok(memory_of_stage(model, &optimizer, &request, &onednn, &err), &err);
@@ -261,8 +275,10 @@ static void memory_of_large_convolutions_is_counted_in_64_bits(void **state)
     const uint64_t tensors = UINT64_C(32768) * 128 * 128 * 8192 * sizeof(float);
     const uint64_t tiles = UINT64_C(32768) * 32 * 32;
     const struct workspace_bytes bytes = onednn_workspace(CONV2D_ONEDNN_WINOGRAD, &shape);
-    assert_true(bytes.shared == 2 * weights && onednn_packed_bytes(winograd, &shape) == 2 * weights);
-    assert_true(bytes.worker == tensors + 65536 + 36 * (tiles * 8192 + UINT64_C(2) * 4096 * 4096) * sizeof(float));
+    assert_true(bytes.shared == 2 * weights &&
+                onednn_packed_bytes(winograd, &shape) == 2 * weights);
+    assert_true(bytes.worker ==
+                tensors + 65536 + 36 * (tiles * 8192 + UINT64_C(2) * 4096 * 4096) * sizeof(float));
     assert_true(winograd_plane(UINT64_C(1) << 40) == (UINT64_C(1) << 40) + 16);
 }
 

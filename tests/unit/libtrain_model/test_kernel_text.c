@@ -85,7 +85,8 @@ static void a_text_that_is_not_the_units_is_refused(void **state)
     size_t stem = 0, first = kernel_text_length(model, 0, 1);
     assert_int_equal(first, 3); /* one convolution of 3 x 3, few channels */
     static const char *const good[] = {"ccc", "xcx", "DNW"};
-    static const char *const bad[] = {"", "cc", "cccc", "cc-", "ccd", "pcc", "cxc", "wcc", "cc ", "ccC", "cc\x80"};
+    static const char *const bad[] = {"",    "cc",  "cccc", "cc-", "ccd",   "pcc",
+                                      "cxc", "wcc", "cc ",  "ccC", "cc\x80"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(kernel_text_fits(model, stem, stem + 1, good[i]));
     }

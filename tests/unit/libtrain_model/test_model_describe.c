@@ -114,8 +114,10 @@ static void windows_are_written_as_short_as_they_are_read(void **state)
     (void)state;
     struct model_fit fit = {{9, 9, 1}, DTYPE_U8, 3, 1};
     struct model *model = good_model(
-        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":2,\"kernel\":[3,2],"
-        "\"stride\":[2,2],\"padding\":[1,0]},{\"type\":\"max_pool\",\"kernel\":[3,3],\"stride\":[1,2],"
+        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"conv2d\",\"filters\":2,"
+        "\"kernel\":[3,2],"
+        "\"stride\":[2,2],\"padding\":[1,0]},{\"type\":\"max_pool\",\"kernel\":[3,3],\"stride\":[1,"
+        "2],"
         "\"ceil_mode\":true},{\"type\":\"global_avg_pool\"},{\"type\":\"linear\",\"units\":3}]}]}",
         &fit);
     BUF_AUTO struct buf text;
@@ -124,8 +126,10 @@ static void windows_are_written_as_short_as_they_are_read(void **state)
     json_t *described = model_describe(model);
     assert_ok(json_write(described, &text, &err), &err);
     json_decref(described);
-    assert_non_null(strstr(text.data, "\"kernel\":[3,2],\"stride\":2,\"padding\":[1,0],\"groups\":1"));
-    assert_non_null(strstr(text.data, "\"kernel\":3,\"stride\":[1,2],\"padding\":0,\"ceil_mode\":true}"));
+    assert_non_null(
+        strstr(text.data, "\"kernel\":[3,2],\"stride\":2,\"padding\":[1,0],\"groups\":1"));
+    assert_non_null(
+        strstr(text.data, "\"kernel\":3,\"stride\":[1,2],\"padding\":0,\"ceil_mode\":true}"));
     assert_round_trip(model);
     model_free(&model);
 }
@@ -133,9 +137,10 @@ static void windows_are_written_as_short_as_they_are_read(void **state)
 static void label_smoothing_is_written_where_there_is_some(void **state)
 {
     (void)state;
-    static const char text[] =
-        "{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":[{\"name\":\"a\",\"ops\":["
-        "{\"type\":\"relu\"}]}],\"loss\":{\"type\":\"softmax_cross_entropy\",\"label_smoothing\":%s}}";
+    static const char text[] = "{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"}"
+                               ",\"units\":[{\"name\":\"a\",\"ops\":["
+                               "{\"type\":\"relu\"}]}],\"loss\":{\"type\":\"softmax_cross_"
+                               "entropy\",\"label_smoothing\":%s}}";
     static const struct {
         const char *stated;
         const char *written; /* NULL: not */
@@ -152,7 +157,8 @@ static void label_smoothing_is_written_where_there_is_some(void **state)
         json_t *described = model_describe(model);
         assert_ok(json_write(described, &written, &err), &err);
         json_decref(described);
-        assert_non_null(strstr(written.data, cases[i].written ? cases[i].written : "\"softmax_cross_entropy\"}}"));
+        assert_non_null(strstr(written.data, cases[i].written ? cases[i].written
+                                                              : "\"softmax_cross_entropy\"}}"));
         assert_round_trip(model);
         model_free(&model);
     }
@@ -162,21 +168,22 @@ static void defaults_are_written_out(void **state)
 {
     (void)state;
     struct model_fit fit = {{4, 4, 1}, DTYPE_U8, 3, 1};
-    struct model *model =
-        good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4},"
-                   "{\"type\":\"linear\",\"units\":\"classes\"}]}]}",
-                   &fit);
+    struct model *model = good_model(
+        "{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4},"
+        "{\"type\":\"linear\",\"units\":\"classes\"}]}]}",
+        &fit);
     BUF_AUTO struct buf text;
     struct err err = {0};
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
     json_t *described = model_describe(model);
     assert_ok(json_write(described, &text, &err), &err);
     json_decref(described);
-    assert_string_equal(
-        text.data,
-        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,1],\"dtype\":\"uint8\",\"scale\":0.00392156862745098},"
-        "\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\",\"kernel\":4,\"stride\":4,\"padding\":0},"
-        "{\"type\":\"linear\",\"units\":3,\"bias\":true}]}],\"loss\":{\"type\":\"softmax_cross_entropy\"}}");
+    assert_string_equal(text.data, "{\"name\":\"m\",\"input\":{\"shape\":[4,4,1],\"dtype\":"
+                                   "\"uint8\",\"scale\":0.00392156862745098},"
+                                   "\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"max_pool\","
+                                   "\"kernel\":4,\"stride\":4,\"padding\":0},"
+                                   "{\"type\":\"linear\",\"units\":3,\"bias\":true}]}],\"loss\":{"
+                                   "\"type\":\"softmax_cross_entropy\"}}");
     model_free(&model);
 }
 
@@ -185,17 +192,21 @@ static void a_normalised_input_is_written_and_read(void **state)
     (void)state;
     struct model_fit fit = {{4, 4, 2}, DTYPE_U8, 3, 1};
     static const char text[] =
-        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,2],\"dtype\":\"uint8\",\"scale\":0.5,\"mean\":[0.25,-1.5],"
-        "\"std\":[0.5,2.0]},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"flatten\"},{\"type\":\"linear\","
+        "{\"name\":\"m\",\"input\":{\"shape\":[4,4,2],\"dtype\":\"uint8\",\"scale\":0.5,\"mean\":["
+        "0.25,-1.5],"
+        "\"std\":[0.5,2.0]},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"flatten\"},{\"type\":"
+        "\"linear\","
         "\"units\":3,\"bias\":true}]}],\"loss\":{\"type\":\"softmax_cross_entropy\"}}";
     static const struct normalise normalise = {
         .mean = {0.25, -1.5}, .std = {0.5, 2.0}, .mean_count = 2, .std_count = 2};
-    static const struct normalise other = {.mean = {0.25, -1.0}, .std = {0.5, 2.0}, .mean_count = 2, .std_count = 2};
+    static const struct normalise other = {
+        .mean = {0.25, -1.0}, .std = {0.5, 2.0}, .mean_count = 2, .std_count = 2};
     static const struct normalise none;
     struct err err = {0};
-    struct model *plain = good_model("{\"name\":\"m\",\"input\":{\"scale\":0.5},\"units\":[{\"name\":\"a\",\"ops\":["
-                                     "{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":3}]}]}",
-                                     &fit);
+    struct model *plain =
+        good_model("{\"name\":\"m\",\"input\":{\"scale\":0.5},\"units\":[{\"name\":\"a\",\"ops\":["
+                   "{\"type\":\"flatten\"},{\"type\":\"linear\",\"units\":3}]}]}",
+                   &fit);
     assert_ok(model_normalise(plain, &none, NULL, &err), &err);
     assert_int_equal(plain->input_normalise.mean_count, 0);
     assert_ok(model_normalise(plain, &normalise, NULL, &err), &err);
@@ -224,7 +235,8 @@ static void a_normalised_input_is_written_and_read(void **state)
 static void tokens_are_not_normalised(void **state)
 {
     (void)state;
-    static const struct normalise normalise = {.mean = {0.5}, .std = {0.5}, .mean_count = 1, .std_count = 1};
+    static const struct normalise normalise = {
+        .mean = {0.5}, .std = {0.5}, .mean_count = 1, .std_count = 1};
     struct model *model = zoo_model("gpt-mini", 16, 1, 1);
     struct err err = {0};
     assert_int_equal(model_normalise(model, &normalise, NULL, &err), ERR_INVALID);
@@ -234,9 +246,9 @@ static void tokens_are_not_normalised(void **state)
 
 #define SOUND "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=60"
 #define OTHER_SOUND "sound=8000,clip_ms=1000,window_ms=40,hop_ms=20,mels=2,floor_db=50"
-#define SAMPLES(input, names)                                                                                          \
-    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,2],\"dtype\":\"float32\"" input                                         \
-    "},\"units\":[{\"name\":\"a\",\"ops\":["                                                                           \
+#define SAMPLES(input, names)                                                                      \
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,2],\"dtype\":\"float32\"" input                     \
+    "},\"units\":[{\"name\":\"a\",\"ops\":["                                                       \
     "{\"type\":\"linear\",\"units\":3}]}]" names "}"
 
 static char cat[] = "cat", dog[] = "dog";
@@ -259,8 +271,10 @@ static void what_a_data_set_says_of_its_samples_is_written_and_read(void **state
     assert_ok(model_take_samples(model, &nothing, NULL, &err), &err);
     assert_round_trip(model);
     json_auto_t *after = model_describe(model);
-    assert_string_equal(json_string_value(json_array_get(json_object_get(after, "class_names"), 1)), "dog");
-    assert_string_equal(json_string_value(json_object_get(json_object_get(after, "input"), "reading")), SOUND);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(after, "class_names"), 1)),
+                        "dog");
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(after, "input"), "reading")), SOUND);
     model_free(&model);
 }
 
@@ -270,9 +284,12 @@ static void a_data_set_of_other_classes_or_sounds_is_a_fault(void **state)
     static const struct {
         const char *text, *pointer, *part;
     } wrong[] = {
-        {SAMPLES("", ",\"class_names\":[\"dog\",\"cat\"]"), "/class_names", "(class 0 is 'cat', not 'dog')"},
-        {SAMPLES("", ",\"class_names\":[\"bird\",\"cat\",\"dog\"]"), "/class_names", "(missing: 'bird')"},
-        {SAMPLES(",\"reading\":\"" OTHER_SOUND "\"", ""), "/input/reading", "is not the data set's, '" SOUND "'"},
+        {SAMPLES("", ",\"class_names\":[\"dog\",\"cat\"]"), "/class_names",
+         "(class 0 is 'cat', not 'dog')"},
+        {SAMPLES("", ",\"class_names\":[\"bird\",\"cat\",\"dog\"]"), "/class_names",
+         "(missing: 'bird')"},
+        {SAMPLES(",\"reading\":\"" OTHER_SOUND "\"", ""), "/input/reading",
+         "is not the data set's, '" SOUND "'"},
     };
     const struct model_samples samples = {.class_names = &two_names, .reading = SOUND};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -285,7 +302,8 @@ static void a_data_set_of_other_classes_or_sounds_is_a_fault(void **state)
         assert_holds(faults.fault[0].message, wrong[i].part);
         model_free(&model);
     }
-    struct model *model = good_model(SAMPLES("", ",\"class_names\":[\"cat\",\"dog\",\"elk\"]"), NULL);
+    struct model *model =
+        good_model(SAMPLES("", ",\"class_names\":[\"cat\",\"dog\",\"elk\"]"), NULL);
     struct err err = {0};
     assert_ok(model_take_samples(model, &samples, NULL, &err), &err);
     assert_int_equal(model->class_names.count, 3);
@@ -297,11 +315,14 @@ static void wrong_names_and_readings_in_a_description_are_faults(void **state)
     (void)state;
     assert_fault(SAMPLES("", ",\"class_names\":7"), NULL, "/class_names", "expected a list");
     assert_fault(SAMPLES("", ",\"class_names\":null"), NULL, "/class_names", "expected a list");
-    assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"a\"]"), NULL, "/class_names", "'a' is there twice");
+    assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"a\"]"), NULL, "/class_names",
+                 "'a' is there twice");
     assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"b\",\"c\",\"d\"]"), NULL, "/class_names",
                  "4 names for the 3 outputs of unit 'a'");
-    assert_fault(SAMPLES(",\"reading\":\"sound=8000\"", ""), NULL, "/input/reading", "'sound=8000,clip_ms=1000,");
-    assert_fault(SAMPLES(",\"reading\":\"size=8x8\"", ""), NULL, "/input/reading", "expected how sounds become");
+    assert_fault(SAMPLES(",\"reading\":\"sound=8000\"", ""), NULL, "/input/reading",
+                 "'sound=8000,clip_ms=1000,");
+    assert_fault(SAMPLES(",\"reading\":\"size=8x8\"", ""), NULL, "/input/reading",
+                 "expected how sounds become");
 }
 
 int main(void)

@@ -31,7 +31,8 @@ static void warm_up_is_linear_and_ends_at_the_value(void **state)
 static void step_drops_by_gamma(void **state)
 {
     (void)state;
-    struct learning_rate rate = {.type = LEARNING_RATE_STEP, .value = 1, .step_size = 10, .gamma = 0.5};
+    struct learning_rate rate = {
+        .type = LEARNING_RATE_STEP, .value = 1, .step_size = 10, .gamma = 0.5};
     assert_near(learning_rate_at(&rate, 10, 100), 1);
     assert_near(learning_rate_at(&rate, 11, 100), 0.5);
     assert_near(learning_rate_at(&rate, 35, 100), 0.125);
@@ -57,7 +58,8 @@ static void cosine_follows_libm_to_the_last_digits(void **state)
 static void cosine_starts_at_value_and_ends_at_final_value(void **state)
 {
     (void)state;
-    struct learning_rate rate = {.type = LEARNING_RATE_COSINE, .value = 0.1, .final_value = 0.01, .warmup_steps = 10};
+    struct learning_rate rate = {
+        .type = LEARNING_RATE_COSINE, .value = 0.1, .final_value = 0.01, .warmup_steps = 10};
     assert_near(learning_rate_at(&rate, 11, 100), 0.1);
     assert_near(learning_rate_at(&rate, 100, 100), 0.01);
     assert_near(learning_rate_at(&rate, 500, 100), 0.01);
@@ -78,7 +80,11 @@ static void an_optimizers_row_says_its_arrays_and_passes(void **state)
         {"sgd", {.type = OPTIMIZER_SGD, .momentum = 0.9}, 5, 1, {"momentum"}},
         {"sgd", {.type = OPTIMIZER_SGD, .momentum = 0.9, .clip_norm = 1}, 8, 1, {"momentum"}},
         {"adam", {.type = OPTIMIZER_ADAM}, 7, 2, {"exp_avg", "exp_avg_sq"}},
-        {"adamw", {.type = OPTIMIZER_ADAMW, .momentum = 0.9, .clip_value = 1}, 9, 2, {"exp_avg", "exp_avg_sq"}},
+        {"adamw",
+         {.type = OPTIMIZER_ADAMW, .momentum = 0.9, .clip_value = 1},
+         9,
+         2,
+         {"exp_avg", "exp_avg_sq"}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_string_equal(optimizer_type_names[rows[i].optimizer.type], rows[i].type);

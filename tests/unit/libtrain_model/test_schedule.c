@@ -3,8 +3,8 @@
 
 #define WORKS_MAX 64
 
-/* Play the schedule of a stage whose inputs are all there and whose gradients follow its forwards at once (the last
- * stage) or lag by `lag` forwards; write "F0 B0 ..." as F and B letters. */
+/* Play the schedule of a stage whose inputs are all there and whose gradients follow its forwards
+ * at once (the last stage) or lag by `lag` forwards; write "F0 B0 ..." as F and B letters. */
 static void play(size_t micro_batches, size_t in_flight, size_t lag, char out[WORKS_MAX])
 {
     struct schedule_progress progress = {

@@ -14,9 +14,10 @@ static void a_blob_has_parameters_and_buffers_then_momentum(void **state)
     struct state_layout *layout = NULL;
     struct err err = {0};
     assert_ok(state_layout_new(model, 0, &momentum, &layout, &err), &err);
-    static const char *const names[] = {"stem.0.weight",          "stem.1.weight",       "stem.1.bias",
-                                        "stem.1.running_mean",    "stem.1.running_var",  "stem.0.weight.momentum",
-                                        "stem.1.weight.momentum", "stem.1.bias.momentum"};
+    static const char *const names[] = {
+        "stem.0.weight",          "stem.1.weight",       "stem.1.bias",
+        "stem.1.running_mean",    "stem.1.running_var",  "stem.0.weight.momentum",
+        "stem.1.weight.momentum", "stem.1.bias.momentum"};
     assert_int_equal(layout->header.tensor_count, 8);
     for (size_t i = 0; i < 8; i++) {
         assert_string_equal(layout->header.tensor[i].name, names[i]);
@@ -27,7 +28,8 @@ static void a_blob_has_parameters_and_buffers_then_momentum(void **state)
     assert_int_equal(layout->source[5].kind, STATE_OPTIMIZER);
     assert_int_equal(layout->export_bytes, 4 * (16 * 9 + 4 * 16));
     assert_int_equal(layout->header.data_offset % 64, 0);
-    assert_int_equal(layout->blob_bytes, layout->header.data_offset + 4 * (16 * 9 + 4 * 16 + 16 * 9 + 2 * 16));
+    assert_int_equal(layout->blob_bytes,
+                     layout->header.data_offset + 4 * (16 * 9 + 4 * 16 + 16 * 9 + 2 * 16));
     state_layout_free(&layout);
     assert_null(layout);
     state_layout_free(&layout);
@@ -37,7 +39,8 @@ static void a_blob_has_parameters_and_buffers_then_momentum(void **state)
 static void adam_keeps_two_arrays_beside_each_parameter(void **state)
 {
     (void)state;
-    static const struct optimizer adam[] = {{.type = OPTIMIZER_ADAM, .momentum = 0.9}, {.type = OPTIMIZER_ADAMW}};
+    static const struct optimizer adam[] = {{.type = OPTIMIZER_ADAM, .momentum = 0.9},
+                                            {.type = OPTIMIZER_ADAMW}};
     static const char *const names[] = {"stem.0.weight",
                                         "stem.1.weight",
                                         "stem.1.bias",
@@ -80,7 +83,9 @@ static void a_header_text_reads_back_as_the_same_header(void **state)
         struct safetensors_header header = {.tensor = tensor, .tensor_capacity = STATE_TENSORS_MAX};
         struct err err = {0};
         assert_ok(state_layout_new(model, unit, &momentum, &layout, &err), &err);
-        assert_ok(safetensors_parse(layout->header_text, (size_t)layout->header.data_offset, &header, &err), &err);
+        assert_ok(safetensors_parse(layout->header_text, (size_t)layout->header.data_offset,
+                                    &header, &err),
+                  &err);
         assert_int_equal(header.tensor_count, layout->header.tensor_count);
         assert_int_equal(header.metadata_count, 0);
         for (size_t i = 0; i < header.tensor_count; i++) {
@@ -96,10 +101,10 @@ static void a_header_text_reads_back_as_the_same_header(void **state)
 static void a_unit_without_tensors_has_an_empty_blob(void **state)
 {
     (void)state;
-    struct model *model =
-        good_model("{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":[{\"name\":\"a\","
-                   "\"ops\":[{\"type\":\"relu\"}]}]}",
-                   NULL);
+    struct model *model = good_model("{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":"
+                                     "\"float32\"},\"units\":[{\"name\":\"a\","
+                                     "\"ops\":[{\"type\":\"relu\"}]}]}",
+                                     NULL);
     struct state_layout *layout = NULL;
     struct err err = {0};
     assert_ok(state_layout_new(model, 0, &momentum, &layout, &err), &err);
@@ -116,7 +121,8 @@ static void a_frozen_unit_has_no_optimizer_state_and_says_so(void **state)
     struct model *model = zoo_model("resnet8", 28, 28, 1);
     struct state_layout *layout = NULL, *plain = NULL;
     struct err err = {0};
-    assert_ok(state_layout_new(model, 0, &(struct optimizer){.type = OPTIMIZER_SGD}, &plain, &err), &err);
+    assert_ok(state_layout_new(model, 0, &(struct optimizer){.type = OPTIMIZER_SGD}, &plain, &err),
+              &err);
     model->unit[0].frozen = true;
     assert_ok(state_layout_new(model, 0, &momentum, &layout, &err), &err);
     assert_int_equal(layout->header.tensor_count, 5);
@@ -124,7 +130,8 @@ static void a_frozen_unit_has_no_optimizer_state_and_says_so(void **state)
     assert_int_equal(layout->export_bytes, plain->export_bytes);
     assert_int_equal(layout->header.data_bytes, layout->export_bytes);
     assert_string_equal(safetensors_metadata(&layout->header, "frozen"), "true");
-    assert_true(strstr(layout->header_text + 8, "__metadata__") != NULL); /* the exported file has none */
+    assert_true(strstr(layout->header_text + 8, "__metadata__") !=
+                NULL); /* the exported file has none */
     state_layout_free(&layout);
     state_layout_free(&plain);
     model_free(&model);
@@ -146,7 +153,9 @@ static void an_export_is_the_concatenation_of_the_first_parts(void **state)
     for (size_t unit = 0; unit < model->unit_count; unit++) {
         struct state_layout *layout = NULL;
         assert_ok(state_layout_new(model, unit, &momentum, &layout, &err), &err);
-        for (size_t i = 0; i < layout->header.tensor_count && layout->source[i].kind != STATE_OPTIMIZER; i++, index++) {
+        for (size_t i = 0;
+             i < layout->header.tensor_count && layout->source[i].kind != STATE_OPTIMIZER;
+             i++, index++) {
             assert_string_equal(tensor[index].name, layout->header.tensor[i].name);
             assert_int_equal(tensor[index].begin, base + layout->header.tensor[i].begin);
         }

@@ -1,5 +1,5 @@
-/* Storages lie in the lowest gap there is, as a plain search finds it, and nobody searches among those that leave
- * none. */
+/* Storages lie in the lowest gap there is, as a plain search finds it, and nobody searches among
+ * those that leave none. */
 #include "libtrain/model/storage.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static bool meet(const struct storage *a, const struct storage *b)
 }
 
 /* The lowest offset at which `own` meets none of the others that lie there. */
-static uint64_t lowest(const struct storage *storage, const bool *lies, size_t count, const struct storage *own)
+static uint64_t lowest(const struct storage *storage, const bool *lies, size_t count,
+                       const struct storage *own)
 {
     uint64_t offset = 0;
     bool moved = true;
@@ -46,12 +47,15 @@ static void check_drawn(const struct rng_stream *stream, uint64_t limit_parts)
     for (size_t i = 0; i < COUNT; i++) {
         step += rng_below(stream, index++, 2);
         kept[i] = lies[i] = limit_parts > 0 && rng_below(stream, index++, 2) == 0;
-        size_t lasts = kept[i] ? 2 * (COUNT - i) + rng_below(stream, index++, 9) : rng_below(stream, index++, 12);
-        storage[i] = (struct storage){.bytes = 1 + rng_below(stream, index++, 6), .first = step, .last = step + lasts};
+        size_t lasts = kept[i] ? 2 * (COUNT - i) + rng_below(stream, index++, 9)
+                               : rng_below(stream, index++, 12);
+        storage[i] = (struct storage){
+            .bytes = 1 + rng_below(stream, index++, 6), .first = step, .last = step + lasts};
         storage[i].offset = kept[i] ? kept_bytes : 0;
         kept_bytes += kept[i] ? storage[i].bytes : 0;
     }
-    struct storage_room room = {.live = live, .limit = limit_parts > 0 ? kept_bytes * limit_parts / 4 : UINT64_MAX};
+    struct storage_room room = {
+        .live = live, .limit = limit_parts > 0 ? kept_bytes * limit_parts / 4 : UINT64_MAX};
     uint64_t peak = 0;
     for (size_t i = 0; i < COUNT; i++) {
         for (; next < COUNT && storage[next].first <= storage[i].last && !kept[i]; next++) {
@@ -82,7 +86,8 @@ static void each_lies_in_the_lowest_gap(void **state)
     }
 }
 
-/* A forward keeps one thing per step and needs another for two steps; a backward gives one free per step. */
+/* A forward keeps one thing per step and needs another for two steps; a backward gives one free per
+ * step. */
 static void what_leaves_no_gap_is_not_searched(void **state)
 {
     (void)state;
@@ -91,7 +96,8 @@ static void what_leaves_no_gap_is_not_searched(void **state)
     struct storage_room room = {.live = live, .limit = UINT64_MAX};
     assert_true(storage && live);
     for (size_t i = 0; i < KEPT_MAX; i++) {
-        storage[i] = (struct storage){.bytes = 2, .offset = 2 * i, .first = i, .last = 2 * KEPT_MAX - 1 - i};
+        storage[i] =
+            (struct storage){.bytes = 2, .offset = 2 * i, .first = i, .last = 2 * KEPT_MAX - 1 - i};
     }
     for (size_t i = 0; i < KEPT_MAX; i++) {
         storage_put(&room, storage, i);
@@ -100,7 +106,8 @@ static void what_leaves_no_gap_is_not_searched(void **state)
         assert_true(room.live_count - room.solid <= 4);
     }
     for (size_t i = 0; i < KEPT_MAX; i++) {
-        storage[KEPT_MAX + i] = (struct storage){.bytes = 4, .first = KEPT_MAX + i, .last = KEPT_MAX + i + 1};
+        storage[KEPT_MAX + i] =
+            (struct storage){.bytes = 4, .first = KEPT_MAX + i, .last = KEPT_MAX + i + 1};
         assert_true(storage_place(&room, storage, KEPT_MAX + i));
         assert_true(room.live_count - room.solid <= 4);
     }

@@ -1,4 +1,5 @@
-/* The file of a trained model says what it takes to use it, and a file that does not fit a model is refused by name. */
+/* The file of a trained model says what it takes to use it, and a file that does not fit a model is
+ * refused by name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ static void a_file_of_another_model_is_refused_by_the_first_tensor_that_differs(
     struct trained_file *file = write_and_read(small);
     struct err err = {0};
     assert_int_equal(trained_check(file, colour, &err), ERR_INVALID);
-    assert_holds(err.text, "tensor 'stem.0.weight' is 16 x 1 x 3 x 3 F32, the model's is 16 x 3 x 3 x 3 F32");
+    assert_holds(err.text,
+                 "tensor 'stem.0.weight' is 16 x 1 x 3 x 3 F32, the model's is 16 x 3 x 3 x 3 F32");
     assert_int_equal(trained_check(file, other, &err), ERR_INVALID);
     assert_holds(err.text, "is missing; 5 more tensors differ");
     file->header.tensor_count--;
@@ -89,7 +91,9 @@ static void a_file_without_a_description_is_read_as_one(void **state)
     (void)state;
     struct trained_file *file = NULL;
     struct err err = {0};
-    assert_ok(read_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", &file, &err), &err);
+    assert_ok(read_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", &file,
+                          &err),
+              &err);
     assert_null(file->model);
     assert_int_equal(file->evaluation.micro_batch, EVALUATION_MICRO_BATCH);
     assert_int_equal(file->header.tensor_count, 1);
@@ -107,14 +111,16 @@ static void what_is_no_description_is_refused(void **state)
         {"{}", "/model"},
         {"{\\\"model\\\":{}}", "/name"},
         {"{\\\"model\\\":{\\\"name\\\":\\\"m\\\",\\\"units\\\":[]}}", "/units"},
-        {"{\\\"model\\\":{},\\\"evaluation\\\":{\\\"micro_batch\\\":0}}", "/evaluation/micro_batch"},
+        {"{\\\"model\\\":{},\\\"evaluation\\\":{\\\"micro_batch\\\":0}}",
+         "/evaluation/micro_batch"},
         {"{\\\"model\\\":{},\\\"evaluation\\\":{\\\"rotate\\\":1}}", "/evaluation/rotate"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct trained_file *file = NULL;
         struct err err = {0};
         char json[512];
-        (void)snprintf(json, sizeof(json), "{\"__metadata__\":{\"paceline\":\"%s\"}}", wrong[i].note);
+        (void)snprintf(json, sizeof(json), "{\"__metadata__\":{\"paceline\":\"%s\"}}",
+                       wrong[i].note);
         assert_int_not_equal(read_header(json, &file, &err), 0);
         assert_null(file);
         assert_holds(err.text, wrong[i].part);

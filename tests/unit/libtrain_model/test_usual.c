@@ -11,7 +11,8 @@
 #define TEXT(units) "{\"name\":\"m\",\"input\":{\"scale\":1},\"units\":[" units "]}"
 #define EMBED "{\"type\":\"embedding\",\"rows\":256,\"units\":12}"
 
-static int parse_usual(const char *text, struct model **out, bool *assumed, struct record_faults *faults)
+static int parse_usual(const char *text, struct model **out, bool *assumed,
+                       struct record_faults *faults)
 {
     struct err err = {0};
     json_t *value = read_json(text);
@@ -33,32 +34,51 @@ static void what_fits_some_classes_and_some_usual_input_is_a_model(void **state)
         {MODEL(OPS(FLATTEN "," LINEAR("2"))), {28, 28, 1}, 2, 1, true},
         {MODEL(OPS(FLATTEN "," LINEAR("\"classes\""))), {28, 28, 1}, 10, 1, true},
         {MODEL(OPS(CONV "," FLATTEN "," LINEAR("3000"))), {28, 28, 1}, 3000, 1, true},
-        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":32}," FLATTEN "," LINEAR("2"))), {32, 32, 3}, 2, 1, true},
-        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":64}," FLATTEN "," LINEAR("2"))), {224, 224, 3}, 2, 1, true},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":32}," FLATTEN "," LINEAR("2"))),
+         {32, 32, 3},
+         2,
+         1,
+         true},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":64}," FLATTEN "," LINEAR("2"))),
+         {224, 224, 3},
+         2,
+         1,
+         true},
         {MODEL(OPS(LINEAR("8") "," LINEAR("2"))), {1, 1, 64}, 2, 1, true},
         {TEXT(OPS(EMBED "," LINEAR("5"))), {64, 1, 1}, 5, 64, true},
         {TEXT(OPS(EMBED "," LINEAR("\"classes\""))), {64, 1, 1}, 256, 64, true},
         {TEXT(OPS(EMBED ",{\"type\":\"global_avg_pool\"}," LINEAR("2"))), {64, 1, 1}, 2, 1, true},
-        {TEXT(OPS(EMBED ",{\"type\":\"global_avg_pool\"}," LINEAR("\"classes\""))), {64, 1, 1}, 256, 1, true},
+        {TEXT(OPS(EMBED ",{\"type\":\"global_avg_pool\"}," LINEAR("\"classes\""))),
+         {64, 1, 1},
+         256,
+         1,
+         true},
         /* What is stated stands. */
-        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(FLATTEN "," LINEAR("2")) "]}",
+        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(FLATTEN
+                                                                         "," LINEAR("2")) "]}",
          {9, 9, 2},
          2,
          1,
          true},
-        {"{\"name\":\"m\",\"input\":{\"dtype\":\"float32\"},\"units\":[" OPS(FLATTEN "," LINEAR("2")) "]}",
+        {"{\"name\":\"m\",\"input\":{\"dtype\":\"float32\"},\"units\":[" OPS(FLATTEN
+                                                                             "," LINEAR("2")) "]}",
          {28, 28, 1},
          2,
          1,
          true},
-        {"{\"name\":\"m\",\"input\":{\"mean\":[0,0,0],\"std\":[1,1,1]},\"units\":[" OPS(FLATTEN "," LINEAR("2")) "]}",
+        {"{\"name\":\"m\",\"input\":{\"mean\":[0,0,0],\"std\":[1,1,1]},\"units\":[" OPS(
+             FLATTEN "," LINEAR("2")) "]}",
          {28, 28, 3},
          2,
          1,
          true},
-        {"{\"name\":\"m\",\"input\":{\"shape\":[9,1,2]},\"units\":[" OPS(LINEAR("2")) "]}", {9, 1, 2}, 2, 9, true},
-        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2],\"dtype\":\"uint8\"},\"units\":[" OPS(FLATTEN
-                                                                                             "," LINEAR("2")) "]}",
+        {"{\"name\":\"m\",\"input\":{\"shape\":[9,1,2]},\"units\":[" OPS(LINEAR("2")) "]}",
+         {9, 1, 2},
+         2,
+         9,
+         true},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2],\"dtype\":\"uint8\"},\"units\":[" OPS(
+             FLATTEN "," LINEAR("2")) "]}",
          {9, 9, 2},
          2,
          1,
@@ -84,25 +104,30 @@ static void a_fault_is_that_of_the_kind_and_says_what_was_assumed(void **state)
         const char *text, *pointer, *message;
     } cases[] = {
         {MODEL(OPS(CONV "," LINEAR("10"))), "/units/0/ops/1",
-         "unit 'a': linear: takes a vector or a sequence, not 28 x 28 x 4; put a flatten or global_avg_pool before it; "
+         "unit 'a': linear: takes a vector or a sequence, not 28 x 28 x 4; put a flatten or "
+         "global_avg_pool before it; "
          "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype"},
         {MODEL(OPS(CONV)), "/units/0",
          "unit 'a': the last unit must end with one number per class, not 28 x 28 x 4; "
          "assumed 28 x 28 x 1 of uint8: state input.shape and input.dtype"},
         /* The attempt that went furthest. */
-        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":32}," LINEAR("2") ",{\"type\":\"attention\",\"heads\":1}")),
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":32}," LINEAR(
+             "2") ",{\"type\":\"attention\",\"heads\":1}")),
          "/units/0/ops/2", "not 2; assumed 32 x 32 x 3 of uint8"},
-        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":60}," LINEAR("2"))), "/units/0/ops/1", "224 x 224 x 3 of uint8"},
+        {MODEL(OPS("{\"type\":\"max_pool\",\"kernel\":60}," LINEAR("2"))), "/units/0/ops/1",
+         "224 x 224 x 3 of uint8"},
         {TEXT(OPS(EMBED "," EMBED)), "/units/0/ops/1",
-         "unit 'a': embedding: takes the model's input of T x 1 x 1 token numbers and nothing else; "
+         "unit 'a': embedding: takes the model's input of T x 1 x 1 token numbers and nothing "
+         "else; "
          "assumed 64 x 1 x 1 of uint8: state input.shape and input.dtype"},
         /* What has nothing to do with it says nothing of it. */
         {MODEL(OPS(FLATTEN ",{\"type\":\"linaer\",\"units\":2}")), "/units/0/ops/1/type", "linear"},
-        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(LINEAR("2")) "]}", "/units/0/ops/0",
-         "not 9 x 9 x 2; put a flatten or global_avg_pool before it"},
-        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9]},\"units\":[" OPS(LINEAR("2")) "]}", "/input/shape", "at least 3"},
-        {"{\"name\":\"m\",\"input\":{\"dtype\":\"float16\"},\"units\":[" OPS(LINEAR("2")) "]}", "/input/dtype",
-         "float16"},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(LINEAR("2")) "]}",
+         "/units/0/ops/0", "not 9 x 9 x 2; put a flatten or global_avg_pool before it"},
+        {"{\"name\":\"m\",\"input\":{\"shape\":[9,9]},\"units\":[" OPS(LINEAR("2")) "]}",
+         "/input/shape", "at least 3"},
+        {"{\"name\":\"m\",\"input\":{\"dtype\":\"float16\"},\"units\":[" OPS(LINEAR("2")) "]}",
+         "/input/dtype", "float16"},
         {"[]", "", "expected an object"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -123,7 +148,8 @@ static void every_model_of_the_zoo_has_a_usual_input(void **state)
         struct model *model = NULL;
         struct record_faults faults = {0};
         bool assumed;
-        assert_int_equal(parse_usual(model_zoo_text(model_zoo_name(i)), &model, &assumed, &faults), 0);
+        assert_int_equal(parse_usual(model_zoo_text(model_zoo_name(i)), &model, &assumed, &faults),
+                         0);
         assert_true(assumed);
         model_free(&model);
     }

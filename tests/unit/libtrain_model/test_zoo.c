@@ -52,7 +52,8 @@ static void eight_by_eight_digits_fit_the_mlp_but_not_lenet5(void **state)
     assert_int_equal(find_op(model, "hidden1.1")->in.c, 64);
     model_free(&model);
     assert_fault(model_zoo_text("lenet5"), &digits, "/units/1/ops/0",
-                 "unit 'conv2': conv2d: a window of 5 x 5 does not fit its input of 4 x 4 x 6 with padding 0");
+                 "unit 'conv2': conv2d: a window of 5 x 5 does not fit its input of 4 x 4 x 6 with "
+                 "padding 0");
 }
 
 static void resnet8_halves_twice(void **state)
@@ -92,18 +93,20 @@ static void gpt_mini_has_four_layers_and_its_known_size(void **state)
     assert_int_equal(model->unit_count, 10);
     assert_int_equal(model->classes, 256);
     assert_int_equal(model->positions, 64);
-    /* Tables (256 + 64) x 128, layers of 12 x 128^2 + 13 x 128, the last norm and the head of 256. */
+    /* Tables (256 + 64) x 128, layers of 12 x 128^2 + 13 x 128, the last norm and the head of 256.
+     */
     assert_int_equal((long)parameters(model), 40960 + 4 * 198272 + 256 + 33024);
     assert_true(shape_equal(find_op(model, "attend1.body.2")->out, (struct shape){64, 1, 128}));
     model_free(&model);
-    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{28, 28, 1}, DTYPE_U8, 10, 1}, "/units/0/ops/0",
-                 "takes a sequence of T x 1 x C, not 28 x 28 x 1");
-    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{64, 1, 1}, DTYPE_U8, 10, 1}, "/units/9",
-                 "not 64 x 1 x 256");
+    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{28, 28, 1}, DTYPE_U8, 10, 1},
+                 "/units/0/ops/0", "takes a sequence of T x 1 x C, not 28 x 28 x 1");
+    assert_fault(model_zoo_text("gpt-mini"), &(struct model_fit){{64, 1, 1}, DTYPE_U8, 10, 1},
+                 "/units/9", "not 64 x 1 x 256");
 }
 
-/* The figures of the models' own sources, for the samples they are usually trained on. alexnet-cifar and dscnn-kws: by
- * hand; torchvision: what its weights' documentation says; the others: kuangliu/pytorch-cifar. */
+/* The figures of the models' own sources, for the samples they are usually trained on.
+ * alexnet-cifar and dscnn-kws: by hand; torchvision: what its weights' documentation says; the
+ * others: kuangliu/pytorch-cifar. */
 static void the_convolutional_models_have_their_known_sizes(void **state)
 {
     (void)state;
@@ -143,7 +146,8 @@ static void of_the_zoo_only_the_model_of_text_is_causal(void **state)
 {
     (void)state;
     static const char other[] =
-        "{\"name\":\"x\",\"input\":{\"scale\":1},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":\"embedding\",\"rows\":"
+        "{\"name\":\"x\",\"input\":{\"scale\":1},\"units\":[{\"name\":\"a\",\"ops\":[{\"type\":"
+        "\"embedding\",\"rows\":"
         "256,"
         "\"units\":12},{\"type\":\"attention\",\"heads\":2,\"causal\":false},{\"type\":\"linear\","
         "\"units\":\"classes\"}]}]}";

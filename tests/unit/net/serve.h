@@ -1,5 +1,6 @@
-/* serve.h: an HTTP server in a thread of the test, a desk where handlers and the test meet without sleeping, and a raw
- * client for requests that libcurl would not make. For the tests of net and cli. */
+/* serve.h: an HTTP server in a thread of the test, a desk where handlers and the test meet without
+ * sleeping, and a raw client for requests that libcurl would not make. For the tests of net and
+ * cli. */
 #ifndef TESTS_UNIT_NET_SERVE_H
 #define TESTS_UNIT_NET_SERVE_H
 
@@ -17,7 +18,8 @@ struct serve {
 };
 
 /* Sensible settings on a free loopback port; fallbacks answer text/plain with their name. */
-struct http_server_config serve_config(const struct http_route *routes, size_t route_count, void *context);
+struct http_server_config serve_config(const struct http_route *routes, size_t route_count,
+                                       void *context);
 void serve_start(struct serve *serve, const struct http_server_config *config);
 /* Stop the thread and close the server. */
 void serve_stop(struct serve *serve);

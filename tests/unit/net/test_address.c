@@ -43,9 +43,24 @@ static void texts_that_are_no_address_are_refused_and_quoted(void **state)
 {
     (void)state;
     static const char *const cases[] = {
-        "",          "7410",           "127.0.0.1",     "127.0.0.1:",     "127.0.0.1:65536", "127.0.0.1:-1",
-        ":7410",     "example.org:80", "::1:7410",      "[::1]",          "[::1]7410",       "[]:7410",
-        "[::1:7410", "127.0.0.1:80x",  "127.0.0.1: 80", "127.0.0.256:80", "[127.0.0.1]:80",  "[localhost]:80",
+        "",
+        "7410",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:65536",
+        "127.0.0.1:-1",
+        ":7410",
+        "example.org:80",
+        "::1:7410",
+        "[::1]",
+        "[::1]7410",
+        "[]:7410",
+        "[::1:7410",
+        "127.0.0.1:80x",
+        "127.0.0.1: 80",
+        "127.0.0.256:80",
+        "[127.0.0.1]:80",
+        "[localhost]:80",
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct address address = {.port = 9};
@@ -64,8 +79,8 @@ static void nothing_listens_beyond_loopback_by_accident(void **state)
     struct err err = {0};
     assert_ok(address_parse("10.0.0.5:7410", &address, &err), &err);
     assert_int_equal(address_check(&address, false, &err), ERR_INVALID);
-    assert_string_equal(err.text,
-                        "refusing to listen on 10.0.0.5:7410 without --insecure: tokens and TLS are not offered yet");
+    assert_string_equal(err.text, "refusing to listen on 10.0.0.5:7410 without --insecure: tokens "
+                                  "and TLS are not offered yet");
     assert_ok(address_check(&address, true, &err), &err);
     assert_ok(address_parse("[::1]:7410", &address, &err), &err);
     assert_ok(address_check(&address, false, &err), &err);

@@ -89,8 +89,8 @@ static void the_public_key_follows_from_the_private_one(void **state)
     uint8_t private_key[HASH_SIZE];
     uint8_t public_key[HASH_SIZE];
     char text[HASH_TEXT_SIZE];
-    assert_ok(parse_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60", private_key,
-                        sizeof(private_key), &err),
+    assert_ok(parse_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+                        private_key, sizeof(private_key), &err),
               &err);
     assert_ok(key_public(private_key, public_key, &err), &err);
     parse_to_hex(public_key, sizeof(public_key), text);

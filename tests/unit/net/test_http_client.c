@@ -116,16 +116,24 @@ static void methods_headers_and_bodies_arrive_as_described(void **state)
         {{.method = "PUT", .bearer = "secret", .content_type = "text/x", .body = {{"one", 3}}},
          "PUT Authorization=Bearer secret Content-Type=text/x User-Agent=paceline/" PACELINE_VERSION
          " size=3 body=one"},
-        {{.method = "PUT", .bearer = "secret", .content_type = "text/x", .body = {{"one", 3}, {"two", 3}}},
+        {{.method = "PUT",
+          .bearer = "secret",
+          .content_type = "text/x",
+          .body = {{"one", 3}, {"two", 3}}},
          "PUT Authorization=Bearer secret Content-Type=text/x User-Agent=paceline/" PACELINE_VERSION
          " size=6 body=onetwo"},
         {{.method = "POST", .body = {{NULL, 0}, {"two", 3}}},
          "POST User-Agent=paceline/" PACELINE_VERSION " size=3 body=two"},
-        {{.method = "POST", .header = {"X-A: 1", "X-B: 2", "X-C: 3", "X-D: 4"}, .bearer = "t", .body = {{"x", 1}}},
-         "POST Authorization=Bearer t X-A=1 X-B=2 X-C=3 X-D=4 User-Agent=paceline/" PACELINE_VERSION " size=1 body=x"},
+        {{.method = "POST",
+          .header = {"X-A: 1", "X-B: 2", "X-C: 3", "X-D: 4"},
+          .bearer = "t",
+          .body = {{"x", 1}}},
+         "POST Authorization=Bearer t X-A=1 X-B=2 X-C=3 X-D=4 User-Agent=paceline/" PACELINE_VERSION
+         " size=1 body=x"},
         {{.method = "DELETE", .header = {"X-A: 1"}},
          "DELETE X-A=1 User-Agent=paceline/" PACELINE_VERSION " size=0 body="},
-        {{.method = "DELETE", .body = {{"why", 3}}}, "DELETE User-Agent=paceline/" PACELINE_VERSION " size=3 body=why"},
+        {{.method = "DELETE", .body = {{"why", 3}}},
+         "DELETE User-Agent=paceline/" PACELINE_VERSION " size=3 body=why"},
     };
     /* Twice, so that each follows each other kind on the one handle. */
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
@@ -152,8 +160,10 @@ static void two_large_pieces_are_sent_one_after_the_other(void **state)
             piece[i][j] = (char)(j * (13 + i) >> 3);
         }
     }
-    struct http_call call = {
-        .method = "POST", .url = url.text, .body = {{piece[0], sizes[0]}, {piece[1], sizes[1]}}, .reply = &f->reply};
+    struct http_call call = {.method = "POST",
+                             .url = url.text,
+                             .body = {{piece[0], sizes[0]}, {piece[1], sizes[1]}},
+                             .reply = &f->reply};
     assert_ok(http_client_call(f->client, &call, &f->result, &f->err), &f->err);
     const char *body = strstr(f->reply.data, "body=") + 5;
     assert_int_equal((size_t)(f->reply.data + f->reply.size - body), sizes[0] + sizes[1]);
@@ -223,7 +233,8 @@ static void good_answers_go_to_write_and_others_to_reply(void **state)
     struct fixture *f = *state;
     struct serve_url url = serve_url(&f->serve, "/mirror");
     struct taker taker = {0};
-    struct http_call call = {.method = "GET", .url = url.text, .reply = &f->reply, .write = take, .write_arg = &taker};
+    struct http_call call = {
+        .method = "GET", .url = url.text, .reply = &f->reply, .write = take, .write_arg = &taker};
     assert_ok(http_client_call(f->client, &call, &f->result, &f->err), &f->err);
     assert_int_equal(taker.size, f->result.content_length);
     assert_int_equal(f->reply.size, 0);
@@ -296,7 +307,8 @@ static void a_refused_connection_is_a_network_error_in_one_line(void **state)
 static void other_protocols_and_broken_urls_are_invalid(void **state)
 {
     struct fixture *f = *state;
-    static const char *const urls[] = {"file:///etc/passwd", "ftp://127.0.0.1/x", "http://", "http://[::1/", ""};
+    static const char *const urls[] = {"file:///etc/passwd", "ftp://127.0.0.1/x", "http://",
+                                       "http://[::1/", ""};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct http_call call = {.method = "GET", .url = urls[i], .reply = &f->reply};
         assert_int_equal(http_client_call(f->client, &call, &f->result, &f->err), ERR_INVALID);
@@ -389,8 +401,8 @@ static void plain_stop(struct plain *plain)
     close(plain->listener);
 }
 
-/* A server that answers the first request of a connection and closes it on the second, unread: what a keep-alive time
- * out looks like when it crosses a request. */
+/* A server that answers the first request of a connection and closes it on the second, unread: what
+ * a keep-alive time out looks like when it crosses a request. */
 static void *flaky_server(void *arg)
 {
     int listener = *(int *)arg;
@@ -405,7 +417,8 @@ static void *flaky_server(void *arg)
                 break;
             }
             static const char answer[] = "HTTP/1.1 204 No Content\r\n\r\n";
-            ASSERT(send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL) == (ssize_t)sizeof(answer) - 1);
+            ASSERT(send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL) ==
+                   (ssize_t)sizeof(answer) - 1);
         }
         close(fd);
     }

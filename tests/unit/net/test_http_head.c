@@ -26,9 +26,11 @@ static void proper_headers_are_complete_at_their_empty_line(void **state)
     static const char *const cases[] = {
         "GET / HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.0\n\n",
-        "\r\n\r\nPOST /v1/jobs?a=b HTTP/1.1\r\nHost: x\r\nEmpty:\r\nX-Tab:\ta \t b\r\nLatin: \xe9\r\n\r\n",
+        "\r\n\r\nPOST /v1/jobs?a=b HTTP/1.1\r\nHost: x\r\nEmpty:\r\nX-Tab:\ta \t b\r\nLatin: "
+        "\xe9\r\n\r\n",
         "M-SEARCH * HTTP/1.1\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: 0012\r\nContent-Lengths: x\r\nContent-Lengtx: y\r\nContent: z\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 0012\r\nContent-Lengths: x\r\nContent-Lengtx: "
+        "y\r\nContent: z\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct http_head head = scan(cases[i], strlen(cases[i]));

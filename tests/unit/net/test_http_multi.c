@@ -54,7 +54,8 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     gate_init(&f->desk.parked);
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.connections_max = 64;
     serve_start(&f->serve, &config);
     assert_ok(http_multi_new(&f->multi, &f->err), &f->err);
@@ -80,7 +81,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static int start(struct fixture *f, struct ask *ask, const char *path, int64_t timeout_ms, int64_t stall_ms);
+static int start(struct fixture *f, struct ask *ask, const char *path, int64_t timeout_ms,
+                 int64_t stall_ms);
 
 static void on_done(void *arg, int code, const struct http_result *result, const struct err *err)
 {
@@ -101,12 +103,16 @@ static void on_done(void *arg, int code, const struct http_result *result, const
 
 static struct serve_url kept[ASKS];
 
-static int start(struct fixture *f, struct ask *ask, const char *path, int64_t timeout_ms, int64_t stall_ms)
+static int start(struct fixture *f, struct ask *ask, const char *path, int64_t timeout_ms,
+                 int64_t stall_ms)
 {
     struct serve_url *url = &kept[ask - f->ask];
     *url = serve_url(&f->serve, path);
-    struct http_call call = {
-        .method = "GET", .url = url->text, .reply = &ask->reply, .timeout_ms = timeout_ms, .stall_ms = stall_ms};
+    struct http_call call = {.method = "GET",
+                             .url = url->text,
+                             .reply = &ask->reply,
+                             .timeout_ms = timeout_ms,
+                             .stall_ms = stall_ms};
     return http_multi_start(f->multi, &call, on_done, ask, &f->err);
 }
 

@@ -9,7 +9,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/net/serve.h"
 
-/* Exchanges that wait for their reply, and the bounds on connections. What handlers and tests share: */
+/* Exchanges that wait for their reply, and the bounds on connections. What handlers and tests
+ * share: */
 struct desk {
     struct gate parked;   /* item: the exchange */
     struct gate ended;    /* http_on_end */
@@ -76,7 +77,8 @@ static void release(void *arg)
     gate_pass(&desk->released, NULL);
 }
 
-static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
+static void finished(void *context, const struct http_exchange *exchange, int status,
+                     double seconds)
 {
     (void)exchange;
     (void)seconds;
@@ -115,7 +117,8 @@ static int open_with(void **state, size_t connections_max, int64_t timeout_ms)
     gate_init(&f->desk.hung_up);
     gate_init(&f->desk.released);
     gate_init(&f->desk.finished);
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.finished = finished;
     config.connections_max = connections_max;
     config.is_reserved = is_reserved;
@@ -376,7 +379,8 @@ static void idle_and_dawdling_connections_are_closed(void **state)
         fd[i] = raw_connect(&f->serve);
     }
     raw_send(fd[HEADER], "GET /empty HTTP/1.1\r\nHost:");
-    raw_send(fd[BODY], "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n0123456789");
+    raw_send(fd[BODY],
+             "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n0123456789");
     raw_send(fd[AGAIN], "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n");
     raw_read_until(fd[AGAIN], "HTTP/1.1 204 ", answer, sizeof(answer));
     int parked = raw_connect(&f->serve);
@@ -413,9 +417,10 @@ int main(void)
         TEST(a_reply_to_a_client_that_went_away_is_harmless),
         TEST(vanished_clients_give_their_places_back),
         TEST(a_full_table_lets_the_latest_headers_go_first),
-        cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy, setup_two_connections,
+        cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy,
+                                        setup_two_connections, teardown),
+        cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_times,
                                         teardown),
-        cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_times, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

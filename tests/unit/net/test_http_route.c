@@ -13,7 +13,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/v1/jobs/{id}/plans/{generation}"},
     {.method = "HEAD", .pattern = "/v1/models"},
     {.method = "GET", .pattern = "/v1/models"},
-    {.method = "PUT", .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}"},
+    {.method = "PUT",
+     .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}"},
 };
 #define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
 
@@ -205,7 +206,8 @@ static void ranges_are_cut_to_what_is_there(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint64_t offset = 0;
         uint64_t length = 0;
-        assert_int_equal(http_parse_range(cases[i].header, cases[i].size, &offset, &length), cases[i].verdict);
+        assert_int_equal(http_parse_range(cases[i].header, cases[i].size, &offset, &length),
+                         cases[i].verdict);
         assert_int_equal(offset, cases[i].offset);
         assert_int_equal(length, cases[i].length);
     }

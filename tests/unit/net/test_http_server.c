@@ -29,9 +29,10 @@ static void echo(void *context, struct http_exchange *exchange)
     const char *after = http_query(exchange, "after");
     BUF_AUTO struct buf out;
     buf_init(&out, 4096);
-    assert_ok(buf_printf(&out, NULL, "%s %s id=%s part=%s mark=%s after=%s length=%d queries:", http_method(exchange),
-                         http_path(exchange), http_param(exchange, "id"), http_param(exchange, "part"),
-                         mark ? mark : "-", after ? after : "-", (int)http_content_length(exchange)),
+    assert_ok(buf_printf(&out, NULL, "%s %s id=%s part=%s mark=%s after=%s length=%d queries:",
+                         http_method(exchange), http_path(exchange), http_param(exchange, "id"),
+                         http_param(exchange, "part"), mark ? mark : "-", after ? after : "-",
+                         (int)http_content_length(exchange)),
               NULL);
     http_each_query(exchange, append_query, &out);
     ASSERT(!http_fault(exchange));
@@ -83,7 +84,8 @@ static void guard(void *context, struct http_exchange *exchange)
     }
 }
 
-static void finished(void *context, const struct http_exchange *exchange, int status, double seconds)
+static void finished(void *context, const struct http_exchange *exchange, int status,
+                     double seconds)
 {
     struct desk *desk = context;
     ASSERT(seconds >= 0 && strlen(http_request_id(exchange)) == 16);
@@ -115,7 +117,8 @@ static int setup(void **state)
     assert_non_null(f);
     gate_init(&f->desk.released);
     gate_init(&f->desk.finished);
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.guard = guard;
     config.finished = finished;
     serve_start(&f->serve, &config);
@@ -141,11 +144,15 @@ static int teardown(void **state)
 }
 
 /* Make a call and return the status; the body is in f->reply. */
-static int call(struct fixture *f, const char *method, const char *path, const void *body, size_t size)
+static int call(struct fixture *f, const char *method, const char *path, const void *body,
+                size_t size)
 {
     struct serve_url url = serve_url(&f->serve, path);
-    struct http_call description = {
-        .method = method, .url = url.text, .body = {{body, size}}, .reply = &f->reply, .timeout_ms = 20000};
+    struct http_call description = {.method = method,
+                                    .url = url.text,
+                                    .body = {{body, size}},
+                                    .reply = &f->reply,
+                                    .timeout_ms = 20000};
     struct err err = {0};
     assert_ok(http_client_call(f->client, &description, &f->result, &err), &err);
     return f->result.status;
@@ -155,8 +162,10 @@ static void a_handler_sees_all_of_the_request(void **state)
 {
     struct fixture *f = *state;
     struct serve_url url = serve_url(&f->serve, "/echo/a%20b/c?after=7&x=%26");
-    struct http_call description = {
-        .method = "GET", .url = url.text, .header = {"X-Mark: yes", "X-Other: no"}, .reply = &f->reply};
+    struct http_call description = {.method = "GET",
+                                    .url = url.text,
+                                    .header = {"X-Mark: yes", "X-Other: no"},
+                                    .reply = &f->reply};
     struct err err = {0};
     assert_ok(http_client_call(f->client, &description, &f->result, &err), &err);
     assert_int_equal(f->result.status, 200);
@@ -171,7 +180,8 @@ static void replies_carry_their_headers_and_no_forged_ones(void **state)
 {
     struct fixture *f = *state;
     char text[4096];
-    raw_ask(&f->serve, "GET /echo/1/2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", text, sizeof(text));
+    raw_ask(&f->serve, "GET /echo/1/2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            text, sizeof(text));
     assert_holds(text, "HTTP/1.1 200 OK\r\n");
     assert_holds(text, "X-Request-Id: ");
     assert_holds(text, "X-Forged: a??Set-Cookie: b\r\n");
@@ -199,7 +209,8 @@ static void unknown_paths_and_methods_are_told_apart(void **state)
     assert_int_equal(call(f, "OPTIONS", "/empty", NULL, 0), 405);
 
     char text[4096];
-    raw_ask(&f->serve, "PATCH /empty HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", text, sizeof(text));
+    raw_ask(&f->serve, "PATCH /empty HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            text, sizeof(text));
     assert_holds(text, "HTTP/1.1 405 ");
     assert_holds(text, "Allow: DELETE, GET, HEAD\r\n");
 }
@@ -208,8 +219,10 @@ static void the_guard_comes_before_everything_else(void **state)
 {
     struct fixture *f = *state;
     struct serve_url url = serve_url(&f->serve, "/nothing");
-    struct http_call description = {
-        .method = "GET", .url = url.text, .header = {"Origin: http://evil.example"}, .reply = &f->reply};
+    struct http_call description = {.method = "GET",
+                                    .url = url.text,
+                                    .header = {"Origin: http://evil.example"},
+                                    .reply = &f->reply};
     struct err err = {0};
     assert_ok(http_client_call(f->client, &description, &f->result, &err), &err);
     assert_int_equal(f->result.status, 403);
@@ -301,11 +314,12 @@ static void rubbish_is_answered_with_400_or_a_closed_connection(void **state)
 static void a_length_beyond_all_counting_is_refused_on_any_request(void **state)
 {
     struct fixture *f = *state;
-    static const char *const lengths[] = {"9223372036854775808", "9999999999999999999", "18446744073709551614"};
+    static const char *const lengths[] = {"9223372036854775808", "9999999999999999999",
+                                          "18446744073709551614"};
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         char request[256], answer[4096];
-        (void)snprintf(request, sizeof(request), "GET /empty HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n",
-                       lengths[i]);
+        (void)snprintf(request, sizeof(request),
+                       "GET /empty HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n", lengths[i]);
         raw_ask(&f->serve, request, answer, sizeof(answer));
         assert_holds(answer, "HTTP/1.1 400 ");
         assert_holds(answer, "too large");
@@ -374,7 +388,8 @@ static void a_refused_body_is_not_taken_for_the_next_request(void **state)
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         char request[300];
         const char *smuggled = "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n";
-        (void)snprintf(request, sizeof(request), "%s /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+        (void)snprintf(request, sizeof(request),
+                       "%s /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
                        methods[i], strlen(smuggled), smuggled);
         char answer[4096];
         raw_ask(&f->serve, request, answer, sizeof(answer));
@@ -432,11 +447,13 @@ static void it_listens_on_ipv6_too(void **state)
 {
     (void)state;
     struct desk desk = {0};
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &desk);
     struct err err = {0};
     assert_ok(address_parse("[::1]:0", &config.listen, &err), &err);
     int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool offered = probe >= 0 && bind(probe, (struct sockaddr *)&config.listen.storage, config.listen.length) == 0;
+    bool offered = probe >= 0 && bind(probe, (struct sockaddr *)&config.listen.storage,
+                                      config.listen.length) == 0;
     if (probe >= 0) {
         close(probe);
     }
@@ -446,7 +463,8 @@ static void it_listens_on_ipv6_too(void **state)
     struct serve serve;
     serve_start(&serve, &config);
     char answer[1024];
-    raw_ask(&serve, "GET /echo/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", answer, sizeof(answer));
+    raw_ask(&serve, "GET /echo/1/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", answer,
+            sizeof(answer));
     assert_holds(answer, "GET /echo/1/2 id=1 part=2 ");
     serve_stop(&serve);
 }

@@ -61,14 +61,17 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
         return false;
     }
     desk->upload = (struct upload){.desk = desk, .exchange = exchange, .hash = FNV_START};
-    desk->upload.pauses_left = strcmp(mode, "pause") == 0 ? 200 : strcmp(mode, "stuck") == 0 ? 1u << 30 : 0;
+    desk->upload.pauses_left = strcmp(mode, "pause") == 0   ? 200
+                               : strcmp(mode, "stuck") == 0 ? 1u << 30
+                                                            : 0;
     desk->upload.replies_in_write = strcmp(mode, "reply") == 0;
     *state = &desk->upload;
     gate_pass(&desk->opened, exchange);
     return true;
 }
 
-/* Every other write pauses while there are pauses left, and takes an odd number of bytes otherwise. */
+/* Every other write pauses while there are pauses left, and takes an odd number of bytes otherwise.
+ */
 static size_t write_upload(void *state, const void *data, size_t size)
 {
     struct upload *upload = state;
@@ -158,7 +161,8 @@ static void stream(void *context, struct http_exchange *exchange)
     if (strstr(mode, "empty")) {
         desk->download.size = 0;
     }
-    uint64_t announced = known ? desk->download.size + (desk->download.fails ? 100 : 0) : HTTP_SIZE_UNKNOWN;
+    uint64_t announced =
+        known ? desk->download.size + (desk->download.fails ? 100 : 0) : HTTP_SIZE_UNKNOWN;
     struct http_source source = {read_download, end_download, &desk->download};
     http_reply_stream(exchange, 200, "application/octet-stream", announced, &source);
 }
@@ -203,7 +207,8 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     each_gate(&f->desk, gate_init);
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &f->desk);
     config.finished = over;
     serve_start(&f->serve, &config);
     struct err err = {0};
@@ -213,7 +218,8 @@ static int setup(void **state)
     return 0;
 }
 
-/* Wake whatever pauses, as fast as it pauses: before or after the connection is suspended, as it happens. */
+/* Wake whatever pauses, as fast as it pauses: before or after the connection is suspended, as it
+ * happens. */
 static void *wake_all(void *arg)
 {
     struct fixture *f = arg;
@@ -262,11 +268,15 @@ static int teardown(void **state)
     return 0;
 }
 
-static int call(struct fixture *f, const char *method, const char *path, const void *body, size_t size, struct err *err)
+static int call(struct fixture *f, const char *method, const char *path, const void *body,
+                size_t size, struct err *err)
 {
     struct serve_url url = serve_url(&f->serve, path);
-    struct http_call description = {
-        .method = method, .url = url.text, .body = {{body, size}}, .reply = &f->reply, .timeout_ms = 60000};
+    struct http_call description = {.method = method,
+                                    .url = url.text,
+                                    .body = {{body, size}},
+                                    .reply = &f->reply,
+                                    .timeout_ms = 60000};
     int rc = http_client_call(f->client, &description, &f->result, err);
     return rc ? rc : f->result.status;
 }
@@ -354,7 +364,8 @@ static void refused_uploads_that_all_go_on_at_once_hold_up_nobody(void **state)
     enum { UPLOADS = 80 };
     struct desk desk = {0};
     struct serve serve = {0};
-    struct http_server_config config = serve_config(routes, sizeof(routes) / sizeof(routes[0]), &desk);
+    struct http_server_config config =
+        serve_config(routes, sizeof(routes) / sizeof(routes[0]), &desk);
     struct err err = {0};
     int fds[UPLOADS];
     assert_ok(http_server_open(&config, &serve.server, &err), &err);
@@ -383,13 +394,16 @@ static void a_client_that_asks_first_is_refused_before_it_sends(void **state)
     struct fixture *f = *state;
     char answer[1024];
     raw_ask(&f->serve,
-            "PUT /sink/refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n", answer,
-            sizeof(answer));
+            "PUT /sink/refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: "
+            "100-continue\r\n\r\n",
+            answer, sizeof(answer));
     assert_holds(answer, "HTTP/1.1 422 ");
     assert_null(strstr(answer, "100 Continue"));
 
     int fd = raw_connect(&f->serve);
-    raw_send(fd, "PUT /sink/count HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    raw_send(
+        fd,
+        "PUT /sink/count HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     raw_read_until(fd, "HTTP/1.1 100 Continue\r\n\r\n", answer, sizeof(answer));
     raw_send(fd, "hello");
     raw_read_until(fd, "\r\n\r\n5", answer, sizeof(answer));
@@ -437,7 +451,8 @@ static void an_upload_whose_client_vanishes_is_aborted_once(void **state)
 
     /* The same in the middle of a chunk, and by a reset. */
     fd = raw_connect(&f->serve);
-    raw_send(fd, "PUT /sink/count HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello");
+    raw_send(
+        fd, "PUT /sink/count HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello");
     gate_wait(&f->desk.opened, 2);
     struct linger reset = {.l_onoff = 1};
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
@@ -466,7 +481,8 @@ static void a_paused_upload_whose_client_only_stops_sending_is_finished(void **s
     struct fixture *f = *state;
     struct err err = {0};
     int fd = raw_connect(&f->serve);
-    raw_send(fd, "PUT /sink/stuck HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+    raw_send(fd, "PUT /sink/stuck HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: "
+                 "close\r\n\r\nhello");
     struct http_exchange *exchange = gate_wait(&f->desk.paused, 1);
     assert_int_equal(shutdown(fd, SHUT_WR), 0);
     assert_int_equal(call(f, "GET", "/stream/known-empty", NULL, 0, &err), 200);

@@ -3,14 +3,16 @@
 
 #define PLACES 12
 
-/* 8 places, 4 of them for strangers' requests, 3 for one address; deadlines of a second, 10 s between requests. */
+/* 8 places, 4 of them for strangers' requests, 3 for one address; deadlines of a second, 10 s
+ * between requests. */
 static struct places *eight(void)
 {
     const struct places_limits limits = {
         .total = 8,
         .strangers = 4,
         .per_address = 3,
-        .stage_ms = {[STAGE_QUIET] = 10000, [STAGE_HEAD] = 1000, [STAGE_GUEST] = 1000, [STAGE_BODY] = 1000},
+        .stage_ms =
+            {[STAGE_QUIET] = 10000, [STAGE_HEAD] = 1000, [STAGE_GUEST] = 1000, [STAGE_BODY] = 1000},
     };
     struct places *places = NULL;
     struct err err = {0};
@@ -185,7 +187,8 @@ static void strangers_of_one_address_share_a_bound(void **state)
         places_enter_stage(places, i, STAGE_BODY, 0);
         assert_true(places_admit(places, i, false));
     }
-    /* None of them gives way: the next is let in to be told so, and the one after it takes its place. */
+    /* None of them gives way: the next is let in to be told so, and the one after it takes its
+     * place. */
     enter(places, 3, 7, 1);
     assert_false(places_admit(places, 3, false));
     assert_true(places_admit(places, 3, true));

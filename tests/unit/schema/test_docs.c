@@ -39,10 +39,11 @@ static bool read_row(const char *line, struct row *row)
     return row->cell[0][0] == '`';
 }
 
-/* Call visit for every row of the document's section (NULL: of all of it) whose first cell is code; returns how many.
+/* Call visit for every row of the document's section (NULL: of all of it) whose first cell is code;
+ * returns how many.
  */
-static size_t each_row(const char *path, const char *section, void (*visit)(const struct row *row, void *arg),
-                       void *arg)
+static size_t each_row(const char *path, const char *section,
+                       void (*visit)(const struct row *row, void *arg), void *arg)
 {
     struct err err = {0};
     BUF_AUTO struct buf text;

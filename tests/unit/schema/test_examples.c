@@ -1,5 +1,5 @@
-/* The examples are documentation and tests at once: every valid one is read, written and read again without a loss,
- * every invalid one gives exactly the faults that the text beside it states. */
+/* The examples are documentation and tests at once: every valid one is read, written and read again
+ * without a loss, every invalid one gives exactly the faults that the text beside it states. */
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -14,14 +14,16 @@
 #include "schema/wire.h"
 #include "tests/unit/schema/records.h"
 
-/* Whether `whole` says everything that `part` says: members left out of `whole` are null, 1 and 1.0 are the same. */
+/* Whether `whole` says everything that `part` says: members left out of `whole` are null, 1 and 1.0
+ * are the same. */
 static bool holds(const json_t *whole, json_t *part)
 {
     if (json_is_null(part) || !whole) {
         return json_is_null(part) && (!whole || json_is_null(whole));
     }
     if (json_is_number(part)) {
-        return json_is_number(whole) && fabs(json_number_value(whole) - json_number_value(part)) <= 0;
+        return json_is_number(whole) &&
+               fabs(json_number_value(whole) - json_number_value(part)) <= 0;
     }
     if (json_is_object(part)) {
         const char *name;
@@ -118,13 +120,16 @@ static void check_invalid(const char *name, const struct buf *text)
     BUF_AUTO struct buf found;
     buf_init(&found, 1 << 16);
     for (size_t i = 0; i < faults->count; i++) {
-        assert_ok(buf_printf(&found, &err, "%s: %s\n", faults->fault[i].pointer, faults->fault[i].message), &err);
+        assert_ok(buf_printf(&found, &err, "%s: %s\n", faults->fault[i].pointer,
+                             faults->fault[i].message),
+                  &err);
     }
     if (faults->count == 0) {
         assert_ok(buf_printf(&found, &err, "%s\n", reading.err.text), &err);
     }
     char beside[512];
-    (void)snprintf(beside, sizeof(beside), "schema/examples/invalid/%.*s.txt", (int)(strlen(name) - 5), name);
+    (void)snprintf(beside, sizeof(beside), "schema/examples/invalid/%.*s.txt",
+                   (int)(strlen(name) - 5), name);
     BUF_AUTO struct buf expected;
     buf_init(&expected, 1 << 16);
     assert_ok(file_read(test_data_path(beside).text, &expected, &err), &err);
@@ -140,7 +145,8 @@ static bool is_json(const char *name)
 }
 
 /* Returns how many examples there are; `seen` counts them for each record. */
-static size_t walk(const char *folder, void (*check)(const char *name, const struct buf *text), size_t *seen)
+static size_t walk(const char *folder, void (*check)(const char *name, const struct buf *text),
+                   size_t *seen)
 {
     struct test_path directory = test_data_path(folder);
     struct dirent **entries = NULL;

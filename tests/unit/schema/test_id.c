@@ -11,7 +11,8 @@ static void an_id_is_its_prefix_time_and_randomness(void **state)
     id_make(id, "job_", 0, (struct rng_block){{0, 0, 0, 0}});
     assert_string_equal(id, "job_00000000000000000000000000");
     /* The ULID specification's largest time is 2^48 - 1: 7ZZZZZZZZZ. */
-    id_make(id, "plan_", (INT64_C(1) << 48) - 1, (struct rng_block){{UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}});
+    id_make(id, "plan_", (INT64_C(1) << 48) - 1,
+            (struct rng_block){{UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}});
     assert_string_equal(id, "plan_7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
     assert_true(id_valid(id, "plan_"));
 }
@@ -20,7 +21,8 @@ static void ids_sort_by_their_time(void **state)
 {
     (void)state;
     char before[ID_SIZE], after[ID_SIZE];
-    id_make(before, "dev_", 1769860800123, (struct rng_block){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 0}});
+    id_make(before, "dev_", 1769860800123,
+            (struct rng_block){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 0}});
     id_make(after, "dev_", 1769860800124, (struct rng_block){{0, 0, 0, 0}});
     assert_true(strcmp(before, after) < 0);
     assert_true(id_wall_ms(before) == 1769860800123);
@@ -62,7 +64,8 @@ static void names_are_short_lower_case_and_safe_in_a_path(void **state)
     long_name[NAME_SIZE - 1] = '\0';
     assert_true(name_valid(long_name));
     static const char *const good[] = {"a", "0", "fashion-train", "vgg11.bn_2"};
-    static const char *const bad[] = {"", "-a", ".", "..", "_a", "a/b", "A", "a b", "a\n", "\xc3\xa4"};
+    static const char *const bad[] = {"",    "-a", ".",   "..",  "_a",
+                                      "a/b", "A",  "a b", "a\n", "\xc3\xa4"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(name_valid(good[i]));
     }

@@ -15,7 +15,8 @@ static void a_job_ends_in_three_states(void **state)
         ended += job_state_ended(i);
     }
     assert_int_equal(ended, 3);
-    assert_true(job_state_ended(JOB_SUCCEEDED) && job_state_ended(JOB_FAILED) && job_state_ended(JOB_CANCELLED));
+    assert_true(job_state_ended(JOB_SUCCEEDED) && job_state_ended(JOB_FAILED) &&
+                job_state_ended(JOB_CANCELLED));
 }
 
 static void the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs(void **state)
@@ -41,7 +42,9 @@ static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **s
         {"\"steps\":1", 0.01},
         {"\"optimizer\":{\"type\":\"sgd\"}", 0.01},
         {"\"optimizer\":{\"type\":\"adam\"}", 0.001},
-        {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":null,\"type\":\"cosine\"}", 0.001},
+        {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":null,\"type\":"
+         "\"cosine\"}",
+         0.001},
         {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":0.05}", 0.05},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -49,7 +52,8 @@ static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **s
         struct err err = {0};
         struct job_spec spec = job_spec_default;
         const int size = snprintf(
-            text, sizeof(text), "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
+            text, sizeof(text),
+            "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
         assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
         job_spec_complete(&spec);
         assert_true(spec.learning_rate.value == cases[i].rate);
@@ -89,8 +93,10 @@ static struct job_spec read_augment(const char *list)
     char text[512];
     struct err err = {0};
     struct job_spec spec = job_spec_default;
-    int size = snprintf(text, sizeof(text),
-                        "{\"model\": {\"name\": \"lenet5\"}, \"dataset\": {\"train\": \"t\"}, \"augment\": %s}", list);
+    int size = snprintf(
+        text, sizeof(text),
+        "{\"model\": {\"name\": \"lenet5\"}, \"dataset\": {\"train\": \"t\"}, \"augment\": %s}",
+        list);
     assert_in_range(size, 1, sizeof(text) - 1);
     assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
     assert_ok(job_spec_check(&spec, NULL, &err), &err);
@@ -118,8 +124,10 @@ static void an_augment_fits_the_samples(void **state)
     check_augment("[{\"type\": \"crop\", \"padding\": 6}]", (struct shape){6, 9, 1},
                   "/augment/0/padding: must be below the samples' shorter side, 6");
     check_augment(two, (struct shape){6, 9, 2}, NULL);
-    check_augment(two, (struct shape){6, 9, 3}, "/augment/0/mean: has 2 numbers; the samples have 3 channels");
-    check_augment(uneven, (struct shape){6, 9, 2}, "/augment/0/std: has 1 numbers; the samples have 2 channels");
+    check_augment(two, (struct shape){6, 9, 3},
+                  "/augment/0/mean: has 2 numbers; the samples have 3 channels");
+    check_augment(uneven, (struct shape){6, 9, 2},
+                  "/augment/0/std: has 1 numbers; the samples have 2 channels");
     struct job_spec spec = read_augment(two);
     assert_int_equal(job_normalise(&spec)->mean_count, 2);
     spec.augment[0].normalise.std_count = 0;
@@ -142,8 +150,10 @@ static void units_are_those_of_the_model_each_once(void **state)
     assert_int_equal(faults.count, 3);
     assert_string_equal(faults.fault[0].pointer, "/init/except/2");
     assert_string_equal(faults.fault[0].message, "is the same unit as /init/except/0");
-    assert_string_equal(faults.fault[1].message, "the model has no unit 'conf1'; did you mean 'conv1'?");
-    assert_string_equal(faults.fault[2].message, "the model has no unit 'stem'; its units are 'conv1' to 'head'");
+    assert_string_equal(faults.fault[1].message,
+                        "the model has no unit 'conf1'; did you mean 'conv1'?");
+    assert_string_equal(faults.fault[2].message,
+                        "the model has no unit 'stem'; its units are 'conv1' to 'head'");
     assert_string_equal(err.text, "/init/except/2: is the same unit as /init/except/0");
 }
 
@@ -175,7 +185,8 @@ static void nearest_units_are_searched_only_for_the_faults_that_are_kept(void **
     assert_int_equal(faults.count, RECORD_FAULTS_MAX);
     assert_true(faults.more);
     assert_int_equal(searches, RECORD_FAULTS_MAX + 1);
-    assert_int_equal(job_units_check(spec.freeze, spec.freeze_count, &model, "", NULL, &err), ERR_INVALID);
+    assert_int_equal(job_units_check(spec.freeze, spec.freeze_count, &model, "", NULL, &err),
+                     ERR_INVALID);
     assert_int_equal(searches, RECORD_FAULTS_MAX + 2);
 }
 
@@ -199,14 +210,16 @@ static void something_is_left_to_train(void **state)
     assert_true(frozen[0] && !frozen[1] && !frozen[2]);
     unit[2].frozen = true; /* by the description */
     assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
-    assert_string_equal(err.text, "/freeze: names every unit that has parameters: nothing is left to train");
+    assert_string_equal(err.text,
+                        "/freeze: names every unit that has parameters: nothing is left to train");
     memcpy(spec.freeze[0].text, "haed", sizeof("haed"));
     unit[2].frozen = false;
     assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
     assert_string_equal(err.text, "/freeze/0: the model has no unit 'haed'; did you mean 'head'?");
     memcpy(spec.freeze[0].text, "tail", sizeof("tail"));
     assert_int_equal(job_freeze(&spec, &model, frozen, NULL, &err), ERR_INVALID);
-    assert_string_equal(err.text, "/freeze/0: the model has no unit 'tail'; its units are 'conv1' to 'head'");
+    assert_string_equal(err.text,
+                        "/freeze/0: the model has no unit 'tail'; its units are 'conv1' to 'head'");
 }
 
 static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
@@ -260,7 +273,8 @@ static void a_description_lives_as_long_as_its_spec(void **state)
     (void)state;
     struct err err = {0};
     struct job_spec spec = job_spec_default;
-    static const char text[] = "{\"model\": {\"description\": {\"name\": \"m\"}}, \"dataset\": {\"train\": \"t\"}}";
+    static const char text[] =
+        "{\"model\": {\"description\": {\"name\": \"m\"}}, \"dataset\": {\"train\": \"t\"}}";
     assert_ok(wire_read(&job_spec_record, text, sizeof(text) - 1, &spec, NULL, &err), &err);
     assert_string_equal(json_string_value(json_object_get(spec.model.description, "name")), "m");
     assert_int_equal(spec.batch, 32);

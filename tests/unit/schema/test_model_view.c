@@ -29,8 +29,10 @@ static void a_chain_of_linear_units_is_counted_by_hand(void **state)
 {
     (void)state;
     struct model_view *view = view_of(
-        "{\"name\": \"tiny\", \"input\": {\"shape\": [4, 4, 3], \"dtype\": \"uint8\", \"scale\": 1}, \"units\": ["
-        "{\"name\": \"hidden\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", \"units\": 5}]},"
+        "{\"name\": \"tiny\", \"input\": {\"shape\": [4, 4, 3], \"dtype\": \"uint8\", \"scale\": "
+        "1}, \"units\": ["
+        "{\"name\": \"hidden\", \"ops\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", "
+        "\"units\": 5}]},"
         "{\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": 2, \"bias\": false}]}],"
         "\"loss\": {\"type\": \"softmax_cross_entropy\"}}",
         NULL);

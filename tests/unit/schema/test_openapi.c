@@ -1,4 +1,5 @@
-/* The contract and the tables say the same: names, types, null, bounds, words, what is required, defaults, errors. */
+/* The contract and the tables say the same: names, types, null, bounds, words, what is required,
+ * defaults, errors. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -32,7 +33,8 @@ static int unload(void **state)
 
 static const json_t *schema_named(const json_t *contract, const char *name)
 {
-    return json_object_get(json_object_get(json_object_get(contract, "components"), "schemas"), name);
+    return json_object_get(json_object_get(json_object_get(contract, "components"), "schemas"),
+                           name);
 }
 
 static const json_t *resolve(const json_t *contract, const json_t *schema)
@@ -57,26 +59,30 @@ static bool array_holds(const json_t *array, const char *text)
     return false;
 }
 
-#define expect(condition, where, ...)                                                                                  \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            print_error("%s: ", (where));                                                                              \
-            print_error(__VA_ARGS__);                                                                                  \
-            print_error("\n");                                                                                         \
-            fail();                                                                                                    \
-        }                                                                                                              \
+#define expect(condition, where, ...)                                                              \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: ", (where));                                                          \
+            print_error(__VA_ARGS__);                                                              \
+            print_error("\n");                                                                     \
+            fail();                                                                                \
+        }                                                                                          \
     } while (0)
 
-static void compare_type(const json_t *schema, const struct field *field, const char *wanted, const char *where)
+static void compare_type(const json_t *schema, const struct field *field, const char *wanted,
+                         const char *where)
 {
     const json_t *type = json_object_get(schema, "type");
     const char *name = json_string_value(json_is_array(type) ? json_array_get(type, 0) : type);
     bool nullable = json_is_array(type) && json_array_size(type) == 2 && array_holds(type, "null");
-    expect(name && strcmp(name, wanted) == 0, where, "type is %s, expected %s", name ? name : "missing", wanted);
-    expect(nullable == ((field->flags & FIELD_NULLABLE) != 0), where, "null is allowed on one side only");
+    expect(name && strcmp(name, wanted) == 0, where, "type is %s, expected %s",
+           name ? name : "missing", wanted);
+    expect(nullable == ((field->flags & FIELD_NULLABLE) != 0), where,
+           "null is allowed on one side only");
 }
 
-static void compare_bound(const json_t *schema, const char *name, bool stated, double bound, const char *where)
+static void compare_bound(const json_t *schema, const char *name, bool stated, double bound,
+                          const char *where)
 {
     const json_t *value = json_object_get(schema, name);
     expect((value != NULL) == stated, where, "%s is stated on one side only", name);
@@ -96,9 +102,11 @@ static void compare_words(const json_t *schema, const struct field *field, const
     const json_t *words = json_object_get(schema, "enum");
     size_t count = 0;
     for (; field->names[count]; count++) {
-        expect(array_holds(words, field->names[count]), where, "enum lacks %s", field->names[count]);
+        expect(array_holds(words, field->names[count]), where, "enum lacks %s",
+               field->names[count]);
     }
-    expect(json_array_size(words) == count, where, "enum has %zu words, expected %zu", json_array_size(words), count);
+    expect(json_array_size(words) == count, where, "enum has %zu words, expected %zu",
+           json_array_size(words), count);
 }
 
 static void compare_text(const json_t *schema, const struct field *field, const char *where)
@@ -107,13 +115,15 @@ static void compare_text(const json_t *schema, const struct field *field, const 
     expect((pattern != NULL) == (field->form != NULL), where, "a form is stated on one side only");
     const json_t *length = json_object_get(schema, "maxLength");
     expect(length || pattern || json_object_get(schema, "enum"), where, "maxLength is missing");
-    expect(!length || json_integer_value(length) == (json_int_t)field->size - 1, where, "maxLength differs");
+    expect(!length || json_integer_value(length) == (json_int_t)field->size - 1, where,
+           "maxLength differs");
 }
 
-static void compare_record(const json_t *contract, const json_t *schema, const struct record *record,
-                           const char *where);
+static void compare_record(const json_t *contract, const json_t *schema,
+                           const struct record *record, const char *where);
 
-static void compare_field(const json_t *contract, const json_t *stated, const struct field *field, const char *where)
+static void compare_field(const json_t *contract, const json_t *stated, const struct field *field,
+                          const char *where)
 {
     const json_t *schema = resolve(contract, stated);
     switch (field->type) {
@@ -134,16 +144,19 @@ static void compare_field(const json_t *contract, const json_t *stated, const st
     case FIELD_TIME: compare_type(schema, field, "string", where); break;
     case FIELD_RECORD: {
         const json_t *choices = json_object_get(schema, "oneOf");
-        expect((choices != NULL) == ((field->flags & FIELD_NULLABLE) != 0), where, "null is allowed on one side only");
-        compare_record(contract, choices ? resolve(contract, json_array_get(choices, 0)) : schema, field->record,
-                       where);
+        expect((choices != NULL) == ((field->flags & FIELD_NULLABLE) != 0), where,
+               "null is allowed on one side only");
+        compare_record(contract, choices ? resolve(contract, json_array_get(choices, 0)) : schema,
+                       field->record, where);
         break;
     }
     case FIELD_LIST: {
         const struct field element =
-            field->element ? *field->element : (struct field){.type = FIELD_RECORD, .record = field->record};
+            field->element ? *field->element
+                           : (struct field){.type = FIELD_RECORD, .record = field->record};
         compare_type(schema, field, "array", where);
-        compare_bound(schema, "maxItems", true, field->max > 0 ? field->max : (double)field->size, where);
+        compare_bound(schema, "maxItems", true, field->max > 0 ? field->max : (double)field->size,
+                      where);
         compare_field(contract, json_object_get(schema, "items"), &element, where);
         break;
     }
@@ -160,7 +173,8 @@ static void compare_field(const json_t *contract, const json_t *stated, const st
     }
 }
 
-/* Records that only answers have: what is always written is promised. Requests need no more than their tables say. */
+/* Records that only answers have: what is always written is promised. Requests need no more than
+ * their tables say. */
 static bool is_answer(const struct record *record)
 {
     static const char *const names[] = {
@@ -178,9 +192,11 @@ static bool is_answer(const struct record *record)
 /* Jobs that have ended are shown as the version that ended them wrote them. */
 static bool came_later(const struct record *record, const struct field *field)
 {
-    static const char *const names[] = {"neighbor_version", "stalled",        "deadlines",       "line",
-                                        "replan_request",   "export_version", "exported_version"};
-    for (size_t i = 0; strcmp(record->name, "job") == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+    static const char *const names[] = {
+        "neighbor_version", "stalled",        "deadlines",       "line",
+        "replan_request",   "export_version", "exported_version"};
+    for (size_t i = 0; strcmp(record->name, "job") == 0 && i < sizeof(names) / sizeof(names[0]);
+         i++) {
         if (strcmp(field->name, names[i]) == 0) {
             return true;
         }
@@ -190,19 +206,21 @@ static bool came_later(const struct record *record, const struct field *field)
 
 static bool is_required(const struct record *record, const struct field *field)
 {
-    bool written =
-        is_answer(record) && !came_later(record, field) && !(field->flags & (FIELD_SKIP_EMPTY | FIELD_INPUT));
+    bool written = is_answer(record) && !came_later(record, field) &&
+                   !(field->flags & (FIELD_SKIP_EMPTY | FIELD_INPUT));
     return written || (field->flags & FIELD_REQUIRED) != 0;
 }
 
-static void compare_record(const json_t *contract, const json_t *schema, const struct record *record, const char *where)
+static void compare_record(const json_t *contract, const json_t *schema,
+                           const struct record *record, const char *where)
 {
     expect(json_is_object(schema), where, "no schema");
     const json_t *properties = json_object_get(schema, "properties");
     const json_t *required = json_object_get(schema, "required");
-    expect(json_is_false(json_object_get(schema, "additionalProperties")), where, "additionalProperties is not false");
-    expect(json_object_size(properties) == record->field_count, where, "has %zu properties, the table %zu",
-           json_object_size(properties), record->field_count);
+    expect(json_is_false(json_object_get(schema, "additionalProperties")), where,
+           "additionalProperties is not false");
+    expect(json_object_size(properties) == record->field_count, where,
+           "has %zu properties, the table %zu", json_object_size(properties), record->field_count);
     size_t needed = 0;
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
@@ -212,7 +230,8 @@ static void compare_record(const json_t *contract, const json_t *schema, const s
         expect(property, place, "is missing in openapi.yaml");
         compare_field(contract, property, field, place);
         needed += is_required(record, field);
-        expect(!is_required(record, field) || array_holds(required, field->name), place, "is not required");
+        expect(!is_required(record, field) || array_holds(required, field->name), place,
+               "is not required");
     }
     expect(json_array_size(required) == needed, where, "requires %zu properties, the table %zu",
            json_array_size(required), needed);
@@ -228,7 +247,8 @@ static void the_contract_and_the_tables_agree(void **state)
     }
 }
 
-static void compare_defaults(const json_t *contract, const json_t *schema, const json_t *value, const char *where)
+static void compare_defaults(const json_t *contract, const json_t *schema, const json_t *value,
+                             const char *where)
 {
     const char *name;
     json_t *property;
@@ -245,7 +265,8 @@ static void compare_defaults(const json_t *contract, const json_t *schema, const
             compare_defaults(contract, resolve(contract, property), member, place);
         } else {
             /* Only what a job must state has no default. */
-            expect(array_holds(json_object_get(schema, "required"), name) || strcmp(where, "job_spec.model") == 0,
+            expect(array_holds(json_object_get(schema, "required"), name) ||
+                       strcmp(where, "job_spec.model") == 0,
                    place, "states no default");
         }
     }
@@ -264,13 +285,15 @@ static void the_contract_knows_exactly_the_error_codes(void **state)
     const json_t *codes = json_object_get(json_object_get(properties, "code"), "enum");
     assert_int_equal(json_array_size(codes), PROBLEM_COUNT - 1);
     for (int i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++) {
-        expect(array_holds(codes, problem_kinds[i].code), problem_kinds[i].code, "is not in openapi.yaml");
+        expect(array_holds(codes, problem_kinds[i].code), problem_kinds[i].code,
+               "is not in openapi.yaml");
     }
 }
 
 /* Call visit for every operation of every path. */
 static void each_operation(const json_t *contract,
-                           void (*visit)(const json_t *operation, const char *path, const char *method, void *arg),
+                           void (*visit)(const json_t *operation, const char *path,
+                                         const char *method, void *arg),
                            void *arg)
 {
     const char *path;
@@ -318,12 +341,15 @@ static void every_error_code_is_answered_by_some_operation(void **state)
     }
 }
 
-static void check_operation(const json_t *operation, const char *path, const char *method, void *arg)
+static void check_operation(const json_t *operation, const char *path, const char *method,
+                            void *arg)
 {
     size_t *operations = arg;
     expect(json_is_string(json_object_get(operation, "operationId")), path, "%s has no id", method);
-    expect(json_is_string(json_object_get(operation, "summary")), path, "%s has no summary", method);
-    expect(json_object_get(json_object_get(operation, "responses"), "default"), path, "%s states no problem", method);
+    expect(json_is_string(json_object_get(operation, "summary")), path, "%s has no summary",
+           method);
+    expect(json_object_get(json_object_get(operation, "responses"), "default"), path,
+           "%s states no problem", method);
     (*operations)++;
 }
 

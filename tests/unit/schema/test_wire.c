@@ -37,7 +37,8 @@ static void a_body_with_faults_is_invalid_and_what_was_read_is_released(void **s
     struct record_faults faults = {0};
     struct job_spec spec = job_spec_default;
     static const char text[] = "{\"model\": {\"description\": {}}, \"batch\": 0}";
-    assert_int_equal(wire_read(&job_spec_record, text, sizeof(text) - 1, &spec, &faults, &err), ERR_INVALID);
+    assert_int_equal(wire_read(&job_spec_record, text, sizeof(text) - 1, &spec, &faults, &err),
+                     ERR_INVALID);
     assert_int_equal(faults.count, 2);
     assert_null(spec.model.description);
     assert_holds(err.text, "/dataset: is required");
@@ -82,8 +83,10 @@ static void a_problem_says_code_status_and_every_fault(void **state)
     for (int i = 0; i < RECORD_FAULTS_MAX + 1; i++) {
         record_fault(&faults, "/batch", "fault %d", i);
     }
-    json_auto_t *problem = problem_write(PROBLEM_INVALID_FIELDS, "bad \xff bytes", "/v1/jobs", "00ff", &faults);
-    assert_string_equal(json_string_value(json_object_get(problem, "type")), "urn:paceline:problem:invalid_fields");
+    json_auto_t *problem =
+        problem_write(PROBLEM_INVALID_FIELDS, "bad \xff bytes", "/v1/jobs", "00ff", &faults);
+    assert_string_equal(json_string_value(json_object_get(problem, "type")),
+                        "urn:paceline:problem:invalid_fields");
     assert_string_equal(json_string_value(json_object_get(problem, "code")), "invalid_fields");
     assert_string_equal(json_string_value(json_object_get(problem, "detail")),
                         "bad ? bytes (and at least 16 more, see errors)");
@@ -102,9 +105,9 @@ static void a_problem_without_details_is_short(void **state)
     BUF_AUTO struct buf text;
     buf_init(&text, 4096);
     assert_ok(json_write(problem, &text, &err), &err);
-    assert_string_equal(text.data,
-                        "{\"type\":\"urn:paceline:problem:stopping\",\"title\":\"The coordinator is shutting down\","
-                        "\"status\":503,\"code\":\"stopping\",\"retryable\":true}");
+    assert_string_equal(text.data, "{\"type\":\"urn:paceline:problem:stopping\",\"title\":\"The "
+                                   "coordinator is shutting down\","
+                                   "\"status\":503,\"code\":\"stopping\",\"retryable\":true}");
 }
 
 static enum problem_code read_problem(const char *text, char message[MESSAGE_SIZE])
@@ -116,17 +119,21 @@ static void a_problem_is_read_back_for_people_and_programs(void **state)
 {
     (void)state;
     char message[MESSAGE_SIZE];
-    assert_int_equal(read_problem("{\"code\": \"stale_boot\", \"title\": \"T\", \"later\": 1}", message),
-                     PROBLEM_STALE_BOOT);
+    assert_int_equal(
+        read_problem("{\"code\": \"stale_boot\", \"title\": \"T\", \"later\": 1}", message),
+        PROBLEM_STALE_BOOT);
     assert_string_equal(message, "T");
-    assert_int_equal(read_problem("{\"code\": \"invalid_fields\", \"title\": \"T\", \"detail\": \"D\", \"errors\": "
-                                  "[{\"pointer\": \"/batch\", \"message\": \"is wrong\"}]}",
-                                  message),
-                     PROBLEM_INVALID_FIELDS);
+    assert_int_equal(
+        read_problem(
+            "{\"code\": \"invalid_fields\", \"title\": \"T\", \"detail\": \"D\", \"errors\": "
+            "[{\"pointer\": \"/batch\", \"message\": \"is wrong\"}]}",
+            message),
+        PROBLEM_INVALID_FIELDS);
     assert_string_equal(message, "D: /batch: is wrong");
-    (void)read_problem("{\"code\": \"invalid_fields\", \"detail\": \"/batch: is wrong\", \"errors\": "
-                       "[{\"pointer\": \"/batch\", \"message\": \"is wrong\"}]}",
-                       message);
+    (void)read_problem(
+        "{\"code\": \"invalid_fields\", \"detail\": \"/batch: is wrong\", \"errors\": "
+        "[{\"pointer\": \"/batch\", \"message\": \"is wrong\"}]}",
+        message);
     assert_string_equal(message, "/batch: is wrong");
 }
 
@@ -134,12 +141,14 @@ static void what_is_no_problem_has_no_code(void **state)
 {
     (void)state;
     char message[MESSAGE_SIZE];
-    static const char *const texts[] = {"", "<html>", "[]", "{}", "{\"code\": 4}", "{\"code\": \"none\"}"};
+    static const char *const texts[] = {"",   "<html>",        "[]",
+                                        "{}", "{\"code\": 4}", "{\"code\": \"none\"}"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(read_problem(texts[i], message), PROBLEM_NONE);
         assert_string_equal(message, "");
     }
-    assert_int_equal(read_problem("{\"code\": \"of_the_future\", \"title\": \"T\"}", message), PROBLEM_NONE);
+    assert_int_equal(read_problem("{\"code\": \"of_the_future\", \"title\": \"T\"}", message),
+                     PROBLEM_NONE);
     assert_string_equal(message, "T");
 }
 
