@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/batches.h"
+#include "agent/offline/batches.h"
 #include "agent/config.h"
 #include "agent/identity.h"
 #include "agent/loop.h"
-#include "agent/predict.h"
+#include "agent/offline/predict.h"
 #include "agent/runtime/probe.h"
-#include "agent/train.h"
+#include "agent/offline/train.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"

@@ -53,6 +53,9 @@ ROOMS = {
     + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
     "coordinator": ["base/", "net/", "schema/", "libtrain/model/", "libtrain/formats/"],
     "agent/core": PURE_BASE + ["schema/", "!schema/wire.h", "libtrain/model/"],
+    "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"],
+    "agent/peer": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
+    "agent/offline": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
     "agent": ["base/", "net/", "schema/", "libtrain/"],
     "cli": ["base/", "net/", "schema/"],
 }

@@ -46,6 +46,7 @@ class Borders(unittest.TestCase):
             ("libtrain/ops/a.c", '#include "libtrain/model/model.h"'),
             ("agent/loop.c", '#include "libtrain/train.h"'),
             ("agent/core/a.c", "#include <string.h>"),
+            ("agent/offline/a.c", '#include "agent/runtime/stage.h"'),
             ("tests/unit/x/a.c", '#include "coordinator/core/core.h"'),
         ]:
             self.assertEqual(self.problems_of_include(path, line), [], line)
@@ -56,6 +57,9 @@ class Borders(unittest.TestCase):
             ("base/conf.c", "#include <jansson.h>"),
             ("coordinator/a.c", '#include "agent/core/b.h"'),
             ("agent/a.c", '#include "coordinator/core/b.h"'),
+            ("agent/core/a.c", '#include "agent/runtime/stage.h"'),
+            ("agent/runtime/a.c", '#include "agent/peer/server.h"'),
+            ("agent/offline/b.c", '#include "agent/loop.h"'),
             ("coordinator/core/b.c", '#include "base/clock.h"'),
             ("coordinator/core/c.c", '#include "net/hash.h"'),
             ("coordinator/core/d.c", '#include "coordinator/store/state.h"'),

@@ -1,8 +1,8 @@
 /* model_file.h: the file of a trained model (trained.h) opened on this machine: what it says of
  * itself, or what a description beside it says, and its tensors brought into a stage. For
  * predict.c; one thread. */
-#ifndef AGENT_MODEL_FILE_H
-#define AGENT_MODEL_FILE_H
+#ifndef AGENT_OFFLINE_MODEL_FILE_H
+#define AGENT_OFFLINE_MODEL_FILE_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "agent/local_data.h"
+#include "agent/offline/local_data.h"
 
 #include <errno.h>
 #include <fcntl.h>

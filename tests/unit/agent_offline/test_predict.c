@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/predict.h"
-#include "agent/predict_report.h"
-#include "agent/train.h"
+#include "agent/offline/predict.h"
+#include "agent/offline/predict_report.h"
+#include "agent/offline/train.h"
 #include "base/file.h"
 #include "tests/support/test.h"
-#include "tests/unit/agent/command.h"
+#include "tests/unit/agent_offline/command.h"
 #include "tests/unit/agent/tiny.h"
 
 static int predict(const char *directory, struct err *err, const char *const *words)

@@ -1,7 +1,7 @@
 /* command.h: for tests of the commands that work without a coordinator: their arguments, and a job
  * with its data in a directory. Tests only; one thread. */
-#ifndef TESTS_UNIT_AGENT_COMMAND_H
-#define TESTS_UNIT_AGENT_COMMAND_H
+#ifndef TESTS_UNIT_AGENT_OFFLINE_COMMAND_H
+#define TESTS_UNIT_AGENT_OFFLINE_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "agent/predict.h"
+#include "agent/offline/predict.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/local_data.h"
-#include "agent/model_file.h"
-#include "agent/predict_report.h"
+#include "agent/offline/local_data.h"
+#include "agent/offline/model_file.h"
+#include "agent/offline/predict_report.h"
 #include "base/conf.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/model/arena.h"

@@ -1,4 +1,4 @@
-#include "agent/model_file.h"
+#include "agent/offline/model_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

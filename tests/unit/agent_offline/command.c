@@ -1,4 +1,4 @@
-#include "tests/unit/agent/command.h"
+#include "tests/unit/agent_offline/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

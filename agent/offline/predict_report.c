@@ -1,4 +1,4 @@
-#include "agent/predict_report.h"
+#include "agent/offline/predict_report.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* batches.h: `paceline-agent batches`: which samples each step of a job is made of, for whoever
  * wants to train on the same ones elsewhere. For main.c. */
-#ifndef AGENT_BATCHES_H
-#define AGENT_BATCHES_H
+#ifndef AGENT_OFFLINE_BATCHES_H
+#define AGENT_OFFLINE_BATCHES_H
 
 #include <stdbool.h>
 

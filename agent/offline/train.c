@@ -1,4 +1,4 @@
-#include "agent/train.h"
+#include "agent/offline/train.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/local_job.h"
+#include "agent/offline/local_job.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"

@@ -1,7 +1,7 @@
 /* train.h: `paceline-agent train`: a whole job in one process, without coordinator and peers,
  * through the same stage code as a job over many devices: the reference for the law. For main.c. */
-#ifndef AGENT_TRAIN_H
-#define AGENT_TRAIN_H
+#ifndef AGENT_OFFLINE_TRAIN_H
+#define AGENT_OFFLINE_TRAIN_H
 
 #include <stdbool.h>
 

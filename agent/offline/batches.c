@@ -1,11 +1,11 @@
-#include "agent/batches.h"
+#include "agent/offline/batches.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/local_job.h"
+#include "agent/offline/local_job.h"
 #include "libtrain/train.h"
 
 struct options {

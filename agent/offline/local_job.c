@@ -1,4 +1,4 @@
-#include "agent/local_job.h"
+#include "agent/offline/local_job.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * then accuracy, loss and which class was taken for which; for people or, one JSON object a line,
  * for programs. For predict.c; one thread.
  */
-#ifndef AGENT_PREDICT_REPORT_H
-#define AGENT_PREDICT_REPORT_H
+#ifndef AGENT_OFFLINE_PREDICT_REPORT_H
+#define AGENT_OFFLINE_PREDICT_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* predict.h: `paceline-agent predict`: what a trained model makes of samples, in this process, with
  * the arithmetic by which a job evaluates. For main.c. */
-#ifndef AGENT_PREDICT_H
-#define AGENT_PREDICT_H
+#ifndef AGENT_OFFLINE_PREDICT_H
+#define AGENT_OFFLINE_PREDICT_H
 
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 /* local_job.h: a job from a file and its data sets from this machine, for the commands that work
  * without a coordinator. */
-#ifndef AGENT_LOCAL_JOB_H
-#define AGENT_LOCAL_JOB_H
+#ifndef AGENT_OFFLINE_LOCAL_JOB_H
+#define AGENT_OFFLINE_LOCAL_JOB_H
 
 #include <stddef.h>
 
-#include "agent/local_data.h"
+#include "agent/offline/local_data.h"
 #include "base/conf.h"
 #include "base/err.h"
 #include "schema/job.h"

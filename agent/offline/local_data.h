@@ -1,8 +1,8 @@
 /* local_data.h: a data set that lies on this machine in any form that an upload may have, converted
  * to the one form in a file without a name and mapped. For the commands that work without a
  * coordinator. */
-#ifndef AGENT_LOCAL_DATA_H
-#define AGENT_LOCAL_DATA_H
+#ifndef AGENT_OFFLINE_LOCAL_DATA_H
+#define AGENT_OFFLINE_LOCAL_DATA_H
 
 #include <stdbool.h>
 

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/train.h"
+#include "agent/offline/train.h"
 #include "base/file.h"
 #include "tests/support/test.h"
-#include "tests/unit/agent/command.h"
+#include "tests/unit/agent_offline/command.h"
 #include "tests/unit/agent/tiny.h"
 
 static int train(const char *directory, struct err *err, const char *const *words)
