@@ -22,7 +22,6 @@
 #define PEER_MS_MIN 100 /* also where the assignment states no deadline */
 
 struct generation {
-    struct generation_config config;
     struct device_context device; /* a copy: the control thread may enrol again meanwhile */
     struct assignment *assignment;
     const struct assignment_run *run; /* its run */
@@ -30,7 +29,7 @@ struct generation {
     struct cancel cancel;
     pthread_t thread;
     atomic_bool ended;
-    atomic_bool failed; /* an error was reported: the first one counts */
+    struct reporter reporter;
     struct troubles *troubles;
     struct carrier *carrier; /* of `replicate` */
     atomic_bool interrupt;   /* of the carrier */
@@ -43,62 +42,37 @@ struct generation {
     char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
 };
 
-/* ---- reports ---- */
-
-static void tell(const struct generation *generation, enum session_event_type type, int64_t version)
-{
-    const struct session_event event = {
-        .type = type, .serial = generation->config.serial, .version = version};
-    reports_event(generation->config.reports, &event);
-}
-
-/* Where the error alone says what failed, whoever noticed it. */
-static const char *code_of(const struct err *why, const char *code)
-{
-    switch (why->code) {
-    case ERR_MEMORY: return "memory";
-    case ERR_FULL: return "disk";
-    case ERR_DIVERGED: return "diverged";
-    default: return code;
-    }
-}
-
-static void tell_error(struct generation *generation, const char *code, const struct err *why)
-{
-    if (!atomic_exchange(&generation->failed, true)) {
-        reports_error(generation->config.reports, generation->config.serial, code_of(why, code),
-                      why);
-    }
-}
-
-static void take_metric(void *arg, const struct metric *metric)
-{
-    const struct generation *generation = arg;
-    reports_metric(generation->config.reports, generation->config.serial, metric);
-}
+/* ---- callbacks ---- */
 
 static void trouble_changed(void *arg)
 {
     const struct generation *generation = arg;
-    reports_note(generation->config.reports, SESSION_TROUBLE_CHANGED);
+    reports_note(generation->reporter.reports, SESSION_TROUBLE_CHANGED);
 }
 
 static void round_opened(void *arg)
 {
     const struct generation *generation = arg;
-    reports_note(generation->config.reports, SESSION_ROUND_OPENED);
+    reports_note(generation->reporter.reports, SESSION_ROUND_OPENED);
+}
+
+static void take_metric(void *arg, const struct metric *metric)
+{
+    const struct generation *generation = arg;
+    reports_metric(generation->reporter.reports, generation->reporter.serial, metric);
 }
 
 /* On the thread that replicates. */
 static void collected(void *arg, int64_t version)
 {
-    tell(arg, SESSION_UPLOADED, version);
+    const struct generation *generation = arg;
+    reporter_event(&generation->reporter, SESSION_UPLOADED, version);
 }
 
 static void collection_failed(void *arg, const struct err *why)
 {
     struct generation *generation = arg;
-    tell_error(generation, "internal", why);
+    reporter_error(&generation->reporter, "internal", why);
     cancel_set(&generation->cancel);
 }
 
@@ -112,7 +86,8 @@ static int carry(void *arg, const struct replication_send *send, const struct sn
 /* On a sender's thread. */
 static void sender_failed(void *arg, const struct err *why)
 {
-    tell_error(arg, "peer", why);
+    struct generation *generation = arg;
+    reporter_error(&generation->reporter, "peer", why);
 }
 
 /* ---- the thread ---- */
@@ -247,7 +222,7 @@ static int train(struct generation *generation, const char **code, struct err *e
     }
     rc = rc ? rc : replicate_keep(generation->replicate, version, err);
     if (rc == 0) {
-        tell(generation, SESSION_STOPPED, version);
+        reporter_event(&generation->reporter, SESSION_STOPPED, version);
     }
     return rc;
 }
@@ -312,11 +287,11 @@ static void *work(void *arg)
     const bool tunes = generation->run->tune;
     int rc = tunes ? measure_kernels(generation, &code, &err) : prepare(generation, &code, &err);
     if (rc == 0) {
-        tell(generation, SESSION_PREPARED, 0);
+        reporter_event(&generation->reporter, SESSION_PREPARED, 0);
         rc = tunes ? 0 : train(generation, &code, &err);
     }
     if (rc != 0 && rc != ERR_CANCELLED) {
-        tell_error(generation, code, &err);
+        reporter_error(&generation->reporter, code, &err);
     }
     /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where
      * they are wanted. */
@@ -356,7 +331,8 @@ static int make(const struct generation_config *config, struct generation **out,
         return rc;
     }
     (void)pthread_mutex_init(&generation->lock, NULL);
-    generation->config = *config;
+    generation->reporter.reports = config->reports;
+    generation->reporter.serial = config->serial;
     generation->device = *config->device;
     *out = generation;
     return 0;
@@ -454,7 +430,7 @@ void generation_hold(struct generation *generation, bool held)
 void generation_upload(struct generation *generation, int64_t version)
 {
     if (version == 0) { /* what the seed gives is nowhere kept */
-        tell(generation, SESSION_UPLOADED, version);
+        reporter_event(&generation->reporter, SESSION_UPLOADED, version);
         return;
     }
     (void)pthread_mutex_lock(&generation->lock);
@@ -478,7 +454,7 @@ void generation_check_disk(struct generation *generation)
 {
     struct err err = {0};
     if (disk_watch_check(generation->device.disk, clock_now_ms(), &err) != 0) {
-        tell_error(generation, "disk", &err);
+        reporter_error(&generation->reporter, "disk", &err);
         generation_cancel(generation);
     }
 }

@@ -143,3 +143,29 @@ void reports_take(struct reports *reports, struct report_batch *out)
     reports->batch.lost = 0;
     (void)pthread_mutex_unlock(&reports->lock);
 }
+
+/* ---- of one generation ---- */
+
+void reporter_event(const struct reporter *reporter, enum session_event_type type, int64_t version)
+{
+    const struct session_event event = {
+        .type = type, .serial = reporter->serial, .version = version};
+    reports_event(reporter->reports, &event);
+}
+
+static const char *code_of(const struct err *why, const char *code)
+{
+    switch (why->code) {
+    case ERR_MEMORY: return "memory";
+    case ERR_FULL: return "disk";
+    case ERR_DIVERGED: return "diverged";
+    default: return code;
+    }
+}
+
+void reporter_error(struct reporter *reporter, const char *code, const struct err *why)
+{
+    if (!atomic_exchange(&reporter->failed, true)) {
+        reports_error(reporter->reports, reporter->serial, code_of(why, code), why);
+    }
+}

@@ -3,6 +3,7 @@
 #ifndef AGENT_REPORTS_H
 #define AGENT_REPORTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +43,15 @@ void reports_error(struct reports *reports, int64_t serial, const char *code,
 int reports_fd(const struct reports *reports);
 /* Move everything into *out. */
 void reports_take(struct reports *reports, struct report_batch *out);
+
+/* The reports of one generation: with its serial, and only the first of its errors. Any thread. */
+struct reporter {
+    struct reports *reports; /* borrowed */
+    int64_t serial;
+    atomic_bool failed; /* an error was reported */
+};
+void reporter_event(const struct reporter *reporter, enum session_event_type type, int64_t version);
+/* code: unless the error itself says what failed (memory, disk, diverged). */
+void reporter_error(struct reporter *reporter, const char *code, const struct err *why);
 
 #endif

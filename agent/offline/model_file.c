@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,4 +142,60 @@ void model_file_close(struct model_file *file)
     model_free(&file->described);
     trained_free(&file->trained);
     file_close(&file->fd);
+}
+
+/* ---- writing ---- */
+
+int model_file_check_output(const char *path, struct err *err)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        return err_set(err, ERR_INVALID, "--output '%s': is not a regular file", path);
+    }
+    char directory[PATH_MAX];
+    (void)snprintf(directory, sizeof(directory), "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (slash) {
+        slash[1] = '\0';
+    }
+    if (access(slash ? directory : ".", W_OK | X_OK) != 0) {
+        return err_set(err, err_from_errno(errno), "--output '%s': its directory: %s", path,
+                       strerror(errno));
+    }
+    return 0;
+}
+
+struct writing {
+    struct file_draft draft;
+    struct sha256 *hash;
+};
+
+static int write_piece(void *arg, const void *data, size_t size, struct err *err)
+{
+    struct writing *writing = arg;
+    sha256_update(writing->hash, data, size);
+    return file_draft_append(&writing->draft, data, size, err);
+}
+
+int model_file_write(const char *path, const struct model *model, struct stage *stage,
+                     int64_t micro_batch, char sha256[HASH_TEXT_SIZE], struct err *err)
+{
+    BUF_AUTO struct buf header;
+    buf_init(&header, SIZE_MAX / 2);
+    struct writing writing = {.draft.fd = -1};
+    const struct evaluation evaluation = {.micro_batch = micro_batch};
+    int rc = trained_header(model, &evaluation, &header, err);
+    rc = rc ? rc : sha256_new(&writing.hash, err);
+    rc = rc ? rc : file_draft_open(&writing.draft, path, 0644, err);
+    rc = rc ? rc : write_piece(&writing, header.data, header.size, err);
+    for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
+        rc = stage_export_unit(stage, unit, write_piece, &writing, err);
+    }
+    if (rc == 0) {
+        sha256_finish_text(writing.hash, sha256);
+        rc = file_draft_keep(&writing.draft, err);
+    }
+    file_draft_drop(&writing.draft);
+    sha256_free(&writing.hash);
+    return rc;
 }

@@ -1,21 +1,23 @@
-/* model_file.h: the file of a trained model (trained.h) opened on this machine: what it says of
- * itself, or what a description beside it says, and its tensors brought into a stage. For
- * predict.c; one thread. */
+/* model_file.h: the file of a trained model (trained.h) on this machine. predict.c opens one, takes
+ * the description from it or from beside it, and loads its tensors into a stage; train.c writes
+ * one. One thread. */
 #ifndef AGENT_OFFLINE_MODEL_FILE_H
 #define AGENT_OFFLINE_MODEL_FILE_H
 
 #include <stdbool.h>
 
+#include "agent/runtime/stage.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/model/trained.h"
 #include "libtrain/train.h"
+#include "net/hash.h"
 
 struct model_file {
     int fd;
     struct trained_file *trained;
     struct model *described;   /* by model_file_describe; owned */
-    const struct model *model; /* NULL: the file does not say which, and nobody else has yet */
+    const struct model *model; /* NULL: not known yet */
 };
 
 /* *out is what model_file_close takes even where this fails. described: model_file_describe will
@@ -31,5 +33,14 @@ NODISCARD int model_file_describe(struct model_file *file, const char *name,
 NODISCARD int model_file_load(const struct model_file *file, struct train_stage *stage,
                               struct err *err);
 void model_file_close(struct model_file *file);
+
+/* Check before the training that --output can be written: ERR_INVALID for a path that exists and is
+ * not a regular file (the rename at the end would replace a device as well), or the error of its
+ * directory. */
+NODISCARD int model_file_check_output(const char *path, struct err *err);
+/* Write the model with the stage's state, one tensor at a time: a copy of the whole model would be
+ * the largest allocation of a training. micro_batch: of its evaluation. sha256: of the file. */
+NODISCARD int model_file_write(const char *path, const struct model *model, struct stage *stage,
+                               int64_t micro_batch, char sha256[HASH_TEXT_SIZE], struct err *err);
 
 #endif

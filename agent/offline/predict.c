@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/offline/continuation.h"
 #include "agent/offline/local_data.h"
 #include "agent/offline/model_file.h"
 #include "agent/offline/predict_report.h"
@@ -398,58 +399,19 @@ static int predict(struct prediction *prediction, struct err *err)
     return 0;
 }
 
-/* The most probable byte behind the first `size` of a text, 1 or more, by as many of the last as
- * the model sees. */
-static int tell_next(struct prediction *prediction, const unsigned char *text, size_t size,
-                     unsigned char *out, struct err *err)
-{
-    const size_t length = prediction->row_count;
-    const size_t classes = prediction->file.model->classes;
-    const size_t seen = size < length ? size : length;
-    memset(prediction->input, 0, length); /* what a causal model does not look at */
-    memcpy(prediction->input, text + size - seen, seen);
-    int rc = train_evaluate(prediction->stage, 1, prediction->input, prediction->scores, NULL, NULL,
-                            NULL, err);
-    const float *scores = prediction->scores + (seen - 1) * classes;
-    rc = rc ? rc : report_check(scores, classes, 0, err);
-    *out = (unsigned char)report_best(scores, classes < UINT8_MAX + 1 ? classes : UINT8_MAX + 1);
-    return rc;
-}
-
-static int check_prompt(const struct prediction *prediction, struct err *err)
-{
-    const struct model *model = prediction->file.model;
-    if (prediction->prompt_size == 0) {
-        return err_set(err, ERR_INVALID,
-                       "the prompt is empty; --generate needs a byte to go on behind");
-    }
-    if (prediction->prompt_size < model->positions && !model_is_causal(model)) {
-        return err_set(err, ERR_INVALID,
-                       "the prompt has %zu bytes; the model '%s' needs %u at least: its positions "
-                       "see those behind them",
-                       prediction->prompt_size, model->name, model->positions);
-    }
-    return 0;
-}
-
-/* Byte by byte, each behind the prompt and those before it. */
 static int generate(struct prediction *prediction, struct err *err)
 {
-    const size_t count = (size_t)prediction->options.generate;
-    const size_t prompt_size = prediction->prompt_size;
-    int rc = check_prompt(prediction, err);
-    unsigned char *text = rc ? NULL : malloc(prompt_size + count);
-    if (rc == 0 && !text) {
-        rc = err_set(err, ERR_MEMORY, "no memory for %zu bytes of text", prompt_size + count);
-    }
+    const struct continuation continuation = {.stage = prediction->stage,
+                                              .model = prediction->file.model,
+                                              .prompt = prediction->prompt,
+                                              .prompt_size = prediction->prompt_size,
+                                              .count = (size_t)prediction->options.generate,
+                                              .input = prediction->input,
+                                              .scores = prediction->scores};
+    unsigned char *text = NULL;
+    int rc = continuation_make(&continuation, &text, err);
     if (rc == 0) {
-        memcpy(text, prediction->prompt, prompt_size);
-    }
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = tell_next(prediction, text, prompt_size + i, &text[prompt_size + i], err);
-    }
-    if (rc == 0) {
-        report_bytes(prediction->report, text + prompt_size, count);
+        report_bytes(prediction->report, text, continuation.count);
     }
     free(text);
     return rc;

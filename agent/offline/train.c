@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/offline/local_job.h"
+#include "agent/offline/model_file.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"
@@ -25,8 +26,6 @@
 #include "libtrain/model/kernel_text.h"
 #include "libtrain/model/schedule.h"
 #include "libtrain/model/state.h"
-#include "libtrain/model/trained.h"
-#include "net/hash.h"
 #include "schema/job.h"
 
 #define PROGRESS_SECONDS 1.0
@@ -272,28 +271,7 @@ static int tune(const struct training *training, struct err *err)
     return rc;
 }
 
-/* ---- output ---- */
-
-/* That the model cannot be written there is told before the training, not after it. What is no file
- * stays what it is: the model is put in place by a rename, which would replace a device as well. */
-static int check_output(const char *path, struct err *err)
-{
-    struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-        return err_set(err, ERR_INVALID, "--output '%s': is not a regular file", path);
-    }
-    char directory[sizeof(((struct options *)0)->output)];
-    (void)snprintf(directory, sizeof(directory), "%s", path);
-    char *slash = strrchr(directory, '/');
-    if (slash) {
-        slash[1] = '\0';
-    }
-    if (access(slash ? directory : ".", W_OK | X_OK) != 0) {
-        return err_set(err, err_from_errno(errno), "--output '%s': its directory: %s", path,
-                       strerror(errno));
-    }
-    return 0;
-}
+/* ---- progress ---- */
 
 static void print_progress(struct training *training)
 {
@@ -330,45 +308,6 @@ static void take_metric(void *arg, const struct metric *metric)
         training->has_accuracy = true;
         (void)fprintf(stderr, "step %" PRId64 " accuracy %.4f\n", metric->step, metric->value);
     }
-}
-
-/* The file takes shape on the disk, a tensor at a time: a copy of the whole model would be the most
- * memory that a training ever takes. */
-struct export
-{
-    struct file_draft draft;
-    struct sha256 *hash;
-};
-
-static int export_piece(void *arg, const void *data, size_t size, struct err *err)
-{
-    struct export *export = arg;
-    sha256_update(export->hash, data, size);
-    return file_draft_append(&export->draft, data, size, err);
-}
-
-static int export_model(const struct training *training, char sha256[HASH_TEXT_SIZE],
-                        struct err *err)
-{
-    BUF_AUTO struct buf header;
-    buf_init(&header, SIZE_MAX / 2);
-    struct export export = {.draft.fd = -1};
-    const struct evaluation evaluation = {.micro_batch =
-                                              training->spec.batch / training->spec.micro_batches};
-    int rc = trained_header(training->model, &evaluation, &header, err);
-    rc = rc ? rc : sha256_new(&export.hash, err);
-    rc = rc ? rc : file_draft_open(&export.draft, training->options.output, 0644, err);
-    rc = rc ? rc : export_piece(&export, header.data, header.size, err);
-    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
-        rc = stage_export_unit(training->stage, unit, export_piece, &export, err);
-    }
-    if (rc == 0) {
-        sha256_finish_text(export.hash, sha256);
-        rc = file_draft_keep(&export.draft, err);
-    }
-    file_draft_drop(&export.draft);
-    sha256_free(&export.hash);
-    return rc;
 }
 
 /* ---- the run ---- */
@@ -442,7 +381,7 @@ static int run(struct training *training, struct err *err)
 {
     char sha256[HASH_TEXT_SIZE];
     int64_t version = 0;
-    int rc = check_output(training->options.output, err);
+    int rc = model_file_check_output(training->options.output, err);
     rc = rc ? rc : open_data(training, err);
     rc = rc ? rc : resolve_model(training, err);
     rc = rc ? rc : open_checkpoint(training, err);
@@ -456,7 +395,9 @@ static int run(struct training *training, struct err *err)
     const struct stage_listener listener = {.metric = take_metric, .arg = training};
     stage_run(training->stage);
     rc = stage_loop(training->stage, &listener, &version, err);
-    rc = rc ? rc : export_model(training, sha256, err);
+    rc = rc ? rc
+            : model_file_write(training->options.output, training->model, training->stage,
+                               training->spec.batch / training->spec.micro_batches, sha256, err);
     if (rc != 0) {
         return rc;
     }
