@@ -440,6 +440,6 @@ def test_of_two_agents_with_one_identity_the_second_is_refused():
 
 
 def test_every_code_of_the_contract_has_a_line_in_the_documentation():
-    text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
     for code in CONTRACT["components"]["schemas"]["problem"]["properties"]["code"]["enum"]:
-        must(f"`{code}`" in text, f"docs/errors.md does not explain {code}")
+        must(f"`{code}`" in text, f"docs/troubleshooting.md does not explain {code}")

@@ -1,4 +1,4 @@
-/* The tables of docs/errors.md and docs/jobs.md against the code's. */
+/* The tables of docs/troubleshooting.md and docs/jobs.md against the code's. */
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -39,9 +39,7 @@ static bool read_row(const char *line, struct row *row)
     return row->cell[0][0] == '`';
 }
 
-/* Call visit for every row of the document's section (NULL: of all of it) whose first cell is code;
- * returns how many.
- */
+/* Call visit for every row of the document's section whose first cell is code; returns how many. */
 static size_t each_row(const char *path, const char *section,
                        void (*visit)(const struct row *row, void *arg), void *arg)
 {
@@ -50,11 +48,11 @@ static size_t each_row(const char *path, const char *section,
     buf_init(&text, 1 << 20);
     assert_ok(file_read(test_data_path(path).text, &text, &err), &err);
     size_t count = 0;
-    bool inside = !section;
+    bool inside = false;
     char *rest = NULL;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         struct row row;
-        if (section && strncmp(line, "## ", 3) == 0) {
+        if (strncmp(line, "## ", 3) == 0) {
             inside = strcmp(line + 3, section) == 0;
         }
         if (inside && read_row(line, &row)) {
@@ -78,13 +76,14 @@ static void compare_problem(const struct row *row, void *arg)
     assert_string_equal(row->cell[2], kind->title);
     assert_string_equal(row->cell[3], kind->retryable ? "yes" : "no");
     assert_string_not_equal(row->cell[4], "");
+    assert_string_not_equal(row->cell[5], "");
 }
 
-static void the_document_of_errors_is_the_table_of_problems(void **state)
+static void troubleshooting_has_the_table_of_problems_with_cause_and_remedy(void **state)
 {
     (void)state;
     int next = PROBLEM_NONE + 1;
-    (void)each_row("docs/errors.md", NULL, compare_problem, &next);
+    (void)each_row("docs/troubleshooting.md", "Problem codes", compare_problem, &next);
     assert_int_equal(next, PROBLEM_COUNT);
 }
 
@@ -184,7 +183,7 @@ static void the_document_of_jobs_states_every_field_of_a_job_and_a_plan(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_document_of_errors_is_the_table_of_problems),
+        cmocka_unit_test(troubleshooting_has_the_table_of_problems_with_cause_and_remedy),
         cmocka_unit_test(the_document_of_jobs_states_every_field_and_its_default),
         cmocka_unit_test(the_document_of_jobs_states_every_field_of_a_job_and_a_plan),
     };
