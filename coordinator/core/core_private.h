@@ -207,10 +207,19 @@ void links_reset(struct job_slot *job);
 /* How long the next generation is put off. What is held is not given up for what may be over in a
  * moment. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
+/* Whether stages on these devices, in this order, would have to use a bad link among themselves. */
+bool links_break_ring(const struct core *core, const struct job_slot *job,
+                      struct device_slot *const *device, size_t count);
+
+/* ---- weighing.c ---- */
+/* The plan's devices could not load the version that it starts from. */
+void stuck_count(struct job_slot *job);
+/* They could. */
+void stuck_forget(struct job_slot *job);
 /* From which version the plan in core->planning starts: `start`, or an older one (and job->cut)
- * when a link keeps `start` from the plan, it can run from the older one, and trying takes as long
- * as the steps in between would. */
-int64_t links_weigh(struct core *core, struct job_slot *job, int64_t start);
+ * when a link keeps `start` from the plan, or devices failed to load it, and waiting takes as long
+ * as retraining the steps in between. Never 0 in place of a held version. */
+int64_t weigh_start(struct core *core, struct job_slot *job, int64_t start);
 
 /* ---- rounds.c ---- */
 /* Versions below it are dropped. */
@@ -272,11 +281,12 @@ void incident_decided(struct core *core, struct job_slot *job);
 /* A device reports how far a generation came that is over: while it could not be heard it trained
  * on. */
 void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
-/* A newer version that is behind a link, and an older one that is not. */
+/* A newer version that the plan does not get, and an older one. */
 struct weighing {
     int64_t newer, older;
-    int64_t waited_ms,
-        again_ms; /* since the link's first failure; to do the steps in between again */
+    int64_t waited_ms; /* since the first failure to get it */
+    int64_t again_ms;  /* to retrain the steps in between */
+    bool by_link;      /* it is behind a bad link; else devices cannot load it */
 };
 /* Which of the two was chosen. */
 void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,

@@ -206,6 +206,13 @@ struct charge {
     size_t count;
 };
 
+/* The version that devices failed to load, generation after generation. */
+struct stuck {
+    int64_t version;
+    int64_t since_ms; /* when the first of these generations was planned */
+    int count;        /* failures */
+};
+
 /* Two devices of a job that did not reach each other though both lived. */
 struct bad_link {
     struct device_id device[2];
@@ -221,6 +228,7 @@ struct job_slot {
     struct job job;
     struct incident incident; /* the open one, or the one that ended in this step */
     bool has_incident, incident_changed;
+    size_t message_end; /* of the incident's message, before what it says of a wait; 0: nothing */
     struct incident_times times;
     struct plan plan; /* the newest; valid when has_plan */
     struct plan
@@ -289,10 +297,9 @@ struct job_slot {
     int64_t
         furthest_step; /* of those that have failed or stopped: what is below it is no progress */
     struct charge charge;
-    int failures; /* devices that could not take the units of a start, one after the other: it may
-                     be to blame */
-    int faults;   /* what the job is charged with since it last made progress */
-    int put_offs; /* how often it was put off since */
+    struct stuck stuck;
+    int faults;   /* failures without progress that no single device is charged with */
+    int put_offs; /* how often it was put off since it last made progress */
     struct memory_cap cap[STAGES_MAX];
     size_t cap_count;
 

@@ -114,8 +114,9 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 
 void failures_forget(struct job_slot *job)
 {
-    job->failures = job->faults = job->put_offs = job->stall_shift = 0;
+    job->faults = job->put_offs = job->stall_shift = 0;
     job->charge.count = 0;
+    stuck_forget(job);
     links_reset(job);
     avoid_nobody(job);
 }
@@ -163,7 +164,7 @@ static bool charge(struct job_slot *job, const struct failure *failure)
 
 /* What the job itself is charged with: a job that stalls is given more and more time first, and is
  * then charged whoever was at work. Devices that are lost or start anew are no fault of it, nor is
- * a link that stays cut. Whether this failure was one more. */
+ * a link that stays cut. Whether the job is to blame by now. */
 static bool count_fault(struct job_slot *job, const struct failure *failure)
 {
     switch (failure->cause) {
@@ -181,15 +182,12 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     case FAILURE_DEADLINE: break;
     }
     if (failure->device_count == 0 || failure->cause == FAILURE_STALLED) {
-        job->faults++;
-        return true;
+        return ++job->faults >= FAILURES_MAX;
     }
-    bool fresh = charge(job, failure);
-    job->faults = (int)job->charge.count;
-    return fresh;
+    return charge(job, failure) && job->charge.count >= FAILURES_MAX;
 }
 
-/* What the generation could not load from a version, several devices in a row could not. */
+/* Whether a device could not load the version that the generation was to start from. */
 static bool blames_start(const struct job_slot *job, const struct failure *failure)
 {
     return job->plan.state == PLAN_PREPARING &&
@@ -211,7 +209,7 @@ static void avoid_devices(struct core *core, struct job_slot *job, const struct 
     }
 }
 
-/* Whether the job is to blame for it. */
+/* Whether the job is to blame by now. */
 static bool count_failure(struct core *core, struct job_slot *job, const struct failure *failure)
 {
     bool advanced = job->reached_step > job->furthest_step;
@@ -220,10 +218,12 @@ static bool count_failure(struct core *core, struct job_slot *job, const struct 
     }
     links_count(core, job, failure->cause == FAILURE_LINK); /* this one begins the next row */
     avoid_devices(core, job, failure, advanced);
-    bool fault = count_fault(job, failure);
-    job->failures = job->reached_step > job->plan.resume_version ? 0 : job->failures;
-    job->failures += fault && blames_start(job, failure);
-    return fault && job->faults >= FAILURES_MAX;
+    if (job->reached_step > job->plan.resume_version) {
+        stuck_forget(job);
+    } else if (blames_start(job, failure)) {
+        stuck_count(job);
+    }
+    return count_fault(job, failure);
 }
 
 /* ---- what comes next ---- */

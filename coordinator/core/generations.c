@@ -266,7 +266,7 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
             return false;
         }
     }
-    start = links_weigh(core, job, start);
+    start = weigh_start(core, job, start);
     if (wait_for_newer(core, job, start)) {
         return false;
     }
@@ -345,7 +345,7 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
 {
     progress_set_step(job, version);
     if (version > job->plan.resume_version) {
-        job->failures = 0;
+        stuck_forget(job);
         failures_progress(job, version);
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {

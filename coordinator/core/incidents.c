@@ -5,6 +5,9 @@
 
 #include "coordinator/core/core_private.h"
 
+/* Characters of an incident's message that what it waits for leaves of what failed. */
+#define WAITING_AFTER 130
+
 static const int causes[] = {
     [FAILURE_NONE] = INCIDENT_ERROR,
     [FAILURE_DEVICE_LOST] = INCIDENT_DEVICE_LOST,
@@ -57,6 +60,7 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
     struct incident *incident = &job->incident;
     int64_t since_ms = failure->since_ms < core->now_ms ? failure->since_ms : core->now_ms;
     memset(incident, 0, sizeof(*incident));
+    job->message_end = 0;
     core_id(core, incident->id.text, "inc_");
     incident->job = job->job.id;
     incident->state = INCIDENT_OPEN;
@@ -128,29 +132,30 @@ void incident_decided(struct core *core, struct job_slot *job)
 void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
                       bool waits)
 {
-    static const char waiting[] = "; waits for step ";
     char before[MESSAGE_SIZE];
     char *message = job->incident.message;
-    if (!job->has_incident || (waits && strstr(message, waiting))) {
+    if (!job->has_incident || (waits && job->message_end > 0)) {
         return; /* it is said already */
     }
     memcpy(before, message, sizeof(before));
-    char *said = strstr(before, waiting);
-    if (said) {
-        *said = '\0';
+    if (job->message_end > 0) {
+        before[job->message_end] = '\0';
     }
     if (waits) {
+        job->message_end = strnlen(before, WAITING_AFTER);
         text_set(message, MESSAGE_SIZE,
-                 "%.130s%s%" PRId64 ": the steps since step %" PRId64 " would take %.1f s again",
-                 before, waiting, weighing->newer, weighing->older,
+                 "%.*s; waits for step %" PRId64 ": the steps since step %" PRId64
+                 " would take %.1f s again",
+                 WAITING_AFTER, before, weighing->newer, weighing->older,
                  (double)weighing->again_ms / 1000);
     } else {
-        text_set(message, MESSAGE_SIZE,
-                 "%.110s; step %" PRId64
-                 " could not be fetched for %.1f s and was given up for step %" PRId64
-                 ": the steps since take %.1f s again",
-                 before, weighing->newer, (double)weighing->waited_ms / 1000, weighing->older,
-                 (double)weighing->again_ms / 1000);
+        job->message_end = 0;
+        text_set(
+            message, MESSAGE_SIZE,
+            "%.110s; step %" PRId64 " could not be %s for %.1f s and was given up for step %" PRId64
+            ": the steps since take %.1f s again",
+            before, weighing->newer, weighing->by_link ? "fetched" : "loaded",
+            (double)weighing->waited_ms / 1000, weighing->older, (double)weighing->again_ms / 1000);
     }
     changed(core, job);
 }

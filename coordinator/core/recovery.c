@@ -60,19 +60,11 @@ int64_t recovery_center(const struct job_slot *job)
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
-/* What failed twice from a held version by the job's own doing, without a single step, is tried
- * from the center before the job is given up. */
-static bool from_center(const struct job_slot *job)
-{
-    return job->failures >= FAILURES_MAX - 1;
-}
-
 size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent)
 {
     /* After a pause, whoever still holds something was told to drop it. */
-    bool held = !from_center(job) && job->job.state != JOB_QUEUED;
-    return held ? held_list(core, job, absent, -1) : 0;
+    return job->job.state != JOB_QUEUED ? held_list(core, job, absent, -1) : 0;
 }
 
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
@@ -106,7 +98,7 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
         const struct device_slot *device = stage_device(core, job, s);
         away = device && !device_reachable(device);
     }
-    bool older = had > start && !from_center(job) && job->job.state != JOB_QUEUED;
+    bool older = had > start && job->job.state != JOB_QUEUED;
     int64_t redo = redo_ms(job, had - start);
     return !older || !away ? 0 : redo < core->config.lease_ms ? redo : core->config.lease_ms;
 }
@@ -122,8 +114,7 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
         unknown = device_reachable(device) && !device->holdings_known;
     }
     struct cut cut;
-    return unknown && had > job->job.version && !from_center(job) &&
-           recovery_start(core, job, &nobody, &cut) < had;
+    return unknown && had > job->job.version && recovery_start(core, job, &nobody, &cut) < had;
 }
 
 /* ---- sources ---- */

@@ -453,6 +453,7 @@ static void after_two_devices_failed_to_load_it_the_center_is_tried(void **state
     for (size_t i = 0; i < 2; i++) {
         assert_true(start_of(world, id) > center);
         agent_follow(world, &world->agent[i]);
+        world_live(world, 500); /* longer than the steps since take */
         agent_fail(&world->agent[i], "internal");
         agent_beat(world, &world->agent[i]);
         agent_follow(world, &world->agent[i]);
@@ -460,6 +461,72 @@ static void after_two_devices_failed_to_load_it_the_center_is_tried(void **state
     assert_int_equal(start_of(world, id), center);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
+    story_finish(world, id);
+}
+
+/* The device cannot load its units whenever the job is planned, until the job starts from `version`
+ * or so much time has passed. */
+static void fail_to_load(struct world *world, const char *id, struct agent *agent, int64_t version,
+                         int64_t ms)
+{
+    int64_t end_ms = world->now_ms + ms;
+    while (world->now_ms < end_ms && start_of(world, id) != version) {
+        if (world_job(world, id)->state == JOB_RECOVERING) {
+            agent_follow(world, agent);
+            agent_fail(agent, "internal");
+            agent_beat(world, agent);
+            agent->error[0] = '\0';
+        }
+        world_live(world, 500);
+    }
+}
+
+static void one_device_that_the_job_needs_and_cannot_load_it_gets_the_centers(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    struct job_spec spec = story_spec(100);
+    spec.devices_min = 3;
+    spec.neighbor_every = 3;
+    spec.center_every = 8;
+    story_submit(world, id, &spec);
+    world_train(world, 20);
+    measure_step(world, 3);
+    int64_t center = world_job(world, id)->version, held = world_job(world, id)->neighbor_version;
+    assert_true(center >= 8 && center < held);
+    agent_restart(world, &world->agent[2]);
+    agent_beat(world, &world->agent[2]);
+    assert_true(start_of(world, id) >= held);
+    fail_to_load(world, id, &world->agent[0], center, 2000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_string_equal(world_job(world, id)->state_reason, "device_failed");
+    assert_true(start_of(world, id) >= held);
+    fail_to_load(world, id, &world->agent[0], center, 60000);
+    assert_int_equal(start_of(world, id), center);
+    assert_holds(core_job_incident(world->core, id)->message, " could not be loaded for ");
+    story_finish(world, id);
+}
+
+/* A pause and a resume start it from the seed, if that is preferred. */
+static void devices_that_cannot_load_it_never_send_a_job_back_to_the_seed(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_replicated(world, id, 3, 0);
+    world_train(world, 20);
+    int64_t held = world_job(world, id)->neighbor_version;
+    agent_restart(world, &world->agent[2]);
+    for (size_t i = 0; i < 8; i++) {
+        fail_to_load(world, id, &world->agent[i % 2], 0, 20000);
+        assert_true(start_of(world, id) >= held);
+    }
+    assert_true(world_job(world, id)->neighbor_version >= held);
+    for (int i = 0; i < 700 && world_job(world, id)->state != JOB_RUNNING; i++) {
+        world_live(world, 1000);
+        world_settle(world);
+    }
+    assert_true(start_of(world, id) >= held);
     story_finish(world, id);
 }
 
@@ -549,6 +616,8 @@ int main(void)
         STORY(reports_about_another_plan_of_the_same_number_are_not_believed),
         STORY(a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first),
         STORY(after_two_devices_failed_to_load_it_the_center_is_tried),
+        STORY(one_device_that_the_job_needs_and_cannot_load_it_gets_the_centers),
+        STORY(devices_that_cannot_load_it_never_send_a_job_back_to_the_seed),
         STORY(a_damaged_version_in_the_center_is_not_held_and_the_devices_are_asked),
         STORY(a_paused_job_whose_version_is_damaged_says_so_and_begins_anew),
         STORY(a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged),

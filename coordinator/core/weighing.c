@@ -1,0 +1,120 @@
+/* Whether a job starts from an older version than the newest that its devices hold: when the plan
+ * cannot get that one, or its devices cannot load it, and waiting has cost as much as retraining.
+ */
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+#define OLDER_MAX 8 /* versions that are looked at for one within reach */
+#define STUCK_MIN 2 /* failures to load a version before an older one is considered */
+
+/* ---- what keeps the plan from a version ---- */
+
+/* Whether some unit of the version would have to come over a bad link, whichever of its holders is
+ * asked. */
+static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
+{
+    const struct planning *planning = core->planning;
+    const struct absent nobody = {0};
+    size_t count = held_list(core, job, &nobody, version), first = 0, at = 0;
+    for (size_t s = 0; s < planning->device_count; s++) {
+        for (size_t unit = first; unit < planning->plan.end[s]; unit++) {
+            bool reached = false;
+            for (; at < count && core->held[at].unit == unit; at++) {
+                const struct device_slot *holder = core->held[at].device;
+                reached = reached || holder == planning->device[s] ||
+                          !link_is_bad(core, job, holder, planning->device[s]);
+            }
+            if (!reached) {
+                return true;
+            }
+        }
+        first = planning->plan.end[s];
+    }
+    return false;
+}
+
+/* An older version helps only if no neighbours in the plan have a bad link. */
+static bool is_behind_link(struct core *core, const struct job_slot *job, int64_t version)
+{
+    const struct planning *planning = core->planning;
+    return job->links > 0 &&
+           !links_break_ring(core, job, planning->device, planning->device_count) &&
+           is_out_of_reach(core, job, version);
+}
+
+void stuck_forget(struct job_slot *job)
+{
+    job->stuck = (struct stuck){.count = 0};
+}
+
+void stuck_count(struct job_slot *job)
+{
+    struct stuck *stuck = &job->stuck;
+    if (stuck->count == 0 || stuck->version != job->plan.resume_version) {
+        *stuck = (struct stuck){.version = job->plan.resume_version, .since_ms = job->decided_ms};
+    }
+    stuck->count++;
+}
+
+static bool is_stuck(const struct job_slot *job, int64_t version)
+{
+    return job->stuck.count >= STUCK_MIN && job->stuck.version == version;
+}
+
+/* ---- the choice ---- */
+
+/* The newest version below it that the plan gets without a bad link, and its hashes: held, or the
+ * center's. 0: none. */
+static int64_t version_within_reach(struct core *core, const struct job_slot *job, int64_t below,
+                                    struct cut *out)
+{
+    static const struct cut none;
+    const struct absent nobody = {0};
+    for (int i = 0; i < OLDER_MAX && below > 0; i++) {
+        *out = none;
+        below = held_newest(core, job, recovery_list(core, job, &nobody), &nobody, below, out);
+        if (below > 0 && !is_out_of_reach(core, job, below)) {
+            return below;
+        }
+    }
+    *out = none;
+    return recovery_center(job);
+}
+
+/* How long one more attempt at the newer version takes. */
+static int64_t attempt_ms(const struct core *core, const struct job_slot *job,
+                          const struct weighing *weighing)
+{
+    return weighing->by_link ? job->job.deadlines.link_ms + links_pause_ms(core, job)
+                             : weighing->waited_ms / job->stuck.count;
+}
+
+int64_t weigh_start(struct core *core, struct job_slot *job, int64_t start)
+{
+    if (start <= recovery_center(job)) {
+        return start;
+    }
+    bool by_link = is_behind_link(core, job, start);
+    if (!by_link && !is_stuck(job, start)) {
+        return start;
+    }
+    struct cut cut;
+    int64_t older = version_within_reach(core, job, start, &cut);
+    if (older == 0) {
+        return start;
+    }
+    int64_t since_ms = by_link ? job->link_since_ms : job->stuck.since_ms;
+    const struct weighing weighing = {.newer = start,
+                                      .older = older,
+                                      .waited_ms = core->now_ms - since_ms,
+                                      .again_ms = redo_ms(job, start - older),
+                                      .by_link = by_link};
+    bool waits = weighing.waited_ms + attempt_ms(core, job, &weighing) < weighing.again_ms;
+    incident_weighed(core, job, &weighing, waits);
+    if (waits) {
+        return start;
+    }
+    job->cut = cut;
+    return older;
+}
