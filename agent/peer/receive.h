@@ -12,10 +12,10 @@ struct receive_pool;
 NODISCARD int receive_pool_new(struct access *access, struct receive_pool **out, struct err *err);
 void receive_pool_free(struct receive_pool **pool);
 
-/* Bodies of PUT; the server's context must begin with this. */
+/* Bodies of PUT; the server's context begins with this. */
 struct receive_context {
     struct receive_pool *pool;
-    struct replica_pool *replicas; /* replica.h */
+    void *more; /* the context of the routes that peer_server_open was given */
 };
 extern const struct http_sink receive_sink;
 

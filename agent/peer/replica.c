@@ -208,7 +208,7 @@ static void give_up_bodies(struct replica_pool *pool, const struct job_id *job)
 
 static bool open_replica(void *context, struct http_exchange *exchange, void **state)
 {
-    struct replica_pool *pool = ((struct receive_context *)context)->replicas;
+    struct replica_pool *pool = ((struct receive_context *)context)->more;
     struct holding holding;
     if (!read_request(pool, exchange, &holding)) {
         return false;
@@ -309,10 +309,7 @@ static void finish_replica(void *state)
     }
 }
 
-const struct http_sink replica_sink = {
-    .open = open_replica, .write = write_replica, .finish = finish_replica, .abort = abort_replica};
-
-/* ---- out of a file ---- */
+/* ---- snapshots out ---- */
 
 static ssize_t read_snapshot(void *arg, uint64_t offset, void *out, size_t size)
 {
@@ -353,8 +350,10 @@ static void end_answer(void *arg)
     give_back(replica);
 }
 
-void replica_answer(struct replica_pool *pool, struct http_exchange *exchange,
-                    const struct snapshot *snapshot)
+/* Of a snapshot that is in a file; takes the reference. The answer ends early if the bytes do not
+ * match the hash, and the snapshot is discarded. */
+static void answer_file(struct replica_pool *pool, struct http_exchange *exchange,
+                        const struct snapshot *snapshot)
 {
     struct replica *replica = take_place(pool);
     if (!replica) {
@@ -368,3 +367,44 @@ void replica_answer(struct replica_pool *pool, struct http_exchange *exchange,
     http_reply_stream(exchange, 200, "application/octet-stream", (uint64_t)snapshot->holding.bytes,
                       &source);
 }
+
+/* http_reply_borrowed gives its argument back as void *. */
+static void release_snapshot(void *arg)
+{
+    snapshot_put_back(arg);
+}
+
+static void answer_snapshot(void *context, struct http_exchange *exchange)
+{
+    struct replica_pool *pool = ((struct receive_context *)context)->more;
+    int64_t generation = 0;
+    int64_t version = 0;
+    int64_t unit = 0;
+    if (!receive_let_in(pool->access, exchange, &generation) ||
+        !receive_number(exchange, "version", &version) ||
+        !receive_number(exchange, "unit", &unit)) {
+        return;
+    }
+    const struct snapshot *snapshot =
+        snapshot_get(pool->snapshots, http_param(exchange, "job"), version, unit);
+    if (!snapshot) {
+        receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
+        return;
+    }
+    if (!snapshot->data) {
+        answer_file(pool, exchange, snapshot);
+        return;
+    }
+    http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data,
+                        (size_t)snapshot->holding.bytes, release_snapshot,
+                        (void *)(uintptr_t)snapshot);
+}
+
+static const struct http_sink sink = {
+    .open = open_replica, .write = write_replica, .finish = finish_replica, .abort = abort_replica};
+
+#define ROUTE "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}"
+const struct http_route replica_routes[REPLICA_ROUTES] = {
+    {.method = "GET", .pattern = ROUTE, .handle = answer_snapshot},
+    {.method = "PUT", .pattern = ROUTE, .sink = &sink},
+};

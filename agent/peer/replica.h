@@ -1,5 +1,7 @@
-/* replica.h: replicas on their way in, and snapshots out of files. Used by the receiver thread
- * (server.c) only.
+/* replica.h: the routes of snapshots on the peer server: replicas in, snapshots out. Its functions
+ * run on the receiver thread.
+ *
+ * GET /peer/v1/{job}/{generation}/snapshots/{version}/{unit}: the blob.
  *
  * PUT /peer/v1/{job}/{generation}/snapshots/{version}/{unit}?sha256=H&bytes=N: body: the blob of N
  * bytes, streamed into its memory, hashed on the way, acknowledged (204) when it is what H says and
@@ -13,6 +15,7 @@
 #include "agent/runtime/snapshot.h"
 #include "net/http_server.h"
 
+#define REPLICA_ROUTES 2
 #define REPLICAS_AT_ONCE 8 /* bodies under way, either way */
 
 struct replica_pool;
@@ -22,13 +25,7 @@ NODISCARD int replica_pool_new(struct access *access, struct snapshot_store *sna
 /* After the server's end. Waits for what is being written. */
 void replica_pool_free(struct replica_pool **pool);
 
-/* The server's context begins with a struct receive_context (receive.h). */
-extern const struct http_sink replica_sink;
-
-/* Answer a GET with a snapshot that is in a file; takes the reference. When its bytes turn out not
- * to be what its hash says, the answer is broken off before its end and the snapshot is held no
- * longer. */
-void replica_answer(struct replica_pool *pool, struct http_exchange *exchange,
-                    const struct snapshot *snapshot);
+/* For peer_server_open; their context is the pool. */
+extern const struct http_route replica_routes[REPLICA_ROUTES];
 
 #endif

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/peer/receive.h"
-#include "agent/peer/replica.h"
 #include "agent/runtime/thread.h"
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "net/http_server.h"
@@ -25,7 +25,8 @@
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
     struct access *access;
-    struct snapshot_store *snapshots;
+    struct http_route route[PEER_ROUTES_MAX];
+    size_t route_count;
     struct http_server *http;
     pthread_t thread;
     bool started;
@@ -46,36 +47,6 @@ static void answer_ping(void *context, struct http_exchange *exchange)
     if (let_in(context, exchange)) {
         http_reply(exchange, 204, NULL, NULL, 0);
     }
-}
-
-/* http_reply_borrowed gives its argument back as void *. */
-static void release_snapshot(void *arg)
-{
-    snapshot_put_back(arg);
-}
-
-static void answer_snapshot(void *context, struct http_exchange *exchange)
-{
-    struct peer_server *server = context;
-    int64_t version = 0;
-    int64_t unit = 0;
-    if (!let_in(server, exchange) || !receive_number(exchange, "version", &version) ||
-        !receive_number(exchange, "unit", &unit)) {
-        return;
-    }
-    const struct snapshot *snapshot =
-        snapshot_get(server->snapshots, http_param(exchange, "job"), version, unit);
-    if (!snapshot) {
-        receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
-        return;
-    }
-    if (!snapshot->data) {
-        replica_answer(server->receive.replicas, exchange, snapshot);
-        return;
-    }
-    http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data,
-                        (size_t)snapshot->holding.bytes, release_snapshot,
-                        (void *)(uintptr_t)snapshot);
 }
 
 static void answer_not_found(void *context, struct http_exchange *exchange)
@@ -108,16 +79,10 @@ static void answer_busy(void *context, struct http_exchange *exchange)
     receive_problem(exchange, 503, "busy", "too many requests without a ticket are under way");
 }
 
-static const struct http_route routes[] = {
+static const struct http_route own_routes[] = {
     {.method = "PUT",
      .pattern = "/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}",
      .sink = &receive_sink},
-    {.method = "GET",
-     .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}",
-     .handle = answer_snapshot},
-    {.method = "PUT",
-     .pattern = "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}",
-     .sink = &replica_sink},
     {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
 };
 
@@ -158,6 +123,14 @@ static void *serve(void *arg)
     }
 }
 
+static void add_routes(struct peer_server *server, const struct http_route *route, size_t count)
+{
+    ASSERT(count <= PEER_ROUTES_MAX - server->route_count);
+    for (size_t i = 0; i < count; i++) {
+        server->route[server->route_count++] = route[i];
+    }
+}
+
 static int start(struct peer_server *server, const struct address *listen, struct err *err)
 {
     server->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -167,8 +140,8 @@ static int start(struct peer_server *server, const struct address *listen, struc
     }
     const struct http_server_config config = {
         .listen = *listen,
-        .routes = routes,
-        .route_count = sizeof(routes) / sizeof(routes[0]),
+        .routes = server->route,
+        .route_count = server->route_count,
         .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request,
                       answer_busy},
         .context = server,
@@ -179,24 +152,24 @@ static int start(struct peer_server *server, const struct address *listen, struc
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     int rc = receive_pool_new(server->access, &server->receive.pool, err);
-    rc = rc ? rc
-            : replica_pool_new(server->access, server->snapshots, &server->receive.replicas, err);
     rc = rc ? rc : http_server_open(&config, &server->http, err);
     rc = rc ? rc : thread_start(&server->thread, serve, server, err);
     server->started = rc == 0;
     return rc;
 }
 
-int peer_server_open(const struct address *listen, struct access *access,
-                     struct snapshot_store *snapshots, struct peer_server **out, struct err *err)
+int peer_server_open(const struct peer_server_config *config, struct peer_server **out,
+                     struct err *err)
 {
     struct peer_server *server = calloc(1, sizeof(*server));
     if (!server) {
         return err_set(err, ERR_MEMORY, "peer server");
     }
-    server->access = access;
-    server->snapshots = snapshots;
-    int rc = start(server, listen, err);
+    server->access = config->access;
+    server->receive.more = config->more;
+    add_routes(server, own_routes, sizeof(own_routes) / sizeof(own_routes[0]));
+    add_routes(server, config->more_routes, config->more_count);
+    int rc = start(server, &config->listen, err);
     if (rc != 0) {
         peer_server_close(&server);
         return rc;
@@ -217,7 +190,6 @@ void peer_server_close(struct peer_server **server)
     }
     http_server_close(&closing->http);
     receive_pool_free(&closing->receive.pool);
-    replica_pool_free(&closing->receive.replicas);
     file_close(&closing->room_fd);
     file_close(&closing->stop_fd);
     free(closing);

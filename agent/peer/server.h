@@ -1,28 +1,39 @@
-/* server.h: the agent's own small HTTP listener and its thread, the receiver: tensors into slots,
- * snapshots out, pings.
+/* server.h: the agent's HTTP listener for its peers, and its thread "peer", the receiver.
  *
- * PUT /peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}     see message.h
- * GET /peer/v1/{job}/{generation}/snapshots/{version}/{unit}                 a blob
- * PUT the same                                                               a replica, see
- * replica.h GET /peer/v1/{job}/{generation}/ping                                       204 All with
+ * PUT /peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}   a tensor, see message.h
+ * GET /peer/v1/{job}/{generation}/ping                                     204
+ *
+ * and the routes that its owner adds (those of snapshots). Every request carries
  * `Authorization: Bearer TICKET`. Problems: 401 and 403 wrong ticket, 409 older generation, 503
- * newer one or no room in time, 422 a tensor that is not expected here, or a body that is not what
- * the path says. */
+ * newer generation or no room in time, 422 an unexpected tensor or a body that does not match its
+ * path. */
 #ifndef AGENT_PEER_SERVER_H
 #define AGENT_PEER_SERVER_H
 
 #include "agent/peer/access.h"
-#include "agent/runtime/snapshot.h"
 #include "net/address.h"
+#include "net/http_server.h"
 
 /* How long a tensor waits for its slot before it is answered 503. */
 #define PEER_PARK_MS 2000
 
+#define PEER_ROUTES_MAX 8
+
+/* All pointers are borrowed until peer_server_close. */
+struct peer_server_config {
+    struct address listen;
+    struct access *access;
+    /* More routes, up to PEER_ROUTES_MAX with the server's own. Handlers and sinks are called with
+     * a struct receive_context (receive.h), whose `more` is this one. */
+    const struct http_route *more_routes;
+    size_t more_count;
+    void *more;
+};
+
 struct peer_server;
 
-/* Listens and starts the thread. access and snapshots are borrowed. */
-NODISCARD int peer_server_open(const struct address *listen, struct access *access,
-                               struct snapshot_store *snapshots, struct peer_server **out,
+/* Listen and start the thread. */
+NODISCARD int peer_server_open(const struct peer_server_config *config, struct peer_server **out,
                                struct err *err);
 void peer_server_close(struct peer_server **server);
 /* Where it really listens. */

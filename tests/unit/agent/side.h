@@ -5,6 +5,7 @@
 #define TESTS_UNIT_AGENT_SIDE_H
 
 #include "agent/peer/message.h"
+#include "agent/peer/replica.h"
 #include "agent/peer/server.h"
 #include "agent/runtime/trouble.h"
 #include "tests/unit/agent/tiny.h"
@@ -18,6 +19,7 @@
 struct side {
     struct access *access;
     struct snapshot_store *snapshots;
+    struct replica_pool *replicas;
     struct peer_server *server;
     struct troubles *troubles;
     struct stage *stage;

@@ -107,16 +107,15 @@ static void a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_ba
     side_open(&device[0], 0, NULL);
     side_open(&device[1], 1, NULL);
     struct sender *sender = start_sender(&device[0], &device[1], STAGE_TO_NEXT);
-    const struct address listened = *peer_server_address(device[1].server);
+    const struct peer_server_config again = {.listen = *peer_server_address(device[1].server),
+                                             .access = device[1].access};
     peer_server_close(&device[1].server);
     /* Nothing is to be sent: it asks. */
     assert_int_equal(wait_for_trouble(&device[0], report, 1), 1);
     assert_string_equal(report[0].device.text, "dev_next");
     assert_int_equal(report[0].kind, PEER_REFUSED);
     struct err err = {0};
-    assert_ok(
-        peer_server_open(&listened, device[1].access, device[1].snapshots, &device[1].server, &err),
-        &err);
+    assert_ok(peer_server_open(&again, &device[1].server, &err), &err);
     assert_int_equal(wait_for_trouble(&device[0], report, 0), 0);
     stage_cancel(device[0].stage);
     sender_free(&sender);
