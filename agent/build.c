@@ -7,7 +7,7 @@
 
 #include "agent/peer/message.h"
 #include "agent/peer/server.h"
-#include "agent/runtime/fetch.h"
+#include "agent/peer/fetch.h"
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/tune.h"
 #include "base/clock.h"

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "agent/peer/access.h"
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/snapshot.h"
 #include "libtrain/train.h"
 #include "schema/device.h"
 #include "schema/id.h"

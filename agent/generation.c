@@ -10,9 +10,9 @@
 
 #include "agent/build.h"
 #include "agent/calls.h"
-#include "agent/peer/carrier.h"
+#include "agent/copies/outbox_upload.h"
 #include "agent/peer/sender.h"
-#include "agent/runtime/replicate.h"
+#include "agent/copies/outbox.h"
 #include "agent/runtime/stage_loop.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"

@@ -7,7 +7,7 @@
 
 #include "agent/control.h"
 #include "agent/device.h"
-#include "agent/peer/replica.h"
+#include "agent/copies/snapshot_routes.h"
 #include "agent/peer/server.h"
 #include "agent/reports.h"
 #include "agent/runtime/inventory.h"

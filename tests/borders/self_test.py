@@ -47,6 +47,7 @@ class Borders(unittest.TestCase):
             ("agent/loop.c", '#include "libtrain/train.h"'),
             ("agent/core/a.c", "#include <string.h>"),
             ("agent/offline/a.c", '#include "agent/runtime/stage.h"'),
+            ("agent/copies/outbox_queue.c", '#include "agent/copies/outbox_queue.h"'),
             ("tests/unit/x/a.c", '#include "coordinator/core/core.h"'),
         ]:
             self.assertEqual(self.problems_of_include(path, line), [], line)
@@ -60,6 +61,9 @@ class Borders(unittest.TestCase):
             ("agent/core/a.c", '#include "agent/runtime/stage.h"'),
             ("agent/runtime/a.c", '#include "agent/peer/server.h"'),
             ("agent/offline/b.c", '#include "agent/loop.h"'),
+            ("agent/peer/a.c", '#include "agent/copies/snapshot.h"'),
+            ("agent/copies/outbox_queue.c", '#include "agent/copies/snapshot.h"'),
+            ("agent/copies/outbox_queue.h", "#include <pthread.h>"),
             ("coordinator/core/b.c", '#include "base/clock.h"'),
             ("coordinator/core/c.c", '#include "net/hash.h"'),
             ("coordinator/core/d.c", '#include "coordinator/store/state.h"'),

@@ -3,7 +3,7 @@
 #ifndef TESTS_SIM_REPLICATE_H
 #define TESTS_SIM_REPLICATE_H
 
-#include "agent/core/replication.h"
+#include "agent/copies/outbox_queue.h"
 #include "schema/heartbeat.h"
 #include "tests/sim/world.h"
 

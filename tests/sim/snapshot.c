@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/core/replication.h"
+#include "agent/copies/outbox_queue.h"
 #include "tests/sim/check.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"

@@ -5,7 +5,7 @@
 #define TESTS_UNIT_AGENT_SIDE_H
 
 #include "agent/peer/message.h"
-#include "agent/peer/replica.h"
+#include "agent/copies/snapshot_routes.h"
 #include "agent/peer/server.h"
 #include "agent/runtime/trouble.h"
 #include "tests/unit/agent/tiny.h"

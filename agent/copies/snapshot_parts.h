@@ -1,13 +1,13 @@
 /* snapshot_parts.h: what snapshot.c (what is held), snapshot_blocks.c (memory) and snapshot_disk.c
  * (files and the thread that writes them) share. For these three only. */
-#ifndef AGENT_RUNTIME_SNAPSHOT_PARTS_H
-#define AGENT_RUNTIME_SNAPSHOT_PARTS_H
+#ifndef AGENT_COPIES_SNAPSHOT_PARTS_H
+#define AGENT_COPIES_SNAPSHOT_PARTS_H
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/snapshot.h"
 
 /* Those that are being written, and dropped ones that are still referred to or have a file to be
  * removed, need a place too. */

@@ -2,13 +2,13 @@
  * runtime/replicate alone: one call at a time, over kept connections, behind the training tensors.
  * What the network does is told to `troubles`; whether and when a call is repeated is the caller's.
  */
-#ifndef AGENT_PEER_CARRIER_H
-#define AGENT_PEER_CARRIER_H
+#ifndef AGENT_COPIES_OUTBOX_UPLOAD_H
+#define AGENT_COPIES_OUTBOX_UPLOAD_H
 
 #include <stdatomic.h>
 
-#include "agent/core/replication.h"
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/outbox_queue.h"
+#include "agent/copies/snapshot.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"

@@ -1,4 +1,4 @@
-#include "agent/runtime/fetch.h"
+#include "agent/peer/fetch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,15 +5,15 @@
  * at most three of them, and one more for a stop.
  *
  * How a blob is sent is the carrier's (peer/carrier.h): this does not know the network. */
-#ifndef AGENT_RUNTIME_REPLICATE_H
-#define AGENT_RUNTIME_REPLICATE_H
+#ifndef AGENT_COPIES_OUTBOX_H
+#define AGENT_COPIES_OUTBOX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/core/replication.h"
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/outbox_queue.h"
+#include "agent/copies/snapshot.h"
 #include "agent/runtime/stage.h"
 #include "base/err.h"
 

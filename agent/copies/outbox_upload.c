@@ -1,4 +1,4 @@
-#include "agent/peer/carrier.h"
+#include "agent/copies/outbox_upload.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
  * held (in a file: durable). No body: "the same bytes as you hold of this unit": 204, or 404
  * unknown_blob: send it. 409 stale, 422 another hash, 503 not in that generation yet or busy, 507
  * no room. */
-#ifndef AGENT_PEER_REPLICA_H
-#define AGENT_PEER_REPLICA_H
+#ifndef AGENT_COPIES_SNAPSHOT_ROUTES_H
+#define AGENT_COPIES_SNAPSHOT_ROUTES_H
 
 #include "agent/peer/access.h"
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/snapshot.h"
 #include "net/http_server.h"
 
 #define REPLICA_ROUTES 2

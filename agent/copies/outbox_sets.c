@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/runtime/replicate_parts.h"
+#include "agent/copies/outbox_parts.h"
 #include "base/log.h"
 
 /* Sets of a stage that the plan counts. A stop may need one more. */

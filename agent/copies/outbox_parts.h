@@ -1,11 +1,11 @@
 /* replicate_parts.h: what replicate.c (the thread and those that tell it) and replicate_sets.c
  * (memory) share. For these two only. */
-#ifndef AGENT_RUNTIME_REPLICATE_PARTS_H
-#define AGENT_RUNTIME_REPLICATE_PARTS_H
+#ifndef AGENT_COPIES_OUTBOX_PARTS_H
+#define AGENT_COPIES_OUTBOX_PARTS_H
 
 #include <pthread.h>
 
-#include "agent/runtime/replicate.h"
+#include "agent/copies/outbox.h"
 
 #define SETS_MAX REPLICATION_SETS_MAX
 

@@ -1,8 +1,8 @@
 /* fetch.h: blocking calls of the thread that prepares or ends a generation: data and blobs from the
  * coordinator and from peers, pings. What may go away by itself (network, 429, 5xx) is repeated
  * with growing waits until nothing has moved for a while. One thread. */
-#ifndef AGENT_RUNTIME_FETCH_H
-#define AGENT_RUNTIME_FETCH_H
+#ifndef AGENT_PEER_FETCH_H
+#define AGENT_PEER_FETCH_H
 
 #include <stddef.h>
 #include <stdint.h>

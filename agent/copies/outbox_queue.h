@@ -8,8 +8,8 @@
  * on its way, and one that has lost what it had only says so. Then the whole blob is sent. The
  * neighbor comes before the center, low units before high ones. A newer round of a kind ends the
  * sends of the one before: stage 0 opens it only when the coordinator has closed that one. */
-#ifndef AGENT_CORE_REPLICATION_H
-#define AGENT_CORE_REPLICATION_H
+#ifndef AGENT_COPIES_OUTBOX_QUEUE_H
+#define AGENT_COPIES_OUTBOX_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

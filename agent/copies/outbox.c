@@ -1,11 +1,11 @@
-#include "agent/runtime/replicate.h"
+#include "agent/copies/outbox.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runtime/replicate_parts.h"
+#include "agent/copies/outbox_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/log.h"

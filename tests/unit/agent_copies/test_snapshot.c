@@ -1,5 +1,5 @@
 /* The snapshots of a device, in memory and in files. */
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/snapshot.h"
 
 #include <dirent.h>
 #include <signal.h>

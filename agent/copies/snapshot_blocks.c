@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runtime/snapshot_parts.h"
+#include "agent/copies/snapshot_parts.h"
 
 void *snapshot_block(struct snapshot_store *store, size_t size)
 {

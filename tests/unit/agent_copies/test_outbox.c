@@ -1,7 +1,7 @@
 /* The thread that replicates, over a stage of the tiny model and a target that is a table: what is
  * taken is held and arrives, the compute thread never waits for it, memory stays within three sets.
  */
-#include "agent/runtime/replicate.h"
+#include "agent/copies/outbox.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-#include "agent/runtime/snapshot.h"
+#include "agent/copies/snapshot.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "agent/core/replication.h"
-#include "agent/runtime/snapshot_parts.h"
+#include "agent/copies/outbox_queue.h"
+#include "agent/copies/snapshot_parts.h"
 #include "base/assert.h"
 #include "base/log.h"
 

@@ -8,8 +8,8 @@
  * The memory of blobs comes from the store: blocks that are let go of are used again for the next
  * round, so that replication allocates nothing once it is under way; snapshot_trim gives the spare
  * ones back. */
-#ifndef AGENT_RUNTIME_SNAPSHOT_H
-#define AGENT_RUNTIME_SNAPSHOT_H
+#ifndef AGENT_COPIES_SNAPSHOT_H
+#define AGENT_COPIES_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

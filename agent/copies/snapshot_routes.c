@@ -1,11 +1,11 @@
-#include "agent/peer/replica.h"
+#include "agent/copies/snapshot_routes.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/replication.h"
+#include "agent/copies/outbox_queue.h"
 #include "agent/peer/receive.h"
 #include "base/log.h"
 #include "base/parse.h"

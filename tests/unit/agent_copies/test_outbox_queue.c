@@ -1,4 +1,4 @@
-#include "agent/core/replication.h"
+#include "agent/copies/outbox_queue.h"
 
 #include <stdio.h>
 #include <string.h>

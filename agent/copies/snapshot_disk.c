@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/runtime/snapshot_parts.h"
+#include "agent/copies/snapshot_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/file.h"
