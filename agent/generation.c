@@ -31,13 +31,13 @@ struct generation {
     atomic_bool ended;
     struct reporter reporter;
     struct troubles *troubles;
-    struct carrier *carrier; /* of `replicate` */
-    atomic_bool interrupt;   /* of the carrier */
+    struct outbox_upload *upload; /* of `outbox` */
+    atomic_bool interrupt;        /* of the upload */
 
     pthread_mutex_t lock; /* guards what follows */
     struct built built;
     struct sender *sender[2];
-    struct replicate *replicate;
+    struct outbox *outbox;
     bool run_asked, stop_asked, held, away;
     char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
 };
@@ -76,11 +76,11 @@ static void collection_failed(void *arg, const struct err *why)
     cancel_set(&generation->cancel);
 }
 
-static int carry(void *arg, const struct replication_send *send, const struct snapshot *snapshot,
-                 int64_t *retry_ms, struct err *err)
+static int send_copy(void *arg, const struct outbox_send *send, const struct snapshot *snapshot,
+                     int64_t *retry_ms, struct err *err)
 {
     const struct generation *generation = arg;
-    return carrier_send(generation->carrier, send, snapshot, retry_ms, err);
+    return outbox_upload_send(generation->upload, send, snapshot, retry_ms, err);
 }
 
 /* On a sender's thread. */
@@ -112,11 +112,11 @@ static int start_sender(struct generation *generation, enum stage_direction dire
     return rc;
 }
 
-static int start_replication(struct generation *generation, struct err *err)
+static int start_outbox(struct generation *generation, struct err *err)
 {
     const struct assignment_run *run = generation->run;
     const struct device_context *device = &generation->device;
-    struct carrier_config carrier = {
+    struct outbox_upload_config upload = {
         .stage = generation->built.stage,
         .has_neighbor = run->has_neighbor,
         .neighbor = run->neighbor,
@@ -127,27 +127,27 @@ static int start_replication(struct generation *generation, struct err *err)
         .sent = device->replica_sent,
         .interrupt = &generation->interrupt,
     };
-    memcpy(carrier.boot, device->boot, sizeof(carrier.boot));
-    int rc = carrier_new(&carrier, &generation->carrier, err);
+    memcpy(upload.boot, device->boot, sizeof(upload.boot));
+    int rc = outbox_upload_new(&upload, &generation->upload, err);
     if (rc != 0) {
         return rc;
     }
-    const struct replicate_config config = {
+    const struct outbox_config config = {
         .stage = generation->built.stage,
         .snapshots = device->snapshots,
         .replica_bytes = run->replica_bytes,
-        .send = carry,
+        .send = send_copy,
         .interrupt = &generation->interrupt,
         .collected = collected,
         .failed = collection_failed,
         .arg = generation,
     };
-    struct replicate *replicate = NULL;
-    rc = replicate_start(&config, &replicate, err);
+    struct outbox *outbox = NULL;
+    rc = outbox_start(&config, &outbox, err);
     (void)pthread_mutex_lock(&generation->lock);
-    generation->replicate = replicate;
-    if (replicate && cancel_is_set(&generation->cancel)) {
-        replicate_cancel(replicate);
+    generation->outbox = outbox;
+    if (outbox && cancel_is_set(&generation->cancel)) {
+        outbox_cancel(outbox);
     }
     (void)pthread_mutex_unlock(&generation->lock);
     return rc;
@@ -186,7 +186,7 @@ static int prepare(struct generation *generation, const char **code, struct err 
         return rc;
     }
     *code = "internal";
-    rc = start_replication(generation, err);
+    rc = start_outbox(generation, err);
     if (rc != 0) {
         return rc;
     }
@@ -204,7 +204,7 @@ static int prepare(struct generation *generation, const char **code, struct err 
 static void take_snapshot(void *arg, int64_t version, const struct round_mark *mark)
 {
     const struct generation *generation = arg;
-    replicate_take(generation->replicate, version, mark);
+    outbox_take(generation->outbox, version, mark);
 }
 
 static int train(struct generation *generation, const char **code, struct err *err)
@@ -220,7 +220,7 @@ static int train(struct generation *generation, const char **code, struct err *e
     if (rc == ERR_INVALID) {
         *code = "data";
     }
-    rc = rc ? rc : replicate_keep(generation->replicate, version, err);
+    rc = rc ? rc : outbox_keep(generation->outbox, version, err);
     if (rc == 0) {
         reporter_event(&generation->reporter, SESSION_STOPPED, version);
     }
@@ -239,20 +239,20 @@ static void release(struct generation *generation)
     (void)pthread_mutex_lock(&generation->lock);
     struct sender *sender[2] = {generation->sender[0], generation->sender[1]};
     struct built built = generation->built;
-    struct replicate *replicate = generation->replicate;
+    struct outbox *outbox = generation->outbox;
     generation->sender[0] = generation->sender[1] = NULL;
-    generation->replicate = NULL;
+    generation->outbox = NULL;
     memset(&generation->built, 0, sizeof(generation->built));
     (void)pthread_mutex_unlock(&generation->lock);
-    if (replicate) {
-        const uint64_t skipped = replicate_skipped(replicate);
+    if (outbox) {
+        const uint64_t skipped = outbox_skipped(outbox);
         if (skipped > 0) {
             log_warn("snapshots_skipped", "count=%" PRIu64 " reason=%s", skipped, "no_room");
         }
-        replicate_cancel(replicate);
-        replicate_free(&replicate);
+        outbox_cancel(outbox);
+        outbox_free(&outbox);
     }
-    carrier_free(&generation->carrier);
+    outbox_upload_free(&generation->upload);
     sender_free(&sender[0]);
     sender_free(&sender[1]);
     built_done(&built);
@@ -376,8 +376,8 @@ void generation_cancel(struct generation *generation)
     if (generation->built.stage) {
         stage_cancel(generation->built.stage);
     }
-    if (generation->replicate) {
-        replicate_cancel(generation->replicate);
+    if (generation->outbox) {
+        outbox_cancel(generation->outbox);
     }
     (void)pthread_mutex_unlock(&generation->lock);
 }
@@ -434,8 +434,8 @@ void generation_upload(struct generation *generation, int64_t version)
         return;
     }
     (void)pthread_mutex_lock(&generation->lock);
-    if (generation->replicate) {
-        replicate_collect(generation->replicate, version);
+    if (generation->outbox) {
+        outbox_collect(generation->outbox, version);
     }
     (void)pthread_mutex_unlock(&generation->lock);
 }
@@ -471,8 +471,8 @@ void generation_take_rounds(struct generation *generation, const struct round ro
 void generation_drop(struct generation *generation, const struct drop *drop)
 {
     (void)pthread_mutex_lock(&generation->lock);
-    if (generation->replicate) {
-        replicate_drop(generation->replicate, drop);
+    if (generation->outbox) {
+        outbox_drop(generation->outbox, drop);
     }
     (void)pthread_mutex_unlock(&generation->lock);
 }

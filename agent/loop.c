@@ -25,7 +25,7 @@ struct loop {
     struct device_context device;
     atomic_int_least64_t replica_sent;
     struct peer_server *peers;
-    struct replica_pool *replicas; /* its routes of snapshots */
+    struct snapshot_routes *routes; /* of snapshots, on `peers` */
     struct reports *reports;
     struct http_multi *multi;
     struct control *control;
@@ -88,7 +88,7 @@ static void free_loop(struct loop *loop)
     http_multi_free(&loop->multi);
     control_free(&loop->control);
     peer_server_close(&loop->peers);
-    replica_pool_free(&loop->replicas);
+    snapshot_routes_free(&loop->routes);
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
     train_tuner_free(&loop->device.tuner);
@@ -112,12 +112,12 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     }
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc
-            : replica_pool_new(loop->device.access, loop->device.snapshots, &loop->replicas, err);
+            : snapshot_routes_new(loop->device.access, loop->device.snapshots, &loop->routes, err);
     const struct peer_server_config peers = {.listen = config->listen,
                                              .access = loop->device.access,
-                                             .more_routes = replica_routes,
-                                             .more_count = REPLICA_ROUTES,
-                                             .more = loop->replicas};
+                                             .more_routes = snapshot_route_table,
+                                             .more_count = SNAPSHOT_ROUTES,
+                                             .more = loop->routes};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
     rc = rc ? rc : find_address(loop, config, err);
     if (rc != 0) {

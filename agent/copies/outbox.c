@@ -18,136 +18,135 @@
 /* On the store's thread. */
 static void written(void *arg, int rc, const struct err *why)
 {
-    struct replicate *replicate = arg;
-    (void)pthread_mutex_lock(&replicate->lock);
-    replicate->writing = false;
-    replicate->write_rc = rc;
+    struct outbox *outbox = arg;
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox->writing = false;
+    outbox->write_rc = rc;
     if (rc != 0) {
-        replicate->write_why = *why;
+        outbox->write_why = *why;
     }
-    (void)pthread_cond_broadcast(&replicate->done);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_cond_broadcast(&outbox->done);
+    (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-static int keep_unit(struct replicate *replicate, struct set *set, size_t index,
-                     struct holding *holding, struct err *err)
+static int keep_unit(struct outbox *outbox, struct set *set, size_t index, struct holding *holding,
+                     struct err *err)
 {
-    const struct snapshot_waiter waiter = {.done = written, .arg = replicate};
+    const struct snapshot_waiter waiter = {.done = written, .arg = outbox};
     void *block = set->block[index];
-    const struct stage_config *at = replicate->at;
+    const struct stage_config *at = outbox->at;
     *holding = (struct holding){.job = at->job,
                                 .generation = at->generation,
                                 .version = set->version,
                                 .unit = (int64_t)(at->first + index),
-                                .bytes = (int64_t)replicate_unit_bytes(replicate, index)};
+                                .bytes = (int64_t)outbox_unit_bytes(outbox, index)};
     sha256_text(block, (size_t)holding->bytes, holding->sha256);
     set->block[index] = NULL;
-    (void)pthread_mutex_lock(&replicate->lock);
-    replicate->writing = true;
-    (void)pthread_mutex_unlock(&replicate->lock);
-    int rc = snapshot_keep(replicate->config.snapshots, holding, SNAPSHOT_OWN, block, &waiter, err);
-    (void)pthread_mutex_lock(&replicate->lock);
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox->writing = true;
+    (void)pthread_mutex_unlock(&outbox->lock);
+    int rc = snapshot_keep(outbox->config.snapshots, holding, SNAPSHOT_OWN, block, &waiter, err);
+    (void)pthread_mutex_lock(&outbox->lock);
     if (rc == SNAPSHOT_LATER) {
-        while (replicate->writing) {
-            (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+        while (outbox->writing) {
+            (void)pthread_cond_wait(&outbox->done, &outbox->lock);
         }
-        rc = replicate->write_rc;
+        rc = outbox->write_rc;
         if (rc != 0) {
-            *err = replicate->write_why;
+            *err = outbox->write_why;
         }
     }
-    replicate->writing = false;
-    (void)pthread_mutex_unlock(&replicate->lock);
+    outbox->writing = false;
+    (void)pthread_mutex_unlock(&outbox->lock);
     return rc;
 }
 
 /* Hash and keep a filled set, unit by unit; each may be sent from then on. The rest of a generation
  * that is over would only delay the next one. Under the lock, which it lets go of. */
-static void keep_set(struct replicate *replicate, struct set *set)
+static void keep_set(struct outbox *outbox, struct set *set)
 {
     struct err err = {0};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < replicate->units && !replicate->cancelled; i++) {
+    for (size_t i = 0; rc == 0 && i < outbox->units && !outbox->cancelled; i++) {
         struct holding holding;
-        (void)pthread_mutex_unlock(&replicate->lock);
-        rc = keep_unit(replicate, set, i, &holding, &err);
-        (void)pthread_mutex_lock(&replicate->lock);
+        (void)pthread_mutex_unlock(&outbox->lock);
+        rc = keep_unit(outbox, set, i, &holding, &err);
+        (void)pthread_mutex_lock(&outbox->lock);
         if (rc == 0) {
-            replication_hold(replicate->core, set->version, (size_t)holding.unit, holding.sha256,
-                             holding.bytes);
+            outbox_queue_hold(outbox->queue, set->version, (size_t)holding.unit, holding.sha256,
+                              holding.bytes);
         }
     }
-    (void)pthread_mutex_unlock(&replicate->lock);
-    replicate_free_blocks(replicate, set);
-    (void)pthread_mutex_lock(&replicate->lock);
-    if (rc == 0 && !replicate->cancelled) {
-        replicate->held = set->version;
+    (void)pthread_mutex_unlock(&outbox->lock);
+    outbox_free_blocks(outbox, set);
+    (void)pthread_mutex_lock(&outbox->lock);
+    if (rc == 0 && !outbox->cancelled) {
+        outbox->held = set->version;
     } else if (rc != 0) {
-        replicate->failed = set->version;
-        replicate->why = err;
+        outbox->failed = set->version;
+        outbox->why = err;
         log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version,
                  log_quote(err.text).text);
     }
     set->state = SET_NONE;
-    (void)pthread_cond_broadcast(&replicate->done);
+    (void)pthread_cond_broadcast(&outbox->done);
 }
 
 /* ---- sending ---- */
 
 /* That version will not get there. Under the lock, which it lets go of meanwhile. */
-static void give_up(struct replicate *replicate, const struct replication_send *send,
-                    const struct err *why)
+static void give_up(struct outbox *outbox, const struct outbox_send *send, const struct err *why)
 {
-    replication_refused(replicate->core, send);
-    if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
-        replicate->collecting = 0;
-        (void)pthread_mutex_unlock(&replicate->lock);
-        replicate->config.failed(replicate->config.arg, why);
-        (void)pthread_mutex_lock(&replicate->lock);
+    outbox_queue_refused(outbox->queue, send);
+    if (send->kind == REPLICA_CENTER && send->version == outbox->collecting) {
+        outbox->collecting = 0;
+        (void)pthread_mutex_unlock(&outbox->lock);
+        outbox->config.failed(outbox->config.arg, why);
+        (void)pthread_mutex_lock(&outbox->lock);
     }
 }
 
-static void take_result(struct replicate *replicate, const struct replication_send *send, int rc,
+static void take_result(struct outbox *outbox, const struct outbox_send *send, int rc,
                         int64_t retry_ms, const struct err *why)
 {
     switch (rc) {
-    case 0: replication_sent(replicate->core, send); break;
+    case 0: outbox_queue_sent(outbox->queue, send); break;
     case ERR_NOT_FOUND:
         if (!send->whole) {
-            replication_unknown(replicate->core, send);
+            outbox_queue_unknown(outbox->queue, send);
             break;
         }
-        replication_failed(replicate->core, send, clock_now_ms(), retry_ms);
+        outbox_queue_failed(outbox->queue, send, clock_now_ms(), retry_ms);
         break;
     case ERR_STATE:
     case ERR_NETWORK:
     case ERR_TIMEOUT:
-    case ERR_FULL: replication_failed(replicate->core, send, clock_now_ms(), retry_ms); break;
+    case ERR_FULL: outbox_queue_failed(outbox->queue, send, clock_now_ms(), retry_ms); break;
     case ERR_CANCELLED: break;
     case ERR_STALE:
-        give_up(replicate, send, why);
+        give_up(outbox, send, why);
         break; /* a newer assignment is on its way, or it was let go of */
     default:
         log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version,
                  send->unit, log_quote(why->text).text);
-        give_up(replicate, send, why);
+        give_up(outbox, send, why);
         break;
     }
 }
 
 /* Under the lock, which it lets go of while it sends. */
-static void send_one(struct replicate *replicate, const struct replication_send *send)
+static void send_one(struct outbox *outbox, const struct outbox_send *send)
 {
-    const struct stage_config *at = replicate->at;
+    const struct stage_config *at = outbox->at;
     struct err err = {0};
     int64_t retry_ms = 0;
-    atomic_store(replicate->config.interrupt, replicate->cancelled);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    atomic_store(outbox->config.interrupt, outbox->cancelled);
+    (void)pthread_mutex_unlock(&outbox->lock);
     const struct snapshot *snapshot =
-        snapshot_get(replicate->config.snapshots, at->job.text, send->version, (int64_t)send->unit);
+        snapshot_get(outbox->config.snapshots, at->job.text, send->version, (int64_t)send->unit);
     int rc;
     if (snapshot && snapshot->holding.generation == at->generation) {
-        rc = replicate->config.send(replicate->config.arg, send, snapshot, &retry_ms, &err);
+        rc = outbox->config.send(outbox->config.arg, send, snapshot, &retry_ms, &err);
     } else {
         rc = err_set(&err, ERR_STALE, "version %" PRId64 " of unit %zu is no longer held",
                      send->version, send->unit);
@@ -155,257 +154,255 @@ static void send_one(struct replicate *replicate, const struct replication_send 
     if (snapshot) {
         snapshot_put_back(snapshot);
     }
-    (void)pthread_mutex_lock(&replicate->lock);
-    take_result(replicate, send, rc, retry_ms, &err);
+    (void)pthread_mutex_lock(&outbox->lock);
+    take_result(outbox, send, rc, retry_ms, &err);
 }
 
 /* The collection is over when the center has all. Under the lock, which it lets go of meanwhile. */
-static bool end_collection(struct replicate *replicate)
+static bool end_collection(struct outbox *outbox)
 {
-    const int64_t version = replicate->collecting;
-    if (version == 0 || !replication_is_whole(replicate->core, REPLICA_CENTER, version)) {
+    const int64_t version = outbox->collecting;
+    if (version == 0 || !outbox_queue_is_whole(outbox->queue, REPLICA_CENTER, version)) {
         return false;
     }
-    replicate->collecting = 0;
-    (void)pthread_mutex_unlock(&replicate->lock);
-    replicate->config.collected(replicate->config.arg, version);
-    (void)pthread_mutex_lock(&replicate->lock);
+    outbox->collecting = 0;
+    (void)pthread_mutex_unlock(&outbox->lock);
+    outbox->config.collected(outbox->config.arg, version);
+    (void)pthread_mutex_lock(&outbox->lock);
     return true;
 }
 
-static void wait_for_work(struct replicate *replicate)
+static void wait_for_work(struct outbox *outbox)
 {
-    const int64_t due_ms = replication_due_ms(replicate->core);
-    if (due_ms == INT64_MAX || replicate->wanted > 0) {
-        (void)pthread_cond_wait(&replicate->work, &replicate->lock);
+    const int64_t due_ms = outbox_queue_due_ms(outbox->queue);
+    if (due_ms == INT64_MAX || outbox->wanted > 0) {
+        (void)pthread_cond_wait(&outbox->work, &outbox->lock);
         return;
     }
     const int64_t left_ms = due_ms - clock_now_ms();
     if (left_ms > 0) {
-        (void)thread_condition_wait(&replicate->work, &replicate->lock, left_ms * NS_PER_MS);
+        (void)thread_condition_wait(&outbox->work, &outbox->lock, left_ms * NS_PER_MS);
     }
 }
 
 static void *work(void *arg)
 {
-    struct replicate *replicate = arg;
-    struct replication_send send;
+    struct outbox *outbox = arg;
+    struct outbox_send send;
     thread_set_name("replicate");
     thread_be_nice();
-    (void)pthread_mutex_lock(&replicate->lock);
-    while (!replicate->cancelled) {
-        struct set *filled = replicate_find_set(replicate, SET_FILLED);
-        if (filled && replicate->wanted == 0 && replicate_make_ready(replicate)) {
+    (void)pthread_mutex_lock(&outbox->lock);
+    while (!outbox->cancelled) {
+        struct set *filled = outbox_find_set(outbox, SET_FILLED);
+        if (filled && outbox->wanted == 0 && outbox_make_ready(outbox)) {
             continue; /* first of all: the next snapshot may be due before this one is hashed */
         }
         if (filled) {
-            replicate_release_replicas(replicate);
-            keep_set(replicate, filled);
-        } else if (replicate_make_ready(replicate) || end_collection(replicate)) {
+            outbox_release_replicas(outbox);
+            keep_set(outbox, filled);
+        } else if (outbox_make_ready(outbox) || end_collection(outbox)) {
             continue;
-        } else if (replicate->wanted == 0 &&
-                   replication_next(replicate->core, clock_now_ms(), &send)) {
-            send_one(replicate, &send);
+        } else if (outbox->wanted == 0 && outbox_queue_next(outbox->queue, clock_now_ms(), &send)) {
+            send_one(outbox, &send);
         } else {
-            wait_for_work(replicate);
+            wait_for_work(outbox);
         }
     }
-    (void)pthread_cond_broadcast(&replicate->done);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_cond_broadcast(&outbox->done);
+    (void)pthread_mutex_unlock(&outbox->lock);
     return NULL;
 }
 
 /* ---- the compute thread ---- */
 
 /* Copy the units into a set that is ready. Under the lock, which it lets go of while it copies. */
-static void fill(struct replicate *replicate, struct set *set, int64_t version)
+static void fill(struct outbox *outbox, struct set *set, int64_t version)
 {
     set->state = SET_FILLING;
     set->version = version;
-    (void)pthread_mutex_unlock(&replicate->lock);
-    for (size_t i = 0; i < replicate->units; i++) {
-        stage_save_unit(replicate->stage, replicate->at->first + i, set->block[i]);
+    (void)pthread_mutex_unlock(&outbox->lock);
+    for (size_t i = 0; i < outbox->units; i++) {
+        stage_save_unit(outbox->stage, outbox->at->first + i, set->block[i]);
     }
-    (void)pthread_mutex_lock(&replicate->lock);
+    (void)pthread_mutex_lock(&outbox->lock);
     set->state = SET_FILLED;
-    (void)pthread_cond_signal(&replicate->work);
+    (void)pthread_cond_signal(&outbox->work);
 }
 
-void replicate_take(struct replicate *replicate, int64_t version, const struct round_mark *mark)
+void outbox_take(struct outbox *outbox, int64_t version, const struct round_mark *mark)
 {
-    (void)pthread_mutex_lock(&replicate->lock);
-    replication_take(replicate->core, version, mark);
-    struct set *set = replicate_find_set(replicate, SET_READY);
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox_queue_take(outbox->queue, version, mark);
+    struct set *set = outbox_find_set(outbox, SET_READY);
     if (set) {
-        fill(replicate, set, version);
+        fill(outbox, set, version);
     } else {
-        replicate->skipped++;
-        (void)pthread_cond_signal(&replicate->work); /* the mark may say what can go */
+        outbox->skipped++;
+        (void)pthread_cond_signal(&outbox->work); /* the mark may say what can go */
     }
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-static bool is_under_way(struct replicate *replicate, int64_t version)
+static bool is_under_way(struct outbox *outbox, int64_t version)
 {
     for (size_t i = 0; i < SETS_MAX; i++) {
-        if (replicate->set[i].state == SET_FILLED && replicate->set[i].version == version) {
+        if (outbox->set[i].state == SET_FILLED && outbox->set[i].version == version) {
             return true;
         }
     }
-    return replicate->held == version;
+    return outbox->held == version;
 }
 
-int replicate_keep(struct replicate *replicate, int64_t version, struct err *err)
+int outbox_keep(struct outbox *outbox, int64_t version, struct err *err)
 {
     static const struct round_mark none;
-    (void)pthread_mutex_lock(&replicate->lock);
-    replicate->wanted = version;
-    replicate->no_memory = false;
-    atomic_store(replicate->config.interrupt,
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox->wanted = version;
+    outbox->no_memory = false;
+    atomic_store(outbox->config.interrupt,
                  true); /* the rest of a blob that is being sent can wait */
-    (void)pthread_cond_signal(&replicate->work);
-    bool filled = version == 0 || is_under_way(replicate, version);
-    while (!filled && !replicate->cancelled && replicate->failed < version) {
-        struct set *set = replicate_find_set(replicate, SET_READY);
+    (void)pthread_cond_signal(&outbox->work);
+    bool filled = version == 0 || is_under_way(outbox, version);
+    while (!filled && !outbox->cancelled && outbox->failed < version) {
+        struct set *set = outbox_find_set(outbox, SET_READY);
         if (set) {
-            replication_take(replicate->core, version, &none);
-            fill(replicate, set, version);
+            outbox_queue_take(outbox->queue, version, &none);
+            fill(outbox, set, version);
             filled = true;
         } else {
-            (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+            (void)pthread_cond_wait(&outbox->done, &outbox->lock);
         }
     }
-    while (version > 0 && !replicate->cancelled && replicate->failed < version &&
-           replicate->held < version) {
-        (void)pthread_cond_wait(&replicate->done, &replicate->lock);
+    while (version > 0 && !outbox->cancelled && outbox->failed < version &&
+           outbox->held < version) {
+        (void)pthread_cond_wait(&outbox->done, &outbox->lock);
     }
     int rc = 0;
-    if (replicate->failed >= version && version > 0) {
-        *err = replicate->why;
+    if (outbox->failed >= version && version > 0) {
+        *err = outbox->why;
         rc = err->code;
-    } else if (replicate->cancelled) {
+    } else if (outbox->cancelled) {
         rc = err_set(err, ERR_CANCELLED, "cancelled");
     }
-    replicate->wanted = 0;
-    (void)pthread_cond_signal(&replicate->work);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    outbox->wanted = 0;
+    (void)pthread_cond_signal(&outbox->work);
+    (void)pthread_mutex_unlock(&outbox->lock);
     return rc;
 }
 
 /* ---- any thread ---- */
 
-void replicate_collect(struct replicate *replicate, int64_t version)
+void outbox_collect(struct outbox *outbox, int64_t version)
 {
-    (void)pthread_mutex_lock(&replicate->lock);
-    replicate->collecting = version;
-    replication_collect(replicate->core, version);
-    (void)pthread_cond_signal(&replicate->work);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox->collecting = version;
+    outbox_queue_collect(outbox->queue, version);
+    (void)pthread_cond_signal(&outbox->work);
+    (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-void replicate_drop(struct replicate *replicate, const struct drop *drop)
+void outbox_drop(struct outbox *outbox, const struct drop *drop)
 {
-    (void)pthread_mutex_lock(&replicate->lock);
-    if (strcmp(drop->job.text, replicate->at->job.text) == 0) {
-        replication_drop(replicate->core, drop->below_version);
+    (void)pthread_mutex_lock(&outbox->lock);
+    if (strcmp(drop->job.text, outbox->at->job.text) == 0) {
+        outbox_queue_drop(outbox->queue, drop->below_version);
     }
-    replicate->no_memory = false;
-    (void)pthread_cond_signal(&replicate->work);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    outbox->no_memory = false;
+    (void)pthread_cond_signal(&outbox->work);
+    (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-uint64_t replicate_skipped(struct replicate *replicate)
+uint64_t outbox_skipped(struct outbox *outbox)
 {
-    (void)pthread_mutex_lock(&replicate->lock);
-    const uint64_t skipped = replicate->skipped;
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_mutex_lock(&outbox->lock);
+    const uint64_t skipped = outbox->skipped;
+    (void)pthread_mutex_unlock(&outbox->lock);
     return skipped;
 }
 
 /* ---- life ---- */
 
-static void free_replicate(struct replicate *replicate)
+static void free_outbox(struct outbox *outbox)
 {
     for (size_t i = 0; i < SETS_MAX; i++) {
-        if (replicate->set[i].block) {
-            replicate_free_blocks(replicate, &replicate->set[i]);
+        if (outbox->set[i].block) {
+            outbox_free_blocks(outbox, &outbox->set[i]);
         }
-        free(replicate->set[i].block);
+        free(outbox->set[i].block);
     }
-    replication_free(&replicate->core);
-    stage_release(&replicate->stage);
-    (void)pthread_cond_destroy(&replicate->work);
-    (void)pthread_cond_destroy(&replicate->done);
-    (void)pthread_mutex_destroy(&replicate->lock);
-    free(replicate);
+    outbox_queue_free(&outbox->queue);
+    stage_release(&outbox->stage);
+    (void)pthread_cond_destroy(&outbox->work);
+    (void)pthread_cond_destroy(&outbox->done);
+    (void)pthread_mutex_destroy(&outbox->lock);
+    free(outbox);
 }
 
-static int fill_replicate(struct replicate *replicate, struct err *err)
+static int fill_outbox(struct outbox *outbox, struct err *err)
 {
-    const struct replication_config core = {.first = replicate->at->first,
-                                            .end = replicate->at->end,
-                                            .resume_version = replicate->at->resume_version};
-    int rc = replication_new(&core, &replicate->core, err);
+    const struct outbox_queue_config queue = {.first = outbox->at->first,
+                                              .end = outbox->at->end,
+                                              .resume_version = outbox->at->resume_version};
+    int rc = outbox_queue_new(&queue, &outbox->queue, err);
     for (size_t i = 0; rc == 0 && i < SETS_MAX; i++) {
-        replicate->set[i].block = calloc(replicate->units, sizeof(void *));
-        rc = replicate->set[i].block
-                 ? 0
-                 : err_set(err, ERR_MEMORY, "sets of %zu units", replicate->units);
+        outbox->set[i].block = calloc(outbox->units, sizeof(void *));
+        rc =
+            outbox->set[i].block ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", outbox->units);
     }
-    for (size_t i = 0; rc == 0 && i < replicate->units; i++) {
-        replicate->set_bytes += (int64_t)replicate_unit_bytes(replicate, i);
+    for (size_t i = 0; rc == 0 && i < outbox->units; i++) {
+        outbox->set_bytes += (int64_t)outbox_unit_bytes(outbox, i);
     }
-    rc = rc ? rc : replicate_fill_blocks(replicate, &replicate->set[0], err);
+    rc = rc ? rc : outbox_fill_blocks(outbox, &outbox->set[0], err);
     if (rc == 0) {
-        replicate->set[0].state = SET_READY;
+        outbox->set[0].state = SET_READY;
     }
     return rc;
 }
 
-int replicate_start(const struct replicate_config *config, struct replicate **out, struct err *err)
+int outbox_start(const struct outbox_config *config, struct outbox **out, struct err *err)
 {
-    struct replicate *replicate = calloc(1, sizeof(*replicate));
-    if (!replicate || pthread_mutex_init(&replicate->lock, NULL) != 0) {
-        free(replicate);
-        return err_set(err, ERR_MEMORY, "replication");
+    struct outbox *outbox = calloc(1, sizeof(*outbox));
+    if (!outbox || pthread_mutex_init(&outbox->lock, NULL) != 0) {
+        free(outbox);
+        return err_set(err, ERR_MEMORY, "snapshots to send");
     }
-    (void)pthread_cond_init(&replicate->done, NULL);
-    int rc = thread_condition_init(&replicate->work, err);
+    (void)pthread_cond_init(&outbox->done, NULL);
+    int rc = thread_condition_init(&outbox->work, err);
     if (rc != 0) {
-        (void)pthread_cond_destroy(&replicate->done);
-        (void)pthread_mutex_destroy(&replicate->lock);
-        free(replicate);
+        (void)pthread_cond_destroy(&outbox->done);
+        (void)pthread_mutex_destroy(&outbox->lock);
+        free(outbox);
         return rc;
     }
-    replicate->config = *config;
-    replicate->stage = stage_retain(config->stage);
-    replicate->at = stage_config(replicate->stage);
-    replicate->units = replicate->at->end - replicate->at->first;
-    rc = fill_replicate(replicate, err);
-    rc = rc ? rc : thread_start(&replicate->thread, work, replicate, err);
+    outbox->config = *config;
+    outbox->stage = stage_retain(config->stage);
+    outbox->at = stage_config(outbox->stage);
+    outbox->units = outbox->at->end - outbox->at->first;
+    rc = fill_outbox(outbox, err);
+    rc = rc ? rc : thread_start(&outbox->thread, work, outbox, err);
     if (rc != 0) {
-        free_replicate(replicate);
+        free_outbox(outbox);
         return rc;
     }
-    *out = replicate;
+    *out = outbox;
     return 0;
 }
 
-void replicate_cancel(struct replicate *replicate)
+void outbox_cancel(struct outbox *outbox)
 {
-    (void)pthread_mutex_lock(&replicate->lock);
-    replicate->cancelled = true;
-    atomic_store(replicate->config.interrupt, true);
-    (void)pthread_cond_broadcast(&replicate->work);
-    (void)pthread_cond_broadcast(&replicate->done);
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_mutex_lock(&outbox->lock);
+    outbox->cancelled = true;
+    atomic_store(outbox->config.interrupt, true);
+    (void)pthread_cond_broadcast(&outbox->work);
+    (void)pthread_cond_broadcast(&outbox->done);
+    (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-void replicate_free(struct replicate **replicate)
+void outbox_free(struct outbox **outbox)
 {
-    if (*replicate) {
-        (void)pthread_join((*replicate)->thread, NULL);
-        free_replicate(*replicate);
-        *replicate = NULL;
+    if (*outbox) {
+        (void)pthread_join((*outbox)->thread, NULL);
+        free_outbox(*outbox);
+        *outbox = NULL;
     }
 }

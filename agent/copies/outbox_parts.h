@@ -1,5 +1,5 @@
-/* replicate_parts.h: what replicate.c (the thread and those that tell it) and replicate_sets.c
- * (memory) share. For these two only. */
+/* outbox_parts.h: shared by outbox.c (the thread and its callers) and outbox_sets.c (memory). For
+ * these two only. */
 #ifndef AGENT_COPIES_OUTBOX_PARTS_H
 #define AGENT_COPIES_OUTBOX_PARTS_H
 
@@ -7,7 +7,7 @@
 
 #include "agent/copies/outbox.h"
 
-#define SETS_MAX REPLICATION_SETS_MAX
+#define SETS_MAX OUTBOX_SETS_MAX
 
 enum set_state { SET_NONE, SET_READY, SET_FILLING, SET_FILLED };
 
@@ -18,8 +18,8 @@ struct set {
     void **block; /* [units] */
 };
 
-struct replicate {
-    struct replicate_config config;
+struct outbox {
+    struct outbox_config config;
     struct stage *stage;
     const struct stage_config *at; /* the stage's */
     size_t units;
@@ -29,11 +29,11 @@ struct replicate {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t work;  /* for the thread */
     pthread_cond_t done;  /* for a stop, and for the end of a write */
-    struct replication *core;
+    struct outbox_queue *queue;
     struct set set[SETS_MAX];
     bool cancelled;
     bool no_memory; /* for another set, until something was dropped */
-    int64_t wanted; /* the version of a stop that is waited for, 0: none */
+    int64_t wanted; /* the version of a stop that a caller waits for, 0: none */
     int64_t held;   /* the newest version of which every unit is held */
     int64_t failed; /* the newest version that could not be kept */
     struct err why;
@@ -44,22 +44,21 @@ struct replicate {
     struct err write_why;
 };
 
-/* ---- replicate_sets.c ---- */
+/* ---- outbox_sets.c ---- */
 
 /* Bytes of the stage's unit number `index`. */
-size_t replicate_unit_bytes(const struct replicate *replicate, size_t index);
+size_t outbox_unit_bytes(const struct outbox *outbox, size_t index);
 /* The oldest in that state, or NULL. Under the lock. */
-struct set *replicate_find_set(struct replicate *replicate, enum set_state state);
-/* Take the memory, and touch it: the compute thread is to find its pages there. ERR_MEMORY. */
-NODISCARD int replicate_fill_blocks(const struct replicate *replicate, const struct set *set,
-                                    struct err *err);
-void replicate_free_blocks(const struct replicate *replicate, const struct set *set);
-/* Have a set ready, if there is none and there may be one. Under the lock, which it lets go of
+struct set *outbox_find_set(struct outbox *outbox, enum set_state state);
+/* Allocate the blocks and touch their pages, so that the compute thread faults none. ERR_MEMORY. */
+NODISCARD int outbox_fill_blocks(const struct outbox *outbox, const struct set *set,
+                                 struct err *err);
+void outbox_free_blocks(const struct outbox *outbox, const struct set *set);
+/* Prepare a set if none is ready and the bound allows one. Called with the lock, which it releases
  * meanwhile. Returns whether there is a new one. */
-bool replicate_make_ready(struct replicate *replicate);
-/* Replicas of rounds that were abandoned go when there is no room for another set of the stage
- * before. Under the lock.
- */
-void replicate_release_replicas(struct replicate *replicate);
+bool outbox_make_ready(struct outbox *outbox);
+/* Drop replicas of abandoned rounds if another set of the previous stage does not fit. Called with
+ * the lock. */
+void outbox_release_replicas(struct outbox *outbox);
 
 #endif

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/copies/holdings.h"
 #include "agent/copies/outbox_parts.h"
 #include "base/log.h"
 
@@ -8,16 +9,16 @@
 #define SETS_USUAL 3
 #define PAGE_BYTES 4096 /* or more */
 
-size_t replicate_unit_bytes(const struct replicate *replicate, size_t index)
+size_t outbox_unit_bytes(const struct outbox *outbox, size_t index)
 {
-    return stage_unit_bytes(replicate->stage, replicate->at->first + index);
+    return stage_unit_bytes(outbox->stage, outbox->at->first + index);
 }
 
-struct set *replicate_find_set(struct replicate *replicate, enum set_state state)
+struct set *outbox_find_set(struct outbox *outbox, enum set_state state)
 {
     struct set *found = NULL;
     for (size_t i = 0; i < SETS_MAX; i++) {
-        struct set *set = &replicate->set[i];
+        struct set *set = &outbox->set[i];
         if (set->state == state && (!found || set->version < found->version)) {
             found = set;
         }
@@ -25,24 +26,22 @@ struct set *replicate_find_set(struct replicate *replicate, enum set_state state
     return found;
 }
 
-void replicate_free_blocks(const struct replicate *replicate, const struct set *set)
+void outbox_free_blocks(const struct outbox *outbox, const struct set *set)
 {
-    for (size_t i = 0; i < replicate->units; i++) {
-        snapshot_block_free(replicate->config.snapshots, set->block[i],
-                            replicate_unit_bytes(replicate, i));
+    for (size_t i = 0; i < outbox->units; i++) {
+        snapshot_block_free(outbox->config.snapshots, set->block[i], outbox_unit_bytes(outbox, i));
         set->block[i] = NULL;
     }
 }
 
-int replicate_fill_blocks(const struct replicate *replicate, const struct set *set, struct err *err)
+int outbox_fill_blocks(const struct outbox *outbox, const struct set *set, struct err *err)
 {
-    for (size_t i = 0; i < replicate->units; i++) {
-        const size_t size = replicate_unit_bytes(replicate, i);
-        set->block[i] = snapshot_block(replicate->config.snapshots, size);
+    for (size_t i = 0; i < outbox->units; i++) {
+        const size_t size = outbox_unit_bytes(outbox, i);
+        set->block[i] = snapshot_block(outbox->config.snapshots, size);
         if (!set->block[i]) {
-            replicate_free_blocks(replicate, set);
-            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes",
-                           replicate->set_bytes);
+            outbox_free_blocks(outbox, set);
+            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", outbox->set_bytes);
         }
         char *block = set->block[i];
         for (size_t offset = 0; offset < size; offset += PAGE_BYTES) {
@@ -53,74 +52,74 @@ int replicate_fill_blocks(const struct replicate *replicate, const struct set *s
 }
 
 /* Whether another set may be made now. The lock is held: nobody takes or fills meanwhile. */
-static bool may_make_set(struct replicate *replicate)
+static bool may_make_set(struct outbox *outbox)
 {
     int64_t in_hand = 0;
     for (size_t i = 0; i < SETS_MAX; i++) {
-        in_hand += replicate->set[i].state != SET_NONE;
+        in_hand += outbox->set[i].state != SET_NONE;
     }
-    const struct stage_config *at = replicate->at;
-    const struct snapshot_bytes own = snapshot_count_bytes(
-        replicate->config.snapshots, SNAPSHOT_OWN, true, &at->job, at->generation);
+    const struct stage_config *at = outbox->at;
+    const struct snapshot_bytes own = snapshot_count_bytes(outbox->config.snapshots, SNAPSHOT_OWN,
+                                                           true, &at->job, at->generation);
     const bool fits =
-        own.held + (in_hand + 1) * replicate->set_bytes <= SETS_USUAL * replicate->set_bytes;
+        own.held + (in_hand + 1) * outbox->set_bytes <= SETS_USUAL * outbox->set_bytes;
     /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside
      * the one at hand. */
-    const bool first = in_hand * replicate->set_bytes + own.present <= replicate->set_bytes;
-    return fits || first || replicate->wanted > replicate->held;
+    const bool first = in_hand * outbox->set_bytes + own.present <= outbox->set_bytes;
+    return fits || first || outbox->wanted > outbox->held;
 }
 
 static bool is_expendable(const void *arg, int64_t version)
 {
-    return replication_is_expendable(arg, version);
+    return outbox_queue_is_expendable(arg, version);
 }
 
 /* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock.
  */
-static void release_own(struct replicate *replicate)
+static void release_own(struct outbox *outbox)
 {
-    const struct stage_config *at = replicate->at;
-    (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation,
-                           is_expendable, replicate->core);
+    const struct stage_config *at = outbox->at;
+    (void)snapshot_release(outbox->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation,
+                           is_expendable, outbox->queue);
 }
 
-void replicate_release_replicas(struct replicate *replicate)
+void outbox_release_replicas(struct outbox *outbox)
 {
-    const struct stage_config *at = replicate->at;
-    const int64_t bound = replicate->config.replica_bytes;
+    const struct stage_config *at = outbox->at;
+    const int64_t bound = outbox->config.replica_bytes;
     const struct snapshot_bytes others = snapshot_count_bytes(
-        replicate->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
-    if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
-        (void)snapshot_release(replicate->config.snapshots, SNAPSHOT_REPLICA, &at->job,
-                               at->generation, is_expendable, replicate->core);
+        outbox->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
+    if (!holdings_have_room(bound, others.held, others.present, bound / 2)) {
+        (void)snapshot_release(outbox->config.snapshots, SNAPSHOT_REPLICA, &at->job, at->generation,
+                               is_expendable, outbox->queue);
     }
 }
 
-bool replicate_make_ready(struct replicate *replicate)
+bool outbox_make_ready(struct outbox *outbox)
 {
-    struct set *set = replicate_find_set(replicate, SET_NONE);
-    if (!set || replicate_find_set(replicate, SET_READY) || replicate->no_memory) {
+    struct set *set = outbox_find_set(outbox, SET_NONE);
+    if (!set || outbox_find_set(outbox, SET_READY) || outbox->no_memory) {
         return false;
     }
-    if (!may_make_set(replicate)) {
-        release_own(replicate);
-        if (!may_make_set(replicate)) {
+    if (!may_make_set(outbox)) {
+        release_own(outbox);
+        if (!may_make_set(outbox)) {
             return false;
         }
     }
     set->state = SET_FILLING;
-    (void)pthread_mutex_unlock(&replicate->lock);
+    (void)pthread_mutex_unlock(&outbox->lock);
     struct err err = {0};
-    const int rc = replicate_fill_blocks(replicate, set, &err);
-    (void)pthread_mutex_lock(&replicate->lock);
+    const int rc = outbox_fill_blocks(outbox, set, &err);
+    (void)pthread_mutex_lock(&outbox->lock);
     set->state = rc == 0 ? SET_READY : SET_NONE;
     set->version = 0;
-    replicate->no_memory = rc != 0;
+    outbox->no_memory = rc != 0;
     if (rc != 0) {
         log_warn("snapshot_skipped", "error=%s", log_quote(err.text).text);
-        replicate->failed = replicate->wanted > 0 ? replicate->wanted : replicate->failed;
-        replicate->why = err;
+        outbox->failed = outbox->wanted > 0 ? outbox->wanted : outbox->failed;
+        outbox->why = err;
     }
-    (void)pthread_cond_broadcast(&replicate->done);
+    (void)pthread_cond_broadcast(&outbox->done);
     return rc == 0;
 }

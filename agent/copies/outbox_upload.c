@@ -20,8 +20,8 @@
 #define URL_MAX 768
 #define REPLY_MAX 4096
 
-struct carrier {
-    struct carrier_config config;
+struct outbox_upload {
+    struct outbox_upload_config config;
     struct stage *stage;
     struct http_client *client[REPLICA_KINDS];
     struct buf reply;
@@ -31,58 +31,59 @@ struct carrier {
     uint64_t offset;
 };
 
-int carrier_new(const struct carrier_config *config, struct carrier **out, struct err *err)
+int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_upload **out,
+                      struct err *err)
 {
-    struct carrier *carrier = calloc(1, sizeof(*carrier));
-    if (!carrier) {
-        return err_set(err, ERR_MEMORY, "carrier");
+    struct outbox_upload *upload = calloc(1, sizeof(*upload));
+    if (!upload) {
+        return err_set(err, ERR_MEMORY, "uploads of snapshots");
     }
-    carrier->config = *config;
-    carrier->stage = stage_retain(config->stage);
-    buf_init(&carrier->reply, REPLY_MAX);
+    upload->config = *config;
+    upload->stage = stage_retain(config->stage);
+    buf_init(&upload->reply, REPLY_MAX);
     int rc = 0;
     for (int kind = 0; rc == 0 && kind < REPLICA_KINDS; kind++) {
-        rc = http_client_new(&carrier->client[kind], err);
+        rc = http_client_new(&upload->client[kind], err);
     }
     if (rc != 0) {
-        carrier_free(&carrier);
+        outbox_upload_free(&upload);
         return rc;
     }
-    *out = carrier;
+    *out = upload;
     return 0;
 }
 
-void carrier_free(struct carrier **carrier)
+void outbox_upload_free(struct outbox_upload **upload)
 {
-    if (*carrier) {
+    if (*upload) {
         for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-            http_client_free(&(*carrier)->client[kind]);
+            http_client_free(&(*upload)->client[kind]);
         }
-        stage_release(&(*carrier)->stage);
-        buf_done(&(*carrier)->reply);
-        free(*carrier);
-        *carrier = NULL;
+        stage_release(&(*upload)->stage);
+        buf_done(&(*upload)->reply);
+        free(*upload);
+        *upload = NULL;
     }
 }
 
 static ssize_t read_chunk(void *arg, void *out, size_t size)
 {
-    struct carrier *carrier = arg;
+    struct outbox_upload *upload = arg;
     struct err err = {0};
     const size_t count = size < CHUNK_BYTES ? size : CHUNK_BYTES;
-    stage_wait_quiet(carrier->stage, STAND_BACK_NS);
-    if (snapshot_read(carrier->snapshot, carrier->offset, out, count, &err) != 0) {
+    stage_wait_quiet(upload->stage, STAND_BACK_NS);
+    if (snapshot_read(upload->snapshot, upload->offset, out, count, &err) != 0) {
         return -1;
     }
-    carrier->offset += count;
+    upload->offset += count;
     return (ssize_t)count;
 }
 
-static void write_url(const struct carrier *carrier, const struct replication_send *send,
+static void write_url(const struct outbox_upload *upload, const struct outbox_send *send,
                       char out[URL_MAX])
 {
-    const struct stage_config *at = stage_config(carrier->stage);
-    const struct carrier_config *config = &carrier->config;
+    const struct stage_config *at = stage_config(upload->stage);
+    const struct outbox_upload_config *config = &upload->config;
     if (send->kind == REPLICA_NEIGHBOR) {
         const struct message_path path = message_snapshot_path(
             config->neighbor.url, &at->job, at->generation, send->version, (int64_t)send->unit);
@@ -99,32 +100,32 @@ static void write_url(const struct carrier *carrier, const struct replication_se
 
 /* What became of the neighbor. A connection that broke once is tried again before anybody is told:
  * one that was kept for too long breaks as well. */
-static void judge_network(struct carrier *carrier, enum replica_kind kind, int rc)
+static void judge_network(struct outbox_upload *upload, enum replica_kind kind, int rc)
 {
     if (kind != REPLICA_NEIGHBOR || rc == ERR_CANCELLED) {
         return;
     }
     if (rc != ERR_NETWORK && rc != ERR_TIMEOUT) {
-        carrier->failures = 0;
-        troubles_clear(carrier->config.troubles, TROUBLE_REPLICA);
+        upload->failures = 0;
+        troubles_clear(upload->config.troubles, TROUBLE_REPLICA);
         return;
     }
-    const enum peer_trouble trouble = trouble_kind(rc, http_client_breakage(carrier->client[kind]));
-    carrier->failures++;
-    if (trouble != PEER_BROKEN || carrier->failures > 1) {
-        troubles_report(carrier->config.troubles, TROUBLE_REPLICA, &carrier->config.neighbor.device,
+    const enum peer_trouble trouble = trouble_kind(rc, http_client_breakage(upload->client[kind]));
+    upload->failures++;
+    if (trouble != PEER_BROKEN || upload->failures > 1) {
+        troubles_report(upload->config.troubles, TROUBLE_REPLICA, &upload->config.neighbor.device,
                         trouble);
     }
 }
 
-static int judge_answer(struct carrier *carrier, const struct replication_send *send, int status,
+static int judge_answer(struct outbox_upload *upload, const struct outbox_send *send, int status,
                         int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
     int code = ERR_PROTOCOL;
     if (status >= 200 && status < 300) {
         if (send->whole) {
-            (void)atomic_fetch_add(carrier->config.sent, send->bytes);
+            (void)atomic_fetch_add(upload->config.sent, send->bytes);
         }
         return 0;
     }
@@ -143,46 +144,45 @@ static int judge_answer(struct carrier *carrier, const struct replication_send *
     default: break;
     }
     char message[MESSAGE_SIZE];
-    (void)problem_read(carrier->reply.data ? carrier->reply.data : "", carrier->reply.size,
-                       message);
+    (void)problem_read(upload->reply.data ? upload->reply.data : "", upload->reply.size, message);
     return err_set(err, code, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version,
-                   send->unit, center ? "the center" : carrier->config.neighbor.device.text, status,
+                   send->unit, center ? "the center" : upload->config.neighbor.device.text, status,
                    message);
 }
 
-int carrier_send(struct carrier *carrier, const struct replication_send *send,
-                 const struct snapshot *snapshot, int64_t *retry_ms, struct err *err)
+int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *send,
+                       const struct snapshot *snapshot, int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
     char url[URL_MAX];
-    if (!center && !carrier->config.has_neighbor) {
+    if (!center && !upload->config.has_neighbor) {
         return err_set(err, ERR_STALE, "there is no neighbor to replicate to");
     }
-    write_url(carrier, send, url);
-    carrier->snapshot = snapshot;
+    write_url(upload, send, url);
+    upload->snapshot = snapshot;
     struct http_call call = {
         .method = "PUT",
         .url = url,
-        .bearer = center ? NULL : carrier->config.neighbor.ticket,
+        .bearer = center ? NULL : upload->config.neighbor.ticket,
         .content_type = "application/octet-stream",
-        .reply = &carrier->reply,
-        .connect_timeout_ms = center ? 0 : carrier->config.peer_ms,
-        .stall_ms = center ? CENTER_STALL_MS : carrier->config.peer_ms,
-        .cancel = carrier->config.interrupt,
+        .reply = &upload->reply,
+        .connect_timeout_ms = center ? 0 : upload->config.peer_ms,
+        .stall_ms = center ? CENTER_STALL_MS : upload->config.peer_ms,
+        .cancel = upload->config.interrupt,
     };
     if (send->whole) {
         call.read = read_chunk;
-        call.read_arg = carrier;
+        call.read_arg = upload;
         call.body_size = (uint64_t)send->bytes;
     }
     struct http_result result;
     int rc = 0;
     unsigned before;
     do {
-        carrier->offset = 0;
-        before = carrier->failures;
-        rc = http_client_call(carrier->client[send->kind], &call, &result, err);
-        judge_network(carrier, send->kind, rc);
-    } while (before == 0 && carrier->failures == 1 && rc == ERR_NETWORK);
-    return rc ? rc : judge_answer(carrier, send, result.status, retry_ms, err);
+        upload->offset = 0;
+        before = upload->failures;
+        rc = http_client_call(upload->client[send->kind], &call, &result, err);
+        judge_network(upload, send->kind, rc);
+    } while (before == 0 && upload->failures == 1 && rc == ERR_NETWORK);
+    return rc ? rc : judge_answer(upload, send, result.status, retry_ms, err);
 }

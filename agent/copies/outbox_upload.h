@@ -1,7 +1,6 @@
-/* carrier.h: carries a stage's snapshots to its ring neighbour and to the center, for the thread of
- * runtime/replicate alone: one call at a time, over kept connections, behind the training tensors.
- * What the network does is told to `troubles`; whether and when a call is repeated is the caller's.
- */
+/* outbox_upload.h: sends a stage's snapshots to its ring neighbour and to the center. Used by the
+ * thread of outbox.h: one call at a time, over kept connections, in chunks that yield to the
+ * training tensors. Network failures go to `troubles`; the caller decides about retries. */
 #ifndef AGENT_COPIES_OUTBOX_UPLOAD_H
 #define AGENT_COPIES_OUTBOX_UPLOAD_H
 
@@ -13,11 +12,11 @@
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 
-struct carrier_config {
+struct outbox_upload_config {
     struct stage *stage; /* a reference is taken */
     bool has_neighbor;
     struct peer neighbor;
-    int64_t peer_ms;         /* no answer for so long is a stall */
+    int64_t peer_ms;         /* no answer in this time is a stall */
     const char *coordinator; /* borrowed: its URL */
     struct device_id device; /* this one */
     char boot[ID_SIZE];
@@ -26,12 +25,13 @@ struct carrier_config {
     const atomic_bool *interrupt; /* borrowed: ends a call: ERR_CANCELLED */
 };
 
-struct carrier;
-NODISCARD int carrier_new(const struct carrier_config *config, struct carrier **out,
-                          struct err *err);
-void carrier_free(struct carrier **carrier);
-/* As replicate_send_fn (runtime/replicate.h). */
-NODISCARD int carrier_send(struct carrier *carrier, const struct replication_send *send,
-                           const struct snapshot *snapshot, int64_t *retry_ms, struct err *err);
+struct outbox_upload;
+NODISCARD int outbox_upload_new(const struct outbox_upload_config *config,
+                                struct outbox_upload **out, struct err *err);
+void outbox_upload_free(struct outbox_upload **upload);
+/* As outbox_send_fn (outbox.h). */
+NODISCARD int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *send,
+                                 const struct snapshot *snapshot, int64_t *retry_ms,
+                                 struct err *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "agent/copies/outbox_queue.h"
+#include "agent/copies/holdings.h"
 #include "agent/copies/snapshot_parts.h"
 #include "base/assert.h"
 #include "base/log.h"
@@ -105,11 +105,11 @@ bool snapshot_has_file(const struct snapshot_store *store, const struct holding 
 
 static bool is_whole(const struct snapshot_store *store, const struct holding *holding)
 {
-    struct replication_units units = {.of = holding};
+    struct holdings_units units = {.of = holding};
     for (size_t i = 0; i < store->count; i++) {
-        replication_units_count(&units, &store->kept[i]->snapshot.holding);
+        holdings_units_count(&units, &store->kept[i]->snapshot.holding);
     }
-    return replication_units_are_whole(&units);
+    return holdings_units_are_whole(&units);
 }
 
 /* Whether it may be put at that index of the list. */

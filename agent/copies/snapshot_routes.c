@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/copies/outbox_queue.h"
+#include "agent/copies/holdings.h"
 #include "agent/peer/receive.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -13,10 +13,10 @@
 
 /* One body. Its place is taken from the first header to the answer. */
 struct replica {
-    struct replica_pool *pool;
+    struct snapshot_routes *routes;
     struct replica *next_free;
-    struct http_exchange
-        *exchange; /* NULL: its client is gone. Guarded by the pool's lock while the disk has it */
+    struct http_exchange *
+        exchange; /* NULL: its client is gone. Guarded by the routes's lock while the disk has it */
     struct holding holding;
     unsigned char *block;
     size_t got;
@@ -25,7 +25,7 @@ struct replica {
     const struct snapshot *snapshot; /* on its way out */
 };
 
-struct replica_pool {
+struct snapshot_routes {
     struct access *access;
     struct snapshot_store *snapshots;
     pthread_mutex_t lock;
@@ -34,69 +34,69 @@ struct replica_pool {
     int64_t coming;             /* bytes of bodies under way; the receiver's */
 };
 
-int replica_pool_new(struct access *access, struct snapshot_store *snapshots,
-                     struct replica_pool **out, struct err *err)
+int snapshot_routes_new(struct access *access, struct snapshot_store *snapshots,
+                        struct snapshot_routes **out, struct err *err)
 {
-    struct replica_pool *pool = calloc(1, sizeof(*pool));
-    if (!pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
-        free(pool);
+    struct snapshot_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes || pthread_mutex_init(&routes->lock, NULL) != 0) {
+        free(routes);
         return err_set(err, ERR_MEMORY, "replicas");
     }
-    pool->access = access;
-    pool->snapshots = snapshots;
+    routes->access = access;
+    routes->snapshots = snapshots;
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
-        struct replica *replica = &pool->item[i];
+        struct replica *replica = &routes->item[i];
         int rc = sha256_new(&replica->hash, err);
         if (rc != 0) {
-            replica_pool_free(&pool);
+            snapshot_routes_free(&routes);
             return rc;
         }
-        replica->pool = pool;
-        replica->next_free = pool->first_free;
-        pool->first_free = replica;
+        replica->routes = routes;
+        replica->next_free = routes->first_free;
+        routes->first_free = replica;
     }
-    *out = pool;
+    *out = routes;
     return 0;
 }
 
-void replica_pool_free(struct replica_pool **pool)
+void snapshot_routes_free(struct snapshot_routes **routes)
 {
-    if (*pool) {
-        snapshot_flush((*pool)->snapshots);
+    if (*routes) {
+        snapshot_flush((*routes)->snapshots);
         for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
-            sha256_free(&(*pool)->item[i].hash);
+            sha256_free(&(*routes)->item[i].hash);
         }
-        (void)pthread_mutex_destroy(&(*pool)->lock);
-        free(*pool);
-        *pool = NULL;
+        (void)pthread_mutex_destroy(&(*routes)->lock);
+        free(*routes);
+        *routes = NULL;
     }
 }
 
-static struct replica *take_place(struct replica_pool *pool)
+static struct replica *take_place(struct snapshot_routes *routes)
 {
-    (void)pthread_mutex_lock(&pool->lock);
-    struct replica *replica = pool->first_free;
+    (void)pthread_mutex_lock(&routes->lock);
+    struct replica *replica = routes->first_free;
     if (replica) {
-        pool->first_free = replica->next_free;
+        routes->first_free = replica->next_free;
     }
-    (void)pthread_mutex_unlock(&pool->lock);
+    (void)pthread_mutex_unlock(&routes->lock);
     return replica;
 }
 
 static void give_back(struct replica *replica)
 {
-    struct replica_pool *pool = replica->pool;
-    (void)pthread_mutex_lock(&pool->lock);
+    struct snapshot_routes *routes = replica->routes;
+    (void)pthread_mutex_lock(&routes->lock);
     replica->exchange = NULL;
     replica->snapshot = NULL;
-    replica->next_free = pool->first_free;
-    pool->first_free = replica;
-    (void)pthread_mutex_unlock(&pool->lock);
+    replica->next_free = routes->first_free;
+    routes->first_free = replica;
+    (void)pthread_mutex_unlock(&routes->lock);
 }
 
 /* ---- the request ---- */
 
-static bool read_request(struct replica_pool *pool, struct http_exchange *exchange,
+static bool read_request(struct snapshot_routes *routes, struct http_exchange *exchange,
                          struct holding *out)
 {
     const char *sha256 = http_query(exchange, "sha256");
@@ -104,7 +104,7 @@ static bool read_request(struct replica_pool *pool, struct http_exchange *exchan
     const char *job = http_param(exchange, "job");
     struct err err = {0};
     memset(out, 0, sizeof(*out));
-    if (!receive_let_in(pool->access, exchange, &out->generation) ||
+    if (!receive_let_in(routes->access, exchange, &out->generation) ||
         !receive_number(exchange, "version", &out->version) ||
         !receive_number(exchange, "unit", &out->unit)) {
         return false;
@@ -129,14 +129,14 @@ static bool read_request(struct replica_pool *pool, struct http_exchange *exchan
     return true;
 }
 
-static bool has_room(struct replica_pool *pool, const struct holding *holding)
+static bool has_room(struct snapshot_routes *routes, const struct holding *holding)
 {
     const int64_t bound =
-        access_replica_bytes(pool->access, holding->job.text, holding->generation);
+        access_replica_bytes(routes->access, holding->job.text, holding->generation);
     const struct snapshot_bytes bytes = snapshot_count_bytes(
-        pool->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
-    return replication_has_room(bound, bytes.held + pool->coming, bytes.present + pool->coming,
-                                holding->bytes);
+        routes->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
+    return holdings_have_room(bound, bytes.held + routes->coming, bytes.present + routes->coming,
+                              holding->bytes);
 }
 
 static void answer_error(struct http_exchange *exchange, int rc, const struct err *why)
@@ -153,15 +153,15 @@ static void answer_error(struct http_exchange *exchange, int rc, const struct er
 /* The answer of the store, at once or from its own thread. */
 static void answer(struct replica *replica, int rc, const struct err *why)
 {
-    struct replica_pool *pool = replica->pool;
-    (void)pthread_mutex_lock(&pool->lock);
+    struct snapshot_routes *routes = replica->routes;
+    (void)pthread_mutex_lock(&routes->lock);
     struct http_exchange *exchange = replica->exchange;
     if (exchange && rc == 0) {
         http_reply(exchange, 204, NULL, NULL, 0);
     } else if (exchange) {
         answer_error(exchange, rc, why);
     }
-    (void)pthread_mutex_unlock(&pool->lock);
+    (void)pthread_mutex_unlock(&routes->lock);
     give_back(replica);
 }
 
@@ -174,9 +174,9 @@ static void durable(void *arg, int rc, const struct err *why)
 static void forget_exchange(void *arg)
 {
     struct replica *replica = arg;
-    (void)pthread_mutex_lock(&replica->pool->lock);
+    (void)pthread_mutex_lock(&replica->routes->lock);
     replica->exchange = NULL;
-    (void)pthread_mutex_unlock(&replica->pool->lock);
+    (void)pthread_mutex_unlock(&replica->routes->lock);
 }
 
 /* What has come of it goes. */
@@ -184,8 +184,8 @@ static void end_body(struct replica *replica)
 {
     if (replica->block) {
         char unused[HASH_TEXT_SIZE];
-        replica->pool->coming -= replica->holding.bytes;
-        snapshot_block_free(replica->pool->snapshots, replica->block,
+        replica->routes->coming -= replica->holding.bytes;
+        snapshot_block_free(replica->routes->snapshots, replica->block,
                             (size_t)replica->holding.bytes);
         replica->block = NULL;
         sha256_finish_text(replica->hash, unused); /* starts anew */
@@ -195,10 +195,10 @@ static void end_body(struct replica *replica)
 /* A device sends one body at a time. Another one of the job that is still under way comes by a
  * connection that its sender has given up, or from a stage before that is no more: it would take up
  * room until the connection ends. */
-static void give_up_bodies(struct replica_pool *pool, const struct job_id *job)
+static void give_up_bodies(struct snapshot_routes *routes, const struct job_id *job)
 {
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
-        struct replica *replica = &pool->item[i];
+        struct replica *replica = &routes->item[i];
         if (replica->block && strcmp(replica->holding.job.text, job->text) == 0) {
             end_body(replica);
             replica->why = "another blob was sent instead";
@@ -208,22 +208,22 @@ static void give_up_bodies(struct replica_pool *pool, const struct job_id *job)
 
 static bool open_replica(void *context, struct http_exchange *exchange, void **state)
 {
-    struct replica_pool *pool = ((struct receive_context *)context)->more;
+    struct snapshot_routes *routes = ((struct receive_context *)context)->more;
     struct holding holding;
-    if (!read_request(pool, exchange, &holding)) {
+    if (!read_request(routes, exchange, &holding)) {
         return false;
     }
     const bool body = http_content_length(exchange) > 0;
     if (body) {
-        give_up_bodies(pool, &holding.job);
+        give_up_bodies(routes, &holding.job);
     }
-    if (body && !has_room(pool, &holding)) {
+    if (body && !has_room(routes, &holding)) {
         receive_problem(exchange, 507, "no_room",
                         "this device holds as much for others as it has room for");
         return false;
     }
-    struct replica *replica = take_place(pool);
-    void *block = replica && body ? snapshot_block(pool->snapshots, (size_t)holding.bytes) : NULL;
+    struct replica *replica = take_place(routes);
+    void *block = replica && body ? snapshot_block(routes->snapshots, (size_t)holding.bytes) : NULL;
     if (!replica || (body && !block)) {
         if (replica) {
             give_back(replica);
@@ -237,7 +237,7 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
     replica->block = block;
     replica->got = 0;
     replica->why = NULL;
-    pool->coming += body ? holding.bytes : 0;
+    routes->coming += body ? holding.bytes : 0;
     *state = replica;
     return true;
 }
@@ -282,7 +282,7 @@ static bool is_what_was_announced(struct replica *replica)
 static void finish_replica(void *state)
 {
     struct replica *replica = state;
-    struct snapshot_store *snapshots = replica->pool->snapshots;
+    struct snapshot_store *snapshots = replica->routes->snapshots;
     const struct snapshot_waiter waiter = {.done = durable, .arg = replica};
     struct err err = {0};
     int rc;
@@ -295,11 +295,11 @@ static void finish_replica(void *state)
     if (replica->block) {
         void *block = replica->block;
         replica->block = NULL;
-        replica->pool->coming -= replica->holding.bytes;
+        replica->routes->coming -= replica->holding.bytes;
         rc = snapshot_keep(snapshots, &replica->holding, SNAPSHOT_REPLICA, block, &waiter, &err);
     } else {
         rc = snapshot_keep_same(snapshots, &replica->holding, SNAPSHOT_REPLICA, &waiter, &err);
-        if (rc == ERR_NOT_FOUND && !has_room(replica->pool, &replica->holding)) {
+        if (rc == ERR_NOT_FOUND && !has_room(replica->routes, &replica->holding)) {
             rc =
                 err_set(&err, ERR_LIMIT, "this device holds as much for others as it has room for");
         }
@@ -331,7 +331,7 @@ static ssize_t read_snapshot(void *arg, uint64_t offset, void *out, size_t size)
             log_warn("snapshot_rejected", "job=%s version=%" PRId64 " unit=%" PRId64 " hash=%.12s",
                      snapshot->holding.job.text, snapshot->holding.version, snapshot->holding.unit,
                      hash);
-            snapshot_discard(replica->pool->snapshots, snapshot);
+            snapshot_discard(replica->routes->snapshots, snapshot);
             return -2;
         }
     }
@@ -352,10 +352,10 @@ static void end_answer(void *arg)
 
 /* Of a snapshot that is in a file; takes the reference. The answer ends early if the bytes do not
  * match the hash, and the snapshot is discarded. */
-static void answer_file(struct replica_pool *pool, struct http_exchange *exchange,
+static void answer_file(struct snapshot_routes *routes, struct http_exchange *exchange,
                         const struct snapshot *snapshot)
 {
-    struct replica *replica = take_place(pool);
+    struct replica *replica = take_place(routes);
     if (!replica) {
         snapshot_put_back(snapshot);
         receive_problem(exchange, 503, "too_many", "too many transfers at once");
@@ -376,23 +376,23 @@ static void release_snapshot(void *arg)
 
 static void answer_snapshot(void *context, struct http_exchange *exchange)
 {
-    struct replica_pool *pool = ((struct receive_context *)context)->more;
+    struct snapshot_routes *routes = ((struct receive_context *)context)->more;
     int64_t generation = 0;
     int64_t version = 0;
     int64_t unit = 0;
-    if (!receive_let_in(pool->access, exchange, &generation) ||
+    if (!receive_let_in(routes->access, exchange, &generation) ||
         !receive_number(exchange, "version", &version) ||
         !receive_number(exchange, "unit", &unit)) {
         return;
     }
     const struct snapshot *snapshot =
-        snapshot_get(pool->snapshots, http_param(exchange, "job"), version, unit);
+        snapshot_get(routes->snapshots, http_param(exchange, "job"), version, unit);
     if (!snapshot) {
         receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
         return;
     }
     if (!snapshot->data) {
-        answer_file(pool, exchange, snapshot);
+        answer_file(routes, exchange, snapshot);
         return;
     }
     http_reply_borrowed(exchange, 200, "application/octet-stream", snapshot->data,
@@ -404,7 +404,7 @@ static const struct http_sink sink = {
     .open = open_replica, .write = write_replica, .finish = finish_replica, .abort = abort_replica};
 
 #define ROUTE "/peer/v1/{job}/{generation}/snapshots/{version}/{unit}"
-const struct http_route replica_routes[REPLICA_ROUTES] = {
+const struct http_route snapshot_route_table[SNAPSHOT_ROUTES] = {
     {.method = "GET", .pattern = ROUTE, .handle = answer_snapshot},
     {.method = "PUT", .pattern = ROUTE, .sink = &sink},
 };

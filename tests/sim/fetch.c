@@ -1,5 +1,5 @@
 /* What a run takes by calls that it repeats: data sets, units, pings (agent/build,
- * agent/runtime/fetch). */
+ * agent/peer/fetch). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * snapshots out. */
 #include <string.h>
 
+#include "agent/copies/holdings.h"
 #include "base/assert.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/run.h"
@@ -216,8 +217,8 @@ static bool has_room(const struct agent *agent, const struct peer_request *peer)
     const bool present = strcmp(agent->access_job.text, peer->job.text) == 0 &&
                          agent->access_generation == peer->generation;
     const struct kept_bytes bytes = agent_count_bytes(agent, true, &peer->job, peer->generation);
-    return replication_has_room(present ? agent->access_replica_bytes : 0, bytes.held,
-                                bytes.present, peer->bytes);
+    return holdings_have_room(present ? agent->access_replica_bytes : 0, bytes.held, bytes.present,
+                              peer->bytes);
 }
 
 static void keep_replica(struct world *world, struct agent *agent, struct call *call)

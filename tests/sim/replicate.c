@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/copies/holdings.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -16,11 +17,11 @@ static void send_next(struct world *world, struct run *run);
 
 int replicate_new(struct run *run, struct err *err)
 {
-    const struct replication_config config = {.first = (size_t)run->told->first,
-                                              .end = (size_t)run->told->end,
-                                              .resume_version = run->told->resume_version};
+    const struct outbox_queue_config config = {.first = (size_t)run->told->first,
+                                               .end = (size_t)run->told->end,
+                                               .resume_version = run->told->resume_version};
     run->replicate.timer_us = INT64_MAX;
-    return replication_new(&config, &run->replicate.book, err);
+    return outbox_queue_new(&config, &run->replicate.book, err);
 }
 
 /* ---- keeping ---- */
@@ -44,7 +45,7 @@ static void release_replicas(struct world *world, const struct run *run)
     const int64_t bound = told->replica_bytes;
     const struct kept_bytes others =
         agent_count_bytes(run->agent, true, &told->job, told->generation);
-    if (!replication_has_room(bound, others.held, others.present, bound / 2)) {
+    if (!holdings_have_room(bound, others.held, others.present, bound / 2)) {
         agent_release(world, run->agent, run, true);
     }
 }
@@ -66,7 +67,8 @@ static bool keep(struct world *world, struct run *run, int64_t version)
         if (agent_keep(world, run->agent, &holding, digest, false) != 0) {
             return false;
         }
-        replication_hold(run->replicate.book, version, (size_t)unit, holding.sha256, holding.bytes);
+        outbox_queue_hold(run->replicate.book, version, (size_t)unit, holding.sha256,
+                          holding.bytes);
     }
     run->replicate.held = version;
     return true;
@@ -83,7 +85,7 @@ void replicate_step(struct world *world, struct run *run, int64_t step,
     }
     const bool room =
         has_set(world, run); /* not by what this mark lets go of: that is seen too late for it */
-    replication_take(run->replicate.book, step, mark);
+    outbox_queue_take(run->replicate.book, step, mark);
     if (!room || !keep(world, run, step)) {
         TRACE(world, run->agent->actor, "has no room for snapshot %" PRId64, step);
         return; /* the round will be abandoned */
@@ -98,7 +100,7 @@ bool replicate_stop(struct world *world, struct run *run, int64_t version)
 {
     static const struct round_mark none;
     if (version > 0 && run->replicate.held != version) { /* what the seed gives is nowhere kept */
-        replication_take(run->replicate.book, version, &none);
+        outbox_queue_take(run->replicate.book, version, &none);
         if (!keep(world, run, version)) {
             return false;
         }
@@ -110,7 +112,7 @@ bool replicate_stop(struct world *world, struct run *run, int64_t version)
 void replicate_drop(struct run *run, int64_t below_version)
 {
     if (run->replicate.book) {
-        replication_drop(run->replicate.book, below_version);
+        outbox_queue_drop(run->replicate.book, below_version);
     }
 }
 
@@ -129,7 +131,7 @@ static void wait(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
     const int64_t at_us =
-        world_when_us(world, run->agent->actor, replication_due_ms(replicate->book));
+        world_when_us(world, run->agent->actor, outbox_queue_due_ms(replicate->book));
     if (at_us != INT64_MAX && at_us != replicate->timer_us) {
         replicate->timer_us = at_us;
         world_at(world, run->agent->actor, at_us, due, run->agent, run->serial);
@@ -140,8 +142,8 @@ static void wait(struct world *world, struct run *run)
 static void give_up(struct world *world, struct run *run, const char *why)
 {
     struct replicate *replicate = &run->replicate;
-    const struct replication_send *send = &replicate->sending;
-    replication_refused(replicate->book, send);
+    const struct outbox_send *send = &replicate->sending;
+    outbox_queue_refused(replicate->book, send);
     if (send->kind == REPLICA_CENTER && send->version == replicate->collecting) {
         replicate->collecting = 0;
         run_fail(world, run, "internal", why);
@@ -151,10 +153,10 @@ static void give_up(struct world *world, struct run *run, const char *why)
 static void take_answer(struct world *world, struct run *run, const struct call *call)
 {
     struct replicate *replicate = &run->replicate;
-    const struct replication_send *send = &replicate->sending;
+    const struct outbox_send *send = &replicate->sending;
     const int64_t now_ms = world_now_ms(world, run->agent->actor);
     if (call->network != 0) {
-        replication_failed(replicate->book, send, now_ms, 0);
+        outbox_queue_failed(replicate->book, send, now_ms, 0);
         return;
     }
     switch (call->status) {
@@ -162,26 +164,26 @@ static void take_answer(struct world *world, struct run *run, const struct call 
     case 201:
     case 204:
         replicate->bytes_sent += send->whole ? send->bytes : 0;
-        replication_sent(replicate->book, send);
+        outbox_queue_sent(replicate->book, send);
         break;
     case 404:
         if (!send->whole) {
-            replication_unknown(replicate->book, send);
+            outbox_queue_unknown(replicate->book, send);
             break;
         }
-        replication_failed(replicate->book, send, now_ms, 0);
+        outbox_queue_failed(replicate->book, send, now_ms, 0);
         break;
     case 409: /* the center has not heard yet of a round that stage 0 has just opened */
         if (send->kind == REPLICA_CENTER) {
-            replication_failed(replicate->book, send, now_ms, 0);
+            outbox_queue_failed(replicate->book, send, now_ms, 0);
             break;
         }
         give_up(world, run, call->text);
         break;
     case 429:
     case 500:
-    case 503: replication_failed(replicate->book, send, now_ms, 0); break;
-    case 507: replication_failed(replicate->book, send, now_ms, FULL_RETRY_MS); break;
+    case 503: outbox_queue_failed(replicate->book, send, now_ms, 0); break;
+    case 507: outbox_queue_failed(replicate->book, send, now_ms, FULL_RETRY_MS); break;
     default: give_up(world, run, call->text); break;
     }
 }
@@ -208,7 +210,7 @@ static void answered(struct world *world, struct call *call)
 }
 
 static struct call *make_call(struct world *world, const struct run *run,
-                              const struct replication_send *send)
+                              const struct outbox_send *send)
 {
     const struct assignment_run *told = run->told;
     const int64_t unit = (int64_t)send->unit;
@@ -239,7 +241,7 @@ static struct call *make_call(struct world *world, const struct run *run,
 static void transmit(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
-    const struct replication_send *send = &replicate->sending;
+    const struct outbox_send *send = &replicate->sending;
     const struct assignment_run *told = run->told;
     const struct snapshot *held =
         agent_snapshot(run->agent, told->job.text, send->version, (int64_t)send->unit);
@@ -266,7 +268,7 @@ static void end_collection(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
     const int64_t version = replicate->collecting;
-    if (version > 0 && replication_is_whole(replicate->book, REPLICA_CENTER, version)) {
+    if (version > 0 && outbox_queue_is_whole(replicate->book, REPLICA_CENTER, version)) {
         replicate->collecting = 0;
         run_report(world, run, SESSION_UPLOADED, version);
     }
@@ -279,8 +281,8 @@ static void send_next(struct world *world, struct run *run)
         return;
     }
     end_collection(world, run);
-    if (replication_next(replicate->book, world_now_ms(world, run->agent->actor),
-                         &replicate->sending)) {
+    if (outbox_queue_next(replicate->book, world_now_ms(world, run->agent->actor),
+                          &replicate->sending)) {
         transmit(world, run);
     } else {
         wait(world, run);
@@ -293,7 +295,7 @@ void replicate_collect(struct world *world, struct run *run, int64_t version)
         run_report(world, run, SESSION_UPLOADED, version);
     } else if (run->replicate.book) {
         run->replicate.collecting = version;
-        replication_collect(run->replicate.book, version);
+        outbox_queue_collect(run->replicate.book, version);
         send_next(world, run);
     }
 }
@@ -309,5 +311,5 @@ void replicate_cancel(struct world *world, struct run *run)
 void replicate_free(struct world *world, struct run *run)
 {
     replicate_cancel(world, run);
-    replication_free(&run->replicate.book);
+    outbox_queue_free(&run->replicate.book);
 }

@@ -1,5 +1,5 @@
 /* replicate.h: the thread of a run that sends snapshots to the neighbor and to the center, one blob
- * at a time, around the real bookkeeping of agent/core/replication. One thread. */
+ * at a time, around the real bookkeeping of agent/copies/outbox_queue. One thread. */
 #ifndef TESTS_SIM_REPLICATE_H
 #define TESTS_SIM_REPLICATE_H
 
@@ -19,8 +19,8 @@ struct trouble {
 };
 
 struct replicate {
-    struct replication *book;
-    struct replication_send sending; /* while call is not NULL */
+    struct outbox_queue *book;
+    struct outbox_send sending; /* while call is not NULL */
     struct call *call;
     int64_t held;       /* the version kept last */
     int64_t collecting; /* the version that is wanted in the center; 0: none */

@@ -1,7 +1,8 @@
-/* The snapshots that a device keeps (agent/runtime/snapshot), by job, version and unit. */
+/* The snapshots that a device keeps (agent/copies/snapshot), by job, version and unit. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/copies/holdings.h"
 #include "agent/copies/outbox_queue.h"
 #include "tests/sim/check.h"
 #include "tests/sim/run.h"
@@ -59,11 +60,11 @@ static bool is_cut(const struct agent *agent, const struct holding *holding)
 
 static bool is_whole(const struct agent *agent, const struct holding *holding)
 {
-    struct replication_units units = {.of = holding};
+    struct holdings_units units = {.of = holding};
     for (size_t i = 0; i < agent->snapshot_count; i++) {
-        replication_units_count(&units, &agent->snapshot[i].holding);
+        holdings_units_count(&units, &agent->snapshot[i].holding);
     }
-    return replication_units_are_whole(&units);
+    return holdings_units_are_whole(&units);
 }
 
 static void changed(struct world *world, struct agent *agent)
@@ -154,7 +155,7 @@ static bool is_released(const struct snapshot *snapshot, const void *arg)
     const struct holding *holding = &snapshot->holding;
     return snapshot->replica == release->replica && holding->generation == told->generation &&
            strcmp(holding->job.text, told->job.text) == 0 &&
-           replication_is_expendable(release->run->replicate.book, holding->version);
+           outbox_queue_is_expendable(release->run->replicate.book, holding->version);
 }
 
 void agent_release(struct world *world, struct agent *agent, const struct run *run, bool replica)

@@ -51,15 +51,16 @@ static void ignore_change(void *arg)
 
 void side_open(struct side *device, size_t stage, const char *directory)
 {
-    struct peer_server_config peers = {.more_routes = replica_routes, .more_count = REPLICA_ROUTES};
+    struct peer_server_config peers = {.more_routes = snapshot_route_table,
+                                       .more_count = SNAPSHOT_ROUTES};
     struct err err = {0};
     memset(device, 0, sizeof(*device));
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&device->access, &err), &err);
     assert_ok(snapshot_store_new(directory, &device->snapshots, &err), &err);
-    assert_ok(replica_pool_new(device->access, device->snapshots, &device->replicas, &err), &err);
+    assert_ok(snapshot_routes_new(device->access, device->snapshots, &device->routes, &err), &err);
     peers.access = device->access;
-    peers.more = device->replicas;
+    peers.more = device->routes;
     assert_ok(peer_server_open(&peers, &device->server, &err), &err);
     assert_ok(http_client_new(&device->client, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &device->troubles, &err), &err);
@@ -75,7 +76,7 @@ void side_close(struct side *device)
     access_set_stage(device->access, NULL);
     stage_release(&device->stage);
     peer_server_close(&device->server);
-    replica_pool_free(&device->replicas);
+    snapshot_routes_free(&device->routes);
     access_free(&device->access);
     snapshot_store_free(&device->snapshots);
     troubles_free(&device->troubles);

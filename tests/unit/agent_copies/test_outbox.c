@@ -21,7 +21,7 @@ static struct holding list[HOLDINGS_MAX];
 struct bench {
     struct stage *stage;
     struct snapshot_store *snapshots;
-    struct replicate *replicate;
+    struct outbox *outbox;
     atomic_bool interrupt;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -35,7 +35,7 @@ struct bench {
     struct err why;
 };
 
-static int send_one(void *arg, const struct replication_send *send, const struct snapshot *snapshot,
+static int send_one(void *arg, const struct outbox_send *send, const struct snapshot *snapshot,
                     int64_t *retry_ms, struct err *err)
 {
     struct bench *bench = arg;
@@ -108,20 +108,20 @@ static void open_bench(struct bench *bench, const char *directory)
     bench->stage = tiny_stage(&config);
     assert_ok(snapshot_store_new(directory, &bench->snapshots, &err), &err);
     snapshot_retain(bench->snapshots);
-    const struct replicate_config replicate = {.stage = bench->stage,
-                                               .snapshots = bench->snapshots,
-                                               .send = send_one,
-                                               .interrupt = &bench->interrupt,
-                                               .collected = collected,
-                                               .failed = failed,
-                                               .arg = bench};
-    assert_ok(replicate_start(&replicate, &bench->replicate, &err), &err);
+    const struct outbox_config outbox = {.stage = bench->stage,
+                                         .snapshots = bench->snapshots,
+                                         .send = send_one,
+                                         .interrupt = &bench->interrupt,
+                                         .collected = collected,
+                                         .failed = failed,
+                                         .arg = bench};
+    assert_ok(outbox_start(&outbox, &bench->outbox, &err), &err);
 }
 
 static void close_bench(struct bench *bench)
 {
-    replicate_cancel(bench->replicate);
-    replicate_free(&bench->replicate);
+    outbox_cancel(bench->outbox);
+    outbox_free(&bench->outbox);
     snapshot_store_free(&bench->snapshots);
     stage_release(&bench->stage);
     (void)pthread_cond_destroy(&bench->changed);
@@ -131,7 +131,7 @@ static void close_bench(struct bench *bench)
 static void take(struct bench *bench, int64_t version, unsigned kinds, int64_t keep)
 {
     const struct round_mark mark = {.kinds = kinds, .keep = {keep}};
-    replicate_take(bench->replicate, version, &mark);
+    outbox_take(bench->outbox, version, &mark);
 }
 
 static bool all_sent(const struct bench *bench)
@@ -163,7 +163,7 @@ static void drop(struct bench *bench, int64_t below_version)
 {
     const struct drop drop = {.job = {JOB}, .below_version = below_version};
     snapshot_drop(bench->snapshots, &drop);
-    replicate_drop(bench->replicate, &drop);
+    outbox_drop(bench->outbox, &drop);
 }
 
 /* ---- tests ---- */
@@ -184,7 +184,7 @@ static void a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_ag
             assert_string_equal(bench.has[list[unit].unit], list[unit].sha256);
         }
         /* The state is the same at the next stop: asked, not sent. */
-        assert_ok(replicate_keep(bench.replicate, 6, &err), &err);
+        assert_ok(outbox_keep(bench.outbox, 6, &err), &err);
         assert_int_equal(snapshot_list(bench.snapshots, list), 2 * TINY_UNITS);
         take(&bench, 6, REPLICA_MARK(REPLICA_NEIGHBOR), 5);
         wait_until(&bench, asked_twice);
@@ -204,7 +204,7 @@ static void a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop(voi
     take(&bench, 5, REPLICA_MARK(REPLICA_NEIGHBOR), 0);
     wait_until(&bench, is_hanging);
     take(&bench, 6, REPLICA_MARK(REPLICA_NEIGHBOR), 0);
-    assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
+    assert_ok(outbox_keep(bench.outbox, 7, &err), &err);
     const size_t count = snapshot_list(bench.snapshots, list);
     assert_int_equal(list[count - 1].version, 7);
     close_bench(&bench);
@@ -232,7 +232,7 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
              version > 3 ? 3 : 0); /* only 3 was ever committed */
         assert_true(memory_of(&bench) <= 3 * set_bytes);
     }
-    assert_ok(replicate_keep(bench.replicate, 201, &err), &err);
+    assert_ok(outbox_keep(bench.outbox, 201, &err), &err);
     assert_true(memory_of(&bench) <= 4 * set_bytes);
     bool there = false;
     const size_t count = snapshot_list(bench.snapshots, list);
@@ -240,7 +240,7 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
         there = there || list[i].version == 201;
     }
     assert_true(there);
-    assert_true(replicate_skipped(bench.replicate) < 200);
+    assert_true(outbox_skipped(bench.outbox) < 200);
     close_bench(&bench);
 }
 
@@ -250,15 +250,15 @@ static void the_last_version_is_collected_and_a_refusal_is_told(void **state)
     struct bench bench;
     struct err err = {0};
     open_bench(&bench, NULL);
-    assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
-    replicate_collect(bench.replicate, 7);
+    assert_ok(outbox_keep(bench.outbox, 7, &err), &err);
+    outbox_collect(bench.outbox, 7);
     wait_until(&bench, is_collected);
     assert_int_equal(bench.sent, TINY_UNITS);
     close_bench(&bench);
     open_bench(&bench, NULL);
     bench.refuse = ERR_PROTOCOL;
-    assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
-    replicate_collect(bench.replicate, 7);
+    assert_ok(outbox_keep(bench.outbox, 7, &err), &err);
+    outbox_collect(bench.outbox, 7);
     wait_until(&bench, has_failed);
     assert_holds(bench.why.text, "says no");
     close_bench(&bench);
@@ -270,9 +270,9 @@ static void a_collection_of_what_is_gone_fails(void **state)
     struct bench bench;
     struct err err = {0};
     open_bench(&bench, NULL);
-    assert_ok(replicate_keep(bench.replicate, 7, &err), &err);
+    assert_ok(outbox_keep(bench.outbox, 7, &err), &err);
     snapshot_drop(bench.snapshots, &(struct drop){.job = {JOB}, .below_version = INT64_MAX});
-    replicate_collect(bench.replicate, 7);
+    outbox_collect(bench.outbox, 7);
     wait_until(&bench, has_failed);
     assert_holds(bench.why.text, "no longer held");
     close_bench(&bench);
@@ -284,8 +284,8 @@ static void a_cancelled_stop_returns(void **state)
     struct bench bench;
     struct err err = {0};
     open_bench(&bench, NULL);
-    replicate_cancel(bench.replicate);
-    assert_int_equal(replicate_keep(bench.replicate, 7, &err), ERR_CANCELLED);
+    outbox_cancel(bench.outbox);
+    assert_int_equal(outbox_keep(bench.outbox, 7, &err), ERR_CANCELLED);
     close_bench(&bench);
 }
 
