@@ -1,4 +1,4 @@
-"""Which recipe trains the models of the zoo: the loss after a few steps on small data, and the accuracy of the README's first job."""
+"""Compare recipes: the first job of the README, and the first steps of the models of the zoo."""
 
 import argparse
 import gzip
@@ -17,8 +17,8 @@ RECIPES = {
     "sgd 0.01": ("sgd", 0.01),
     "adam 0.001": ("adam", 0.001),
 }
-# model: (side of the images, batch, steps). Small images, so that a run takes minutes: of the large models a few
-# steps show that the loss falls.
+# model: (side of the images, batch, steps). Few steps on small images, so that a run takes minutes:
+# they show whether the loss falls.
 MODELS = {
     "mlp": (28, 32, 93),
     "lenet5": (28, 32, 93),
@@ -29,39 +29,57 @@ MODELS = {
     "mobilenetv2-224": (28, 32, 93),
     "resnet18": (28, 16, 20),
     "vgg11-bn": (32, 16, 10),
-    "googlenet": (64, 16, 10),
-    "vgg16-bn": (32, 16, 10),
-    "mobilenetv2": (28, 32, 40),
-    "resnet50": (64, 16, 10),
 }
+# model: (side of the images, steps), of models so deep that the batch-norm of small micro-batches
+# decides whether they learn: they keep the default batch and micro-batches.
+DEEP = {
+    "mobilenetv2": (28, 80),
+    "googlenet": (64, 80),
+    "vgg16-bn": (32, 50),
+    "resnet50": (48, 50),
+}
+DEEP_RECIPES = {
+    "sgd 0.003": ("sgd", 0.003),
+    "sgd 0.01": ("sgd", 0.01),
+    "sgd 0.03": ("sgd", 0.03),
+    "sgd 0.1": ("sgd", 0.1),
+    "adam 0.001": ("adam", 0.001),
+}
+DEFAULT = "sgd 0.01"
 SEEDS = (1, 2, 3)
 LAST = 5  # steps whose mean loss counts
+TEST_EVERY = 5  # of the deep models' test images one in five, so that a run takes minutes
 TEXT = ROOT / "docs" / "jobs.md"
 LENGTH = 64
 
 
-def images(side, directory):
-    """The training images, with a border of zeros where they are to be larger."""
-    data = gzip.decompress(FASHION["fashion-train"][0].read_bytes())
-    count, height, width = struct.unpack(">III", data[4:16])
-    if side == width:
-        return FASHION
+def images(side, part, directory, every=1):
+    """Images and labels of a part of fashion-mini, inside a border of zeros up to `side`."""
+    files = FASHION[f"fashion-{part}"]
+    pixels, labels = (gzip.decompress(file.read_bytes()) for file in files)
+    count, height, width = struct.unpack(">III", pixels[4:16])
+    if side == width and every == 1:
+        return files
+    kept = range(0, count, every)
     edge, above = (side - width) // 2, (side - height) // 2
-    path = directory / "images-idx3-ubyte"
-    with path.open("wb") as file:
-        file.write(data[:4] + struct.pack(">III", count, side, side))
-        for index in range(count):
-            sample = data[16 + index * height * width :][: height * width]
+    paths = [directory / f"{part}-{what}-ubyte" for what in ("images-idx3", "labels-idx1")]
+    with paths[0].open("wb") as file:
+        file.write(pixels[:4] + struct.pack(">III", len(kept), side, side))
+        for index in kept:
+            sample = pixels[16 + index * height * width :][: height * width]
             rows = [
                 bytes(edge) + sample[width * row :][:width] + bytes(side - width - edge)
                 for row in range(height)
             ]
             file.write(bytes(side * above) + b"".join(rows) + bytes(side * (side - height - above)))
-    return {"fashion-train": [path, FASHION["fashion-train"][1]]}
+    paths[1].write_bytes(
+        labels[:4] + struct.pack(">I", len(kept)) + bytes(labels[8 + index] for index in kept)
+    )
+    return paths
 
 
 def run(job, datasets, directory):
-    """(losses, accuracy or None); None where it diverges."""
+    """(losses, accuracy or None); None if the job diverges."""
     file, metrics = directory / "job.json", directory / "metrics.jsonl"
     file.write_text(json.dumps(job))
     words = ["--as", f"text={LENGTH}"] if "text" in datasets else []
@@ -82,13 +100,12 @@ def run(job, datasets, directory):
         return None
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     accuracy = [line["value"] for line in lines if line["name"] == "test_accuracy"]
-    return [line["value"] for line in lines if line["name"] == "loss"], accuracy[
-        -1
-    ] if accuracy else None
+    losses = [line["value"] for line in lines if line["name"] == "loss"]
+    return losses, accuracy[-1] if accuracy else None
 
 
 def job_of(model, recipe, **fields):
-    kind, rate = RECIPES[recipe]
+    kind, rate = recipe
     return {
         "model": {"name": model},
         "kernels": {},
@@ -98,24 +115,51 @@ def job_of(model, recipe, **fields):
     }
 
 
-def losses(model, directory):
+def first_steps(model, directory):
     side, batch, steps = MODELS[model]
-    datasets = images(side, directory) if side else {"text": [TEXT]}
+    datasets = {"train": images(side, "train", directory)} if side else {"text": [TEXT]}
     row = {"model": model, "side": side, "batch": batch, "steps": steps}
-    for recipe in RECIPES:
+    for name, recipe in RECIPES.items():
         job = job_of(
             model, recipe, dataset={"train": next(iter(datasets))}, batch=batch, steps=steps
         )
         found = run(job, datasets, directory)
         row["first"] = row.get("first") or (found and found[0][0])
-        row[recipe] = found and statistics.mean(found[0][-LAST:])
+        row[name] = found and statistics.mean(found[0][-LAST:])
+    say(f"{model}: {', '.join(f'{name} {shown(row[name])}' for name in RECIPES)}")
+    return row
+
+
+def deep(model, directory):
+    """The loss and the accuracy with each recipe; with the default one for each seed."""
+    side, steps = DEEP[model]
+    datasets = {
+        "train": images(side, "train", directory),
+        "test": images(side, "test", directory, TEST_EVERY),
+    }
+    row = {"model": model, "side": side, "steps": steps}
+    for name, recipe in DEEP_RECIPES.items():
+        row[name] = []
+        for seed in SEEDS if name == DEFAULT else SEEDS[:1]:
+            job = job_of(
+                model,
+                recipe,
+                dataset={"train": "train", "test": "test"},
+                steps=steps,
+                evaluate={"every_epochs": steps},
+                init={"seed": seed},
+            )
+            found = run(job, datasets, directory)
+            last = found and {"loss": statistics.mean(found[0][-LAST:]), "accuracy": found[1]}
+            row[name].append({"seed": seed, **(last or {"loss": None, "accuracy": None})})
+            say(f"{model}, {name}, seed {seed}: {shown_last(row[name][-1:])}")
     return row
 
 
 def first_job(directory):
     """The README's, with several seeds."""
     row = {"model": "lenet5", "epochs": 5, "seeds": SEEDS}
-    for recipe in RECIPES:
+    for name, recipe in RECIPES.items():
         jobs = [
             job_of(
                 "lenet5",
@@ -127,7 +171,7 @@ def first_job(directory):
             )
             for seed in SEEDS
         ]
-        row[recipe] = [run(job, FASHION, directory)[1] for job in jobs]
+        row[name] = [run(job, FASHION, directory)[1] for job in jobs]
     return row
 
 
@@ -141,6 +185,10 @@ def shown(value):
     )
 
 
+def shown_last(found):
+    return ", ".join(f"{shown(each['loss'])} ({shown(each['accuracy'])})" for each in found)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -149,37 +197,52 @@ def main():
         help="Only the models of the zoo. Default: the README's first job, too.",
     )
     parser.add_argument(
-        "--models", metavar="NAME,...", default=",".join(MODELS), help="Only these. Default: all."
+        "--models",
+        metavar="NAME,...",
+        default=",".join([*MODELS, *DEEP]),
+        help="Only these. Default: all.",
     )
     arguments = parser.parse_args()
-    models = [name for name in arguments.models.split(",") if name in MODELS]
+    names = arguments.models.split(",")
     with tempfile.TemporaryDirectory(prefix="paceline-recipes-") as name:
         directory = pathlib.Path(name)
-        rows, accuracies = [], [] if arguments.no_first_job else [first_job(directory)]
-        for row in accuracies:
-            table(
-                ["README's first job", *RECIPES],
-                [["accuracy", *(shown(row[recipe]) for recipe in RECIPES)]],
-            )
-        for model in models:
-            rows.append(losses(model, directory))
-            say(
-                f"{model}: {', '.join(f'{recipe} {shown(rows[-1][recipe])}' for recipe in RECIPES)}"
-            )
-    table(
-        ["model", "images", "batch", "steps", "first loss", *RECIPES],
-        [
+        accuracies = [] if arguments.no_first_job else [first_job(directory)]
+        rows = [first_steps(model, directory) for model in names if model in MODELS]
+        deep_rows = [deep(model, directory) for model in names if model in DEEP]
+    if accuracies:
+        table(
+            ["README's first job", *RECIPES],
+            [["accuracy", *(shown(row[recipe]) for recipe in RECIPES)] for row in accuracies],
+        )
+    if rows:
+        table(
+            ["model", "images", "batch", "steps", "first loss", *RECIPES],
             [
-                row["model"],
-                row["side"] or "text",
-                row["batch"],
-                row["steps"],
-                *(shown(row[column]) for column in ("first", *RECIPES)),
-            ]
-            for row in rows
-        ],
-    )
-    finish("recipes", [*accuracies, *rows])
+                [
+                    row["model"],
+                    row["side"] or "text",
+                    row["batch"],
+                    row["steps"],
+                    *(shown(row[column]) for column in ("first", *RECIPES)),
+                ]
+                for row in rows
+            ],
+        )
+    if deep_rows:
+        say("The loss (mean of the last steps) and, in brackets, the accuracy on the test images:")
+        table(
+            ["model", "images", "steps", *DEEP_RECIPES],
+            [
+                [
+                    row["model"],
+                    row["side"],
+                    row["steps"],
+                    *(shown_last(row[recipe]) for recipe in DEEP_RECIPES),
+                ]
+                for row in deep_rows
+            ],
+        )
+    finish("recipes", [*accuracies, *rows, *deep_rows])
 
 
 if __name__ == "__main__":
