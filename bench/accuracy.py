@@ -1,4 +1,7 @@
-"""The accuracy of one job over three agents and in one process, and, with CIFAR-10, beside PyTorch's from the same weights and batches."""
+"""Compare the accuracy of a job on three agents with one process and, on CIFAR-10, with PyTorch.
+
+PyTorch starts from the same weights and reads the same batches.
+"""
 
 import argparse
 import hashlib
@@ -62,7 +65,8 @@ def on_agents(job, upload):
 def fashion():
     job = json.loads((ROOT / "examples/jobs/fashion.json").read_text())
     say(
-        f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs (examples/jobs/fashion.json)"
+        f"{job['model']['name']} on fashion-mini, batch {job['batch']}, {job['epochs']} epochs "
+        "(examples/jobs/fashion.json)"
     )
     sha256, output = train(job, FASHION)
     accuracy = float(
@@ -159,11 +163,11 @@ def cifar10(train_file, test_file, models, kept):
                 theirs = kept.row(
                     f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory)
                 )
-                older = (
-                    ours.get("program") != program
-                )  # rows without one are of a build that did not say
+                # Rows of early builds do not name their program.
+                older = ours.get("program") != program
                 say(
-                    f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s{' by another build' if older else ''}, "
+                    f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s"
+                    f"{' by another build' if older else ''}, "
                     f"PyTorch {theirs['accuracy']:.4f} in {theirs['seconds']:.0f} s"
                 )
                 yield {
@@ -237,8 +241,8 @@ def main():
     if subprocess.run([PYTHON, "-c", "import torch"], check=False, capture_output=True).returncode:
         skip(f"{PYTHON} has no torch (Debian package python3-torch)")
     say(
-        f"CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, cosine from 0.05; finished rows are kept "
-        f"in {options.rows}"
+        "CIFAR-10, batch 64 in 2 micro-batches, SGD with momentum 0.9 and weight decay 0.0005, "
+        f"cosine from 0.05; finished rows are kept in {options.rows}"
     )
     rows = list(cifar10(*options.cifar10, options.models, Kept(options.rows)))
     table(
@@ -258,9 +262,10 @@ def main():
         [summary(rows, model) for model in options.models],
     )
     say(
-        f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']} from the same initial weights, on the same batches; spread: standard "
-        "deviation over the seeds, of the difference: of each seed's own; this build: how many of our rows are of the program that is here "
-        "now, the others were kept from another"
+        f"{AGENTS} agents beside PyTorch {rows[0]['torch_version']}, with the same initial weights "
+        "and batches; spread: the standard deviation over the seeds; difference: the mean of the "
+        "differences of each seed; this build: the rows that the present program measured, the "
+        "others are kept from an earlier build"
     )
     finish("accuracy", rows)
 

@@ -1,4 +1,4 @@
-"""How far our losses are from PyTorch's over the first steps, from the same weights on the same batches: a part of step.py."""
+"""Compare losses of first steps with PyTorch's, from the same weights and batches, for step.py."""
 
 import json
 import subprocess
@@ -80,7 +80,10 @@ def apart(losses, others):
 
 
 def compare(model, steps, data, directory):
-    """{difference, control, met}: control is what PyTorch's two layouts differ by, taken where LIMIT is not enough."""
+    """{difference, control, met}.
+
+    control: the difference between PyTorch's two layouts, measured only if LIMIT is exceeded.
+    """
     job = job_of(model, steps)
     theirs = torchs(job, data, directory, "default")
     difference, control = apart(ours(job, data, directory), theirs), None

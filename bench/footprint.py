@@ -46,7 +46,7 @@ def idle_memory(idle_seconds):
 
 
 def allocations():
-    """Rows of allocations per step (compute) or per message, by thread and origin, of a pipeline of three stages."""
+    """Allocations per step (compute) or message in three stages, by thread and origin."""
     rows = []
     with fashion_fleet() as fleet:
         start_counted_agents(fleet, AGENTS)
@@ -108,7 +108,8 @@ def main():
         ],
     )
     say(
-        f"allocations over {STEPS[2] - STEPS[0]} steps beyond the first {STEPS[0]}; the goal: 0 in the compute thread, 0 of ours"
+        f"allocations over {STEPS[2] - STEPS[0]} steps after the first {STEPS[0]}; "
+        "goal: 0 in the compute thread, 0 from our code"
     )
     finish("footprint", [*memory, *counts])
 

@@ -1,4 +1,4 @@
-"""Finished rows of a long benchmark, a line of JSON each: an interrupted run goes on where it was."""
+"""Keep the finished rows of a long benchmark as JSON lines, so that it can be interrupted."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the coordinator costs: processor time, memory, bytes written and latencies under devices, clients, polls and streams."""
+"""Measure CPU, memory, writes and latency of the coordinator under devices, clients and streams."""
 
 import argparse
 import contextlib
@@ -29,7 +29,7 @@ JOB = {
 
 
 class Usage:
-    """What a process has used so far: processor seconds, bytes given to write calls, private memory."""
+    """The usage of a process: CPU seconds, bytes passed to write calls, private memory."""
 
     def __init__(self, process):
         place = pathlib.Path("/proc") / str(process.process.pid)
@@ -64,7 +64,7 @@ class Crowd:
         return json.loads(line)
 
     def wait_for(self, counts, seconds):
-        """Report until there are so many answers of each kind: {kind: count}. The longest of each, in seconds."""
+        """Report until each kind has its count of answers; the longest seconds of each kind."""
         seen, longest, deadline = (
             dict.fromkeys(counts, 0),
             dict.fromkeys(counts, 0.0),
@@ -138,7 +138,7 @@ def devices(count, seconds):
 
 
 def clients(count, seconds):
-    """The API beside 1,000 devices: clients that ask for the next thing as soon as they have an answer."""
+    """The API beside 1,000 devices: each client sends its next request right after an answer."""
     with coordinator() as (fleet, crowd, _):
         job = fleet.submit(JOB)["id"]
         crowd.tell("devices", 1000, HEARTBEAT_MS)
@@ -177,7 +177,7 @@ def clients(count, seconds):
 
 
 def woken(case, count, target):
-    """Requests that stay open, one change that they all hear of, and what that change and others wait meanwhile."""
+    """Wake all open requests by one change; measure the delay of that change and of others."""
     with coordinator() as (fleet, crowd, empty):
         job = fleet.submit(JOB)
         crowd.tell("polls", count, target(job))

@@ -1,4 +1,4 @@
-"""What the coordinator costs: one agent under it against `paceline-agent train`, seconds per step."""
+"""Compare seconds per step of one coordinated agent with `paceline-agent train`."""
 
 import argparse
 import json
@@ -62,12 +62,11 @@ def compare(fleet, model, pairs, run_seconds):
             seconds = steady(coordinated(fleet, job) if side == "coordinated" else alone(job))
             (ours if side == "coordinated" else reference).append(median(seconds))
             if len(seconds) != steps - WARMUP_STEPS:
-                say(
-                    f"  {model}: {steps - WARMUP_STEPS - len(seconds)} steps are missing in the metrics ({side})"
-                )
+                missing = steps - WARMUP_STEPS - len(seconds)
+                say(f"  {model}: {missing} steps are missing in the metrics ({side})")
         say(
-            f"  {model} pair {pair + 1}: coordinated {ours[-1] * 1e3:.3f} ms, alone {reference[-1] * 1e3:.3f} ms, "
-            f"ratio {ours[-1] / reference[-1]:.4f}"
+            f"  {model} pair {pair + 1}: coordinated {ours[-1] * 1e3:.3f} ms, "
+            f"alone {reference[-1] * 1e3:.3f} ms, ratio {ours[-1] / reference[-1]:.4f}"
         )
     ratios = [mine / other for mine, other in zip(ours, reference)]
     return {

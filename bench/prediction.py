@@ -1,4 +1,4 @@
-"""How well the planner predicts a step on devices of speed 1 : 1 : 1/4, and how it shares the model out."""
+"""Compare predicted with measured seconds per step on devices of speed 1 : 1 : 1/4."""
 
 import argparse
 import math
@@ -99,8 +99,8 @@ def run_plans(options):
                 fleet.verb(job, "replan", {})
             row = row_of(measured_plan(fleet, job, generation, options.steps), names)
             say(
-                f"  plan {generation}: predicted {row['predicted_step_seconds']:.3f} s, measured {row['measured_step_seconds']:.3f} s, "
-                f"error {row['error']:.1%}; "
+                f"  plan {generation}: predicted {row['predicted_step_seconds']:.3f} s, "
+                f"measured {row['measured_step_seconds']:.3f} s, error {row['error']:.1%}; "
                 + ", ".join(f"{stage['device']} {stage['units']} units" for stage in row["stages"])
             )
             rows.append(row)
@@ -149,7 +149,8 @@ def show(options, rows):
     error = median([row["error"] for row in rows])
     shortest = min(row["measured_step_seconds"] for row in rows)
     say(
-        f"{MODEL}, batch {options.batch} in {MICRO_BATCHES} micro-batches; shares {' + '.join(map(str, SHARES.values()))} of a core"
+        f"{MODEL}, batch {options.batch} in {MICRO_BATCHES} micro-batches; "
+        f"shares {' + '.join(map(str, SHARES.values()))} of a core"
     )
     say(f"median error {error:.1%} (goal: 15 %); shortest step {shortest:.3f} s (needed: 0.5 s)")
     finish("prediction", rows, median_error=error, batch=options.batch, micro_batches=MICRO_BATCHES)

@@ -1,4 +1,4 @@
-"""Seconds from kill -9 to training again, by phase, beside two ways of starting everything again."""
+"""Measure the seconds from kill -9 to resumed training, beside two kinds of full restart."""
 
 import argparse
 import datetime
@@ -78,7 +78,7 @@ class Blows:
         must(False, f"no incident was resolved: {items}")
 
     def kill_one(self, stage):
-        """The incident of the death of one agent, and the seconds from the signal to the first new step."""
+        """Kill one agent; its incident, and the seconds from the signal to the next step."""
         self.settle()
         agent = self.fleet.agent_of(self.job, stage)
         killed = time.time()
@@ -88,7 +88,7 @@ class Blows:
         return incident, seconds_of(incident["timeline"]["resumed_at"]) - killed
 
     def kill_all(self):
-        """The same for all agents at once, which are started again at once: the job goes on from the center."""
+        """Kill and restart all agents at once; the job resumes from the center."""
         self.settle()
         agents = [agent for agent in self.fleet.agents if agent.running()]
         killed = time.time()
@@ -147,7 +147,7 @@ def ours(model, repeats):
 
 
 def torch_restart(model, repeats):
-    """A training script that is killed and started again from what torch.save wrote; [] where there is no PyTorch."""
+    """Kill a training script and restart it from its torch.save file; [] without PyTorch."""
     totals, redone = [], []
     with tempfile.TemporaryDirectory(prefix="paceline-torch-") as directory:
         command = [
@@ -184,7 +184,10 @@ def torch_restart(model, repeats):
 
 
 def run_torch(command, steps, since=None):
-    """Until so many steps were made, then kill -9. (the moment, or the seconds since `since`, of the last of them; its number)"""
+    """Run until `steps` steps are done, then kill -9.
+
+    Returns the time of the last step, as seconds since `since` if that is given, and its number.
+    """
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for _ in range(steps):
             line = process.stdout.readline()
@@ -219,8 +222,9 @@ def main():
         ],
     )
     say(
-        "killed: one agent of three by its stage; all: every agent, started again at once, from the last version in the center; torch "
-        "script: one process, started again from its last torch.save"
+        "killed: one agent of three, by its stage; all: every agent, restarted at once from the "
+        "newest version in the center; torch script: one process, restarted from its last "
+        "torch.save"
     )
     say("goals: detect below 0.5 s, after_detect below 1 s")
     finish("recovery", rows)

@@ -1,4 +1,4 @@
-"""What replication costs: seconds per step with the default periods against none, on loopback and on 100 Mbit/s links."""
+"""Compare seconds per step with and without replication, on loopback and on 100 Mbit/s links."""
 
 import argparse
 import json
@@ -16,10 +16,9 @@ from report import finish, median, percent, say, spread, table
 AGENTS = 3
 MODEL = "mobilenetv2"
 BATCH = 32
-PERIOD = 50  # steps from one round to the neighbours to the next, as by default; every second one goes to the center, too
-STEPS = (
-    3 * PERIOD
-)  # of a run; the first period has no round behind it: caches, pages, clock frequency
+PERIOD = 50  # steps between rounds to the neighbours (the default); every second goes to the center
+# Steps of a run. The first period follows no round and warms caches, pages and the clock frequency.
+STEPS = 3 * PERIOD
 QUIET = PERIOD // 2  # steps at the end of a period, when nothing is copied any more
 LINK_MBIT = 100
 SHARE = 0.55
@@ -58,9 +57,9 @@ def seconds_by_period(fleet, job):
 
 
 def run(fleet, replicates, cuts):
-    """(mean seconds of a step, that over the mean of the quiet steps, bytes of replicas a step, the plan's borders)
+    """(mean seconds of a step, ratio to mean quiet step, replica bytes per step, boundaries)
 
-    The second is what a round costs within one run, so that it does not see how fast the machine was in another one.
+    The ratio compares steps of one run: the machine's speed in other runs has no influence.
     """
     before = bytes_sent(fleet)
     job = fleet.submit(job_of(replicates, cuts))
@@ -79,7 +78,7 @@ def run(fleet, replicates, cuts):
 
 
 def compare(fleet, link_mbit, pairs):
-    """One row. Both sides have the same borders: those the planner chose for the first run, which is not counted."""
+    """One row. An uncounted first run chooses the stage boundaries of both sides."""
     cuts = run(fleet, False, None)[3]
     ratios, run_ratios, with_replicas, without, sent = [], [], [], [], []
     for pair in range(pairs):
@@ -92,8 +91,9 @@ def compare(fleet, link_mbit, pairs):
         ratios.append(sides[True][1] / sides[False][1])
         sent.append(sides[True][2])
         say(
-            f"  {link_mbit} Mbit/s, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, without {without[-1] * 1e3:.2f} ms, "
-            f"ratio {ratios[-1]:.4f}, of the runs {run_ratios[-1]:.4f}"
+            f"  {link_mbit} Mbit/s, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, "
+            f"without {without[-1] * 1e3:.2f} ms, ratio {ratios[-1]:.4f}, "
+            f"of the runs {run_ratios[-1]:.4f}"
         )
     return {
         "link_mbit": link_mbit,
@@ -127,7 +127,7 @@ def on_links(pairs):
 
 
 def links_in_a_fleet(pairs):
-    """The row that this script prints when it runs on the devices, or [] where the machine cannot have them."""
+    """Run this script on emulated devices; its row, or [] if the machine cannot emulate them."""
     devices = "coord\n" + "".join(
         f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS)
     )
@@ -181,9 +181,10 @@ def main():
         ],
     )
     say(
-        f"{MODEL}, batch {BATCH}, {STEPS} steps, {AGENTS} agents; link 0 is loopback. ratio: the mean step of whole periods over that of "
-        f"their last {QUIET} steps, with replicas over without; of runs: the mean steps of two runs, one after the other. Goals: 1.02 on "
-        "loopback, 1.05 on the links"
+        f"{MODEL}, batch {BATCH}, {STEPS} steps, {AGENTS} agents; link 0 is loopback. "
+        f"ratio: the mean step of whole periods over the mean of their last {QUIET} steps, with "
+        "replicas over without; of runs: the ratio of the mean steps of two consecutive runs. "
+        "Goals: 1.02 on loopback, 1.05 on the links"
     )
     finish("replication", rows)
 

@@ -13,7 +13,7 @@ def median(values):
 
 
 def spread(values):
-    """Half of the distance between the quartiles, as a share of the median; None for fewer than four values."""
+    """Half the interquartile range relative to the median; None for fewer than four values."""
     if len(values) < 4:
         return None
     lower, _, upper = statistics.quantiles(values, n=4)

@@ -1,4 +1,4 @@
-"""Key words from WAV files over three agents: accuracy, and the loss beside PyTorch's from the same weights and batches."""
+"""Train on spoken words from WAV files on three agents; compare the losses with PyTorch's."""
 
 import argparse
 import io
@@ -53,7 +53,7 @@ def metric(fleet, job, name):
 
 
 def our_run(directory, job, content, query):
-    """Upload and train; the data sets are left in the directory as the coordinator keeps them. Returns what is said, and the losses."""
+    """Upload and train; the row and the losses. Leaves the stored data sets in the directory."""
     with Fleet() as fleet:
         fleet.start_coordinator()
         began = time.monotonic()
@@ -75,8 +75,9 @@ def our_run(directory, job, content, query):
             )
         train = sets["train"]
         say(
-            f"{train['samples']} + {sets['test']['samples']} recordings of {train['classes']} classes as {train['height']} x "
-            f"{train['width']}, uploaded and converted in {upload_seconds:.1f} s; {job['model']['name']}, batch {job['batch']}, "
+            f"{train['samples']} + {sets['test']['samples']} recordings of {train['classes']} "
+            f"classes as {train['height']} x {train['width']}, uploaded and converted in "
+            f"{upload_seconds:.1f} s; {job['model']['name']}, batch {job['batch']}, "
             f"{job['epochs']} epochs (examples/jobs/words.json)"
         )
         fleet.start_agents(AGENTS)
@@ -87,8 +88,9 @@ def our_run(directory, job, content, query):
         accuracies = metric(fleet, done, "test_accuracy")
         units = [stage["end"] - stage["first"] for stage in fleet.stages(done)]
     say(
-        f"{AGENTS} agents, units by stage {' + '.join(map(str, units))}: {len(losses)} steps in {seconds:.1f} s, accuracy after "
-        f"each epoch {' '.join(f'{value:.4f}' for value in accuracies)}"
+        f"{AGENTS} agents, units by stage {' + '.join(map(str, units))}: {len(losses)} steps in "
+        f"{seconds:.1f} s, accuracy after each epoch "
+        f"{' '.join(f'{value:.4f}' for value in accuracies)}"
     )
     return {
         "accuracy": accuracies[-1],
@@ -99,7 +101,7 @@ def our_run(directory, job, content, query):
 
 
 def torch_run(directory, job):
-    """What PyTorch makes of the data sets as the coordinator keeps them; None with the reason printed where it cannot."""
+    """PyTorch's result on the stored data sets; None, and the printed reason, if it cannot run."""
     (directory / "job.json").write_text(json.dumps(job))
     done = subprocess.run(
         [
@@ -150,7 +152,8 @@ def compare(ours, theirs, rate):
         else "NOT MET"
     )
     say(
-        f"largest difference of the first {len(rows)} steps {worst:.4%}: {verdict} (at most {LIMIT:.0%})"
+        f"largest difference of the first {len(rows)} steps {worst:.4%}: {verdict} "
+        f"(at most {LIMIT:.0%})"
     )
     return rows, worst, met
 
@@ -177,7 +180,8 @@ def main():
     arguments = parser.parse_args()
     if not arguments.data:
         skip(
-            "needs recordings: --data DIRECTORY, for example those of the Free Spoken Digit set (docs/benchmarks.md)"
+            "needs recordings: --data DIRECTORY, for example the Free Spoken Digit set "
+            "(docs/benchmarks.md)"
         )
     job = {**json.loads((ROOT / "examples/jobs/words.json").read_text()), "init": {"seed": SEED}}
     job["epochs"] = arguments.epochs or job["epochs"]

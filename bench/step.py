@@ -51,15 +51,18 @@ def run(command, **more):
 
 
 def least_bytes(view, batch):
-    """What a step moves through memory at least: kept activations out and in again; parameters are read twice, gradients written and
-    read, parameters and momenta read and written by the update."""
+    """The least memory traffic of a step.
+
+    Kept activations are written and read, parameters read twice, gradients written and read;
+    the update reads and writes parameters and momenta.
+    """
     activations = sum(unit["activation_bytes"] for unit in view["units"])
     parameters = sum(unit["parameter_bytes"] for unit in view["units"])
     return 2 * batch * activations + 8 * parameters
 
 
 def ceilings(data, thread_counts):
-    """{threads: (FLOP/s, bytes/s)} as agents measure themselves, and {model: its costs as the coordinator counts them}."""
+    """{threads: (FLOP/s, bytes/s)} from the agents' probes, {model: costs from the coordinator}."""
     peaks, views = {}, {}
     for threads in thread_counts:
         with Fleet() as fleet:
@@ -226,8 +229,9 @@ def compare(bench, model, batch, threads, rounds, ceiling, view):
         "memory_met": memory_ratio >= MEMORY_GOALS[model] if model in MEMORY_GOALS else None,
     }
     say(
-        f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, PyTorch {row['torch_ms']:.2f} and "
-        f"{row['torch_channels_last_ms']:.2f} ms, ratio {row['ratio']:.2f}, memory {memory_ratio:.2f}"
+        f"  {model}, batch {batch}, {threads} threads: {row['ours_ms']:.2f} ms, "
+        f"PyTorch {row['torch_ms']:.2f} and {row['torch_channels_last_ms']:.2f} ms, "
+        f"ratio {row['ratio']:.2f}, memory {memory_ratio:.2f}"
     )
     return row
 
@@ -319,20 +323,25 @@ def main():
     )
     for threads, (flops, rate) in peaks.items():
         say(
-            f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), {rate / 1e9:.1f} GB/s, as the agent's probe measures them"
+            f"{threads} threads: {flops / 1e9:.0f} GFLOP/s (matrix product of 384), "
+            f"{rate / 1e9:.1f} GB/s, from the agent's probe"
         )
     say(
-        "arithmetic: the step's FLOPs, convolutions counted directly, at that rate (Winograd's take a quarter); traffic: what has to go through "
-        "memory at least; roofline: the longer of the two over our step"
+        "arithmetic: the FLOPs of a step at that rate, counted for direct convolutions (Winograd's "
+        "need a quarter); traffic: the least memory traffic; roofline: the longer of the two over "
+        "our step"
     )
     if options.losses:
         say(
-            f"loss: the largest difference of the losses over {options.losses} steps from PyTorch's, as means of {curves.WINDOW}, batch {curves.BATCH}, "
-            f"from the same weights on the same batches; it may be {percent(curves.LIMIT)}, or {curves.CONTROL_SHARE} times what PyTorch's own two layouts differ by"
+            f"loss: the largest difference from PyTorch's losses over {options.losses} steps, as "
+            f"means of {curves.WINDOW}, batch {curves.BATCH}, with the same weights and batches; "
+            f"limit: {percent(curves.LIMIT)}, or {curves.CONTROL_SHARE} times the difference "
+            "between PyTorch's two layouts"
         )
     say(
-        f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved rounds; memory: the same of the peak "
-        f"resident bytes. PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}"
+        f"ratio: PyTorch's better layout over ours, the median of {options.rounds} interleaved "
+        "rounds; memory: the same for peak resident bytes. "
+        f"PyTorch {peer['version']} of Debian; newer builds may be faster:\n{peer['config']}"
     )
     finish("step", rows, torch=peer["version"], onednn=options.onednn)
 

@@ -75,8 +75,9 @@ def main():
         "learning_rate": {"type": "constant", "value": arguments.rate},
     }
     say(
-        f"gpt-mini on {len(content)} bytes of text, {arguments.batch} samples of {arguments.length} bytes a step, "
-        f"{arguments.steps} steps, SGD {arguments.rate} with momentum 0.9, 2 threads"
+        f"gpt-mini on {len(content)} bytes of text, {arguments.batch} samples of "
+        f"{arguments.length} bytes a step, {arguments.steps} steps, SGD {arguments.rate} with "
+        "momentum 0.9, 2 threads"
     )
     with tempfile.TemporaryDirectory(prefix="paceline-text-") as directory:
         text = pathlib.Path(directory) / "text"
@@ -106,8 +107,8 @@ def main():
     )
     worst = max(row["difference"] for row in rows)
     say(
-        f"largest difference of a step {worst:.4%}: {'met' if worst < LIMIT else 'NOT MET'} (at most {LIMIT:.0%}); "
-        f"{our_seconds:.1f} s, PyTorch with its start {torch_seconds:.1f} s"
+        f"largest difference of a step {worst:.4%}: {'met' if worst < LIMIT else 'NOT MET'} "
+        f"(at most {LIMIT:.0%}); {our_seconds:.1f} s, PyTorch with its start {torch_seconds:.1f} s"
     )
     finish("text", rows, worst=worst, met=worst < LIMIT)
 

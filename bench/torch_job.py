@@ -1,10 +1,11 @@
-"""The peer of accuracy.py and of step.py's losses: a job in PyTorch, with libtrain's initial weights, on the batches that
-`paceline-agent batches` prints.
+"""Train a job in PyTorch: the peer of accuracy.py and of the losses in step.py.
 
-    torch_job.py JOB TRAIN TEST BATCHES [LAYOUT]      trains on CIFAR binary files, prints the test accuracy and the losses
-                                                      of the steps as a line of JSON
+    torch_job.py JOB TRAIN TEST BATCHES [LAYOUT]
 
-LAYOUT is default (NCHW) or channels_last. A batch goes through in the job's micro-batches, each with statistics of its own in the batch-norms, as on Paceline's devices.
+Trains on CIFAR binary files, with libtrain's initial weights and the batches that `paceline-agent
+batches` prints. Prints the test accuracy and the losses of the steps as a line of JSON. LAYOUT is
+default (NCHW) or channels_last. As on Paceline's devices, a batch is split into the job's
+micro-batches, and batch-norm computes its statistics per micro-batch.
 """
 import json
 import math

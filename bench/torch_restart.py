@@ -1,6 +1,8 @@
-"""The peer of recovery.py: a plain PyTorch training loop that saves its state every five steps, and goes on from there.
+"""Train in a plain PyTorch loop: the peer of recovery.py.
 
-    torch_restart.py DESCRIPTION STATE BATCH IMAGES LABELS      prints "step N" behind each step, until it is killed
+    torch_restart.py DESCRIPTION STATE BATCH IMAGES LABELS
+
+Saves its state every five steps and resumes from it. Prints "step N" after each step until killed.
 """
 import gzip
 import json

@@ -1,6 +1,9 @@
-"""The peer of sound.py: a key-word model in PyTorch, with libtrain's initial weights and its order of samples.
+"""Train a key-word model in PyTorch: the peer of sound.py.
 
-    torch_sound.py TRAIN TEST JOB      data sets in the one form; prints {"losses": [of each step], "accuracy": of TEST}
+    torch_sound.py TRAIN TEST JOB
+
+Uses libtrain's initial weights and order of samples. TRAIN and TEST are data sets as the
+coordinator stores them. Prints {"losses": [of each step], "accuracy": of TEST}.
 """
 import json
 import pathlib

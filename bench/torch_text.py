@@ -1,6 +1,9 @@
-"""The peer of text.py: gpt-mini in PyTorch, with libtrain's initial weights, on the batches that `paceline-agent batches` prints.
+"""Train gpt-mini in PyTorch: the peer of text.py.
 
-    torch_text.py TEXT LENGTH BATCHES RATE      prints the loss of each step, as a JSON list
+    torch_text.py TEXT LENGTH BATCHES RATE
+
+Uses libtrain's initial weights and the batches that `paceline-agent batches` prints. Prints the
+loss of each step as a JSON list.
 """
 import json
 import pathlib
