@@ -292,7 +292,9 @@ static int load_units(struct build *build, const char **code, struct err *err)
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
         int rc = 0;
-        *code = source->from == SOURCE_DEVICE ? "peer" : "internal";
+        *code = source->from == SOURCE_DEVICE ? "peer"
+                : source->from == SOURCE_SELF ? "snapshot"
+                                              : "internal";
         if (source->unit != run->first + (int64_t)i) {
             rc = err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i, source->unit);
         } else if (source->from == SOURCE_SEED) {

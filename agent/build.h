@@ -22,8 +22,8 @@ struct built {
 /* Peers that cannot be reached are told to `troubles`; one that units come from may be so for the
  * assignment's peer_ms. *out must be zeroed; it holds what was built so far also on failure
  * (built_done). *code: the word of a device_error
- * ("disk", "data", "peer", "format", "internal") when it fails, unless the error itself says it
- * (ERR_MEMORY, ERR_FULL). ERR_CANCELLED. */
+ * ("disk", "data", "peer", "snapshot", "format", "internal") when it fails, unless the error itself
+ * says it (ERR_MEMORY, ERR_FULL). ERR_CANCELLED. */
 NODISCARD int build_stage(const struct device_context *device, const struct assignment_run *run,
                           struct cancel *cancel, struct troubles *troubles, struct built *out,
                           const char **code, struct err *err);

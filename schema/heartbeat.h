@@ -51,8 +51,8 @@ struct holding {
     int64_t bytes;
 };
 
-/* Why a device cannot do what it was told: "diverged", "memory", "data", "peer", "format",
- * "internal". */
+/* Why a device cannot do what it was told: "diverged", "memory", "disk", "data", "peer",
+ * "snapshot", "format", "internal". */
 struct device_error {
     char code[REASON_SIZE];
     char message[MESSAGE_SIZE];

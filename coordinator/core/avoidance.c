@@ -54,11 +54,14 @@ void avoid(struct core *core, struct job_slot *job, const struct device_slot *de
     int shift = entry->count + (why == AVOID_FAILED && joined ? JOINER_SHIFT : 0);
     shift = shift < AVOID_SHIFT_MAX ? shift : AVOID_SHIFT_MAX;
     int64_t for_ms = (AVOID_LEASES * core->config.lease_ms) << shift;
-    if (why == AVOID_LOST) { /* once is nothing: it is taken back as soon as it returns */
-        for_ms = entry->count == 0 ? 0 : for_ms / 2;
+    if (why == AVOID_LOST) {
+        for_ms /= 2;
+    }
+    if (entry->count == 0 && (why == AVOID_LOST || why == AVOID_DAMAGE)) {
+        for_ms = 0; /* once is nothing: it is taken back at once */
     }
     entry->count++;
-    entry->failed = why == AVOID_FAILED;
+    entry->failed = why == AVOID_FAILED || why == AVOID_DAMAGE;
     entry->for_ms = for_ms;
     entry->until_ms = core->now_ms + for_ms;
 }

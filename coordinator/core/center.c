@@ -1,13 +1,9 @@
-/* Versions in the center, and the model that is exported from the last one. */
+/* Versions in the center: what comes in, what is whole, what is forgotten. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
-
-/* The first pause; each is twice as long as the one before. */
-#define EXPORT_RETRY_MS 10000
-#define EXPORT_SHIFT_MAX 5
 
 struct center_version *center_whole(struct job_slot *job)
 {
@@ -21,8 +17,7 @@ struct center_version *center_coming(struct job_slot *job)
 
 /* ---- forgetting ---- */
 
-static bool version_refers(const struct center_version *version, size_t unit_count,
-                           const char *sha256)
+bool center_refers(const struct center_version *version, size_t unit_count, const char *sha256)
 {
     for (size_t u = 0; version->count > 0 && u < unit_count; u++) {
         if (version->present[u] && strcmp(version->unit[u].sha256, sha256) == 0) {
@@ -66,8 +61,8 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = job_slot_at(core, i);
-        if (version_refers(&job->center[0], job->unit_count, sha256) ||
-            version_refers(&job->center[1], job->unit_count, sha256) ||
+        if (center_refers(&job->center[0], job->unit_count, sha256) ||
+            center_refers(&job->center[1], job->unit_count, sha256) ||
             (job != by && is_awaited(core, job, sha256))) {
             return true;
         }
@@ -139,6 +134,16 @@ void center_forget(struct core *core, struct job_slot *job, const char *keep)
     drop_version(core, job, center_coming(job), keep);
 }
 
+void center_lose(struct core *core, struct job_slot *job)
+{
+    struct center_version *whole = center_whole(job);
+    act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, whole->version + 1);
+    drop_version(core, job, whole, "");
+    job->job.version = 0;
+    job->export_attempts = 0;
+    job_changed(core, job);
+}
+
 void center_discard(struct core *core, struct job_slot *job)
 {
     struct center_version *coming = center_coming(job), *whole = center_whole(job);
@@ -174,7 +179,7 @@ static void center_done(struct core *core, struct job_slot *job)
 {
     job->deadline_ms = job->suspicion_ms = NEVER;
     if (job->plan.last_version == job->total_steps) {
-        center_export(core, job);
+        exports_last(core, job);
     } else {
         job_pause_now(core, job);
     }
@@ -312,176 +317,6 @@ void handle_blob_stored(struct core *core, const struct event *event)
     }
 }
 
-/* ---- damage ---- */
-
-/* A unit of the whole version is damaged: the version counts as not held, and the job goes on from
- * what its devices have. */
-static void lose_version(struct core *core, struct job_slot *job)
-{
-    struct center_version *whole = center_whole(job);
-    const int64_t version = whole->version;
-    act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, version + 1);
-    drop_version(core, job, whole, "");
-    job->job.version = 0;
-    job_changed(core, job);
-    if (!plan_active(job)) {
-        job_set_state(
-            core, job, job->job.state, job->job.state_reason,
-            "step %" PRId64
-            " in the center is damaged; the next start is from what the devices hold, or step 0",
-            version);
-    } else if (job_phase(job) == PHASE_PREPARE && job->plan.resume_version == version) {
-        generation_fail(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
-                        "step %" PRId64 " in the center is damaged", version);
-    }
-}
-
-void handle_blob_damaged(struct core *core, const struct event *event)
-{
-    const struct event_blob_damaged *damaged = &event->blob_damaged;
-    for (size_t i = 0; i < core->jobs.count; i++) {
-        struct job_slot *job = job_slot_at(core, i);
-        /* A job that only waits for the export rests on the version: there is nothing else to take.
-         */
-        const bool exports = job->job.state == JOB_CANCELLING ||
-                             (plan_active(job) && job_phase(job) == PHASE_FINISHED &&
-                              center_whole(job)->version == job->plan.last_version);
-        if (!exports && version_refers(center_whole(job), job->unit_count, damaged->sha256)) {
-            lose_version(core, job);
-        }
-    }
-    act_publish(core, "blob_damaged", "", "%.250s", damaged->message);
-}
-
-/* ---- the exported model ---- */
-
-void center_export(struct core *core, struct job_slot *job)
-{
-    job->export_ms = NEVER;
-    job->export_attempts++;
-    job_mark(core, job);
-    act_export(core, job->job.id.text, job->job.version);
-    if (job->job.state != JOB_CANCELLING) {
-        job_set_state(core, job, job->job.state, job->job.state_reason,
-                      "assembles the trained model");
-    }
-}
-
-/* One at a time; the same version once, and not the last one, which the job ends with. */
-void center_export_now(struct core *core, struct job_slot *job)
-{
-    int64_t version = job->job.version;
-    if (job->job.export_version > 0 || version == job->job.exported_version ||
-        version == job->total_steps) {
-        return;
-    }
-    job->job.export_version = version;
-    job_changed(core, job);
-    act_export(core, job->job.id.text, version);
-}
-
-/* The trained version is whole in the center and waits there; its devices need not. */
-static void export_failed(struct core *core, struct job_slot *job, const char *message)
-{
-    int shift =
-        job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
-    int64_t pause_ms = (int64_t)EXPORT_RETRY_MS << shift;
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
-        if (device && device->job == job) {
-            device_release(core, device);
-        }
-    }
-    job->export_ms = core->now_ms + pause_ms;
-    job_mark(core, job);
-    job_set_state(core, job, job->job.state, "export_failed",
-                  "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
-                  (double)pause_ms / 1000);
-}
-
-void center_disk_has_room(struct core *core, struct job_slot *job)
-{
-    if (job->export_ms != NEVER) {
-        job->export_ms = core->now_ms;
-        job_mark(core, job);
-    }
-}
-
-static void store_checkpoint(struct core *core, const struct job_slot *job,
-                             const struct event_exported *exported)
-{
-    core->checkpoint = (struct checkpoint){.job = job->job.id,
-                                           .revision = 1,
-                                           .version = exported->version,
-                                           .bytes = exported->bytes,
-                                           .created_ms = core->wall_ms};
-    core_id(core, core->checkpoint.id.text, "ckpt_");
-    memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
-    act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
-    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
-                "the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
-}
-
-/* What the job ends with. */
-static void take_last(struct core *core, struct job_slot *job,
-                      const struct event_exported *exported)
-{
-    if (exported->failed) {
-        export_failed(core, job, exported->message);
-        return;
-    }
-    store_checkpoint(core, job, exported);
-    job->job.checkpoint = core->checkpoint.id;
-    center_forget(core, job, exported->sha256);
-    if (job->job.state == JOB_CANCELLING) {
-        char message[MESSAGE_SIZE];
-        text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept",
-                 exported->version);
-        job_end(core, job, JOB_CANCELLED, "", message);
-    } else {
-        job_end(core, job, JOB_SUCCEEDED, "", "trained");
-    }
-}
-
-/* What was asked for while the job goes on. A version that a newer one has replaced before it could
- * be read is not missed. */
-static void take_asked(struct core *core, struct job_slot *job,
-                       const struct event_exported *exported)
-{
-    bool replaced = exported->failed && job->job.version > exported->version;
-    job->job.export_version = 0;
-    job_changed(core, job);
-    if (replaced) {
-        center_export_now(core, job);
-    } else if (exported->failed) {
-        act_publish(core, "export_failed", job->job.id.text,
-                    "step %" PRId64 " of '%s' could not be exported: %.150s", exported->version,
-                    job->job.spec.name, exported->message);
-    } else {
-        job->job.exported_version = exported->version;
-        store_checkpoint(core, job, exported);
-    }
-}
-
-/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept
- * at the next start.
- */
-void handle_exported(struct core *core, const struct event *event)
-{
-    const struct event_exported *exported = &event->exported;
-    struct job_slot *job = job_find(core, exported->job.text);
-    if (!job) {
-        return;
-    }
-    bool ends = job->job.state == JOB_CANCELLING ||
-                (job_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
-    if (ends && exported->version == job->job.version && job->export_ms == NEVER) {
-        take_last(core, job, exported);
-    } else if (exported->version == job->job.export_version) {
-        take_asked(core, job, exported);
-    }
-}
-
 /* ---- after a restart ---- */
 
 void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
@@ -504,23 +339,6 @@ void center_restore_unit(struct job_slot *job, const struct center_unit *unit)
     }
 }
 
-/* Exports under way at the coordinator's end begin anew. */
-static void resume_exports(struct core *core, struct job_slot *job)
-{
-    if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
-        job_end(core, job, JOB_FAILED, "export_failed",
-                "cancelled; the version to keep is not whole in the center");
-    } else if (job->job.state == JOB_CANCELLING) {
-        center_export(core, job);
-    } else if (job->job.export_version > 0) {
-        job->job.export_version = 0; /* the newest is what was asked for */
-        job_changed(core, job);
-        if (job->job.version > 0) {
-            center_export_now(core, job);
-        }
-    }
-}
-
 void center_restored(struct core *core, struct job_slot *job)
 {
     struct center_version *whole = center_whole(job);
@@ -532,5 +350,5 @@ void center_restored(struct core *core, struct job_slot *job)
     }
     progress_reach(job, job->job.version); /* rows of before that promise */
     progress_reach(job, job->job.neighbor_version);
-    resume_exports(core, job);
+    exports_resume(core, job);
 }

@@ -159,7 +159,7 @@ static void handle_disk(struct core *core, const struct event *event)
 {
     core->disk_nearly_full = event->disk.nearly_full;
     for (size_t i = 0; !core->disk_nearly_full && i < core->jobs.count; i++) {
-        center_disk_has_room(core, job_slot_at(core, i));
+        exports_disk_has_room(core, job_slot_at(core, i));
     }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
 }

@@ -230,6 +230,7 @@ void rounds_reset(struct job_slot *job);
 void rounds_restore_center(struct core *core, struct job_slot *job);
 /* Commit what is complete. */
 void rounds_check(struct core *core, struct job_slot *job);
+void rounds_abandon_center(struct core *core, struct job_slot *job);
 void rounds_center_done(struct core *core, struct job_slot *job);
 void rounds_tick(struct core *core, struct job_slot *job);
 int64_t rounds_due_ms(const struct job_slot *job);
@@ -260,6 +261,7 @@ enum avoidance {
     AVOID_LINK,   /* it does not reach another one */
     AVOID_SLOW,   /* it held work without progress */
     AVOID_LOST,   /* it was lost, or started anew: from the second time on */
+    AVOID_DAMAGE, /* its own copy of a unit was damaged: by itself from the second time on */
     AVOID_FAILED, /* by itself */
 };
 /* Whom a plan leaves out. With AVOID_NOBODY those that ran out of memory are given all they have,
@@ -484,10 +486,22 @@ void failures_retry(struct core *core, struct job_slot *job);
 /* What is due by the clock. */
 void generation_tick(struct core *core, struct job_slot *job);
 
-/* ---- center.c ---- */
-void handle_blob_damaged(struct core *core, const struct event *event);
-void handle_blob_stored(struct core *core, const struct event *event);
+/* ---- exports.c ---- */
 void handle_exported(struct core *core, const struct event *event);
+/* Assemble the center's version, with which the job ends. */
+void exports_last(struct core *core, struct job_slot *job);
+/* An export that failed for want of room is tried again at once. */
+void exports_disk_has_room(struct core *core, struct job_slot *job);
+/* Assemble the center's version on request; the job goes on. */
+void exports_ask(struct core *core, struct job_slot *job);
+/* After a restart: exports under way at the coordinator's end begin anew. */
+void exports_resume(struct core *core, struct job_slot *job);
+
+/* ---- damage.c ---- */
+void handle_blob_damaged(struct core *core, const struct event *event);
+
+/* ---- center.c ---- */
+void handle_blob_stored(struct core *core, const struct event *event);
 struct center_version *center_whole(struct job_slot *job);
 struct center_version *center_coming(struct job_slot *job);
 /* A version begins to come; what had come of another one is forgotten. */
@@ -502,12 +516,10 @@ bool center_owes(const struct job_slot *job, size_t stage);
 void center_discard(struct core *core, struct job_slot *job);
 /* Forget every unit of the job. keep: a hash that lives on, or "". */
 void center_forget(struct core *core, struct job_slot *job, const char *keep);
-/* Assemble the center's version, with which the job ends. */
-void center_export(struct core *core, struct job_slot *job);
-/* An export that failed for want of room is tried again at once. */
-void center_disk_has_room(struct core *core, struct job_slot *job);
-/* Assemble the center's version on request; the job goes on. */
-void center_export_now(struct core *core, struct job_slot *job);
+/* Whether some unit of the version has that content. */
+bool center_refers(const struct center_version *version, size_t unit_count, const char *sha256);
+/* Forget the whole version, which is damaged. */
+void center_lose(struct core *core, struct job_slot *job);
 /* A row that stays although its job is not live: its blob is not deleted for an equal one of
  * another job. */
 void center_keep(struct core *core, const char *sha256);

@@ -187,11 +187,10 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     return charge(job, failure) && job->charge.count >= FAILURES_MAX;
 }
 
-/* Whether a device could not load the version that the generation was to start from. */
-static bool blames_start(const struct job_slot *job, const struct failure *failure)
+/* The device's own copy of a unit was damaged, and is gone. */
+static bool found_damage(const struct failure *failure)
 {
-    return job->plan.state == PLAN_PREPARING &&
-           (strcmp(failure->code, "peer") == 0 || strcmp(failure->code, "internal") == 0);
+    return strcmp(failure->code, "snapshot") == 0;
 }
 
 /* Who failed by itself is left out, before anything is charged to the job. Who is lost may be so
@@ -204,9 +203,24 @@ static void avoid_devices(struct core *core, struct job_slot *job, const struct 
     for (size_t i = 0; i < failure->device_count; i++) {
         const struct device_slot *device = device_find(core, failure->device[i].id.text);
         if (device && (failed || (lost && !advanced))) {
-            avoid(core, job, device, failed ? AVOID_FAILED : AVOID_LOST);
+            avoid(core, job, device,
+                  lost                    ? AVOID_LOST
+                  : found_damage(failure) ? AVOID_DAMAGE
+                                          : AVOID_FAILED);
         }
     }
+}
+
+/* Whether a device could not load the version that the generation was to start from. A damaged copy
+ * says nothing of the version: others have it, or the next start is another one. */
+static bool blames_start(const struct core *core, const struct job_slot *job,
+                         const struct failure *failure)
+{
+    const struct device_slot *device =
+        found_damage(failure) ? device_find(core, failure->device[0].id.text) : NULL;
+    bool repeats = device && job_avoids(core, job, device, AVOID_FAILURES);
+    return job->plan.state == PLAN_PREPARING && (repeats || strcmp(failure->code, "peer") == 0 ||
+                                                 strcmp(failure->code, "internal") == 0);
 }
 
 /* Whether the job is to blame by now. */
@@ -220,7 +234,7 @@ static bool count_failure(struct core *core, struct job_slot *job, const struct 
     avoid_devices(core, job, failure, advanced);
     if (job->reached_step > job->plan.resume_version) {
         stuck_forget(job);
-    } else if (blames_start(job, failure)) {
+    } else if (blames_start(core, job, failure)) {
         stuck_count(job);
     }
     return count_fault(job, failure);
@@ -330,7 +344,7 @@ void generation_failed(struct core *core, struct job_slot *job)
 void generation_tick(struct core *core, struct job_slot *job)
 {
     if (job->export_ms <= core->now_ms) {
-        center_export(core, job);
+        exports_last(core, job);
     }
     if (job->gather_ms <= core->now_ms) {
         job->gather_ms = core->now_ms;

@@ -286,7 +286,7 @@ static bool cancel_keeping(struct core *core, struct job_slot *job)
     job_set_state(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint",
                   job->job.version);
     incident_end(core, job);
-    center_export(core, job);
+    exports_last(core, job);
     return true;
 }
 
@@ -295,7 +295,7 @@ static bool export_now(struct core *core, struct job_slot *job)
     if (refuse_export(core, job)) {
         return false;
     }
-    center_export_now(core, job);
+    exports_ask(core, job);
     return true;
 }
 

@@ -76,6 +76,11 @@ static void abandon(struct core *core, struct job_slot *job, enum round_kind kin
     }
 }
 
+void rounds_abandon_center(struct core *core, struct job_slot *job)
+{
+    abandon(core, job, ROUND_OF_CENTER);
+}
+
 static void open_round(struct core *core, struct job_slot *job, enum round_kind kind,
                        int64_t version)
 {

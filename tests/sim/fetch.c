@@ -65,7 +65,11 @@ static bool load(struct world *world, struct run *run, const struct source *sour
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "unit %" PRId64 ": its hash is %.12s, expected %.12s",
                        source->unit, hash, source->sha256);
-        run_fail(world, run, source->from == SOURCE_DEVICE ? "peer" : "internal", text);
+        run_fail(world, run,
+                 source->from == SOURCE_DEVICE ? "peer"
+                 : source->from == SOURCE_SELF ? "snapshot"
+                                               : "internal",
+                 text);
         return false;
     }
     run->stage.state[source->unit] =
@@ -91,7 +95,7 @@ static struct call *unit_call(struct world *world, struct run *run)
             const struct snapshot *own =
                 agent_snapshot(run->agent, told->job.text, told->resume_version, source->unit);
             if (!own) {
-                run_fail(world, run, "internal", "this device does not hold that version");
+                run_fail(world, run, "snapshot", "this device does not hold that version");
                 return NULL;
             }
             if (!load(world, run, source, own->digest)) {

@@ -530,70 +530,6 @@ static void devices_that_cannot_load_it_never_send_a_job_back_to_the_seed(void *
     story_finish(world, id);
 }
 
-static void damage(struct world *world, const char *id)
-{
-    struct event event = {.type = EVENT_BLOB_DAMAGED, .blob_damaged = {.message = "a unit"}};
-    unit_sha256(event.blob_damaged.sha256, world_job(world, id)->version, 1);
-    world_send(world, &event);
-}
-
-static void a_damaged_version_in_the_center_is_not_held_and_the_devices_are_asked(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_replicated(world, id, 3, 8);
-    world_train(world, 20);
-    const int64_t center = world_job(world, id)->version,
-                  neighbor = world_job(world, id)->neighbor_version;
-    assert_true(center >= 8 && center < neighbor);
-    damage(world, id);
-    assert_int_equal(world_job(world, id)->version, 0);
-    assert_state(world, id, JOB_RUNNING);
-    for (size_t i = 0; i < world->rows.unit_count; i++) {
-        assert_true(world->rows.unit[i].version > center);
-    }
-    agent_kill(&world->agent[1]);
-    world_live(world, 6000);
-    assert_int_equal(start_of(world, id), neighbor);
-}
-
-static void a_paused_job_whose_version_is_damaged_says_so_and_begins_anew(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 30, 5);
-    world_verb(world, id, JOB_PAUSE);
-    world_train(world, 10);
-    world_settle(world);
-    assert_state(world, id, JOB_PAUSED);
-    assert_true(world_job(world, id)->version > 0);
-    damage(world, id);
-    assert_state(world, id, JOB_PAUSED);
-    assert_int_equal(world_job(world, id)->version, 0);
-    assert_holds(world_job(world, id)->message, "in the center is damaged");
-    world_verb(world, id, JOB_RESUME);
-    story_finish(world, id);
-    assert_int_equal(world_job(world, id)->progress.step, 30);
-}
-
-static void
-a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 30, 5);
-    world_verb(world, id, JOB_PAUSE);
-    world_settle(world);
-    world_verb(world, id, JOB_RESUME);
-    assert_state(world, id, JOB_PREPARING);
-    assert_true(start_of(world, id) > 0);
-    damage(world, id);
-    assert_int_equal(start_of(world, id), 0);
-    world_settle(world);
-    story_finish(world, id);
-    assert_int_equal(world_job(world, id)->progress.step, 30);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,9 +554,6 @@ int main(void)
         STORY(after_two_devices_failed_to_load_it_the_center_is_tried),
         STORY(one_device_that_the_job_needs_and_cannot_load_it_gets_the_centers),
         STORY(devices_that_cannot_load_it_never_send_a_job_back_to_the_seed),
-        STORY(a_damaged_version_in_the_center_is_not_held_and_the_devices_are_asked),
-        STORY(a_paused_job_whose_version_is_damaged_says_so_and_begins_anew),
-        STORY(a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,154 @@
+/* Models that are exported from the center's versions: the last one, which a job ends with, and
+ * those that are asked for. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core/core_private.h"
+
+/* The first pause; each is twice as long as the one before. */
+#define EXPORT_RETRY_MS 10000
+#define EXPORT_SHIFT_MAX 5
+
+void exports_last(struct core *core, struct job_slot *job)
+{
+    job->export_ms = NEVER;
+    job->export_attempts++;
+    job_mark(core, job);
+    act_export(core, job->job.id.text, job->job.version);
+    if (job->job.state != JOB_CANCELLING) {
+        job_set_state(core, job, job->job.state, job->job.state_reason,
+                      "assembles the trained model");
+    }
+}
+
+/* One at a time; the same version once, and not the last one, which the job ends with. */
+void exports_ask(struct core *core, struct job_slot *job)
+{
+    int64_t version = job->job.version;
+    if (job->job.export_version > 0 || version == job->job.exported_version ||
+        version == job->total_steps) {
+        return;
+    }
+    job->job.export_version = version;
+    job_changed(core, job);
+    act_export(core, job->job.id.text, version);
+}
+
+/* The trained version is whole in the center and waits there; its devices need not. */
+static void export_failed(struct core *core, struct job_slot *job, const char *message)
+{
+    int shift =
+        job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
+    int64_t pause_ms = (int64_t)EXPORT_RETRY_MS << shift;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = stage_device(core, job, s);
+        if (device && device->job == job) {
+            device_release(core, device);
+        }
+    }
+    job->export_ms = core->now_ms + pause_ms;
+    job_mark(core, job);
+    job_set_state(core, job, job->job.state, "export_failed",
+                  "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
+                  (double)pause_ms / 1000);
+}
+
+void exports_disk_has_room(struct core *core, struct job_slot *job)
+{
+    if (job->export_ms != NEVER) {
+        job->export_ms = core->now_ms;
+        job_mark(core, job);
+    }
+}
+
+static void store_checkpoint(struct core *core, const struct job_slot *job,
+                             const struct event_exported *exported)
+{
+    core->checkpoint = (struct checkpoint){.job = job->job.id,
+                                           .revision = 1,
+                                           .version = exported->version,
+                                           .bytes = exported->bytes,
+                                           .created_ms = core->wall_ms};
+    core_id(core, core->checkpoint.id.text, "ckpt_");
+    memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
+    act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
+    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
+                "the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
+}
+
+/* What the job ends with. */
+static void take_last(struct core *core, struct job_slot *job,
+                      const struct event_exported *exported)
+{
+    if (exported->failed) {
+        export_failed(core, job, exported->message);
+        return;
+    }
+    store_checkpoint(core, job, exported);
+    job->job.checkpoint = core->checkpoint.id;
+    center_forget(core, job, exported->sha256);
+    if (job->job.state == JOB_CANCELLING) {
+        char message[MESSAGE_SIZE];
+        text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept",
+                 exported->version);
+        job_end(core, job, JOB_CANCELLED, "", message);
+    } else {
+        job_end(core, job, JOB_SUCCEEDED, "", "trained");
+    }
+}
+
+/* What was asked for while the job goes on. A version that a newer one has replaced before it could
+ * be read is not missed. */
+static void take_asked(struct core *core, struct job_slot *job,
+                       const struct event_exported *exported)
+{
+    bool replaced = exported->failed && job->job.version > exported->version;
+    job->job.export_version = 0;
+    job_changed(core, job);
+    if (replaced) {
+        exports_ask(core, job);
+    } else if (exported->failed) {
+        act_publish(core, "export_failed", job->job.id.text,
+                    "step %" PRId64 " of '%s' could not be exported: %.150s", exported->version,
+                    job->job.spec.name, exported->message);
+    } else {
+        job->job.exported_version = exported->version;
+        store_checkpoint(core, job, exported);
+    }
+}
+
+/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept
+ * at the next start.
+ */
+void handle_exported(struct core *core, const struct event *event)
+{
+    const struct event_exported *exported = &event->exported;
+    struct job_slot *job = job_find(core, exported->job.text);
+    if (!job) {
+        return;
+    }
+    bool ends = job->job.state == JOB_CANCELLING ||
+                (job_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
+    if (ends && exported->version == job->job.version && job->export_ms == NEVER) {
+        take_last(core, job, exported);
+    } else if (exported->version == job->job.export_version) {
+        take_asked(core, job, exported);
+    }
+}
+
+/* Exports under way at the coordinator's end begin anew. */
+void exports_resume(struct core *core, struct job_slot *job)
+{
+    if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
+        job_end(core, job, JOB_FAILED, "export_failed",
+                "cancelled; the version to keep is not whole in the center");
+    } else if (job->job.state == JOB_CANCELLING) {
+        exports_last(core, job);
+    } else if (job->job.export_version > 0) {
+        job->job.export_version = 0; /* the newest is what was asked for */
+        job_changed(core, job);
+        if (job->job.version > 0) {
+            exports_ask(core, job);
+        }
+    }
+}
