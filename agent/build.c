@@ -11,7 +11,8 @@
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/tune.h"
 #include "base/clock.h"
-#include "libtrain/model/memory.h"
+#include "libtrain/description/description.h"
+#include "libtrain/memory/memory.h"
 #include "libtrain/train.h"
 #include "net/hash.h"
 
@@ -47,7 +48,7 @@ static int read_model(struct build *build, struct err *err)
     if (!run->job_spec.model.description) {
         return err_set(err, ERR_FORMAT, "the assignment has no model");
     }
-    int rc = model_parse(run->job_spec.model.description, NULL, &build->model, NULL, err);
+    int rc = description_parse(run->job_spec.model.description, NULL, &build->model, NULL, err);
     if (rc != 0) {
         return err_wrap(err, "model");
     }

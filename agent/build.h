@@ -9,7 +9,7 @@
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
-#include "libtrain/model/kernel_text.h"
+#include "libtrain/kernels/kernel_text.h"
 #include "schema/assignment.h"
 
 struct built {

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 #include "libtrain/model/cost.h"
 #include "libtrain/model/model.h"
 
@@ -51,14 +53,14 @@ static void count(const struct model *model, struct row *row)
 static int make_row(const char *name, struct row *row, struct err *err)
 {
     struct model *model AUTO(model_free) = NULL;
-    const char *text = model_zoo_text(name);
-    const struct model_fit *fit = model_zoo_fit(name);
+    const char *text = zoo_text(name);
+    const struct model_fit *fit = zoo_fit(name);
     if (!fit) {
         return err_set(err, ERR_NOT_FOUND, "model '%s': no usual samples", name);
     }
     json_t *description = NULL;
     int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : model_parse(description, fit, &model, NULL, err);
+    rc = rc ? rc : description_parse(description, fit, &model, NULL, err);
     json_decref(description);
     if (rc) {
         return err_wrap(err, "model '%s'", name);
@@ -118,8 +120,8 @@ int main(int argc, char **argv)
     printf("| name | input | classes | units | parameters | forward MFLOP | backward MFLOP | "
            "activations kB | largest "
            "unit |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
-    for (; rows < ROWS_MAX && model_zoo_name(rows); rows++) {
-        if (make_row(model_zoo_name(rows), &row[rows], &err)) {
+    for (; rows < ROWS_MAX && zoo_name(rows); rows++) {
+        if (make_row(zoo_name(rows), &row[rows], &err)) {
             fprintf(stderr, "zoo: %s\n", err.text);
             return 1;
         }

@@ -5,8 +5,9 @@
 
 #include "base/assert.h"
 #include "coordinator/store/state.h"
-#include "libtrain/model/kernel_table.h"
-#include "libtrain/model/kernel_text.h"
+#include "libtrain/description/description.h"
+#include "libtrain/kernels/kernel_table.h"
+#include "libtrain/kernels/kernel_text.h"
 
 #define CATALOG_KEEP                                                                               \
     32 /* entries kept although no job uses them: repeated submissions of one model */
@@ -64,7 +65,7 @@ static struct catalog_entry *lookup(const struct catalog *catalog, const char *s
 /* Fill an entry from a parsed model: its canonical description, text and hash. */
 static int entry_fill(struct catalog_entry *entry, struct err *err)
 {
-    entry->description = model_describe(entry->model);
+    entry->description = description_write(entry->model);
     if (!entry->description) {
         return err_set(err, ERR_MEMORY, "model '%s': out of memory", entry->model->name);
     }
@@ -107,7 +108,7 @@ int catalog_resolve(struct catalog *catalog, const json_t *description, const st
         return err_set(err, ERR_MEMORY, "model: out of memory");
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
-    int code = model_parse(description, fit, &entry->model, faults, err);
+    int code = description_parse(description, fit, &entry->model, faults, err);
     code = code || !change ? code : change_model(entry->model, change, faults, err);
     if (!code) {
         code = entry_fill(entry, err);
@@ -182,7 +183,7 @@ static int add_stored(struct catalog *catalog, const struct stored *stored,
         return err_set(err, ERR_MEMORY, "model: out of memory");
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
-    int code = model_parse(stored->description, NULL, &entry->model, &faults, err);
+    int code = description_parse(stored->description, NULL, &entry->model, &faults, err);
     code = code ? code : entry_fill(entry, err);
     if (code) {
         entry_free(entry);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/record.h"
+#include "libtrain/description/description.h"
 #include "libtrain/model/model.h"
 #include "net/hash.h"
 
@@ -38,7 +39,7 @@ struct catalog_change {
 };
 
 /* Resolve a description against a data set, change it (both may be NULL) and keep it; faults as
- * model_parse, model_normalise, model_take_samples and kernel_table_apply give them. */
+ * description_parse, model_normalise, model_take_samples and kernel_table_apply give them. */
 NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description,
                               const struct model_fit *fit, const struct catalog_change *change,
                               const struct catalog_entry **out, struct record_faults *faults,

@@ -9,8 +9,8 @@
 #include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/damage.h"
-#include "libtrain/model/state.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/state/state.h"
+#include "libtrain/state/trained.h"
 #include "schema/wire.h"
 
 #define EXPORT_PIECE_BYTES (1u << 20)

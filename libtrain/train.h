@@ -26,10 +26,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "libtrain/model/memory.h"
+#include "libtrain/memory/memory.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
-#include "libtrain/model/state.h"
+#include "libtrain/state/state.h"
 
 /* ---- numeric class ---- */
 

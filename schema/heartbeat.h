@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
-#include "libtrain/model/kernel_text.h"
+#include "libtrain/kernels/kernel_text.h"
 #include "schema/assignment.h"
 #include "schema/id.h"
 #include "schema/limits.h"

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/parse.h"
-#include "libtrain/model/kernel_table.h"
+#include "libtrain/kernels/kernel_table.h"
 
 /* Where faults of one check go; the first one also becomes the error. */
 struct check {

@@ -25,7 +25,7 @@ struct model_view_unit {
 
 struct model_view {
     struct model_row row;
-    bool assumed; /* input and classes are model_zoo_fit's or those of model_parse_usual */
+    bool assumed; /* input and classes are zoo_fit's or those of description_parse_usual */
     int64_t height, width, channels; /* of the input */
     char dtype[8];                   /* "U8", "F32" */
     int64_t classes;

@@ -37,7 +37,7 @@ except ImportError:
 LINES_MAX = 20
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 MICRO_BATCH = 32
-# What the readers of the file take (libtrain/model/arena.h, recipe.h).
+# What the readers of the file take (libtrain/memory/arena.h, libtrain/model/recipe.h).
 MICRO_BATCH_MAX = 65536
 CHANNELS_MAX = 16
 MEAN_MAX = STD_MAX = 1e9

@@ -4,7 +4,7 @@
 
 #include "agent/core/pipeline_parts.h"
 #include "base/assert.h"
-#include "libtrain/model/schedule.h"
+#include "libtrain/schedule/schedule.h"
 
 const char *const transfer_kind_names[] = {"activation", "gradient",   "evaluation",
                                            "norm",       "norm_total", NULL};

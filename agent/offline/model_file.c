@@ -12,6 +12,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 
 static int read_header(struct model_file *file, struct err *err)
 {
@@ -80,7 +82,7 @@ int model_file_open(const char *path, bool described, struct model_file *out, st
 int model_file_describe(struct model_file *file, const char *name, const struct dataset_info *info,
                         struct err *err)
 {
-    const char *text = model_zoo_text(name);
+    const char *text = zoo_text(name);
     const struct safetensors_header *header = &file->trained->header;
     const struct safetensors_tensor *last =
         header->tensor_count ? &header->tensor[header->tensor_count - 1] : NULL;
@@ -97,7 +99,7 @@ int model_file_describe(struct model_file *file, const char *name, const struct 
     if (rc == 0 && !text) {
         rc = json_parse(read.data ? read.data : "", read.size, &description, err);
     }
-    rc = rc ? rc : model_parse(description, &fit, &file->described, NULL, err);
+    rc = rc ? rc : description_parse(description, &fit, &file->described, NULL, err);
     file->model = file->described;
     return rc == 0 ? 0 : err_wrap(err, "--model '%s'", name);
 }

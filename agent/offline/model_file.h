@@ -9,7 +9,7 @@
 #include "agent/runtime/stage.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/state/trained.h"
 #include "libtrain/train.h"
 #include "net/hash.h"
 

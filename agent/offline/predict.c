@@ -12,7 +12,7 @@
 #include "agent/offline/predict_report.h"
 #include "base/conf.h"
 #include "libtrain/formats/class_names.h"
-#include "libtrain/model/arena.h"
+#include "libtrain/memory/arena.h"
 #include "libtrain/train.h"
 #include "schema/limits.h"
 

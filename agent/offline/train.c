@@ -19,13 +19,15 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
-#include "libtrain/model/checkpoint.h"
-#include "libtrain/model/kernel_table.h"
-#include "libtrain/model/kernel_text.h"
-#include "libtrain/model/schedule.h"
-#include "libtrain/model/state.h"
+#include "libtrain/kernels/kernel_table.h"
+#include "libtrain/kernels/kernel_text.h"
+#include "libtrain/schedule/schedule.h"
+#include "libtrain/state/checkpoint.h"
+#include "libtrain/state/state.h"
 #include "schema/job.h"
 
 #define PROGRESS_SECONDS 1.0
@@ -154,7 +156,7 @@ static int fit_model(struct training *training, const json_t *description,
                      const struct model_fit *fit, struct err *err)
 {
     int rc = job_augment_check(&training->spec, fit->input, NULL, err);
-    rc = rc ? rc : model_parse(description, fit, &training->model, NULL, err);
+    rc = rc ? rc : description_parse(description, fit, &training->model, NULL, err);
     rc = rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
     const struct model_samples samples = {.class_names = &training->class_names,
                                           .reading = training->train_info.reading};
@@ -212,7 +214,7 @@ static int parse_model(struct training *training, struct err *err)
     if (wanted->description) {
         return fit_model(training, wanted->description, &fit, err);
     }
-    const char *text = model_zoo_text(wanted->name);
+    const char *text = zoo_text(wanted->name);
     if (!text) {
         return err_set(err, ERR_NOT_FOUND,
                        "model '%s' is not in the zoo: give its description in the job",
@@ -337,9 +339,9 @@ static int make_stage(struct training *training, struct err *err)
         .room_fd = -1,
     };
     /* The stage owns its model; ours goes on to be needed for the export. */
-    json_auto_t *description = model_describe(training->model);
+    json_auto_t *description = description_write(training->model);
     struct model *model = NULL;
-    int rc = description ? model_parse(description, NULL, &model, NULL, err)
+    int rc = description ? description_parse(description, NULL, &model, NULL, err)
                          : err_set(err, ERR_MEMORY, "model");
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
-#include "libtrain/model/arena.h"
+#include "libtrain/memory/arena.h"
 
 const struct core_config core_config_default = {
     .heartbeat_ms = 1000, .lease_ms = 5000, .devices_max = DEVICES_MAX, .jobs_max = JOBS_LIVE_MAX};

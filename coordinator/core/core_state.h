@@ -8,8 +8,8 @@
 #include "coordinator/core/table.h"
 #include "coordinator/plan/link.h"
 #include "coordinator/plan/partition.h"
+#include "libtrain/memory/memory.h"
 #include "libtrain/model/cost.h"
-#include "libtrain/model/memory.h"
 
 #define NEVER INT64_MAX
 #define DATASETS_MAX 1024

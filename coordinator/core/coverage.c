@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
-#include "libtrain/model/memory.h"
+#include "libtrain/memory/memory.h"
 
 /* ---- copies ---- */
 

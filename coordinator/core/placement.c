@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/core_private.h"
-#include "libtrain/model/kernel_table.h"
+#include "libtrain/kernels/kernel_table.h"
 
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
 #define CLASSES_MAX 16          /* numeric classes that are compared */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "coordinator/core/core_private.h"
-#include "libtrain/model/memory.h"
+#include "libtrain/memory/memory.h"
 
 _Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX,
                "every plan can be made");

@@ -10,7 +10,7 @@
 #include "coordinator/http/content.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
-#include "libtrain/model/checkpoint.h"
+#include "libtrain/state/checkpoint.h"
 #include "schema/wire.h"
 
 #define PREFIX_BYTES 8

@@ -4,6 +4,7 @@
 #define COORDINATOR_HTTP_DESCRIBE_H
 
 #include "coordinator/coordinator.h"
+#include "libtrain/description/description.h"
 #include "libtrain/model/model.h"
 
 /* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists what there is. */

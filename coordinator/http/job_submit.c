@@ -11,10 +11,11 @@
 #include "coordinator/http/describe.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "libtrain/description/description.h"
 #include "libtrain/formats/class_names.h"
-#include "libtrain/model/checkpoint.h"
-#include "libtrain/model/state.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/state/checkpoint.h"
+#include "libtrain/state/state.h"
+#include "libtrain/state/trained.h"
 #include "schema/job.h"
 
 /* A job as it was posted and what its names stand for. */

@@ -8,6 +8,8 @@
 #include "coordinator/http/describe.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 #include "libtrain/formats/class_names.h"
 #include "schema/model_view.h"
 #include "schema/wire.h"
@@ -20,8 +22,8 @@ static int unknown_model(const struct coordinator *coordinator, const char *name
     BUF_AUTO struct buf names;
     buf_init(&names, 256);
     int code = 0;
-    for (size_t index = 0; !code && model_zoo_name(index); index++) {
-        code = buf_printf(&names, err, "%s%s", index ? ", " : "", model_zoo_name(index));
+    for (size_t index = 0; !code && zoo_name(index); index++) {
+        code = buf_printf(&names, err, "%s%s", index ? ", " : "", zoo_name(index));
     }
     for (size_t index = 0; !code && index < core_model_count(coordinator->core); index++) {
         code = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, index)->name);
@@ -33,7 +35,7 @@ static int unknown_model(const struct coordinator *coordinator, const char *name
 
 int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err)
 {
-    const char *text = model_zoo_text(name);
+    const char *text = zoo_text(name);
     if (text) {
         return json_parse(text, strlen(text), out, err);
     }
@@ -95,9 +97,9 @@ void serve_models(void *context, struct http_exchange *exchange)
         return;
     }
     bool room = true;
-    for (size_t index = 0; room && model_zoo_name(index); index++) {
-        const char *name = model_zoo_name(index);
-        struct model_row zoo = zoo_row(name, model_zoo_text(name));
+    for (size_t index = 0; room && zoo_name(index); index++) {
+        const char *name = zoo_name(index);
+        struct model_row zoo = zoo_row(name, zoo_text(name));
         char key[NAME_SIZE + 1];
         snprintf(key, sizeof key, KEY_OF_ZOO, index);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
@@ -117,14 +119,14 @@ static int resolve_view(const json_t *description, const char *name, const struc
                         struct model **out, bool *assumed, struct record_faults *faults,
                         struct err *err)
 {
-    const struct model_fit *usual = model_zoo_fit(name);
+    const struct model_fit *usual = zoo_fit(name);
     struct model_fit fit;
     if (!dataset && !usual) {
-        return model_parse_usual(description, out, assumed, faults, err);
+        return description_parse_usual(description, out, assumed, faults, err);
     }
     *assumed = !dataset;
     fit = dataset ? describe_fit(dataset) : *usual;
-    return model_parse(description, &fit, out, faults, err);
+    return description_parse(description, &fit, out, faults, err);
 }
 
 static void show_model(struct http_exchange *exchange, json_t *description,
@@ -185,7 +187,7 @@ void serve_model(void *context, struct http_exchange *exchange)
         answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", dataset_name);
         return;
     }
-    const char *text = model_zoo_text(name);
+    const char *text = zoo_text(name);
     if (text) {
         struct model_row zoo = zoo_row(name, text);
         show_model(exchange, description, &zoo, dataset);
@@ -210,7 +212,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     const char *name = json_string_value(json_object_get(description, "name"));
     if (!name || !name_valid(name)) {
         record_fault(&faults, "/name", "expected %s", name_form.expected);
-    } else if (model_zoo_text(name)) {
+    } else if (zoo_text(name)) {
         answer_problem(exchange, PROBLEM_NAME_TAKEN,
                        "'%s' is a model of the zoo; take another name", name);
         return;
@@ -220,7 +222,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     struct model *model = NULL;
     bool assumed;
     int code = faults.count ? ERR_INVALID
-                            : model_parse_usual(description, &model, &assumed, &faults, &err);
+                            : description_parse_usual(description, &model, &assumed, &faults, &err);
     model_free(&model);
     if (faults.count > 0) {
         answer_faults(exchange, &faults);

@@ -8,7 +8,7 @@
 #include "coordinator/http/content.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
-#include "libtrain/model/kernel_table.h"
+#include "libtrain/kernels/kernel_table.h"
 #include "schema/wire.h"
 
 /* ---- children of a job, read from the rows ---- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "libtrain/model/schedule.h"
+#include "libtrain/schedule/schedule.h"
 
 /* Arrival times of the tensors on their way to a stage, oldest first. A stage is never more than
  * its in-flight limit ahead of the next one, so the ring cannot overflow. */

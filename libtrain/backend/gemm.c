@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "libtrain/model/memory.h"
+#include "libtrain/memory/memory.h"
 
 /* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without
  * USE_LOCKING), so two threads that multiply at once may pack into the same buffer and get wrong

@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* Whether the library is in this build. */
 bool onednn_built(void);

@@ -127,3 +127,16 @@ bool model_is_causal(const struct model *model)
     }
     return causal;
 }
+
+struct op *model_next_convolution(const struct model *model, size_t end, size_t *unit, size_t *op)
+{
+    for (; *unit < end; (*unit)++, *op = 0) {
+        while (*op < model->unit[*unit].op_count) {
+            struct op *candidate = &model->unit[*unit].op[(*op)++];
+            if (candidate->type == OP_CONV2D) {
+                return candidate;
+            }
+        }
+    }
+    return NULL;
+}

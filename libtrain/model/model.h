@@ -1,8 +1,8 @@
 /* model.h: a model as data. A description (JSON, see docs and libtrain/zoo) is read once into a
  * chain of units; a unit is a small acyclic graph of ops with one input and one output, so every
  * border between units is a possible partition point. Chains, residuals and branches are all
- * lowered to one list of ops with input indices. Immutable after model_parse; any thread may read
- * it. Used by libtrain, the coordinator and the tools. No arithmetic on tensors here.
+ * lowered to one list of ops with input indices. Immutable after description_parse; any thread may
+ * read it. Used by libtrain, the coordinator and the tools. No arithmetic on tensors here.
  */
 #ifndef LIBTRAIN_MODEL_MODEL_H
 #define LIBTRAIN_MODEL_MODEL_H
@@ -17,7 +17,7 @@
 #include "libtrain/formats/dtype.h"
 #include "libtrain/formats/names.h"
 #include "libtrain/formats/reading.h"
-#include "libtrain/model/conv2d_kernel.h"
+#include "libtrain/model/kernel_names.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/model/shape.h"
 
@@ -60,7 +60,7 @@ enum op_type {
 extern const char *const
     op_type_names[]; /* the description's words ("conv2d", "batch_norm", ...), ends with NULL */
 
-/* Which part of its unit an op was written in; model_describe and op names need it. */
+/* Which part of its unit an op was written in; description_write and op names need it. */
 enum op_part {
     OP_PART_OPS,
     OP_PART_BODY,
@@ -141,30 +141,6 @@ struct model {
     size_t unit_count;
 };
 
-/* What a data set asks of a model. */
-struct model_fit {
-    struct shape input;
-    enum dtype dtype;
-    uint32_t classes;
-    uint32_t positions; /* labels of a sample; 0 is taken for 1 */
-};
-
-/* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units":
- * "classes", `fit` fills them in (NULL: then all must be stated). A stated input that differs from
- * fit is a fault, as are another number of positions than labels, fewer outputs than classes (more
- * are fine: the classes of a data set are counted from the labels that occur) and a shape an op
- * cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID with faults, broken
- * limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
-NODISCARD int model_parse(const json_t *description, const struct model_fit *fit,
-                          struct model **out, struct record_faults *faults, struct err *err);
-/* model_parse where no data set says what is open: the usual samples of the description's kind are
- * assumed, bytes of text where it begins with an embedding, a vector where with a linear, else
- * images; what it states of its input stands. So does the number of outputs: `classes` are guessed
- * only where it says "classes". *assumed: whether anything was. Faults are those of the attempt
- * that went furthest and say what it assumed; neither `faults` nor `err` is NULL.
- */
-NODISCARD int model_parse_usual(const json_t *description, struct model **out, bool *assumed,
-                                struct record_faults *faults, struct err *err);
 void model_free(struct model **model);
 /* Normalise the input of a model that nobody shares yet, as a job asks for it: a mean and a std for
  * each of its channels, or no numbers, which change nothing. A fault at /input/mean where the
@@ -192,17 +168,8 @@ size_t model_first_trained(const struct model *model);
 /* Whether what it tells of a position follows from that position and those before it alone. */
 bool model_is_causal(const struct model *model);
 
-/* The description with nothing left open (input, classes and defaults written out): same model,
- * same bytes; model_parse reads it back without fit. A new JSON object, owned by the caller; NULL
- * when out of memory. */
-json_t *model_describe(const struct model *model);
-
-/* A description of the zoo by name ("lenet5"): borrowed static JSON text, or NULL. */
-const char *model_zoo_text(const char *name);
-/* The name at `index`, or NULL behind the last. */
-const char *model_zoo_name(size_t index);
-/* The samples that a model of the zoo is usually trained on, for answers where no data set is
- * named: static, or NULL where the zoo has no such model. */
-const struct model_fit *model_zoo_fit(const char *name);
+/* The first convolution of the units below `end` from (*unit, *op) on; *unit and *op move past it.
+ * NULL: none is left. */
+struct op *model_next_convolution(const struct model *model, size_t end, size_t *unit, size_t *op);
 
 #endif

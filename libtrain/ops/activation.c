@@ -1,7 +1,7 @@
 #include "libtrain/ops/activation.h"
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 #include "libtrain/ops/elementary_vector.h"
 
 #define ELEMENT_WORK 16 /* of an element, in floats of plain arithmetic */

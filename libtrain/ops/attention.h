@@ -7,7 +7,7 @@
 #define LIBTRAIN_OPS_ATTENTION_H
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* x [N][T][3 C]: q, k and v side by side; head j has channels [j D, (j + 1) D) of each, D = C /
  * heads. Per sample and head: y = softmax(q k^T / sqrt(D)) v, over the positions up to the query's

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 #include "libtrain/ops/pool2d.h"
 
 struct avg_pool_job {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct batch_norm_shape {
     size_t M, C;

@@ -1,7 +1,7 @@
 #include "libtrain/ops/channel_sum.h"
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct sum_rows {
     size_t M, C, slabs;

@@ -5,7 +5,7 @@
 #ifndef LIBTRAIN_OPS_COLUMNS_H
 #define LIBTRAIN_OPS_COLUMNS_H
 
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct columns_block {
     size_t position_first, position_end;

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "libtrain/backend/gemm.h"
+#include "libtrain/kernels/conv2d_kernel.h"
 #include "libtrain/ops/channel_sum.h"
 #include "libtrain/ops/columns.h"
 #include "libtrain/ops/depthwise.h"

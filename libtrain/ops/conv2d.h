@@ -1,5 +1,5 @@
 /* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes,
- * groups and scratch: libtrain/model/workspace.h. Used by libtrain/stage; one calling thread.
+ * groups and scratch: libtrain/kernels/workspace.h. Used by libtrain/stage; one calling thread.
  * `kernels` says which of our own kernels does which pass; by shape where it says nothing.
  *
  * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. PyTorch's
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* y[n,oh,ow,o] = bias[o] + sum over kh, kw, c of x[n, oh SH - PH + kh, ow SW - PW + kw, c]
  * weight[o,kh,kw,c], zero outside. x [N][H][W][C], bias [O] or NULL, y [N][OH][OW][O]: overwrites.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* y[n,oh,ow,c] = bias[c] + sum over kh, kw of x[n, oh SH - PH + kh, ow SW - PW + kw, c]
  * weight[kh,kw,c]; overwrites. */

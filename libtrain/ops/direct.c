@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libtrain/backend/product.h"
-#include "libtrain/model/direct_plan.h"
+#include "libtrain/kernels/direct_plan.h"
 #include "libtrain/ops/panels.h"
 #include "libtrain/ops/partials.h"
 

@@ -7,7 +7,7 @@
 #define LIBTRAIN_OPS_DIRECT_H
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* y [N][OH][OW][O]; bias [O] or NULL. */
 void direct_forward(const struct compute *compute, const struct conv2d_shape *shape, const float *x,

@@ -1,6 +1,6 @@
 #include "libtrain/ops/dropout.h"
 
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct dropout_job {
     size_t count, slabs;

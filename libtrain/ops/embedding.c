@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 #define SUM_DOUBLES 256 /* of positions_backward, on the stack */
 

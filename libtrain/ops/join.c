@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct join_job {
     size_t count, slabs; /* floats, or rows */

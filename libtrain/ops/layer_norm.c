@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 #include "libtrain/ops/row_sum.h"
 
 struct layer_norm_job {

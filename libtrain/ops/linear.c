@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libtrain/backend/gemm.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 #define LINEAR_SLABS_MAX 8
 

@@ -6,7 +6,8 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "libtrain/backend/onednn.h"
-#include "libtrain/model/onednn_plan.h"
+#include "libtrain/kernels/conv2d_kernel.h"
+#include "libtrain/kernels/onednn_plan.h"
 #include "libtrain/ops/partials.h"
 
 /* One pass; NULL where another kernel does it. */

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct onednn;
 struct onednn_conv2d;

@@ -1,7 +1,7 @@
 #include "libtrain/ops/partials.h"
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct partials_job {
     float *sum;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* y [N][H][W][O]; bias [O] or NULL. */
 void pointwise_forward(const struct compute *compute, const struct conv2d_shape *shape,

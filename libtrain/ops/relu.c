@@ -1,7 +1,7 @@
 #include "libtrain/ops/relu.h"
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct relu_job {
     size_t count, slabs;

@@ -1,7 +1,7 @@
 #include "libtrain/ops/softmax_cross_entropy.h"
 
 #include "base/elementary.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct loss_job {
     size_t N, C, slabs;

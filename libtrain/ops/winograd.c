@@ -1,7 +1,7 @@
 #include "libtrain/ops/winograd.h"
 
 #include "libtrain/backend/product.h"
-#include "libtrain/model/winograd_plan.h"
+#include "libtrain/kernels/winograd_plan.h"
 #include "libtrain/ops/partials.h"
 #include "libtrain/ops/winograd_transform.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* y [N][OH][OW][O]; bias [O] or NULL. */
 void winograd_forward(const struct compute *compute, const struct conv2d_shape *shape,

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "libtrain/model/winograd_plan.h"
+#include "libtrain/kernels/winograd_plan.h"
 
 /* A tensor [N][H][W][C] that is read or written in squares. */
 struct winograd_field {

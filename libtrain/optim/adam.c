@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct adam_job {
     size_t count, slabs;

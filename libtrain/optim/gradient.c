@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 /* Partial sums within a slab: as many as the widest vectors keep busy. Fixed, so every ISA adds in
  * the same order. */

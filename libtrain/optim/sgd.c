@@ -1,7 +1,7 @@
 #include "libtrain/optim/sgd.h"
 
 #include "libtrain/backend/simd.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 
 struct sgd_job {
     size_t count, slabs;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "libtrain/backend/onednn.h"
-#include "libtrain/model/op_workspace.h"
+#include "libtrain/kernels/op_workspace.h"
 #include "libtrain/ops/onednn_conv2d.h"
 
 static bool is_onednn(const struct arena_op *op)

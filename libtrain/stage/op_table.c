@@ -1,6 +1,6 @@
 #include "libtrain/stage/op_table.h"
 
-#include "libtrain/model/op_workspace.h"
+#include "libtrain/kernels/op_workspace.h"
 #include "libtrain/ops/activation.h"
 #include "libtrain/ops/attention.h"
 #include "libtrain/ops/batch_norm.h"

@@ -4,7 +4,7 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/gemm.h"
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/workspace.h"
+#include "libtrain/kernels/workspace.h"
 #include "libtrain/train.h"
 
 #define GEMM_SIZE 384u

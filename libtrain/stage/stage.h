@@ -4,9 +4,9 @@
 #define LIBTRAIN_STAGE_STAGE_H
 
 #include "libtrain/backend/pool.h"
-#include "libtrain/model/arena.h"
-#include "libtrain/model/memory.h"
-#include "libtrain/model/state.h"
+#include "libtrain/memory/arena.h"
+#include "libtrain/memory/memory.h"
+#include "libtrain/state/state.h"
 #include "libtrain/train.h"
 
 struct onednn;

@@ -6,7 +6,7 @@
 
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/onednn.h"
-#include "libtrain/model/op_workspace.h"
+#include "libtrain/kernels/op_workspace.h"
 #include "libtrain/ops/conv2d.h"
 #include "libtrain/ops/onednn_conv2d.h"
 #include "libtrain/train.h"

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "libtrain/kernels/op_workspace.h"
 #include "libtrain/ops/conv2d.h"
-#include "libtrain/model/op_workspace.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/stage/stage.h"
 

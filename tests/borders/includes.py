@@ -20,6 +20,19 @@ PURE_BASE = [
     "!base/log.h",
     "!base/record.h",
 ]
+# The rooms of libtrain in the order of their floors: a room may include from those before it. The
+# first ones describe models and files, and the coordinator uses them too; the others compute.
+DESCRIBING = [
+    "images",
+    "formats",
+    "schedule",
+    "model",
+    "kernels",
+    "description",
+    "memory",
+    "state",
+]
+COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 ROOMS = {
     "base": [],
     "net": ["base/"],
@@ -30,29 +43,16 @@ ROOMS = {
         "!base/file.h",
         "!base/log.h",
         "libtrain/model/",
+        "libtrain/kernels/",
     ],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
-    "libtrain/model": [
-        "base/",
-        "!base/clock.h",
-        "!base/conf.h",
-        "!base/file.h",
-        "!base/log.h",
-        "libtrain/formats/",
-    ],
-    "libtrain/formats": [
-        "base/",
-        "!base/clock.h",
-        "!base/conf.h",
-        "!base/log.h",
-        "libtrain/images/",
-    ],
-    "libtrain/images": PURE_BASE,
-    "coordinator/plan": PURE_BASE + ["libtrain/model/"],
+    "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
     "coordinator/core": PURE_BASE
-    + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/model/"],
-    "coordinator": ["base/", "net/", "schema/", "libtrain/model/", "libtrain/formats/"],
-    "agent/core": PURE_BASE + ["schema/", "!schema/wire.h", "libtrain/model/"],
+    + ["schema/", "!schema/wire.h", "coordinator/plan/"]
+    + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/"],
+    "coordinator": ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING],
+    "agent/core": PURE_BASE
+    + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"],
     "agent/peer": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
     "agent/offline": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
@@ -62,6 +62,19 @@ ROOMS = {
     "agent": ["base/", "net/", "schema/", "libtrain/"],
     "cli": ["base/", "net/", "schema/"],
 }
+LIBTRAIN_BASE = {
+    "images": PURE_BASE,
+    "schedule": PURE_BASE,
+    "formats": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
+}
+LIBTRAIN_USUAL_BASE = ["base/", "!base/clock.h", "!base/conf.h", "!base/file.h", "!base/log.h"]
+for floor, room in enumerate(DESCRIBING + COMPUTING):
+    ROOMS[f"libtrain/{room}"] = (
+        LIBTRAIN_BASE.get(room, LIBTRAIN_USUAL_BASE)
+        + (["libtrain/train.h"] if room in COMPUTING else [])
+        + [f"libtrain/{lower}/" for lower in (DESCRIBING + COMPUTING)[:floor]]
+    )
+
 # Single files that may see one more header, and why.
 EXCEPTIONS = {
     (

@@ -5,7 +5,8 @@
 
 #include "base/assert.h"
 #include "base/json.h"
-#include "libtrain/model/checkpoint.h"
+#include "libtrain/description/description.h"
+#include "libtrain/state/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +34,7 @@ static struct model *small_model(void)
     json_auto_t *description = NULL;
     struct model *model = NULL;
     ASSERT(json_parse(text, strlen(text), &description, NULL) == 0);
-    ASSERT(model_parse(description, NULL, &model, NULL, NULL) == 0);
+    ASSERT(description_parse(description, NULL, &model, NULL, NULL) == 0);
     return model;
 }
 

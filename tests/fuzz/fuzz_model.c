@@ -3,17 +3,18 @@
 
 #include "base/assert.h"
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/memory/memory.h"
 #include "libtrain/model/cost.h"
-#include "libtrain/model/memory.h"
-#include "libtrain/model/state.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/state/state.h"
+#include "libtrain/state/trained.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void describe(const struct model *model, struct buf *out)
 {
     struct err err = {0};
-    json_t *value = model_describe(model);
+    json_t *value = description_write(model);
     ASSERT(value && json_write(value, out, &err) == 0);
     json_decref(value);
 }
@@ -24,7 +25,7 @@ static struct model *read_back(const struct buf *text)
     struct model *model = NULL;
     struct err err = {0};
     ASSERT(json_parse(text->data, text->size, &value, &err) == 0);
-    ASSERT(model_parse(value, NULL, &model, NULL, &err) == 0);
+    ASSERT(description_parse(value, NULL, &model, NULL, &err) == 0);
     json_decref(value);
     return model;
 }
@@ -99,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct model *model = NULL;
         struct record_faults faults = {0};
         struct err err = {0};
-        int rc = model_parse(value, with_fit ? &fit : NULL, &model, &faults, &err);
+        int rc = description_parse(value, with_fit ? &fit : NULL, &model, &faults, &err);
         ASSERT(rc == err.code && (rc == 0) == (faults.count == 0));
         if (rc == 0) {
             check_model(model);

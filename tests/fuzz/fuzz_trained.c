@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/state/trained.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #define TESTS_GOLDEN_GOLDEN_CASE_H
 
 #include "tests/golden/fixture.h"
-#include "tests/unit/libtrain/kernel_support.h"
+#include "tests/unit/libtrain_ops/kernel_support.h"
 
 /* max|a - b| / max|b| of a tensor. */
 #define GOLDEN_TOLERANCE 1e-4

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "libtrain/description/description.h"
 #include "libtrain/train.h"
 
 #define FILE_BYTES_MAX (1u << 30)
@@ -30,7 +31,7 @@ static int parse(const struct plan *plan, struct model **out, struct err *err)
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
     int rc = file_read(plan->description, &text, err);
     rc = rc ? rc : json_parse(text.data, text.size, &description, err);
-    rc = rc ? rc : model_parse(description, &fit, out, NULL, err);
+    rc = rc ? rc : description_parse(description, &fit, out, NULL, err);
     json_decref(description);
     return rc;
 }

@@ -8,7 +8,7 @@
 
 #include "libtrain/stage/stage.h"
 #include "tests/golden/fixture.h"
-#include "tests/unit/libtrain/pipeline.h"
+#include "tests/unit/libtrain_stage/pipeline.h"
 
 #define SEED 7
 #define RATE 0.05

@@ -11,7 +11,7 @@
 #include "libtrain/optim/optimizer.h"
 #include "libtrain/stage/stage.h"
 #include "tests/golden/fixture.h"
-#include "tests/unit/libtrain/pipeline.h"
+#include "tests/unit/libtrain_stage/pipeline.h"
 
 #define SEED 7         /* of initial weights, as make_fixtures.py has it */
 #define TOLERANCE 1e-5 /* of a tensor's largest value */

@@ -6,8 +6,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "libtrain/model/state.h"
-#include "libtrain/model/trained.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
+#include "libtrain/state/state.h"
+#include "libtrain/state/trained.h"
 #include "libtrain/train.h"
 
 #define FILE_BYTES_MAX (256u << 20)
@@ -24,13 +26,13 @@ static int parse(const char *name, char **size, struct model **out, struct err *
         fit.classes = 256;
         fit.positions = fit.input.h;
     }
-    const char *text = model_zoo_text(name);
+    const char *text = zoo_text(name);
     json_t *description = NULL;
     if (!text) {
         return err_set(err, ERR_NOT_FOUND, "no model '%s' in the zoo", name);
     }
     int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : model_parse(description, &fit, out, NULL, err);
+    rc = rc ? rc : description_parse(description, &fit, out, NULL, err);
     json_decref(description);
     return rc;
 }

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "libtrain/model/kernel_table.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
+#include "libtrain/kernels/kernel_table.h"
 #include "libtrain/model/model.h"
-#include "libtrain/model/state.h"
+#include "libtrain/state/state.h"
+#include "tests/sim/agent.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
-#include "tests/sim/agent.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/users.h"
 
@@ -25,7 +27,7 @@ static int tune(struct models *models, size_t index, const json_t *description,
                 const struct model_fit *fit, struct err *err)
 {
     json_auto_t *kernels = kernel_table_describe(models->item[index], CONV2D_BACKEND_ONEDNN);
-    const int rc = model_parse(description, fit, &models->tuned[index], NULL, err);
+    const int rc = description_parse(description, fit, &models->tuned[index], NULL, err);
     return rc ? rc : kernel_table_apply(models->tuned[index], kernels, NULL, err);
 }
 
@@ -49,10 +51,10 @@ int sim_models_new(struct models *out, struct err *err)
     const struct model_fit fit = {.input = {32, 32, 3}, .dtype = DTYPE_U8, .classes = 10};
     memset(out, 0, sizeof(*out));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *text = model_zoo_text(names[i]);
+        const char *text = zoo_text(names[i]);
         json_auto_t *description = NULL;
         int rc = json_parse(text, strlen(text), &description, err);
-        rc = rc ? rc : model_parse(description, &fit, &out->item[i], NULL, err);
+        rc = rc ? rc : description_parse(description, &fit, &out->item[i], NULL, err);
         rc = rc ? rc : tune(out, i, description, &fit, err);
         out->count++;
         if (rc != 0) {

@@ -6,6 +6,7 @@
 
 #include "agent/runtime/stage_loop.h"
 #include "base/rng.h"
+#include "libtrain/description/description.h"
 #include "libtrain/formats/safetensors.h"
 #include "tests/support/test.h"
 
@@ -81,7 +82,7 @@ struct model *tiny_model(void)
     json_t *value = tiny_description();
     struct model *model = NULL;
     struct err err = {0};
-    assert_ok(model_parse(value, NULL, &model, NULL, &err), &err);
+    assert_ok(description_parse(value, NULL, &model, NULL, &err), &err);
     json_decref(value);
     assert_int_equal(model->unit_count, TINY_UNITS);
     return model;

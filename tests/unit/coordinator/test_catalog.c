@@ -3,6 +3,7 @@
 
 #include "coordinator/catalog.h"
 #include "coordinator/store/state.h"
+#include "libtrain/description/description.h"
 #include "tests/support/test.h"
 
 struct room {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libtrain/model/memory.h"
+#include "libtrain/memory/memory.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static void a_dry_run_shows_the_plan_and_leaves_nothing(void **state)

@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 #include "tests/support/no_alloc.h"
 
 #define START_MS 1000000
@@ -375,13 +377,13 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
 
 struct model *world_model(void)
 {
-    const char *text = model_zoo_text(MODEL);
+    const char *text = zoo_text(MODEL);
     const struct model_fit fit = {.input = {28, 28, 1}, .dtype = DTYPE_U8, .classes = 10};
     json_auto_t *description = NULL;
     struct model *model = NULL;
     struct err err = {0};
     assert_ok(json_parse(text, strlen(text), &description, &err), &err);
-    assert_ok(model_parse(description, &fit, &model, NULL, &err), &err);
+    assert_ok(description_parse(description, &fit, &model, NULL, &err), &err);
     return model;
 }
 

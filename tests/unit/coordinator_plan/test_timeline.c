@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "libtrain/model/schedule.h"
+#include "libtrain/schedule/schedule.h"
 #include "tests/support/test.h"
 
 static struct timeline_stage stage_of(double forward, double backward, size_t in_flight)

@@ -1,8 +1,10 @@
 #include "libtrain/model/cost.h"
 
-#include "libtrain/model/arena.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
+#include "libtrain/memory/arena.h"
 #include "tests/support/test.h"
-#include "tests/unit/libtrain_model/model_support.h"
+#include "tests/unit/libtrain_description/model_support.h"
 
 #define assert_count(actual, expected) assert_int_equal((int64_t)(actual), (int64_t)(expected))
 
@@ -171,8 +173,8 @@ static void check_kept(struct model *model)
 static void what_is_kept_is_what_the_memory_plan_keeps(void **state)
 {
     (void)state;
-    for (size_t i = 0; model_zoo_name(i); i++) {
-        struct model *model = usual_model(model_zoo_name(i));
+    for (size_t i = 0; zoo_name(i); i++) {
+        struct model *model = usual_model(zoo_name(i));
         check_kept(model);
         for (size_t u = 0; 2 * u < model->unit_count; u++) {
             model->unit[u].frozen = true;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "libtrain/description/description.h"
+#include "libtrain/description/zoo.h"
 #include "schema/model_view.h"
 
 /* fit NULL: the description says it all. */
@@ -14,7 +16,7 @@ static struct model_view *view_of(const char *text, const struct model_fit *fit)
     json_auto_t *description = NULL;
     assert_ok(json_parse(text, strlen(text), &description, &err), &err);
     struct model *model = NULL;
-    assert_ok(model_parse(description, fit, &model, NULL, &err), &err);
+    assert_ok(description_parse(description, fit, &model, NULL, &err), &err);
     struct model_view *view = calloc(1, sizeof(*view));
     assert_non_null(view);
     struct model_row row = {.revision = 3};
@@ -56,8 +58,8 @@ static void every_model_of_the_zoo_can_be_shown(void **state)
 {
     (void)state;
     const char *name;
-    for (size_t i = 0; (name = model_zoo_name(i)) != NULL; i++) {
-        struct model_view *view = view_of(model_zoo_text(name), model_zoo_fit(name));
+    for (size_t i = 0; (name = zoo_name(i)) != NULL; i++) {
+        struct model_view *view = view_of(zoo_text(name), zoo_fit(name));
         assert_string_equal(view->row.name, name);
         assert_true(view->assumed);
         assert_true(view->unit_count > 1 && view->parameters > 0 && view->backward_flops > 0);

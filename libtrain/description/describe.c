@@ -1,0 +1,64 @@
+#include <string.h>
+
+#include "libtrain/description/description_parts.h"
+#include "libtrain/description/op_fields.h"
+#include "libtrain/formats/class_names.h"
+
+/* The chain of a unit's fields that an op was written in; NULL for a join, which the form of the
+ * unit stands for. */
+static struct chain *chain_of(struct unit_fields *fields, const struct op *op)
+{
+    switch (op->part) {
+    case OP_PART_OPS: return &fields->ops;
+    case OP_PART_BODY: return &fields->residual.body;
+    case OP_PART_SHORTCUT: return &fields->residual.shortcut;
+    case OP_PART_BRANCH: return &fields->branch[op->branch];
+    case OP_PART_THEN: return &fields->then;
+    case OP_PART_JOIN: return NULL;
+    }
+    return NULL;
+}
+
+static json_t *describe_unit(const struct unit *unit)
+{
+    struct unit_fields fields = {.branch_count = unit->branch_count, .frozen = unit->frozen};
+    bool complete = true;
+    memcpy(fields.name, unit->name, sizeof(fields.name));
+    for (size_t i = 0; i < unit->op_count && complete; i++) {
+        struct chain *chain = chain_of(&fields, &unit->op[i]);
+        fields.has_residual = fields.has_residual || unit->op[i].part == OP_PART_BODY;
+        if (chain) {
+            complete = (chain->op[chain->count] = op_fields_write(&unit->op[i])) != NULL;
+            chain->count += complete;
+        }
+    }
+    json_t *value = complete ? record_write(&unit_record, &fields) : NULL;
+    record_done(&unit_record, &fields);
+    return value;
+}
+
+json_t *description_write(const struct model *model)
+{
+    struct description fields = {
+        .has_input = true,
+        .input = {.dimension = {model->input.h, model->input.w, model->input.c},
+                  .rank = 3,
+                  .dtype = model->input_dtype == input_dtypes[0] ? 0 : 1,
+                  .scale = model->input_scale,
+                  .normalise = model->input_normalise},
+        .loss = {.label_smoothing = model->label_smoothing},
+    };
+    bool complete = true;
+    memcpy(fields.name, model->name, sizeof(fields.name));
+    memcpy(fields.input.reading, model->input_reading, sizeof(fields.input.reading));
+    if (model->class_names.count > 0) {
+        complete = (fields.class_names = class_names_json(&model->class_names)) != NULL;
+    }
+    for (size_t i = 0; i < model->unit_count && complete; i++) {
+        complete = (fields.unit[i] = describe_unit(&model->unit[i])) != NULL;
+        fields.unit_count += complete;
+    }
+    json_t *value = complete ? record_write(&description_record, &fields) : NULL;
+    record_done(&description_record, &fields);
+    return value;
+}

@@ -1,0 +1,28 @@
+/* kernel_table.h: the kernels of all convolutions of a model as one JSON object, the job field
+ * `kernels`:
+ * {"block1.body.3": {"forward": "winograd4", "backward_data": "columns", "backward_weights":
+ * "winograd4"}, ...}. What is chosen becomes part of the model's description (the field `kernels`
+ * of its ops) and so goes wherever the model goes. Used by the coordinator's edge and
+ * `paceline-agent train`. Pure; any thread. */
+#ifndef LIBTRAIN_KERNELS_KERNEL_TABLE_H
+#define LIBTRAIN_KERNELS_KERNEL_TABLE_H
+
+#include "base/json.h"
+#include "libtrain/kernels/conv2d_kernel.h"
+#include "libtrain/model/model.h"
+
+/* Put the choices of a table into the model; passes and ops that it leaves out keep theirs. NULL
+ * and JSON's null choose nothing. ERR_INVALID with a fault below /kernels for each name of an op, a
+ * pass or a kernel that there is not, and each kernel that cannot do its op's shape, and for more
+ * members than the model has convolutions; the model is changed then, too. `faults` may be NULL. */
+NODISCARD int kernel_table_apply(struct model *model, json_t *table, struct record_faults *faults,
+                                 struct err *err);
+
+/* The whole table, with what the backend chooses by shape written out; kernel_table_apply takes it.
+ * A new object, owned by the caller; NULL when out of memory. */
+json_t *kernel_table_describe(const struct model *model, enum conv2d_backend backend);
+
+/* Whether a pass of some convolution asks for a kernel of oneDNN. */
+bool kernel_table_needs_onednn(const struct model *model);
+
+#endif

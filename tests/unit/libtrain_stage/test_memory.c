@@ -1,0 +1,332 @@
+/* What memory_of_stage promises is what a stage allocates, and a training stage allocates nothing
+ * from its second step on: this program stands in front of the C library's allocator and counts. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "libtrain/backend/simd.h"
+#include "libtrain/kernels/kernel_table.h"
+#include "libtrain/memory/arena.h"
+#include "libtrain/stage/stage.h"
+#include "tests/unit/libtrain_stage/pipeline.h"
+
+#if !defined(                                                                                      \
+    SIMD_BASELINE_ONLY) /* simd.h: no sanitizer, which would want the allocator for itself */
+#define COUNTING 1
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+static atomic_ulong all_threads; /* calls that allocate */
+static _Thread_local unsigned long this_thread;
+static _Thread_local size_t aligned_bytes; /* of aligned_alloc: the arenas */
+
+static void count_call(void)
+{
+    atomic_fetch_add(&all_threads, 1);
+    this_thread++;
+}
+
+void *malloc(size_t size)
+{
+    count_call();
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    count_call();
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    count_call();
+    return __libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    count_call();
+    aligned_bytes += size;
+    return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    count_call();
+    *memory = __libc_memalign(alignment, size);
+    return *memory ? 0 : ENOMEM;
+}
+
+void free(void *memory)
+{
+    __libc_free(memory);
+}
+#else
+#define COUNTING 0
+static atomic_ulong all_threads;
+static unsigned long this_thread;
+static size_t aligned_bytes;
+#endif
+
+#define SKIP_WITHOUT_COUNTING()                                                                    \
+    if (!COUNTING) {                                                                               \
+        test_skip("the sanitizer owns the allocator");                                             \
+    }
+
+struct zoo_case {
+    const char *name;
+    uint32_t h, w, c;
+};
+
+static const struct zoo_case zoo[] = {
+    {"mlp", 28, 28, 1},         {"lenet5", 28, 28, 1},    {"resnet8", 32, 32, 3},
+    {"mobilenetv2", 32, 32, 3}, {"googlenet", 33, 40, 3}, {"dscnn-kws", 49, 10, 1},
+};
+#define ZOO_COUNT (sizeof(zoo) / sizeof(zoo[0]))
+
+#define ADAM .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
+static const struct optimizer optimizers[] = {
+    {.type = OPTIMIZER_SGD},
+    {.type = OPTIMIZER_SGD, .momentum = 0.9},
+    {.type = OPTIMIZER_ADAM, .momentum = 0.9, ADAM, .clip_value = 1},
+    {.type = OPTIMIZER_ADAMW, .momentum = 0.9, ADAM, .clip_norm = 1},
+};
+static const size_t optimizer_arrays[] = {0, 1, 2, 2};
+
+static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    const struct kernel_pools *pools = *state;
+    struct draws draws = draws_new(1);
+    for (size_t i = 0; i < 6 * ZOO_COUNT; i++) {
+        const struct zoo_case *z = &zoo[i % ZOO_COUNT];
+        struct model *model = zoo_model(z->name, z->h, z->w, z->c);
+        struct err err = {0};
+        struct train_stage *stage = NULL;
+        struct memory_bytes bytes;
+        size_t first = draw_size(&draws, 0, model->unit_count - 1);
+        const struct train_stage_config config = {
+            .model = model,
+            .first = first,
+            .end = draw_size(&draws, first + 1, model->unit_count),
+            .micro_batch = draw_size(&draws, 1, 6),
+            .micro_batches = 4,
+            .in_flight = draw_size(&draws, 1, 4),
+            .recompute = i / 2 % 2,
+            .optimizer = optimizers[i / 4 % 4],
+            .pool = pools->pool[i % KERNEL_POOLS]};
+        const struct memory_request request = {.first = config.first,
+                                               .end = config.end,
+                                               .micro_batch = config.micro_batch,
+                                               .in_flight = config.in_flight,
+                                               .threads = pool_threads(config.pool),
+                                               .recompute = config.recompute,
+                                               .backend = train_backend()};
+        assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
+        assert_int_equal(bytes.optimizer, bytes.gradients * optimizer_arrays[i / 4 % 4]);
+        size_t before = aligned_bytes;
+        assert_ok(train_stage_new(&config, &stage, &err), &err);
+        if (train_backend() == CONV2D_BACKEND_ONEDNN) { /* estimated there */
+            bytes = stage->bytes;
+        }
+        assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients +
+                                                     bytes.optimizer + bytes.activations +
+                                                     bytes.workspace + bytes.packed);
+        assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer +
+                                          bytes.activations + bytes.workspace + bytes.packed +
+                                          bytes.borders + bytes.snapshot);
+        uint64_t snapshot = 0;
+        for (size_t unit = config.first; unit < config.end; unit++) {
+            snapshot += stage->layout[unit - config.first]->header.data_bytes;
+        }
+        assert_int_equal(bytes.snapshot, snapshot);
+        train_stage_free(&stage);
+        model_free(&model);
+    }
+}
+
+/* oneDNN makes a table of the arguments at every call. */
+static void use_own_kernels(struct model *model)
+{
+    json_t *table = kernel_table_describe(model, CONV2D_BACKEND_OWN);
+    struct err err = {0};
+    assert_ok(kernel_table_apply(model, table, NULL, &err), &err);
+    json_decref(table);
+}
+
+static void training_and_evaluating_allocate_nothing_after_the_second_step(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+#if defined(TEST_EMULATED)
+    test_skip("too slow under an emulator; what allocates does not depend on the processor");
+#endif
+    const struct kernel_pools *pools = *state;
+    for (size_t i = 0; i < 4 * ZOO_COUNT; i++) {
+        const struct zoo_case *z = &zoo[i / 4];
+        struct draws draws = draws_new(i);
+        struct model *model = zoo_model(z->name, z->h, z->w, z->c);
+        model->unit[1].frozen = i % 4 > 1;
+        use_own_kernels(model);
+        const struct pipeline_recipe recipe = {.model = model,
+                                               .batch = 8,
+                                               .micro_batches = 4,
+                                               .optimizer = optimizers[(i + i / 4) % 4],
+                                               .learning_rate = 0.001,
+                                               .recompute =
+                                                   i % 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT};
+        const size_t end[] = {1, model->unit_count};
+        struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / 4 % 2]);
+        unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));
+        int32_t *labels = draw_labels(&draws, 8, 10);
+        double loss = 0.0;
+        uint64_t correct = 0;
+        pipeline_initialise(pipeline);
+        pipeline_step(pipeline, 1, inputs, labels, &draws);
+        pipeline_step(pipeline, 2, inputs, labels, &draws);
+        unsigned long all = atomic_load(&all_threads);
+        unsigned long own = this_thread;
+        assert_true(own > 0 && all >= own);
+        for (int64_t step = 3; step <= 5; step++) {
+            pipeline_step(pipeline, step, inputs, labels, &draws);
+            pipeline_evaluate(pipeline, 2, inputs, labels, &loss, &correct);
+        }
+        assert_int_equal(this_thread - own, 0);
+        assert_int_equal(atomic_load(&all_threads) - all, 0);
+        free(inputs);
+        free(labels);
+        pipeline_free(pipeline);
+        model_free(&model);
+    }
+}
+
+/* The first half of the units, and what a stage of all units takes then. */
+static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct model *model)
+{
+    struct memory_bytes bytes;
+    struct err err = {0};
+    struct train_stage *stage = NULL;
+    const struct train_stage_config config = {.model = model,
+                                              .end = model->unit_count,
+                                              .micro_batch = 2,
+                                              .micro_batches = 4,
+                                              .in_flight = 1,
+                                              .optimizer = optimizers[2],
+                                              .pool = pools->pool[0]};
+    const struct memory_request request = {
+        .end = config.end, .micro_batch = 2, .in_flight = 1, .threads = 1};
+    for (size_t unit = 0; unit < model->unit_count / 2; unit++) {
+        model->unit[unit].frozen = true;
+    }
+    assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
+    size_t before = aligned_bytes;
+    assert_ok(train_stage_new(&config, &stage, &err), &err);
+    assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer +
+                                                 bytes.activations + bytes.workspace +
+                                                 bytes.packed);
+    assert_int_equal(bytes.optimizer, 2 * sizeof(float) * stage->arena->trained_floats);
+    uint64_t snapshot = 0;
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        snapshot += stage->layout[unit]->header.data_bytes;
+    }
+    assert_int_equal(bytes.snapshot, snapshot);
+    train_stage_free(&stage);
+    return bytes;
+}
+
+static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    for (size_t i = 0; i < ZOO_COUNT; i++) {
+        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        use_own_kernels(model);
+        const struct memory_request request = {
+            .end = model->unit_count, .micro_batch = 2, .in_flight = 1, .threads = 1};
+        struct memory_bytes plain;
+        struct err err = {0};
+        assert_ok(memory_of_stage(model, &optimizers[2], &request, &plain, &err), &err);
+        struct memory_bytes frozen = freeze_half(*state, model);
+        assert_int_equal(frozen.parameters, plain.parameters);
+        assert_true(frozen.optimizer < plain.optimizer);
+        assert_true(frozen.snapshot < plain.snapshot);
+        assert_true(frozen.gradients <= plain.gradients);
+        assert_true(frozen.activations < plain.activations);
+        assert_true(frozen.total < plain.total);
+        model_free(&model);
+    }
+}
+
+static void a_request_out_of_bounds_is_refused(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    const struct optimizer optimizer = {.type = OPTIMIZER_SGD};
+    struct memory_bytes bytes;
+    struct err err = {0};
+    static const struct memory_request bad[] = {
+        {.first = 0, .end = 0, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 6, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 3, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 0, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = SIZE_MAX, .in_flight = 1, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 0, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = SIZE_MAX, .threads = 1},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 0},
+        {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(memory_of_stage(model, &optimizer, &bad[i], &bytes, &err), ERR_INVALID);
+    }
+    const struct memory_request huge = {.end = 5,
+                                        .micro_batch = ARENA_MICRO_BATCH_MAX,
+                                        .in_flight = MEMORY_IN_FLIGHT_MAX,
+                                        .threads = 256};
+    assert_ok(memory_of_stage(model, &optimizer, &huge, &bytes, &err), &err);
+    assert_true(bytes.total > UINT64_C(1) << 40);
+    model_free(&model);
+}
+
+static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    for (size_t i = 0; i < ZOO_COUNT; i++) {
+        struct model *model = zoo_model(zoo[i].name, zoo[i].h, zoo[i].w, zoo[i].c);
+        for (size_t first = 0; first < model->unit_count; first++) {
+            struct memory_request request = {.first = first,
+                                             .end = first + (model->unit_count - first + 1) / 2,
+                                             .micro_batch = 2};
+            struct memory_growth growth;
+            struct memory_bytes bytes;
+            request.recompute = first % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE;
+            assert_ok(memory_of_range(model, &optimizers[i % 4], &request, &growth, &err), &err);
+            request.threads = 1 + i;
+            request.in_flight = 1 + 2 * first;
+            assert_ok(memory_of_stage(model, &optimizers[i % 4], &request, &bytes, &err), &err);
+            assert_int_equal(growth.base + i * growth.per_thread +
+                                 2 * first * growth.per_micro_batch,
+                             bytes.total);
+            assert_int_equal(growth.snapshot, bytes.snapshot);
+        }
+        const struct memory_request none = {.micro_batch = 2};
+        struct memory_growth growth;
+        assert_int_equal(memory_of_range(model, &optimizers[0], &none, &growth, &err), ERR_INVALID);
+        model_free(&model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stage_allocates_exactly_what_memory_of_stage_says),
+        cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
+        cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
+        cmocka_unit_test(a_range_says_the_memory_of_all_threads_and_micro_batches),
+        cmocka_unit_test(a_request_out_of_bounds_is_refused),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}
