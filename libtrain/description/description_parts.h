@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/record.h"
+#include "libtrain/description/description.h"
 #include "libtrain/description/infer.h"
 #include "libtrain/model/model.h"
 

@@ -91,7 +91,7 @@ OUTSIDE = {
     "openssl/*": ["net/*"],
     "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*", "tests/e2e/powercut/*"],
     "cblas.h": ["libtrain/backend/*", "bench/*"],
-    "dnnl*": ["libtrain/backend/onednn.c"],
+    "dnnl*": ["libtrain/backend/onednn.c", "libtrain/backend/onednn_pass.c"],
     "zlib.h": ["libtrain/formats/*", "tests/unit/libtrain_formats/*"],
     "jpeglib.h": ["libtrain/images/*"],
     "jerror.h": ["libtrain/images/*"],
