@@ -7,71 +7,7 @@
 #include "base/file.h"
 #include "libtrain/images/image.h"
 #include "tests/support/test.h"
-#include "tests/unit/libtrain_formats/formats_support.h"
-
-#define PIXELS (17 * 22) /* of an image of tests/golden/images */
-
-static struct bytes archive; /* too large for a stack */
-
-static int append(void *arg, const void *data, size_t size, struct err *err)
-{
-    return buf_append(arg, data, size, err);
-}
-
-static void load(const char *name, struct buf *out)
-{
-    char path[256];
-    struct err err = {0};
-    (void)snprintf(path, sizeof(path), TEST_SOURCE_DIR "/tests/golden/images/%s", name);
-    buf_init(out, 1 << 16);
-    assert_ok(file_read(path, out, &err), &err);
-}
-
-/* An entry with the first `size` bytes of an image; 0: all of them. */
-static void put_image(const char *entry, const char *image, size_t size)
-{
-    BUF_AUTO struct buf file;
-    load(image, &file);
-    put_tar_entry(&archive, entry, '0', file.data, size ? size : file.size);
-}
-
-static const struct dataset_limits labelled_only = {.total_bytes = 1 << 20, .entries = 100};
-static struct dataset_limits unlabelled_too = {
-    .total_bytes = 1 << 20, .entries = 100, .unlabelled = true};
-
-static int run(const char *text, struct converted *out, struct err *err)
-{
-    struct reading reading = reading_default;
-    if (text) {
-        assert_ok(reading_parse(text, &reading, err), err);
-    }
-    int fd = memory_file(&archive);
-    buf_init(&out->file, 1 << 20);
-    int rc = dataset_convert(&fd, 1, &reading, &labelled_only, append, &out->file, &out->info, err);
-    file_close(&fd);
-    return rc;
-}
-
-/* End the archive and convert it. */
-static void runs(const char *text, struct converted *out)
-{
-    struct err err = {0};
-    put_tar_end(&archive);
-    assert_ok(run(text, out, &err), &err);
-    assert_int_equal(out->file.size, out->info.total_bytes);
-    archive.size = 0;
-}
-
-static void fails(const char *text, int code, const char *part)
-{
-    struct converted converted;
-    struct err err = {0};
-    put_tar_end(&archive);
-    assert_int_equal(run(text, &converted, &err), code);
-    assert_holds(err.text, part);
-    converted_done(&converted);
-    archive.size = 0;
-}
+#include "tests/unit/libtrain_formats/images_support.h"
 
 static void images_of_one_size_are_a_data_set_whose_classes_are_directories(void **state)
 {
@@ -129,7 +65,7 @@ static void an_archive_may_be_packed(void **state)
     put_image("cat/1.png", "colour.png", 0);
     put_tar_end(&archive);
     compress_gzip(&archive);
-    assert_ok(run(NULL, &packed, &err), &err);
+    assert_ok(convert_archive(NULL, &packed, &err), &err);
     archive.size = 0;
     assert_int_equal(packed.file.size, plain.file.size);
     assert_memory_equal(packed.file.data, plain.file.data, plain.file.size);
@@ -141,7 +77,7 @@ static void an_archive_may_be_packed(void **state)
 static void put_large_png(const char *entry, uint32_t h, uint32_t w)
 {
     BUF_AUTO struct buf file;
-    load("grey.png", &file);
+    load_image("grey.png", &file);
     uint8_t *bytes = (uint8_t *)file.data;
     const uint32_t size[] = {w, h};
     for (size_t i = 0; i < 8; i++) {
@@ -215,187 +151,6 @@ static void a_class_may_be_the_start_of_a_name(void **state)
     converted_done(&converted);
 }
 
-static int run_unlabelled(const int *fd, size_t count, const char *text, struct converted *out,
-                          struct err *err)
-{
-    struct reading reading = reading_default;
-    if (text) {
-        assert_ok(reading_parse(text, &reading, err), err);
-    }
-    buf_init(&out->file, 1 << 20);
-    return dataset_convert(fd, count, &reading, &unlabelled_too, append, &out->file, &out->info,
-                           err);
-}
-
-static void check_no_labels(struct converted *converted, size_t count)
-{
-    assert_int_equal(converted->info.count, count);
-    assert_int_equal(converted->info.classes, 0);
-    assert_int_equal(converted->info.positions, 1);
-    assert_int_equal(converted->file.size, converted->info.total_bytes);
-    for (size_t i = 0; i < count; i++) {
-        assert_int_equal(label_of(converted, i), 0);
-    }
-    converted_done(converted);
-}
-
-/* End the archive and convert it without labels being needed. */
-static int run_flat(const char *text, struct converted *out, struct err *err)
-{
-    put_tar_end(&archive);
-    int fd = memory_file(&archive);
-    archive.size = 0;
-    int rc = run_unlabelled(&fd, 1, text, out, err);
-    file_close(&fd);
-    return rc;
-}
-
-static void images_that_lie_flat_have_no_labels_where_none_are_needed(void **state)
-{
-    (void)state;
-    static const char *const said[] = {NULL, "channels=1", "size=8x8,label=prefix"};
-    for (size_t i = 0; i < 3; i++) {
-        struct converted converted;
-        struct err err = {0};
-        put_image("2.png", "colour.png", 0);
-        put_image("./1.jpg", "grey.jpg", 0);
-        assert_ok(run_flat(said[i], &converted, &err), &err);
-        check_no_labels(&converted, 2);
-    }
-    struct converted converted;
-    struct err err = {0};
-    put_image("dog/1.png", "colour.png", 0);
-    put_image("cat/1.png", "grey.png", 0);
-    assert_ok(run_flat(NULL, &converted, &err), &err);
-    assert_int_equal(converted.info.classes, 2);
-    assert_int_equal(label_of(&converted, 0), 1);
-    converted_done(&converted);
-}
-
-static void all_images_say_a_class_or_none_does(void **state)
-{
-    (void)state;
-    static const char *const names[][2] = {{"1.png", "cat/2.png"}, {"cat/1.png", "2.png"}};
-    static const char *const parts[] = {"cat/2.png: says its class, and the files before it do not",
-                                        "2.png: lies in no directory, which would be its class"};
-    for (size_t i = 0; i < 2; i++) {
-        struct converted converted;
-        struct err err = {0};
-        put_image(names[i][0], "colour.png", 0);
-        put_image(names[i][1], "colour.png", 0);
-        assert_int_equal(run_flat(NULL, &converted, &err), ERR_FORMAT);
-        assert_holds(err.text, parts[i]);
-        converted_done(&converted);
-    }
-}
-
-static int image_file(const char *name)
-{
-    static struct bytes bytes;
-    BUF_AUTO struct buf file;
-    load(name, &file);
-    bytes.size = 0;
-    put(&bytes, file.data, file.size);
-    return memory_file(&bytes);
-}
-
-static void images_one_by_one_are_samples_where_no_labels_are_needed(void **state)
-{
-    (void)state;
-    struct converted one, all;
-    struct err err = {0};
-    int fd[3] = {image_file("colour.png"), image_file("grey.jpg"), image_file("grey.png")};
-    assert_ok(run_unlabelled(fd, 3, NULL, &all, &err), &err);
-    for (size_t i = 0; i < 3; i++) {
-        assert_ok(run_unlabelled(fd + i, 1, i == 1 ? "channels=3" : NULL, &one, &err), &err);
-        assert_int_equal(one.info.h, 17);
-        assert_int_equal(one.info.w, 22);
-        assert_memory_equal(inputs_of(&one), inputs_of(&all) + i * PIXELS * 3, PIXELS * 3);
-        check_no_labels(&one, 1);
-    }
-    check_no_labels(&all, 3);
-    /* An upload needs the class. */
-    buf_init(&one.file, 1 << 20);
-    assert_int_equal(dataset_convert(fd, 1, &reading_default, &labelled_only, append, &one.file,
-                                     &one.info, &err),
-                     ERR_FORMAT);
-    assert_holds(err.text, "file 1: is none of IDX");
-    assert_int_equal(dataset_convert(fd, 2, &reading_default, &labelled_only, append, &one.file,
-                                     &one.info, &err),
-                     ERR_FORMAT);
-    converted_done(&one);
-    for (size_t i = 0; i < 3; i++) {
-        file_close(&fd[i]);
-    }
-}
-
-static void of_several_files_each_is_an_image(void **state)
-{
-    (void)state;
-    static struct bytes rubbish;
-    struct converted converted;
-    struct err err = {0};
-    put(&rubbish, "hello", 5);
-    put_image("1.png", "colour.png", 0);
-    put_tar_end(&archive);
-    int fd[2] = {image_file("colour.png"), memory_file(&archive)};
-    archive.size = 0;
-    assert_int_equal(run_unlabelled(fd, 2, NULL, &converted, &err), ERR_FORMAT);
-    assert_holds(err.text, "file 2: is an archive; one of several files is a sample");
-    converted_done(&converted);
-    file_close(&fd[1]);
-    fd[1] = memory_file(&rubbish);
-    assert_int_equal(run_unlabelled(fd, 2, "size=8x8", &converted, &err), ERR_FORMAT);
-    assert_holds(err.text, "file 2: is neither JPEG nor PNG");
-    converted_done(&converted);
-    assert_int_equal(run_unlabelled(fd, 2, "text=8", &converted, &err), ERR_INVALID);
-    assert_holds(err.text, "2 files");
-    converted_done(&converted);
-    file_close(&fd[0]);
-    file_close(&fd[1]);
-}
-
-static void what_images_and_classes_are_called_is_told(void **state)
-{
-    (void)state;
-    struct dataset_names names = {0};
-    struct converted converted;
-    struct err err = {0};
-    unlabelled_too.names = &names;
-    put_image("./dog/1.png", "colour.png", 0);
-    put_image("cat/\xff\n.png", "grey.png", 0);
-    assert_ok(run_flat(NULL, &converted, &err), &err);
-    assert_int_equal(names.sample.count, 2);
-    assert_string_equal(names.sample.item[0], "./dog/1.png");
-    assert_string_equal(names.sample.item[1], "cat/??.png");
-    assert_int_equal(names.class.count, 2);
-    assert_string_equal(names.class.item[0], "cat");
-    assert_string_equal(names.class.item[1], "dog");
-    converted_done(&converted);
-    dataset_names_done(&names);
-
-    static const char *const paths[] = {"a/dir/x\n.png", ".hidden.png"};
-    names.file = paths;
-    int fd[2] = {image_file("colour.png"), image_file("grey.png")};
-    assert_ok(run_unlabelled(fd, 2, NULL, &converted, &err), &err);
-    assert_int_equal(names.sample.count, 2);
-    assert_string_equal(names.sample.item[0], "a/dir/x?.png");
-    assert_string_equal(names.sample.item[1], ".hidden.png");
-    check_no_labels(&converted, 2);
-    dataset_names_done(&names);
-    file_close(&fd[1]);
-    put(&archive, "hello", 5);
-    fd[1] = memory_file(&archive);
-    archive.size = 0;
-    assert_int_equal(run_unlabelled(fd, 2, NULL, &converted, &err), ERR_FORMAT);
-    assert_holds(err.text, ".hidden.png: is neither JPEG nor PNG");
-    converted_done(&converted);
-    dataset_names_done(&names);
-    file_close(&fd[0]);
-    file_close(&fd[1]);
-    unlabelled_too.names = NULL;
-}
-
 static void what_is_no_image_is_told(void **state)
 {
     (void)state;
@@ -423,7 +178,7 @@ static void images_that_are_cut_are_refused(void **state)
                                         "interlaced-grey.png"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         BUF_AUTO struct buf file;
-        load(names[i], &file);
+        load_image(names[i], &file);
         for (size_t size = 1; size < file.size; size += size < 40 ? 1 : 7) {
             struct err err = {0};
             struct converted converted;
@@ -431,7 +186,7 @@ static void images_that_are_cut_are_refused(void **state)
             put_image("cat/whole", names[i], 0);
             put_image("cat/cut", names[i], size);
             put_tar_end(&archive);
-            assert_int_equal(run(NULL, &converted, &err), ERR_FORMAT);
+            assert_int_equal(convert_archive(NULL, &converted, &err), ERR_FORMAT);
             assert_holds(err.text, "cat/cut: ");
             converted_done(&converted);
         }
@@ -445,7 +200,7 @@ static void images_without_all_their_scans_are_refused(void **state)
     (void)state;
     BUF_AUTO struct buf file;
     int scans = 0;
-    load("progressive.jpg", &file);
+    load_image("progressive.jpg", &file);
     for (size_t at = 0; at + 1 < file.size; at++) {
         if (memcmp(file.data + at, "\xff\xda", 2) != 0 || scans++ == 0) {
             continue;
@@ -471,7 +226,7 @@ static void images_that_are_damaged_are_refused_or_read(void **state)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         BUF_AUTO struct buf file;
         size_t refused = 0;
-        load(names[i], &file);
+        load_image(names[i], &file);
         for (size_t bit = 24; bit < 8 * file.size; bit += 11) {
             struct err err = {0};
             struct converted converted;
@@ -480,7 +235,7 @@ static void images_that_are_damaged_are_refused_or_read(void **state)
             archive.size = 0;
             put_tar_entry(&archive, "cat/damaged", '0', file.data, file.size);
             put_tar_end(&archive);
-            int rc = run("size=8x8", &converted, &err);
+            int rc = convert_archive("size=8x8", &converted, &err);
             *byte = (char)(*byte ^ 1 << bit % 8);
             assert_true(rc == 0 || rc == ERR_FORMAT || rc == ERR_LIMIT || rc == ERR_UNSUPPORTED);
             assert_true(rc == 0 ? converted.info.h == 8 : strlen(err.text) > 0);
@@ -503,7 +258,7 @@ static void sizes_are_bounded(void **state)
     assert_int_equal(image_reader_new((struct image_size){1025, 5}, 3, &reader, &err), 0);
     BUF_AUTO struct buf file;
     static uint8_t out[1025 * 5 * 3];
-    load("grey.png", &file);
+    load_image("grey.png", &file);
     assert_int_equal(image_read(reader, (const uint8_t *)file.data, file.size, out, &err),
                      ERR_LIMIT);
     assert_holds(err.text, "at most 1024 on a side");
@@ -520,11 +275,6 @@ int main(void)
         cmocka_unit_test(bombs_are_refused_by_their_headers),
         cmocka_unit_test(classes_lie_in_one_directory),
         cmocka_unit_test(a_class_may_be_the_start_of_a_name),
-        cmocka_unit_test(images_that_lie_flat_have_no_labels_where_none_are_needed),
-        cmocka_unit_test(all_images_say_a_class_or_none_does),
-        cmocka_unit_test(images_one_by_one_are_samples_where_no_labels_are_needed),
-        cmocka_unit_test(of_several_files_each_is_an_image),
-        cmocka_unit_test(what_images_and_classes_are_called_is_told),
         cmocka_unit_test(what_is_no_image_is_told),
         cmocka_unit_test(images_that_are_cut_are_refused),
         cmocka_unit_test(images_without_all_their_scans_are_refused),

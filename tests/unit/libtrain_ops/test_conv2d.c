@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "libtrain/kernels/conv2d_kernel.h"
 #include "libtrain/kernels/direct_plan.h"
 #include "libtrain/kernels/winograd_plan.h"
 #include "libtrain/ops/conv2d.h"
