@@ -1,4 +1,4 @@
-/* timeline.h: plays the synchronous 1F1B schedule of a plan event by event (libtrain/schedule/schedule
+/* timeline.h: plays the synchronous 1F1B schedule of a plan event by event (libtrain/schedule
  * decides what a stage does next, so what is predicted is what agents do) and says how long a step
  * takes in the steady state. Mathematics only. Pure. */
 #ifndef COORDINATOR_PLAN_TIMELINE_H
