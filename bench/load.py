@@ -37,6 +37,8 @@ class Usage:
         self.cpu = (
             sum(int(task.read_text().split()[0]) for task in place.glob("task/*/schedstat")) / 1e9
         )
+        # The loop is the first thread of the coordinator.
+        self.loop = int((place / "task" / place.name / "schedstat").read_text().split()[0]) / 1e9
         self.written = int((place / "io").read_text().split("wchar: ")[1].split()[0])
         self.private = process.private_dirty_bytes()
 
@@ -235,6 +237,7 @@ def beside(case, fleet, work, **more):
         "case": case,
         "seconds": after.at - before.at,
         "cpu_seconds": after.cpu - before.cpu,
+        "loop_seconds": after.loop - before.loop,
         "health_p50_ms": 1e3 * seconds[len(seconds) // 2],
         "health_p99_ms": 1e3 * seconds[int(len(seconds) * 0.99)],
         "health_max_ms": 1e3 * seconds[-1],
@@ -264,30 +267,40 @@ def metrics():
         return beside("metrics", fleet, ask, pages=20)
 
 
+def write_checkpoint(path):
+    """A safetensors file of one tensor with UPLOAD_BYTES of noise."""
+    header = json.dumps(
+        {
+            "noise": {
+                "dtype": "F32",
+                "shape": [UPLOAD_BYTES // 4],
+                "data_offsets": [0, UPLOAD_BYTES],
+            }
+        }
+    ).encode()
+    with open(path, "wb") as file, open("/dev/urandom", "rb") as random:
+        file.write(len(header).to_bytes(8, "little") + header)
+        block = random.read(1 << 20)
+        for _ in range(UPLOAD_BYTES >> 20):
+            file.write(block)
+
+
 def upload():
-    """A large upload, hashed while it comes."""
+    """A large checkpoint, hashed while the coordinator receives it."""
     with coordinator(crowded=False) as (fleet, _, _):
-        body = fleet.path / "noise"
-        with open(body, "wb") as file, open("/dev/urandom", "rb") as random:
-            block = random.read(1 << 20)
-            for _ in range(UPLOAD_BYTES >> 20):
-                file.write(block)
+        body = fleet.path / "noise.safetensors"
+        write_checkpoint(body)
+        url = f"http://{fleet.coordinator.address}/v1/checkpoints"
 
         def send():
-            subprocess.run(
-                [
-                    "curl",
-                    "-sS",
-                    "-o",
-                    "/dev/null",
-                    "-H",
-                    "Content-Type: application/octet-stream",
-                    "-T",
-                    str(body),
-                    f"http://{fleet.coordinator.address}/v1/datasets/noise",
-                ],
+            output = subprocess.run(
+                ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"]
+                + ["-H", "Content-Type: application/octet-stream", "-T", str(body), url],
                 check=True,
-            )
+                capture_output=True,
+                text=True,
+            ).stdout
+            must(output == "201", f"the upload was answered with {output}")
 
         return beside("upload", fleet, send, megabytes=UPLOAD_BYTES / 1e6)
 

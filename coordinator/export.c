@@ -9,6 +9,7 @@
 #include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/damage.h"
+#include "coordinator/publication.h"
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
 #include "schema/wire.h"
@@ -31,7 +32,7 @@ struct export
     struct awaited
         unit[UNITS_MAX]; /* the blob of each: a newer version may replace it while it is read */
     struct blob_upload *upload;
-    struct awaited awaited; /* once the blob is whole */
+    struct publication publication;
     char *piece;
     int code;
     struct err err;
@@ -45,7 +46,7 @@ static void export_free(struct export *export)
     for (size_t unit = 0; unit < UNITS_MAX; unit++) {
         awaited_let_go(export->coordinator, &export->unit[unit]);
     }
-    awaited_end(&export->awaited);
+    awaited_end(&export->publication.awaited);
     free(export->piece);
     free(export);
 }
@@ -123,9 +124,8 @@ static void export_run(struct work_job *job)
 }
 
 /* The loop's thread again: tell the core. */
-static void export_report(struct work_job *job)
+static void export_report(struct export *export)
 {
-    struct export *export = (struct export *)job;
     struct event event = {.type = EVENT_EXPORTED, .exported = export->result};
     event.exported.failed = export->code != 0;
     if (export->code) {
@@ -140,33 +140,40 @@ static void export_report(struct work_job *job)
     export_free(export);
 }
 
-static void on_durable(void *arg, int code, const char *sha256, uint64_t size,
-                       const struct err *err)
+static void export_end(struct export *export)
+{
+    if (export->code == ERR_CANCELLED) {
+        export_free(export); /* the next start begins it again */
+    } else {
+        export_report(export);
+    }
+}
+
+static void on_published(void *arg)
 {
     struct export *export = arg;
-    export->code = code;
-    if (code) {
-        export->err = *err;
+    const struct publication *publication = &export->publication;
+    export->code = publication->code;
+    if (export->code) {
+        export->err = publication->err;
     } else {
-        snprintf(export->result.sha256, sizeof export->result.sha256, "%s", sha256);
-        export->result.bytes = (int64_t)size;
+        memcpy(export->result.sha256, publication->sha256, SHA256_SIZE);
+        export->result.bytes = (int64_t)publication->bytes;
     }
-    export->job.done = export_report;
-    work_post(export->coordinator->work, &export->job);
+    export_end(export);
 }
 
 static void export_done(struct work_job *job)
 {
     struct export *export = (struct export *)job;
-    if (job->cancelled || export->code == ERR_CANCELLED) {
-        export_free(export); /* the next start begins it again */
-    } else if (export->code) {
-        export_report(job);
+    if (job->cancelled) {
+        export->code = ERR_CANCELLED;
+    }
+    if (export->code) {
+        export_end(export);
     } else {
-        char sha256[SHA256_SIZE];
-        blob_upload_hash(export->upload, sha256);
-        awaited_begin(export->coordinator, &export->awaited, sha256);
-        blob_upload_finish(export->upload, on_durable, export);
+        publication_begin(&export->publication, export->coordinator, export->upload, on_published,
+                          export);
     }
 }
 
@@ -226,7 +233,7 @@ int export_start(struct coordinator *coordinator, const char *job_id, int64_t ve
     export->result.version = version;
     export->code = gather(export, job, &export->err);
     if (export->code) {
-        export->job.done = export_report;
+        export->job.done = export_done;
         work_post(coordinator->work, &export->job);
     } else {
         export->job = (struct work_job){.run = export_run, .done = export_done};

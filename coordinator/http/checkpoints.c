@@ -195,7 +195,7 @@ static struct event stored_event(const struct upload *frame)
 {
     struct event event = {.type = EVENT_CHECKPOINT_STORED,
                           .checkpoint_stored = {.bytes = (int64_t)frame->bytes}};
-    memcpy(event.checkpoint_stored.sha256, frame->sha256, SHA256_SIZE);
+    memcpy(event.checkpoint_stored.sha256, frame->publication.sha256, SHA256_SIZE);
     return event;
 }
 

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/publication.h"
 #include "coordinator/spool.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
@@ -28,7 +28,7 @@ struct dataset_upload {
     struct http_exchange *exchange; /* NULL when the client is gone */
     struct spool *spool;
     struct blob_upload *blob;
-    struct awaited awaited; /* once the blob is whole */
+    struct publication publication;
     struct dataset_info info;
     struct buf class_names; /* as JSON; empty: not known */
     struct dataset dataset;
@@ -42,7 +42,7 @@ struct dataset_upload {
 static void upload_free(struct dataset_upload *upload)
 {
     upload->coordinator->dataset_uploads--;
-    awaited_end(&upload->awaited);
+    awaited_end(&upload->publication.awaited);
     spool_free(&upload->spool);
     buf_done(&upload->class_names);
     free(upload);
@@ -120,15 +120,38 @@ static void convert_run(struct work_job *job)
 
 /* ---- the answer, on the loop's thread ---- */
 
-/* The blob is durable, or was refused. */
-static void stored_done(struct work_job *job)
+static void describe_dataset(struct dataset_upload *upload)
 {
-    struct dataset_upload *upload = (struct dataset_upload *)job;
+    const struct dataset_info *info = &upload->info;
+    const struct publication *publication = &upload->publication;
+    struct dataset *dataset = &upload->dataset;
+    memcpy(dataset->sha256, publication->sha256, SHA256_SIZE);
+    snprintf(dataset->dtype, sizeof dataset->dtype, "%s", dtype_name(info->dtype));
+    dataset->bytes = (int64_t)publication->bytes;
+    dataset->samples = (int64_t)info->count;
+    dataset->height = info->h;
+    dataset->width = info->w;
+    dataset->channels = info->c;
+    dataset->classes = info->classes;
+    dataset->positions = info->positions > 1 ? info->positions : 0;
+    memcpy(dataset->reading, info->reading, sizeof dataset->reading);
+    if (upload->class_names.size > 0) {
+        sha256_text(upload->class_names.data, upload->class_names.size,
+                    dataset->class_names_sha256);
+    }
+}
+
+/* The blob is durable, or was refused. */
+static void on_published(void *arg)
+{
+    struct dataset_upload *upload = arg;
     struct coordinator *coordinator = upload->coordinator;
-    if (upload->code) {
+    if (upload->publication.code) {
+        upload->err = upload->publication.err;
         upload_fail(upload);
         return;
     }
+    describe_dataset(upload);
     if (upload->exchange) {
         http_on_end(upload->exchange, NULL, NULL);
     }
@@ -140,39 +163,9 @@ static void stored_done(struct work_job *job)
         memcpy(extra.description_sha256, upload->dataset.class_names_sha256, SHA256_SIZE);
     }
     turn_event(coordinator->turn, &event, upload->exchange, &extra);
-    awaited_end(&upload->awaited);
+    awaited_end(&upload->publication.awaited);
     awaited_discard(coordinator, upload->dataset.sha256);
     upload_free(upload);
-}
-
-/* The blob writer's thread. */
-static void on_durable(void *arg, int code, const char *sha256, uint64_t size,
-                       const struct err *err)
-{
-    struct dataset_upload *upload = arg;
-    const struct dataset_info *info = &upload->info;
-    struct dataset *dataset = &upload->dataset;
-    upload->code = code;
-    if (code) {
-        upload->err = *err;
-    } else {
-        snprintf(dataset->sha256, sizeof dataset->sha256, "%s", sha256);
-        snprintf(dataset->dtype, sizeof dataset->dtype, "%s", dtype_name(info->dtype));
-        dataset->bytes = (int64_t)size;
-        dataset->samples = (int64_t)info->count;
-        dataset->height = info->h;
-        dataset->width = info->w;
-        dataset->channels = info->c;
-        dataset->classes = info->classes;
-        dataset->positions = info->positions > 1 ? info->positions : 0;
-        memcpy(dataset->reading, info->reading, sizeof dataset->reading);
-        if (upload->class_names.size > 0) {
-            sha256_text(upload->class_names.data, upload->class_names.size,
-                        dataset->class_names_sha256);
-        }
-    }
-    upload->job.done = stored_done;
-    work_post(upload->coordinator->work, &upload->job);
 }
 
 static void convert_done(struct work_job *job);
@@ -200,10 +193,8 @@ static void convert_done(struct work_job *job)
     if (upload->code) {
         upload_fail(upload);
     } else {
-        char sha256[SHA256_SIZE];
-        blob_upload_hash(upload->blob, sha256);
-        awaited_begin(upload->coordinator, &upload->awaited, sha256);
-        blob_upload_finish(upload->blob, on_durable, upload);
+        publication_begin(&upload->publication, upload->coordinator, upload->blob, on_published,
+                          upload);
     }
 }
 

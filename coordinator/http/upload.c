@@ -10,7 +10,7 @@
 /* No longer under way. */
 static void upload_end(struct upload *upload)
 {
-    awaited_end(&upload->awaited);
+    awaited_end(&upload->publication.awaited);
     if (upload->kind->end) {
         upload->kind->end(upload);
     }
@@ -56,9 +56,8 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     upload->kind = kind;
     upload->coordinator = coordinator;
     upload->exchange = exchange;
-    snprintf(upload->expected, sizeof upload->expected, "%s", sha256 ? sha256 : "");
     if (sha256) {
-        awaited_begin(coordinator, &upload->awaited, sha256);
+        awaited_begin(coordinator, &upload->publication.awaited, sha256);
     }
     if (upload->blob) {
         blob_upload_on_room(upload->blob, upload_room, upload);
@@ -84,37 +83,26 @@ size_t upload_write(void *state, const void *data, size_t size)
     return (size_t)taken;
 }
 
-static void upload_report(struct work_job *job)
+static void upload_report(void *arg)
 {
-    struct upload *upload = (struct upload *)job;
+    struct upload *upload = arg;
+    const struct publication *publication = &upload->publication;
     struct http_exchange *exchange = upload->exchange;
     if (exchange) {
         http_on_end(exchange, NULL, NULL);
     }
     upload_end(upload); /* before the turn, in which the core may have the blob deleted */
-    if (!upload->err.code) {
+    upload->bytes = publication->bytes;
+    if (!publication->code) {
         struct event event = upload->kind->event(upload);
         turn_event(upload->coordinator->turn, &event, exchange, NULL);
         if (upload->kind->may_discard) {
-            awaited_discard(upload->coordinator, upload->sha256);
+            awaited_discard(upload->coordinator, publication->sha256);
         }
     } else if (exchange) {
-        upload->kind->refuse(exchange, &upload->err);
+        upload->kind->refuse(exchange, &publication->err);
     }
     free(upload);
-}
-
-/* The blob writer's thread. */
-static void upload_durable(void *arg, int code, const char *sha256, uint64_t size,
-                           const struct err *err)
-{
-    struct upload *upload = arg;
-    (void)code; /* err's */
-    upload->err = *err;
-    upload->bytes = size;
-    snprintf(upload->sha256, sizeof upload->sha256, "%s", sha256);
-    upload->job.done = upload_report;
-    work_post(upload->coordinator->work, &upload->job);
 }
 
 static void upload_client_gone(void *arg)
@@ -130,14 +118,10 @@ void upload_finish(void *state)
     struct err err = {0};
     http_on_end(exchange, upload_client_gone, upload);
     if (upload->blob) {
-        if (!upload->expected[0]) {
-            char sha256[SHA256_SIZE];
-            blob_upload_hash(upload->blob, sha256);
-            awaited_begin(upload->coordinator, &upload->awaited, sha256);
-        }
-        blob_upload_finish(upload->blob, upload_durable, upload);
-    } else if (blob_confirm(upload->coordinator->blobs, upload->expected, upload_durable, upload,
-                            &err)) {
+        publication_begin(&upload->publication, upload->coordinator, upload->blob, upload_report,
+                          upload);
+    } else if (publication_confirm(&upload->publication, upload->coordinator, upload_report, upload,
+                                   &err)) {
         http_on_end(exchange, NULL, NULL);
         upload_end(upload);
         free(upload);

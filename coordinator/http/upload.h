@@ -4,21 +4,17 @@
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
 
-#include "coordinator/awaited.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/publication.h"
 
 /* The head of a kind's own struct. */
 struct upload {
-    struct work_job job; /* first */
     const struct upload_kind *kind;
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL when the client is gone */
     struct blob_upload *blob;       /* NULL: asks for a blob that is there */
-    struct awaited awaited;         /* of the expected blob, later of the one that came */
-    char expected[SHA256_SIZE];     /* "": any content */
+    struct publication publication; /* awaits the expected blob from the beginning, if any is */
     uint64_t bytes;                 /* received; of the blob once that is durable */
-    char sha256[SHA256_SIZE];       /* from then on */
-    struct err err;
 };
 
 /* What uploads differ in. */

@@ -122,6 +122,14 @@ static void unlink_upload(struct blob_queue *queue, struct blob_upload *upload)
     *(upload->next ? &upload->next->previous : &queue->last_upload) = upload->previous;
 }
 
+static void set_fed(struct blob_queue *queue, struct blob_upload *upload)
+{
+    if (!upload->fed) {
+        upload->fed = true;
+        queue->open_uploads--;
+    }
+}
+
 /* No upload fills more than half of the queue: a fast one leaves room for the others. */
 static bool has_room(const struct blob_queue *queue, const struct blob_upload *upload)
 {
@@ -170,20 +178,34 @@ int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool w
     return rc;
 }
 
-void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished)
+/* Under the lock; waits, without it, for a running call of on_room. */
+static void stop_feeding(struct blob_queue *queue, struct blob_upload *upload, bool complete)
 {
-    lock(queue);
     upload->waiting = false;
     while (upload->calling && !pthread_equal(pthread_self(), queue->writer)) {
         (void)pthread_cond_wait(&queue->room, &queue->lock);
     }
-    upload->ended = true;
-    upload->finished = finished;
-    queue->open_uploads--;
+    set_fed(queue, upload);
     /* The last chunk needs no room: its memory was the upload's already. */
-    if (finished && upload->partial && !upload->failure.code) {
+    if (complete && upload->partial && !upload->failure.code) {
         append_partial(queue, upload);
     }
+}
+
+void blob_queue_seal(struct blob_queue *queue, struct blob_upload *upload)
+{
+    lock(queue);
+    stop_feeding(queue, upload, true);
+    append(queue, &upload->seal);
+    unlock(queue);
+}
+
+void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished)
+{
+    lock(queue);
+    stop_feeding(queue, upload, finished);
+    upload->ended = true;
+    upload->finished = finished;
     append(queue, &upload->end);
     unlock(queue);
 }
@@ -226,7 +248,7 @@ void blob_queue_stop(struct blob_queue *queue)
         if (!upload->ended) {
             upload->ended = true;
             upload->waiting = false;
-            queue->open_uploads--;
+            set_fed(queue, upload);
             append(queue, &upload->end);
         }
     }
@@ -359,6 +381,7 @@ void blob_queue_settle(struct blob_queue *queue, struct blob_item *items)
             queue->queued_bytes -= item->size;
             blob_item_free(item);
             break;
+        case BLOB_ITEM_SEAL: break; /* a part of its upload */
         case BLOB_ITEM_END:
             unlink_upload(queue, item->upload);
             queue->uploads--;

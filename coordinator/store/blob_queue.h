@@ -20,13 +20,13 @@
 #define BLOB_BATCH_WAIT_MS 100
 #define BLOB_DELETES_MAX 65536
 
-enum blob_item_kind { BLOB_ITEM_CHUNK, BLOB_ITEM_END, BLOB_ITEM_DELETE };
+enum blob_item_kind { BLOB_ITEM_CHUNK, BLOB_ITEM_SEAL, BLOB_ITEM_END, BLOB_ITEM_DELETE };
 
 struct blob_item {
     struct blob_item *next;
     enum blob_item_kind kind;
     bool dropped; /* CHUNK: its upload was aborted or has failed; set when the writer takes it */
-    struct blob_upload *upload; /* CHUNK, END */
+    struct blob_upload *upload; /* CHUNK, SEAL, END */
     char *data;                 /* CHUNK: [BLOB_CHUNK_BYTES], pages of its own */
     size_t size;
     uint32_t index;
@@ -38,15 +38,19 @@ struct blob_upload {
     int64_t id; /* of its row */
 
     /* The feeding thread's until the end is queued, then the writer's. */
-    struct sha256 *hash;
     struct blob_item *partial; /* the chunk being filled */
     uint32_t chunks;           /* handed over */
     uint64_t size, size_limit;
     char expected[BLOB_SHA256_SIZE]; /* or "" */
-    char sha256[BLOB_SHA256_SIZE];
+    blob_sealed_fn sealed;
+    void *sealed_arg;
     blob_done_fn done;
     void *done_arg;
-    struct blob_item end;
+    struct blob_item seal, end;
+
+    /* The writer's. */
+    struct sha256 *hash;           /* of the chunks that it took */
+    char sha256[BLOB_SHA256_SIZE]; /* "" until it has taken all of them */
 
     /* Under the queue's lock; failure is written by the writer alone. */
     struct blob_upload *previous, *next;
@@ -56,6 +60,7 @@ struct blob_upload {
     void *on_room_arg;
     bool waiting;  /* was told that there is no room */
     bool calling;  /* on_room is running */
+    bool fed;      /* no more bytes come */
     bool ended;    /* finished or aborted */
     bool finished; /* not aborted */
 
@@ -94,6 +99,8 @@ NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upl
  * failed. */
 int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait,
                     struct err *err);
+/* Hand over what is left and the seal. Returns when on_room cannot run any more. */
+void blob_queue_seal(struct blob_queue *queue, struct blob_upload *upload);
 /* Hand over what is left and the end. Returns when on_room cannot run any more; the upload is the
  * writer's then. */
 void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished);

@@ -1,5 +1,5 @@
-/* The feeding side of an upload: cut into chunks, hash, hand over. Nothing here waits for the disk,
- * except for one look at the free space when an upload begins. */
+/* The feeding side of an upload: cut into chunks and hand over; the writer hashes them. Nothing
+ * here waits for the disk, except for one look at the free space when an upload begins. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,7 @@ int blob_upload_open(struct blob_store *store, const char *expected_sha256, uint
     }
     upload->store = store;
     upload->size_limit = size_limit < BLOB_SIZE_MAX ? size_limit : BLOB_SIZE_MAX;
+    upload->seal = (struct blob_item){.kind = BLOB_ITEM_SEAL, .upload = upload};
     upload->end = (struct blob_item){.kind = BLOB_ITEM_END, .upload = upload};
     if (expected_sha256) {
         memcpy(upload->expected, expected_sha256, BLOB_SHA256_SIZE);
@@ -100,7 +101,7 @@ void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void
 static int64_t feed(struct blob_upload *upload, const char *data, size_t size, bool wait,
                     struct err *err)
 {
-    ASSERT(!upload->sha256[0]);
+    ASSERT(!upload->fed);
     if (size > upload->size_limit - upload->size) {
         return err_set(err, ERR_LIMIT, "blob: more than %llu bytes",
                        (unsigned long long)upload->size_limit);
@@ -124,7 +125,6 @@ static int64_t feed(struct blob_upload *upload, const char *data, size_t size, b
         size_t room = BLOB_CHUNK_BYTES - chunk->size;
         size_t count = size - taken < room ? size - taken : room;
         memcpy(chunk->data + chunk->size, data + taken, count);
-        sha256_update(upload->hash, data + taken, count);
         chunk->size += count;
         upload->size += count;
         taken += count;
@@ -145,17 +145,12 @@ int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t s
     return taken < 0 ? (int)taken : 0;
 }
 
-static void seal(struct blob_upload *upload)
+void blob_upload_seal(struct blob_upload *upload, blob_sealed_fn sealed, void *arg)
 {
-    if (!upload->sha256[0]) {
-        sha256_finish_text(upload->hash, upload->sha256);
-    }
-}
-
-void blob_upload_hash(struct blob_upload *upload, char out[BLOB_SHA256_SIZE])
-{
-    seal(upload);
-    memcpy(out, upload->sha256, BLOB_SHA256_SIZE);
+    ASSERT(sealed && !upload->fed);
+    upload->sealed = sealed;
+    upload->sealed_arg = arg;
+    blob_queue_seal(&upload->store->queue, upload);
 }
 
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg)
@@ -163,7 +158,6 @@ void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg
     ASSERT(done);
     upload->done = done;
     upload->done_arg = arg;
-    seal(upload);
     blob_queue_end(&upload->store->queue, upload, true);
 }
 

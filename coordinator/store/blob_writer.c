@@ -151,6 +151,7 @@ static int apply(struct blob_writer *writer, const struct blob_item *item, struc
     case BLOB_ITEM_CHUNK:
         return item->dropped || item->upload->failure.code ? 0
                                                            : put_chunk(writer, item, tally, err);
+    case BLOB_ITEM_SEAL: return 0;
     case BLOB_ITEM_END: return end_upload(writer, item->upload, tally, err);
     case BLOB_ITEM_DELETE: return withdraw(writer, item->sha256, tally, err);
     }
@@ -240,14 +241,32 @@ static void refuse_when_full(struct blob_writer *writer, struct blob_item *items
     }
 }
 
-/* Tell the outcome of what was finished; everything is on the disk now. */
+/* Once for each item, however often its transaction is tried. */
+static void hash_items(const struct blob_item *items)
+{
+    for (const struct blob_item *item = items; item; item = item->next) {
+        struct blob_upload *upload = item->upload;
+        if (item->kind == BLOB_ITEM_CHUNK) {
+            if (!item->dropped && !upload->failure.code) {
+                sha256_update(upload->hash, item->data, item->size);
+            }
+        } else if (upload && !upload->sha256[0]) {
+            sha256_finish_text(upload->hash, upload->sha256);
+        }
+    }
+}
+
+/* Tell what was sealed, and the outcome of what was finished; everything is on the disk now. */
 static void report(struct blob_writer *writer, struct blob_item *items)
 {
     for (struct blob_item *item = items; item; item = item->next) {
+        struct blob_upload *upload = item->upload;
+        if (item->kind == BLOB_ITEM_SEAL) {
+            upload->sealed(upload->sealed_arg, upload->sha256);
+        }
         if (item->kind != BLOB_ITEM_END) {
             continue;
         }
-        struct blob_upload *upload = item->upload;
         struct err err = upload->failure;
         int code = err.code;
         if (upload->confirms && code == 0 && !upload->found) {
@@ -271,6 +290,7 @@ static void write_batch(struct blob_writer *writer, struct blob_item *items)
 {
     struct err err = {0};
     refuse_when_full(writer, items);
+    hash_items(items);
     if (commit_items(writer, items, false, &err)) {
         log_warn("blob_batch_failed", "error=%s", log_quote(err.text).text);
         commit_each(writer, items);

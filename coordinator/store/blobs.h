@@ -1,6 +1,6 @@
 /* blobs.h: the center: content-addressed blobs in checkpoints.db (rows of 1 MiB, 64 KiB pages,
  * rollback journal, each byte written once). A blob exists only after its last row is committed;
- * its sha256 is computed while it is received.
+ * the writer computes its sha256.
  *
  * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100
  * ms). Uploads may be fed from any one thread each and never block: a full queue says so. Readers
@@ -56,8 +56,12 @@ int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t s
 /* The same, waiting for room: for worker threads. */
 NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size,
                                     struct err *err);
-/* The sha256 of all that was given: no more can be. Before finish. */
-void blob_upload_hash(struct blob_upload *upload, char out[BLOB_SHA256_SIZE]);
+/* The last byte was given: sealed runs once, on the writer thread, with the sha256 of the content
+ * before the blob is published (of an upload that failed, the hash of some part of it: finish says
+ * why). Optional; neither finish nor abort before sealed runs. A store that is closed after that
+ * drops the upload. sealed must not wait for the store. */
+typedef void (*blob_sealed_fn)(void *arg, const char *sha256);
+void blob_upload_seal(struct blob_upload *upload, blob_sealed_fn sealed, void *arg);
 /* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0)
  * or was refused (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the
  * upload. done must not wait for the store (write_all, drain, close). Content that is there already
