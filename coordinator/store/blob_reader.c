@@ -255,9 +255,20 @@ bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA25
     return there;
 }
 
-static void note_damage(struct blob_store *store, const char *sha256)
+/* Whether the reader's copy is still the blob of that hash. */
+static int is_published(struct blob_connection *connection, const struct blob_reader *reader,
+                        bool *out, struct err *err)
 {
-    struct blob_pool *pool = &store->pool;
+    sqlite3_stmt *statement = connection->statement[READER_EXISTS];
+    int rc = sqlite3_bind_int64(statement, 1, reader->id) == SQLITE_OK
+                 ? sql_step(connection->db, statement, out, err)
+                 : sql_fail(connection->db, "bind", err);
+    (void)sqlite3_reset(statement);
+    return rc;
+}
+
+static void add_damage(struct blob_pool *pool, const char *sha256)
+{
     (void)pthread_mutex_lock(&pool->lock);
     if (damaged_index(pool, sha256) == pool->damaged_count &&
         pool->damaged_count < BLOB_DAMAGED_MAX) {
@@ -265,6 +276,23 @@ static void note_damage(struct blob_store *store, const char *sha256)
         memcpy(pool->damaged[pool->damaged_count++].sha256, sha256, BLOB_SHA256_SIZE);
     }
     (void)pthread_mutex_unlock(&pool->lock);
+}
+
+/* Nothing is noted of a copy that was replaced or deleted while it was read. The borrowed
+ * connection keeps the writer from replacing it between the look and the note. */
+static void note_damage(const struct blob_reader *reader)
+{
+    struct blob_store *store = reader->store;
+    struct blob_connection *connection = NULL;
+    struct err err = {0};
+    bool published = false;
+    if (borrow(store, &connection, &err)) {
+        return; /* the next reader finds the damage again */
+    }
+    if (is_published(connection, reader, &published, &err) == 0 && published) {
+        add_damage(&store->pool, reader->sha256);
+    }
+    give_back(store, connection);
 }
 
 void blob_mend(struct blob_store *store, const char *sha256)
@@ -296,7 +324,7 @@ static int follow(struct blob_reader *reader, uint64_t offset, const void *data,
     if (hash_text_equal(found, reader->sha256)) {
         return 0;
     }
-    note_damage(reader->store, reader->sha256);
+    note_damage(reader);
     return err_set(err, ERR_FORMAT, "blob '%s' is damaged: its content has sha256 %s",
                    reader->sha256, found);
 }
@@ -305,12 +333,8 @@ static int follow(struct blob_reader *reader, uint64_t offset, const void *data,
 static int missing(struct blob_connection *connection, const struct blob_reader *reader,
                    uint64_t index, struct err *err)
 {
-    sqlite3_stmt *statement = connection->statement[READER_EXISTS];
     bool exists = false;
-    int rc = sqlite3_bind_int64(statement, 1, reader->id) == SQLITE_OK
-                 ? sql_step(connection->db, statement, &exists, err)
-                 : sql_fail(connection->db, "bind", err);
-    (void)sqlite3_reset(statement);
+    int rc = is_published(connection, reader, &exists, err);
     if (rc) {
         return rc;
     }
@@ -359,7 +383,7 @@ int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t siz
             give_back(reader->store, connection);
         }
         if (rc == ERR_FORMAT) {
-            note_damage(reader->store, reader->sha256);
+            note_damage(reader);
         }
         rc = rc ? rc : follow(reader, at, (const char *)out + total, count, err);
         if (rc) {

@@ -1,0 +1,97 @@
+#include "tests/support/test.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "tests/unit/coordinator_store/blob_support.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define SIZE (2 * MIB)
+
+/* Run SQL on the file beside the store. */
+static void change_file(const char *directory, const char *sql)
+{
+    char path[512];
+    sqlite3 *db = NULL;
+    snprintf(path, sizeof path, "%s/checkpoints.db", directory);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static bool always(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* Read on to the end: the code of what stopped it. */
+static int read_rest(struct blob_reader *reader, uint64_t offset, struct err *err)
+{
+    static char piece[BLOB_CHUNK_BYTES];
+    size_t got = 1;
+    int code = 0;
+    for (; !code && got > 0; offset += got) {
+        code = blob_read(reader, offset, piece, sizeof piece, &got, err);
+    }
+    return code;
+}
+
+/* A store with one blob whose last chunk is damaged on the disk. */
+static struct blob_store *damaged_store(const char *directory, char sha256[BLOB_SHA256_SIZE])
+{
+    struct blob_store *store = store_open(directory);
+    struct err err = {0};
+    assert_ok(store_put(store, 1, SIZE, sha256, &err), &err);
+    blob_drain(store);
+    change_file(directory, "UPDATE chunks SET data = zeroblob(length(data)) "
+                           "WHERE id = (SELECT max(id) FROM chunks)");
+    return store;
+}
+
+static void a_damaged_blob_is_replaced_by_an_upload_of_its_content(void **state)
+{
+    char sha256[BLOB_SHA256_SIZE];
+    struct blob_store *store = damaged_store(*state, sha256);
+    struct err err = {0};
+    assert_false(blob_is_damaged(store, sha256));
+    assert_int_equal(blob_check(store, sha256, always, NULL, &err), ERR_FORMAT);
+    assert_true(blob_is_damaged(store, sha256));
+    assert_ok(store_put(store, 1, SIZE, sha256, &err), &err);
+    assert_false(blob_is_damaged(store, sha256));
+    assert_true(store_holds(store, sha256, 1, SIZE, &err));
+    blob_close(&store);
+}
+
+static void a_reader_of_a_replaced_copy_does_not_mark_the_new_one(void **state)
+{
+    char sha256[BLOB_SHA256_SIZE];
+    struct blob_store *store = damaged_store(*state, sha256);
+    struct blob_reader *reader = NULL;
+    struct err err = {0};
+    uint64_t size = 0;
+    static char piece[BLOB_CHUNK_BYTES];
+    size_t got = 0;
+    assert_ok(blob_reader_open(store, sha256, &reader, &size, &err), &err);
+    assert_ok(blob_read(reader, 0, piece, sizeof piece, &got, &err), &err);
+    assert_int_equal(blob_check(store, sha256, always, NULL, &err), ERR_FORMAT);
+    /* The reader comes before the writer removes the rows of the old copy. */
+    change_file(*state,
+                "CREATE TRIGGER stay BEFORE DELETE ON chunks BEGIN SELECT RAISE(IGNORE); END");
+    assert_ok(store_put(store, 1, SIZE, sha256, &err), &err);
+    assert_int_equal(read_rest(reader, got, &err), ERR_FORMAT);
+    assert_false(blob_is_damaged(store, sha256));
+    blob_reader_close(&reader);
+    assert_ok(blob_check(store, sha256, always, NULL, &err), &err);
+    blob_close(&store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(a_damaged_blob_is_replaced_by_an_upload_of_its_content),
+        test_with_directory(a_reader_of_a_replaced_copy_does_not_mark_the_new_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
