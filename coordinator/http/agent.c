@@ -171,6 +171,10 @@ static bool look_at_assignment(void *context, struct http_exchange *exchange, co
     if (revision > 0 && revision <= after && !last) {
         return false;
     }
+    if (turn_held(coordinator->turn)) { /* the coordinator stops before the disk has room */
+        answer_held(exchange);
+        return true;
+    }
     struct assignment *assignment = calloc(1, sizeof *assignment);
     if (!assignment) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");

@@ -2,6 +2,7 @@
  * the test's directory, takes a request and ends without a word (_exit) just before or just after
  * the commit; the next life must know all that anybody can have learnt. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "coordinator/restore.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator/desk.h"
+#include "tests/unit/coordinator_store/fault_vfs.h"
 
 #define WENT_WRONG 99
 
@@ -349,8 +351,47 @@ static void an_agent_learns_nothing_that_its_own_call_has_changed_before_the_com
     life_end(life);
 }
 
+/* The next commit finds the disk full. */
+static void hold_commit(struct life *life, const char *directory)
+{
+    char reserve[512];
+    struct err err = {0};
+    snprintf(reserve, sizeof reserve, "%s/state.reserve", directory);
+    (void)unlink(reserve);
+    fault_vfs_plan(FAULT_FULL, 1);
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    assert_true(turn_held(life->coordinator.turn));
+}
+
+static void a_stop_while_a_commit_is_held_shows_agents_nothing_of_it(void **state)
+{
+    struct device device;
+    struct life *life = begin_with_lost_device(*state, &device);
+    struct err err = {0};
+    char request[256];
+    snprintf(request, sizeof request,
+             "GET /v1/agent/assignment?device=%s&boot=%s&after=%" PRId64 "&wait=60 HTTP/1.1\r\n"
+             "Connection: close",
+             device.id.text, device.boot, INT64_MAX);
+    int fd = desk_send(life->desk, request);
+    desk_run(life->desk);
+    assert_int_equal(parked_count(life->coordinator.parked), 1);
+    int model_fd = post_model(life);
+    hold_commit(life, *state);
+    parked_end(life->coordinator.parked);
+    assert_holds(desk_read(life->desk, fd, NULL), "HTTP/1.1 507");
+    assert_true(desk_is_silent(life->desk, model_fd));
+    assert_ok(turn_commit(life->coordinator.turn, &err), &err);
+    assert_false(turn_held(life->coordinator.turn));
+    assert_holds(desk_read(life->desk, model_fd, NULL), "HTTP/1.1 201");
+    close(fd);
+    close(model_fd);
+    life_end(life);
+}
+
 int main(void)
 {
+    fault_vfs_install();
     const struct CMUnitTest tests[] = {
         test_with_directory(a_crash_between_the_commit_and_the_replies_loses_nothing),
         test_with_directory(a_crash_before_the_commit_leaves_nothing_half_done),
@@ -361,6 +402,7 @@ int main(void)
         test_with_directory(an_answer_that_waits_for_the_commit_is_dropped_with_the_server),
         test_with_directory(
             an_agent_learns_nothing_that_its_own_call_has_changed_before_the_commit),
+        test_with_directory(a_stop_while_a_commit_is_held_shows_agents_nothing_of_it),
         test_with_directory(the_effect_and_the_kept_answer_outlive_any_number_of_crashes_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
