@@ -27,6 +27,8 @@ struct dataset_upload {
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL when the client is gone */
     struct spool *spool;
+    uint8_t head[DATASET_HEAD_BYTES]; /* the first bytes, by which a wrong kind is refused */
+    size_t head_size;
     struct blob_upload *blob;
     struct publication publication;
     struct dataset_info info;
@@ -333,6 +335,20 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     return true;
 }
 
+/* Keep the first bytes, and look at them as soon as they are there. */
+static int look_at_head(struct dataset_upload *upload, const uint8_t *data, size_t size,
+                        struct err *err)
+{
+    const size_t missing = sizeof upload->head - upload->head_size;
+    const size_t part = size < missing ? size : missing;
+    if (missing == 0) {
+        return 0;
+    }
+    memcpy(upload->head + upload->head_size, data, part);
+    upload->head_size += part;
+    return part == missing ? dataset_check_head(upload->head, &upload->reading, err) : 0;
+}
+
 /* A refusal is told at once; the server reads the rest of the body away and calls sink_abort. */
 static size_t sink_write(void *state, const void *data, size_t size)
 {
@@ -341,6 +357,10 @@ static size_t sink_write(void *state, const void *data, size_t size)
     int64_t taken = spool_write(upload->spool, data, size, &err);
     if (taken < 0) {
         answer_err(upload->exchange, &err);
+        return size;
+    }
+    if (look_at_head(upload, data, (size_t)taken, &err)) {
+        answer_problem(upload->exchange, PROBLEM_INVALID_DATASET, "%s", err.text);
         return size;
     }
     upload->coordinator->statistics.bytes_received += (uint64_t)taken;

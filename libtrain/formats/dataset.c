@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "libtrain/formats/form.h"
+#include "libtrain/formats/labelled_tar.h"
 #include "libtrain/formats/part.h"
 #include "libtrain/formats/source.h"
 
@@ -15,6 +16,7 @@
     (STREAM_BUFFER_BYTES / sizeof(double)) /* doubles are the largest numbers that are read */
 #define CIFAR_RECORDS_AT_ONCE (STREAM_BUFFER_BYTES / CIFAR_RECORD_BYTES)
 
+_Static_assert(DATASET_HEAD_BYTES == STREAM_PEEK_MAX, "formats are recognised by as many bytes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "labels are written as they lie in memory");
 
@@ -61,6 +63,18 @@ static int open_file(struct conversion *conversion, size_t file, struct err *err
 
 /* ---- first pass ---- */
 
+static int refuse_part(const char *name, const uint8_t *bytes, size_t size, struct err *err)
+{
+    const char *other = tar_other(bytes, size);
+    if (other) {
+        return err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other);
+    }
+    return err_set(err, ERR_FORMAT,
+                   "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, "
+                   "tar, gzip of one of these",
+                   name);
+}
+
 static int read_part(struct stream *stream, struct part *part, struct labels *labels,
                      struct form_note *note, struct err *err)
 {
@@ -86,14 +100,7 @@ static int read_part(struct stream *stream, struct part *part, struct labels *la
     if (cifar_recognise(bytes, size)) {
         return cifar_read(stream, part, labels, err);
     }
-    const char *other = tar_other(bytes, size);
-    if (other) {
-        return err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", stream->name, other);
-    }
-    return err_set(err, ERR_FORMAT,
-                   "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, "
-                   "tar, gzip of one of these",
-                   stream->name);
+    return refuse_part(stream->name, bytes, size, err);
 }
 
 static int read_file(struct conversion *conversion, size_t file, struct err *err)
@@ -421,4 +428,19 @@ int dataset_convert(const int *fd, size_t fd_count, const struct reading *readin
     }
     const struct files files = {.fd = fd, .count = fd_count};
     return convert[kind](&files, reading, limits, sink, arg, out, err);
+}
+
+int dataset_check_head(const uint8_t *head, const struct reading *reading, struct err *err)
+{
+    const size_t size = DATASET_HEAD_BYTES;
+    if (reading->kind == READING_TEXT || stream_is_gzip(head, size) || tar_recognise(head, size)) {
+        return 0;
+    }
+    if (reading->kind != READING_RECOGNISED) {
+        return labelled_tar_refuse("file 1", head, size, err);
+    }
+    const bool known = npy_recognise(head, size) ||
+                       idx_recognise(head, size, STREAM_SIZE_UNKNOWN) ||
+                       form_recognise(head, size) || cifar_recognise(head, size);
+    return known ? 0 : refuse_part("file 1", head, size, err);
 }

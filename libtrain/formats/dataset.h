@@ -99,6 +99,13 @@ NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct readi
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);
 
+#define DATASET_HEAD_BYTES 512
+
+/* Whether a file that begins with these bytes, DATASET_HEAD_BYTES of them, can be a data set:
+ * ERR_FORMAT with what dataset_convert would say of it. What gzip made can be anything. */
+NODISCARD int dataset_check_head(const uint8_t *head, const struct reading *reading,
+                                 struct err *err);
+
 /* The last bytes of a plain text, or of what gzip made of one: all of it where it has no more than
  * `capacity` > 0. out[capacity]; *size: how many. Errors as dataset_convert. */
 NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out,

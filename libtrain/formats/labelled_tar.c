@@ -160,18 +160,20 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
 
 /* ---- the two passes ---- */
 
+int labelled_tar_refuse(const char *name, const uint8_t *bytes, size_t size, struct err *err)
+{
+    const char *other = tar_other(bytes, size);
+    return other ? err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other)
+                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample",
+                           name);
+}
+
 static int refuse_other(struct stream *stream, const char *name, struct err *err)
 {
     const uint8_t *bytes;
     size_t size = 0;
     int rc = stream_peek(stream, &bytes, &size, err);
-    const char *other = rc ? NULL : tar_other(bytes, size);
-    if (rc) {
-        return rc;
-    }
-    return other ? err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other)
-                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample",
-                           name);
+    return rc ? rc : labelled_tar_refuse(name, bytes, size, err);
 }
 
 static int open_file(struct labelled_tar *tar, size_t file, struct err *err)

@@ -29,6 +29,10 @@ struct labelled_samples {
  * Files whose name starts with a dot are passed over. */
 NODISCARD int labelled_tar_next(struct source *source, struct stream **out, struct err *err);
 
+/* ERR_FORMAT: what a file that begins with these bytes is instead of such an archive. */
+NODISCARD int labelled_tar_refuse(const char *name, const uint8_t *bytes, size_t size,
+                                  struct err *err);
+
 /* Give the data set of the archive to `sink`, in the one form. With limits->unlabelled, no file of
  * the archive needs to say a class (else all do), and files that are no archives are a sample each,
  * in their order. ERR_FORMAT where it is no archive, or a file says no class; ERR_LIMIT for more

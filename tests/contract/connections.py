@@ -158,6 +158,27 @@ def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
         )
 
 
+def test_a_data_set_of_another_kind_is_refused_by_its_first_bytes():
+    cases = (
+        ("", b"PK\x03\x04", "zip"),
+        ("", b"hello", "none of IDX"),
+        ("?sound=8000", b"RIFF", "tar"),
+    )
+    with Api(data=False) as api:
+        for query, start, word in cases:
+            with api.connect() as connection:
+                connection.settimeout(20)
+                connection.sendall(
+                    f"PUT /v1/datasets/other{query} {HEAD}Content-Length: {1 << 30}\r\n\r\n".encode()
+                    + start.ljust(1024, b"x")
+                )
+                answer = answer_of(connection.makefile("rb").read())
+            must(
+                answer.code == "invalid_dataset" and word in answer.json["detail"],
+                f"{answer.status} {answer.body!r}",
+            )
+
+
 # ---- bounds ----
 
 

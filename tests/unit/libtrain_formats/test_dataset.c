@@ -250,6 +250,37 @@ static void other_archives_are_called_what_they_are(void **state)
     convert_fails(&file, NULL, ERR_FORMAT, "file 1: is an xz file; send a tar or tar.gz");
 }
 
+static int check_head(const char *start, size_t size, const char *reading, struct err *err)
+{
+    uint8_t head[DATASET_HEAD_BYTES];
+    struct reading how = reading_default;
+    memset(head, 'x', sizeof(head));
+    memcpy(head, start, size);
+    if (reading[0]) {
+        assert_ok(reading_parse(reading, &how, err), err);
+    }
+    return dataset_check_head(head, &how, err);
+}
+
+static void a_file_of_another_kind_is_refused_by_its_first_bytes(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    assert_int_equal(check_head("hello", 5, "", &err), ERR_FORMAT);
+    assert_holds(err.text, "file 1: is none of IDX, NPY, CIFAR-10");
+    assert_int_equal(check_head("PK\3\4", 4, "", &err), ERR_FORMAT);
+    assert_holds(err.text, "file 1: is a zip (as .npz is); send a tar or tar.gz");
+    assert_int_equal(check_head("RIFF", 4, "sound=8000", &err), ERR_FORMAT);
+    assert_holds(err.text, "file 1: is no tar (or tar.gz)");
+    assert_ok(check_head("hello", 5, "text=8", &err), &err);
+    assert_ok(check_head("\x1f\x8b\x08", 3, "", &err), &err);
+    assert_ok(check_head("\x1f\x8b\x08", 3, "sound=8000", &err), &err);
+    assert_ok(check_head("\x93NUMPY\1\0", 8, "", &err), &err);
+    assert_ok(check_head("\0\0\x08\3", 4, "", &err), &err);
+    assert_ok(check_head("\5", 1, "", &err), &err); /* a label of CIFAR-10 */
+    assert_ok(check_head("\x40\0\0\0\0\0\0\0{", 9, "", &err), &err);
+}
+
 static int stop_at(void *arg, const void *data, size_t size, struct err *err)
 {
     size_t *left = arg;
@@ -349,6 +380,7 @@ int main(void)
         cmocka_unit_test(images_alone_are_taken_where_labels_are_not_needed),
         cmocka_unit_test(a_text_is_not_recognised),
         cmocka_unit_test(other_archives_are_called_what_they_are),
+        cmocka_unit_test(a_file_of_another_kind_is_refused_by_its_first_bytes),
         cmocka_unit_test(an_error_of_the_sink_comes_back_unchanged),
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
         cmocka_unit_test(a_pipe_is_not_a_file),
