@@ -1,13 +1,27 @@
 #include "agent/core/pipeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "agent/core/pipeline_parts.h"
+#include "agent/core/progress.h"
 #include "base/assert.h"
 #include "libtrain/schedule/schedule.h"
 
-const char *const transfer_kind_names[] = {"activation", "gradient",   "evaluation",
-                                           "norm",       "norm_total", NULL};
+struct pipeline {
+    struct progress at;
+    struct slots slots;
+    bool *busy[TRANSFER_LANES]; /* send buffers, by lane */
+    struct rounds rounds;       /* of stage 0 */
+    bool running;
+    bool held;
+    bool stop_asked;
+    int64_t stop_version; /* INT64_MAX while not known */
+    bool working;         /* a task was given and is not done */
+    bool stopped;
+    struct round_mark mark; /* of step version + 1, once its first forward pass is given */
+};
+
+/* ---- life ---- */
 
 static int check(const struct pipeline_config *config, struct err *err)
 {
@@ -41,17 +55,24 @@ static int check(const struct pipeline_config *config, struct err *err)
     return 0;
 }
 
-static bool make_slots(struct pipeline *pipeline)
+static int make_slots(struct pipeline *pipeline, struct err *err)
 {
-    const struct pipeline_config *config = &pipeline->config;
-    pipeline->input = calloc(config->previous_in_flight + 1, sizeof(*pipeline->input));
-    pipeline->gradient = calloc(config->in_flight, sizeof(*pipeline->gradient));
-    pipeline->activation_busy = calloc(config->in_flight, sizeof(*pipeline->activation_busy));
-    pipeline->gradient_busy =
-        calloc(config->previous_in_flight + 1, sizeof(*pipeline->gradient_busy));
-    pipeline->sum = calloc(SUM_SLOTS, sizeof(*pipeline->sum));
-    return pipeline->input && pipeline->gradient && pipeline->sum && pipeline->activation_busy &&
-           pipeline->gradient_busy;
+    const struct pipeline_config *config = &pipeline->at.config;
+    const size_t slots[TRANSFER_LANES] = {[LANE_ACTIVATION] = config->previous_in_flight,
+                                          [LANE_GRADIENT] = config->in_flight,
+                                          [LANE_NORM] = 1,
+                                          [LANE_TOTAL] = 1};
+    const size_t buffers[TRANSFER_LANES] = {[LANE_ACTIVATION] = config->in_flight,
+                                            [LANE_GRADIENT] = config->previous_in_flight,
+                                            [LANE_NORM] = 1,
+                                            [LANE_TOTAL] = 1};
+    for (int lane = 0; lane < TRANSFER_LANES; lane++) {
+        pipeline->busy[lane] = calloc(buffers[lane] + 1, sizeof(bool));
+        if (!pipeline->busy[lane]) {
+            return err_set(err, ERR_MEMORY, "%zu buffers", buffers[lane]);
+        }
+    }
+    return slots_init(&pipeline->slots, slots, err);
 }
 
 int pipeline_new(const struct pipeline_config *config, struct pipeline **out, struct err *err)
@@ -64,15 +85,18 @@ int pipeline_new(const struct pipeline_config *config, struct pipeline **out, st
     if (!pipeline) {
         return err_set(err, ERR_MEMORY, "pipeline");
     }
-    pipeline->config = *config;
-    if (!make_slots(pipeline)) {
+    pipeline->at.config = *config;
+    pipeline->rounds = (struct rounds){.resume_version = config->resume_version,
+                                       .total_steps = config->total_steps};
+    memcpy(pipeline->rounds.every, config->round_every, sizeof(config->round_every));
+    rc = make_slots(pipeline, err);
+    if (rc != 0) {
         pipeline_free(&pipeline);
-        return err_set(err, ERR_MEMORY, "pipeline: %zu slots",
-                       config->in_flight + config->previous_in_flight);
+        return err_wrap(err, "pipeline");
     }
     pipeline->stop_version = INT64_MAX;
-    pipeline->version = config->resume_version;
-    pipeline->evaluating = pipeline_evaluation_due(pipeline, pipeline->version);
+    pipeline->at.version = config->resume_version;
+    pipeline->at.evaluating = progress_evaluation_due(&pipeline->at, pipeline->at.version);
     *out = pipeline;
     return 0;
 }
@@ -80,17 +104,67 @@ int pipeline_new(const struct pipeline_config *config, struct pipeline **out, st
 void pipeline_free(struct pipeline **pipeline)
 {
     if (*pipeline) {
-        free((*pipeline)->input);
-        free((*pipeline)->gradient);
-        free((*pipeline)->sum);
-        free((*pipeline)->activation_busy);
-        free((*pipeline)->gradient_busy);
+        slots_done(&(*pipeline)->slots);
+        for (int lane = 0; lane < TRANSFER_LANES; lane++) {
+            free((*pipeline)->busy[lane]);
+        }
         free(*pipeline);
         *pipeline = NULL;
     }
 }
 
-/* ---- work ---- */
+/* ---- received tensors ---- */
+
+enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
+                                     struct slot_claim *claim)
+{
+    enum pipeline_verdict verdict = progress_judge(&pipeline->at, transfer);
+    if (verdict != PIPELINE_TAKE) {
+        return verdict;
+    }
+    if (pipeline->stopped) {
+        return PIPELINE_DUPLICATE;
+    }
+    switch (slots_claim(&pipeline->slots, transfer, claim)) {
+    case SLOT_CLAIMED: return PIPELINE_TAKE;
+    case SLOT_OCCUPIED: return PIPELINE_FULL;
+    case SLOT_HAS_IT: return PIPELINE_DUPLICATE;
+    }
+    return PIPELINE_REFUSE;
+}
+
+bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *transfer,
+                    const struct slot_claim *claim)
+{
+    return slots_holds(&pipeline->slots, transfer, claim);
+}
+
+bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfer,
+                       const struct slot_claim *claim)
+{
+    if (!slots_holds(&pipeline->slots, transfer, claim)) {
+        return false;
+    }
+    /* A stop may have abandoned the evaluation while the tensor was on its way. */
+    slots_fill(&pipeline->slots, transfer, claim,
+               progress_judge(&pipeline->at, transfer) == PIPELINE_TAKE);
+    return true;
+}
+
+void pipeline_abandon(struct pipeline *pipeline, const struct transfer *transfer,
+                      const struct slot_claim *claim)
+{
+    if (slots_holds(&pipeline->slots, transfer, claim)) {
+        slots_fill(&pipeline->slots, transfer, claim, false);
+    }
+}
+
+void pipeline_mark(struct pipeline *pipeline, int64_t step)
+{
+    pipeline->stop_version = step;
+}
+
+/* ---- control ---- */
 
 void pipeline_run(struct pipeline *pipeline)
 {
@@ -109,212 +183,159 @@ void pipeline_hold(struct pipeline *pipeline, bool held)
 
 void pipeline_away(struct pipeline *pipeline, bool away)
 {
-    pipeline->away = away;
+    pipeline->rounds.away = away;
 }
-
-/* ---- rounds ---- */
 
 void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, bool paused)
 {
-    pipeline->paused[kind] = paused;
+    pipeline->rounds.paused[kind] = paused;
 }
 
 void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version,
                           bool committed)
 {
-    if (version == 0 || pipeline->round[kind] != version) {
-        return;
-    }
-    pipeline->round[kind] = 0;
-    if (committed && version > pipeline->committed) {
-        pipeline->committed = version;
-    }
+    rounds_close(&pipeline->rounds, kind, version, committed);
 }
 
 int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind)
 {
-    return pipeline->round[kind];
-}
-
-static bool round_due(const struct pipeline *pipeline, enum replica_kind kind, int64_t step)
-{
-    const struct pipeline_config *config = &pipeline->config;
-    const int64_t every = config->round_every[kind];
-    if (every == 0 || step == config->total_steps) {
-        return false;
-    }
-    const bool resumed = kind == REPLICA_NEIGHBOR && config->resume_version > 0 &&
-                         step == config->resume_version + 1;
-    return resumed || step % every == 0;
-}
-
-/* Stage 0 begins a step: open the rounds that are due. */
-static void open_rounds(struct pipeline *pipeline, struct pipeline_task *task)
-{
-    for (int i = 0; i < REPLICA_KINDS; i++) {
-        const enum replica_kind kind = (enum replica_kind)i;
-        if (round_due(pipeline, kind, task->step) && pipeline->round[kind] == 0 &&
-            !pipeline->paused[kind] && !pipeline->away) {
-            pipeline->round[kind] = task->step;
-            pipeline->mark.kinds |= REPLICA_MARK(kind);
-        }
-    }
-    task->opens_round = pipeline->mark.kinds != 0;
-    if (task->opens_round) {
-        pipeline->mark.keep[0] = pipeline->committed;
-        for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-            const int64_t version = pipeline->round[kind];
-            pipeline->mark.keep[1 + kind] = version < task->step ? version : 0;
-        }
-    }
+    return pipeline->rounds.open[kind];
 }
 
 /* ---- the next task ---- */
 
-static bool is_full(const struct slot *slot, enum transfer_kind kind, int64_t step,
-                    size_t micro_batch)
+bool pipeline_output(const struct pipeline *pipeline, const struct pipeline_task *task,
+                     struct transfer *out)
 {
-    return slot->state == SLOT_FULL && slot->key.kind == kind && slot->key.step == step &&
-           slot->key.micro_batch == micro_batch;
+    return progress_output(&pipeline->at, task, out);
 }
 
-/* Tensors of the current step are there from micro-batch `done` on, as far as slots are filled
- * without a gap. */
+/* The send buffer of the task; NULL: it needs none. */
+static bool *buffer_of(struct pipeline *pipeline, const struct pipeline_task *task)
+{
+    struct transfer output;
+    return task->work != PIPELINE_STOP && pipeline_output(pipeline, task, &output)
+               ? &pipeline->busy[transfer_info(&output)->lane][task->output]
+               : NULL;
+}
+
+/* Micro-batches of the current step from `done` on whose tensors are here without a gap. */
 static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done)
 {
-    const int64_t step = pipeline->version + 1;
-    size_t arrived = done;
-    while (arrived < pipeline->config.micro_batches) {
-        struct transfer key = {kind, step, arrived};
-        if (!is_full(pipeline_slot_of(pipeline, &key), kind, step, arrived)) {
-            break;
-        }
-        arrived++;
+    struct transfer key = {kind, pipeline->at.version + 1, done};
+    while (key.micro_batch < pipeline->at.config.micro_batches &&
+           slots_have(&pipeline->slots, &key)) {
+        key.micro_batch++;
     }
-    return arrived;
+    return key.micro_batch;
 }
 
 static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *task)
 {
-    const struct pipeline_config *config = &pipeline->config;
-    const size_t micro_batch = pipeline->evaluated;
+    const struct pipeline_config *config = &pipeline->at.config;
+    const size_t micro_batch = pipeline->at.evaluated;
     *task = (struct pipeline_task){
-        .work = PIPELINE_EVALUATE, .step = pipeline->version, .micro_batch = micro_batch};
+        .work = PIPELINE_EVALUATE, .step = pipeline->at.version, .micro_batch = micro_batch};
     task->evaluation_ends = micro_batch + 1 == config->evaluation_batches;
-    if (!pipeline_is_first(pipeline)) {
-        task->input = micro_batch % config->previous_in_flight;
-        if (!is_full(&pipeline->input[task->input], TRANSFER_EVALUATION, pipeline->version,
-                     micro_batch)) {
-            return false;
-        }
+    task->output = progress_is_last(&pipeline->at) ? 0 : micro_batch % config->in_flight;
+    if (progress_is_first(&pipeline->at)) {
+        return true;
     }
-    if (!pipeline_is_last(pipeline)) {
-        task->output = micro_batch % config->in_flight;
-        if (pipeline->activation_busy[task->output]) {
-            return false;
-        }
-    }
-    return true;
+    const struct transfer input = {TRANSFER_EVALUATION, pipeline->at.version, micro_batch};
+    task->input = micro_batch % config->previous_in_flight;
+    return slots_have(&pipeline->slots, &input);
 }
 
 /* All backward passes are done: update, where gradients are clipped by their norm as soon as the
  * total is there. */
 static bool next_update(const struct pipeline *pipeline, struct pipeline_task *task)
 {
-    const struct slot *sum = pipeline->sum;
+    const struct transfer norm = {TRANSFER_NORM, task->step, 0};
+    const struct transfer total = {TRANSFER_NORM_TOTAL, task->step, 0};
     task->work = PIPELINE_UPDATE;
     task->mark = pipeline->mark;
-    if (!pipeline->config.clips_norm) {
+    if (!pipeline->at.config.clips_norm) {
         return true;
     }
-    if (!pipeline->summed) {
-        const bool busy = pipeline_is_first(pipeline) ? pipeline->total_busy : pipeline->norm_busy;
+    if (!pipeline->at.summed) {
         task->work = PIPELINE_SUM;
-        return !busy && (pipeline_is_last(pipeline) ||
-                         is_full(&sum[SUM_SLOT_NORM], TRANSFER_NORM, task->step, 0));
+        return progress_is_last(&pipeline->at) || slots_have(&pipeline->slots, &norm);
     }
-    if (pipeline_is_first(pipeline)) {
+    if (progress_is_first(&pipeline->at)) {
         return true;
     }
-    if (!is_full(&sum[SUM_SLOT_TOTAL], TRANSFER_NORM_TOTAL, task->step, 0)) {
-        return false;
-    }
-    if (!pipeline_is_last(pipeline) && !pipeline->passed_on) {
+    if (!progress_is_last(&pipeline->at) && !pipeline->at.passed_on) {
         task->work = PIPELINE_TOTAL;
-        return !pipeline->total_busy;
     }
-    return true;
+    return slots_have(&pipeline->slots, &total);
 }
 
 static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
 {
-    const struct pipeline_config *config = &pipeline->config;
+    const struct pipeline_config *config = &pipeline->at.config;
     const struct schedule_progress progress = {
         .micro_batches = config->micro_batches,
         .in_flight = config->in_flight,
-        .inputs = pipeline_is_first(pipeline)
+        .inputs = progress_is_first(&pipeline->at)
                       ? config->micro_batches
-                      : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->forwards),
-        .gradients = pipeline_is_last(pipeline)
-                         ? pipeline->forwards
-                         : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->backwards),
-        .forwards = pipeline->forwards,
-        .backwards = pipeline->backwards,
+                      : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->at.forwards),
+        .gradients = progress_is_last(&pipeline->at)
+                         ? pipeline->at.forwards
+                         : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->at.backwards),
+        .forwards = pipeline->at.forwards,
+        .backwards = pipeline->at.backwards,
     };
-    *task = (struct pipeline_task){.step = pipeline->version + 1};
+    *task = (struct pipeline_task){.step = pipeline->at.version + 1};
     switch (schedule_next(&progress)) {
     case SCHEDULE_WAIT: return false;
     case SCHEDULE_UPDATE: return next_update(pipeline, task);
     case SCHEDULE_FORWARD:
         task->work = PIPELINE_FORWARD;
-        task->micro_batch = pipeline->forwards;
+        task->micro_batch = pipeline->at.forwards;
         task->slot = task->micro_batch % config->in_flight;
         task->input =
-            pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
-        task->output = pipeline_is_last(pipeline) ? 0 : task->slot;
-        return pipeline_is_last(pipeline) || !pipeline->activation_busy[task->output];
+            progress_is_first(&pipeline->at) ? 0 : task->micro_batch % config->previous_in_flight;
+        task->output = progress_is_last(&pipeline->at) ? 0 : task->slot;
+        return true;
     case SCHEDULE_BACKWARD:
         task->work = PIPELINE_BACKWARD;
-        task->micro_batch = pipeline->backwards;
+        task->micro_batch = pipeline->at.backwards;
         task->slot = task->micro_batch % config->in_flight;
-        task->gradient = pipeline_is_last(pipeline) ? 0 : task->slot;
+        task->gradient = progress_is_last(&pipeline->at) ? 0 : task->slot;
         task->input =
-            pipeline_is_first(pipeline) ? 0 : task->micro_batch % config->previous_in_flight;
+            progress_is_first(&pipeline->at) ? 0 : task->micro_batch % config->previous_in_flight;
         task->output = task->input;
-        return pipeline_is_first(pipeline) || !pipeline->gradient_busy[task->output];
+        return true;
     }
     return false;
 }
 
-static void give_up_evaluation(struct pipeline *pipeline)
+static void abandon_evaluation(struct pipeline *pipeline)
 {
-    pipeline->evaluating = false;
-    pipeline->evaluated = 0;
-    for (size_t i = 0; i < pipeline->config.previous_in_flight; i++) {
-        if (pipeline->input[i].state == SLOT_FULL) {
-            pipeline->input[i].state = SLOT_FREE;
-        }
-    }
+    pipeline->at.evaluating = false;
+    pipeline->at.evaluated = 0;
+    slots_release_all(&pipeline->slots, LANE_ACTIVATION);
 }
 
 static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
 {
-    const int64_t total = pipeline->config.total_steps;
-    const bool at_border = pipeline->forwards == 0;
-    if (at_border && pipeline->stop_asked && pipeline_is_first(pipeline) &&
+    const int64_t total = pipeline->at.config.total_steps;
+    const bool at_border = pipeline->at.forwards == 0;
+    if (at_border && pipeline->stop_asked && progress_is_first(&pipeline->at) &&
         pipeline->stop_version == INT64_MAX) {
-        pipeline->stop_version = pipeline->version;
+        pipeline->stop_version = pipeline->at.version;
     }
-    if (pipeline->evaluating && pipeline->stop_version == pipeline->version &&
-        pipeline->version != total) {
-        give_up_evaluation(pipeline);
+    if (pipeline->at.evaluating && pipeline->stop_version == pipeline->at.version &&
+        pipeline->at.version != total) {
+        abandon_evaluation(pipeline);
     }
-    if (pipeline->evaluating) {
+    if (pipeline->at.evaluating) {
         return next_evaluation(pipeline, task);
     }
-    if (at_border && (pipeline->version == pipeline->stop_version || pipeline->version == total)) {
-        *task = (struct pipeline_task){.work = PIPELINE_STOP, .step = pipeline->version};
-        task->announce = !pipeline_is_last(pipeline) && pipeline->version != total;
+    if (at_border &&
+        (pipeline->at.version == pipeline->stop_version || pipeline->at.version == total)) {
+        *task = (struct pipeline_task){.work = PIPELINE_STOP, .step = pipeline->at.version};
+        task->announce = !progress_is_last(&pipeline->at) && pipeline->at.version != total;
         return true;
     }
     if (at_border && pipeline->held) {
@@ -326,15 +347,18 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
 enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task)
 {
     ASSERT(!pipeline->working);
-    if (!pipeline->running || pipeline->stopped || !find_task(pipeline, task)) {
+    const bool found = pipeline->running && !pipeline->stopped && find_task(pipeline, task);
+    const bool *busy = found ? buffer_of(pipeline, task) : NULL;
+    if (!found || (busy && *busy)) {
         *task = (struct pipeline_task){.work = PIPELINE_WAIT};
         return PIPELINE_WAIT;
     }
     if (task->work == PIPELINE_FORWARD) {
-        if (pipeline_is_first(pipeline) && task->micro_batch == 0) {
-            open_rounds(pipeline, task);
-        } else if (!pipeline_is_first(pipeline)) {
-            pipeline->mark = pipeline->input[task->input].mark;
+        if (progress_is_first(&pipeline->at) && task->micro_batch == 0) {
+            rounds_open(&pipeline->rounds, task->step, &pipeline->mark);
+            task->opens_round = pipeline->mark.kinds != 0;
+        } else if (!progress_is_first(&pipeline->at)) {
+            pipeline->mark = slots_mark(&pipeline->slots, task->input);
         }
         task->mark = pipeline->mark;
     }
@@ -342,87 +366,51 @@ enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task
     return task->work;
 }
 
+/* Release the receive slots that the task has used. */
+static void release_inputs(struct pipeline *pipeline, const struct pipeline_task *task)
+{
+    struct slots *slots = &pipeline->slots;
+    const bool uses_input = task->work == PIPELINE_BACKWARD || task->work == PIPELINE_EVALUATE;
+    if (uses_input && !progress_is_first(&pipeline->at)) {
+        slots_release(slots, LANE_ACTIVATION, task->input);
+    }
+    if (task->work == PIPELINE_BACKWARD && !progress_is_last(&pipeline->at)) {
+        slots_release(slots, LANE_GRADIENT, task->gradient);
+    }
+    if (task->work == PIPELINE_SUM) {
+        slots_release(slots, LANE_NORM, 0);
+    }
+    if (task->work == PIPELINE_UPDATE) {
+        slots_release(slots, LANE_TOTAL, 0);
+    }
+}
+
 void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
 {
     ASSERT(pipeline->working);
     pipeline->working = false;
-    switch (task->work) {
-    case PIPELINE_WAIT: break;
-    case PIPELINE_FORWARD:
-        pipeline->forwards++;
-        if (!pipeline_is_last(pipeline)) {
-            pipeline->activation_busy[task->output] = true;
-        }
-        break;
-    case PIPELINE_BACKWARD:
-        pipeline->backwards++;
-        if (!pipeline_is_last(pipeline)) {
-            pipeline->gradient[task->gradient].state = SLOT_FREE;
-        }
-        if (!pipeline_is_first(pipeline)) {
-            pipeline->input[task->input].state = SLOT_FREE;
-            pipeline->gradient_busy[task->output] = true;
-        }
-        break;
-    case PIPELINE_SUM:
-        pipeline->summed = true;
-        pipeline->sum[SUM_SLOT_NORM].state = SLOT_FREE;
-        if (!pipeline_is_first(pipeline)) {
-            pipeline->norm_busy = true;
-        } else if (!pipeline_is_last(pipeline)) {
-            pipeline->total_busy = true;
-        }
-        break;
-    case PIPELINE_TOTAL:
-        pipeline->passed_on = true;
-        pipeline->total_busy = true;
-        break;
-    case PIPELINE_UPDATE:
-        pipeline->version++;
-        pipeline->summed = pipeline->passed_on = false;
-        pipeline->sum[SUM_SLOT_TOTAL].state = SLOT_FREE;
-        pipeline->forwards = 0;
-        pipeline->backwards = 0;
+    bool *busy = buffer_of(pipeline, task);
+    if (busy) {
+        *busy = true;
+    }
+    release_inputs(pipeline, task);
+    progress_advance(&pipeline->at, task);
+    pipeline->stopped = task->work == PIPELINE_STOP;
+    if (task->work == PIPELINE_UPDATE) {
         pipeline->mark = (struct round_mark){0};
-        pipeline->evaluating = pipeline_evaluation_due(pipeline, pipeline->version);
-        pipeline->evaluated = 0;
-        break;
-    case PIPELINE_EVALUATE:
-        if (!pipeline_is_first(pipeline)) {
-            pipeline->input[task->input].state = SLOT_FREE;
-        }
-        if (!pipeline_is_last(pipeline)) {
-            pipeline->activation_busy[task->output] = true;
-        }
-        pipeline->evaluated++;
-        pipeline->evaluating = !task->evaluation_ends;
-        break;
-    case PIPELINE_STOP: pipeline->stopped = true; break;
     }
-}
-
-static bool *busy_of(struct pipeline *pipeline, enum transfer_kind kind, size_t output)
-{
-    switch (kind) {
-    case TRANSFER_ACTIVATION:
-    case TRANSFER_EVALUATION: break;
-    case TRANSFER_GRADIENT: return &pipeline->gradient_busy[output];
-    case TRANSFER_NORM: return &pipeline->norm_busy;
-    case TRANSFER_NORM_TOTAL: return &pipeline->total_busy;
-    }
-    return &pipeline->activation_busy[output];
 }
 
 void pipeline_sent(struct pipeline *pipeline, enum transfer_kind kind, size_t output)
 {
-    bool *busy = busy_of(pipeline, kind, output);
+    bool *busy = &pipeline->busy[transfer_table[kind].lane][output];
     ASSERT(*busy);
     *busy = false;
 }
 
 int64_t pipeline_version(const struct pipeline *pipeline)
 {
-    return pipeline->version;
+    return pipeline->at.version;
 }
 
 bool pipeline_stopped(const struct pipeline *pipeline)

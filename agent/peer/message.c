@@ -17,7 +17,7 @@ struct message_path message_tensor_path(const char *url, const struct job_id *jo
     struct message_path path;
     (void)snprintf(path.text, sizeof(path.text), "%s/peer/v1/%s/%" PRId64 "/%" PRId64 "/%zu/%zu/%s",
                    url, job->text, generation, transfer->step, transfer->micro_batch, boundary,
-                   transfer_kind_names[transfer->kind]);
+                   transfer_info(transfer)->name);
     return path;
 }
 

@@ -30,7 +30,7 @@ struct receive {
     struct transfer transfer;
     struct stage_tensor expected;
     enum receive_state state;
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     int64_t deadline_ms; /* PARKED */
     unsigned char *slot;
     char header[MESSAGE_HEADER_MAX];
@@ -191,12 +191,8 @@ static void give_back(struct receive *receive)
 
 static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
 {
-    const char *text = http_param(exchange, "kind");
-    for (int kind = 0; transfer_kind_names[kind]; kind++) {
-        if (strcmp(text, transfer_kind_names[kind]) == 0) {
-            *out = (enum transfer_kind)kind;
-            return true;
-        }
+    if (transfer_find(http_param(exchange, "kind"), out)) {
+        return true;
     }
     receive_problem(exchange, 400, "invalid_parameter",
                     "expected activation, gradient, evaluation, norm or norm_total");
@@ -264,7 +260,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
         return false;
     }
     const struct stage_config *config = stage_config(stage);
-    const size_t border = transfer_goes_back(transfer.kind) ? config->end : config->first;
+    const size_t border = transfer_info(&transfer)->back ? config->end : config->first;
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != border || !receive) {
         receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",

@@ -52,8 +52,7 @@ static int try_once(struct sender *sender, const struct http_call *call,
         return rc;
     }
     if (result.status == 204) {
-        const enum transfer_kind kind = parcel->transfer.kind;
-        if (!parcel->last && (kind == TRANSFER_ACTIVATION || kind == TRANSFER_GRADIENT)) {
+        if (!parcel->last && transfer_info(&parcel->transfer)->measures_link) {
             const double bytes = (double)(call->body[0].size + call->body[1].size);
             add_link(sender, bytes, result.seconds);
         }

@@ -95,15 +95,19 @@ static size_t place_all(struct stage *stage, unsigned char *arena)
     const size_t output = stage->micro_batch * shape_elements(stage->output) * sizeof(float);
     size_t offset = 0;
     if (stage_is_first(stage)) {
-        place(arena, &offset, stage->input_slot, config->in_flight,
+        place(arena, &offset, stage->slot[LANE_ACTIVATION], config->in_flight,
               stage->micro_batch * stage->sample_bytes);
     } else {
-        place(arena, &offset, stage->input_slot, config->previous_in_flight, input);
-        place(arena, &offset, stage->gradient, config->previous_in_flight, input);
+        place(arena, &offset, stage->slot[LANE_ACTIVATION], config->previous_in_flight, input);
+        place(arena, &offset, stage->buffer[LANE_GRADIENT], config->previous_in_flight, input);
     }
     if (!stage_is_last(stage)) {
-        place(arena, &offset, stage->activation, config->in_flight, output);
-        place(arena, &offset, stage->gradient_slot, config->in_flight, output);
+        place(arena, &offset, stage->buffer[LANE_ACTIVATION], config->in_flight, output);
+        place(arena, &offset, stage->slot[LANE_GRADIENT], config->in_flight, output);
+    }
+    for (enum transfer_lane lane = LANE_NORM; lane <= LANE_TOTAL; lane++) {
+        place(arena, &offset, stage->slot[lane], 1, sizeof(double));
+        place(arena, &offset, stage->buffer[lane], 1, sizeof(double));
     }
     return offset;
 }
@@ -111,15 +115,17 @@ static size_t place_all(struct stage *stage, unsigned char *arena)
 static int make_buffers(struct stage *stage, struct err *err)
 {
     const size_t most = stage->config.in_flight + stage->config.previous_in_flight;
-    stage->input_slot = calloc(most, sizeof(*stage->input_slot));
-    stage->gradient_slot = calloc(most, sizeof(*stage->gradient_slot));
-    stage->activation = calloc(most, sizeof(*stage->activation));
-    stage->gradient = calloc(most, sizeof(*stage->gradient));
+    for (int lane = 0; lane < TRANSFER_LANES; lane++) {
+        stage->slot[lane] = calloc(most, sizeof(unsigned char *));
+        stage->buffer[lane] = calloc(most, sizeof(unsigned char *));
+        if (!stage->slot[lane] || !stage->buffer[lane]) {
+            return err_set(err, ERR_MEMORY, "tables of %zu buffers", most);
+        }
+    }
     stage->labels = calloc(stage->micro_batch * stage->label_count, sizeof(*stage->labels));
     stage->share = calloc(stage->config.end - stage->config.first, sizeof(*stage->share));
-    if (!stage->input_slot || !stage->gradient_slot || !stage->activation || !stage->gradient ||
-        !stage->labels || !stage->share) {
-        return err_set(err, ERR_MEMORY, "tables of %zu buffers", most);
+    if (!stage->labels || !stage->share) {
+        return err_set(err, ERR_MEMORY, "labels of %zu samples", stage->micro_batch);
     }
     for (int direction = 0; direction < 2; direction++) {
         struct parcel_queue *queue = &stage->queue[direction];
@@ -202,10 +208,10 @@ static void free_stage(struct stage *stage)
     free(stage->queue[STAGE_TO_NEXT].item);
     free(stage->queue[STAGE_TO_PREVIOUS].item);
     free(stage->arena);
-    free(stage->input_slot);
-    free(stage->gradient_slot);
-    free(stage->activation);
-    free(stage->gradient);
+    for (int lane = 0; lane < TRANSFER_LANES; lane++) {
+        free(stage->slot[lane]);
+        free(stage->buffer[lane]);
+    }
     free(stage->labels);
     free(stage->share);
     model_free(&stage->model);

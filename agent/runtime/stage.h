@@ -109,13 +109,13 @@ struct stage_tensor stage_expect(const struct stage *stage, const struct transfe
 /* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written
  * to. */
 enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
-                                  struct pipeline_claim *claim, void **slot);
+                                  struct slot_claim *claim, void **slot);
 bool stage_holds(struct stage *stage, const struct transfer *transfer,
-                 const struct pipeline_claim *claim);
+                 const struct slot_claim *claim);
 bool stage_received(struct stage *stage, const struct transfer *transfer,
-                    const struct pipeline_claim *claim);
+                    const struct slot_claim *claim);
 void stage_abandon(struct stage *stage, const struct transfer *transfer,
-                   const struct pipeline_claim *claim);
+                   const struct slot_claim *claim);
 void stage_mark(struct stage *stage, int64_t step);
 
 /* ---- the senders ---- */

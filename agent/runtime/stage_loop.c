@@ -35,7 +35,7 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     const struct train_position position = {.step = task->step, .micro_batch = task->micro_batch};
     const bool first = stage_is_first(stage);
     const bool last = stage_is_last(stage);
-    unsigned char *input = stage->input_slot[first ? task->slot : task->input];
+    unsigned char *input = stage->slot[LANE_ACTIVATION][first ? task->slot : task->input];
     if (first) {
         train_load(&stage->loader, task->step, task->micro_batch * stage->micro_batch,
                    stage->micro_batch, samples_of(stage, task), input);
@@ -43,7 +43,7 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
             stage->step_began_seconds = clock_now_seconds();
         }
     }
-    float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
+    float *output = last ? NULL : (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
     double loss_sum = 0;
     if (last) {
         gather_labels(stage, samples_of(stage, task), stage->micro_batch);
@@ -57,8 +57,9 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
 static void do_backward(struct stage *stage, const struct pipeline_task *task)
 {
     const float *gradient =
-        stage_is_last(stage) ? NULL : (float *)(void *)stage->gradient_slot[task->gradient];
-    float *output = stage_is_first(stage) ? NULL : (float *)(void *)stage->gradient[task->output];
+        stage_is_last(stage) ? NULL : (float *)(void *)stage->slot[LANE_GRADIENT][task->gradient];
+    float *output =
+        stage_is_first(stage) ? NULL : (float *)(void *)stage->buffer[LANE_GRADIENT][task->output];
     train_backward(stage->train, task->slot, gradient, output);
 }
 
@@ -73,17 +74,18 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
     }
     unsigned char *input = NULL;
     if (stage_is_first(stage)) {
-        input = stage->input_slot[0]; /* free: no micro-batch is in flight between steps */
+        input =
+            stage->slot[LANE_ACTIVATION][0]; /* free: no micro-batch is in flight between steps */
         memcpy(input, stage->config.data.test_inputs + first_sample * stage->sample_bytes,
                count * stage->sample_bytes);
     } else {
-        input = stage->input_slot[task->input];
+        input = stage->slot[LANE_ACTIVATION][task->input];
     }
     if (last) {
         const size_t bytes = stage->label_count * sizeof(int32_t);
         memcpy(stage->labels, stage->config.data.test_labels + first_sample * bytes, count * bytes);
     }
-    float *output = last ? NULL : (float *)(void *)stage->activation[task->output];
+    float *output = last ? NULL : (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
     stage->step_began_seconds =
         0; /* the step behind an evaluation is timed from its own beginning */
     return train_evaluate(stage->train, count, input, output, last ? stage->labels : NULL,
@@ -94,9 +96,9 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
 /* The sum of squares from the last stage's units to this one's: on stage 0 it is the total. */
 static int do_sum(struct stage *stage, struct err *err)
 {
-    const double behind = stage_is_last(stage) ? 0 : stage->sum_slot[SUM_SLOT_NORM];
-    return train_sum_squares(stage->train, behind,
-                             stage_is_first(stage) ? &stage->total : &stage->norm, err);
+    const enum transfer_lane out = stage_is_first(stage) ? LANE_TOTAL : LANE_NORM;
+    const double received = stage_is_last(stage) ? 0 : *stage_number(stage->slot[LANE_NORM]);
+    return train_sum_squares(stage->train, received, stage_number(stage->buffer[out]), err);
 }
 
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
@@ -104,8 +106,9 @@ static int do_update(struct stage *stage, const struct pipeline_task *task, stru
     const double rate =
         learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
     if (stage->spec.optimizer.clip_norm > 0) {
-        const double total = stage_is_first(stage) ? stage->total : stage->sum_slot[SUM_SLOT_TOTAL];
-        int rc = train_clip(stage->train, total, err);
+        unsigned char **lane =
+            stage_is_first(stage) ? stage->buffer[LANE_TOTAL] : stage->slot[LANE_TOTAL];
+        int rc = train_clip(stage->train, *stage_number(lane), err);
         if (rc != 0) {
             return rc;
         }
@@ -121,7 +124,9 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
     case PIPELINE_FORWARD: return do_forward(stage, task, err);
     case PIPELINE_BACKWARD: do_backward(stage, task); return 0;
     case PIPELINE_SUM: return do_sum(stage, err);
-    case PIPELINE_TOTAL: stage->total = stage->sum_slot[SUM_SLOT_TOTAL]; return 0;
+    case PIPELINE_TOTAL:
+        *stage_number(stage->buffer[LANE_TOTAL]) = *stage_number(stage->slot[LANE_TOTAL]);
+        return 0;
     case PIPELINE_UPDATE: return do_update(stage, task, err);
     case PIPELINE_EVALUATE: return do_evaluate(stage, task, err);
     }
@@ -188,56 +193,21 @@ static void enqueue(struct stage *stage, enum stage_direction direction,
     (void)pthread_cond_signal(&queue->filled);
 }
 
-static void send_sum(struct stage *stage, const struct pipeline_task *task)
-{
-    const bool back = task->work == PIPELINE_SUM && !stage_is_first(stage);
-    const struct stage_parcel parcel = {
-        .transfer = {.kind = back ? TRANSFER_NORM : TRANSFER_NORM_TOTAL, .step = task->step},
-        .tensor = stage_sum_tensor,
-        .data = back ? &stage->norm : &stage->total};
-    if (back || !stage_is_last(stage)) {
-        enqueue(stage, back ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT, &parcel);
-    }
-}
-
 /* Hand the task's tensor to its sender. Under the lock. */
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
-    struct stage_parcel parcel = {
-        .transfer = {.step = task->step, .micro_batch = task->micro_batch},
-        .mark = task->mark,
-        .tensor = {.samples = stage->micro_batch, .shape = stage->output},
-        .output = task->output};
-    if (task->work == PIPELINE_SUM || task->work == PIPELINE_TOTAL) {
-        send_sum(stage, task);
+    struct stage_parcel parcel = {.last = task->work == PIPELINE_STOP, .output = task->output};
+    if (!pipeline_output(stage->pipeline, task, &parcel.transfer)) {
         return;
     }
-    if (task->work == PIPELINE_BACKWARD) {
-        if (!stage_is_first(stage)) {
-            parcel.transfer.kind = TRANSFER_GRADIENT;
-            parcel.tensor.shape = stage->input;
-            parcel.data = stage->gradient[task->output];
-            enqueue(stage, STAGE_TO_PREVIOUS, &parcel);
-        }
-        return;
+    if (task->work == PIPELINE_FORWARD) {
+        parcel.mark = task->mark;
     }
-    if (stage_is_last(stage)) {
-        return;
+    parcel.tensor = stage_tensor_of(stage, &parcel.transfer, true);
+    if (!parcel.last) {
+        parcel.data = stage->buffer[transfer_info(&parcel.transfer)->lane][task->output];
     }
-    if (task->work == PIPELINE_FORWARD || task->work == PIPELINE_EVALUATE) {
-        const bool training = task->work == PIPELINE_FORWARD;
-        parcel.transfer.kind = training ? TRANSFER_ACTIVATION : TRANSFER_EVALUATION;
-        parcel.tensor.samples =
-            training ? stage->micro_batch : stage_test_samples(stage, task->micro_batch);
-        parcel.data = stage->activation[task->output];
-        enqueue(stage, STAGE_TO_NEXT, &parcel);
-    } else if (task->work == PIPELINE_STOP && task->announce) {
-        parcel.transfer.kind = TRANSFER_ACTIVATION;
-        parcel.transfer.micro_batch = (size_t)stage->spec.micro_batches;
-        parcel.tensor.samples = 0;
-        parcel.last = true;
-        enqueue(stage, STAGE_TO_NEXT, &parcel);
-    }
+    enqueue(stage, stage_direction_of(&parcel.transfer), &parcel);
 }
 
 static void make_room_known(struct stage *stage)

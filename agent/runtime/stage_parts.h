@@ -46,15 +46,10 @@ struct stage {
 
     /* tensors: pointers into the arena */
     unsigned char *arena;
-    unsigned char *
-        *input_slot; /* [previous_in_flight]; stage 0: [in_flight] its own gathered samples */
-    unsigned char **gradient_slot; /* [in_flight] */
-    unsigned char **activation;    /* [in_flight] send buffers to the next stage */
-    unsigned char **gradient;      /* [previous_in_flight] send buffers to the previous stage */
-    int32_t *labels;               /* [micro_batch][label_count] of the last stage */
-    double sum_slot[SUM_SLOTS]; /* sums of squares: from the next stage, the total from the previous
-                                   one */
-    double norm, total;         /* send buffers: to the previous stage, to the next one */
+    unsigned char **slot[TRANSFER_LANES];   /* received; stage 0: LANE_ACTIVATION [in_flight] holds
+                                               its own samples */
+    unsigned char **buffer[TRANSFER_LANES]; /* to be sent */
+    int32_t *labels;                        /* [micro_batch][label_count] of the last stage */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* something changed for the compute thread */
@@ -66,10 +61,6 @@ struct stage {
     struct timing_share *share; /* [end - first] */
 };
 
-/* What a sum of squares looks like. */
-static const struct stage_tensor stage_sum_tensor = {
-    .samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
-
 static inline bool stage_is_first(const struct stage *stage)
 {
     return stage->config.index == 0;
@@ -79,6 +70,21 @@ static inline bool stage_is_last(const struct stage *stage)
 {
     return stage->config.index + 1 == stage->config.count;
 }
+
+/* The sum of squares in a slot or buffer of LANE_NORM or LANE_TOTAL. */
+static inline double *stage_number(unsigned char *const *lane)
+{
+    return (double *)(void *)lane[0];
+}
+
+static inline enum stage_direction stage_direction_of(const struct transfer *transfer)
+{
+    return transfer_info(transfer)->back ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT;
+}
+
+/* The form of a tensor that the stage receives, or (outgoing) sends. */
+struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
+                                    bool outgoing);
 
 /* Samples of a micro-batch of the test set: the last one may be short. */
 static inline size_t stage_test_samples(const struct stage *stage, size_t micro_batch)

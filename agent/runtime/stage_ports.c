@@ -4,35 +4,34 @@
 
 /* ---- the receiver ---- */
 
-static void *slot_of(struct stage *stage, const struct transfer *transfer, size_t slot)
+struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
+                                    bool outgoing)
 {
-    if (transfer_is_sum(transfer->kind)) {
-        return &stage->sum_slot[slot];
-    }
-    return (transfer->kind == TRANSFER_GRADIENT ? stage->gradient_slot : stage->input_slot)[slot];
-}
-
-struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
-{
-    struct stage_tensor tensor = {.samples = stage->micro_batch, .shape = stage->input};
-    switch (transfer->kind) {
-    case TRANSFER_ACTIVATION:
+    const struct transfer_info *info = transfer_info(transfer);
+    struct stage_tensor tensor = {.samples = stage->micro_batch,
+                                  .shape = info->back != outgoing ? stage->output : stage->input};
+    switch (info->form) {
+    case FORM_MICRO_BATCH:
         if (transfer->micro_batch == (size_t)stage->spec.micro_batches) {
-            tensor.samples = 0;
+            tensor.samples = 0; /* the stop mark */
         }
         break;
-    case TRANSFER_EVALUATION:
-        tensor.samples = stage_test_samples(stage, transfer->micro_batch);
+    case FORM_TEST: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
+    case FORM_NUMBER:
+        tensor =
+            (struct stage_tensor){.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
         break;
-    case TRANSFER_GRADIENT: tensor.shape = stage->output; break;
-    case TRANSFER_NORM:
-    case TRANSFER_NORM_TOTAL: tensor = stage_sum_tensor; break;
     }
     return tensor;
 }
 
+struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
+{
+    return stage_tensor_of(stage, transfer, false);
+}
+
 enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
-                                  struct pipeline_claim *claim, void **slot)
+                                  struct slot_claim *claim, void **slot)
 {
     (void)pthread_mutex_lock(&stage->lock);
     enum pipeline_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
@@ -41,13 +40,13 @@ enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *tr
     }
     (void)pthread_mutex_unlock(&stage->lock);
     if (verdict == PIPELINE_TAKE) {
-        *slot = slot_of(stage, transfer, claim->slot);
+        *slot = stage->slot[transfer_info(transfer)->lane][claim->slot];
     }
     return verdict;
 }
 
 bool stage_holds(struct stage *stage, const struct transfer *transfer,
-                 const struct pipeline_claim *claim)
+                 const struct slot_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     bool holds = pipeline_holds(stage->pipeline, transfer, claim);
@@ -56,7 +55,7 @@ bool stage_holds(struct stage *stage, const struct transfer *transfer,
 }
 
 bool stage_received(struct stage *stage, const struct transfer *transfer,
-                    const struct pipeline_claim *claim)
+                    const struct slot_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     bool received = pipeline_received(stage->pipeline, transfer, claim);
@@ -68,7 +67,7 @@ bool stage_received(struct stage *stage, const struct transfer *transfer,
 }
 
 void stage_abandon(struct stage *stage, const struct transfer *transfer,
-                   const struct pipeline_claim *claim)
+                   const struct slot_claim *claim)
 {
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_abandon(stage->pipeline, transfer, claim);
@@ -132,9 +131,7 @@ void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
 
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
 {
-    struct parcel_queue *queue =
-        &stage
-             ->queue[transfer_goes_back(parcel->transfer.kind) ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT];
+    struct parcel_queue *queue = &stage->queue[stage_direction_of(&parcel->transfer)];
     (void)pthread_mutex_lock(&stage->lock);
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;

@@ -36,7 +36,7 @@ struct kept_bytes {
 /* A tensor whose body is on its way in, or waits for its slot. */
 struct receive {
     struct call *call; /* held; NULL: unused */
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     int64_t serial; /* of the run it is for */
     int64_t deadline_us;
     bool parked, marks, duplicate;

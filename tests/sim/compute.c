@@ -40,10 +40,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
 
 uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot)
 {
-    uint64_t *slots = transfer_is_sum(transfer->kind)       ? run->sum_slot
-                      : transfer->kind == TRANSFER_GRADIENT ? run->gradient_slot
-                                                            : run->input_slot;
-    return &slots[slot];
+    return &run->slot[transfer_info(transfer)->lane][slot];
 }
 
 static bool is_first(const struct run *run)
@@ -65,29 +62,6 @@ static void report(struct world *world, const struct run *run, int64_t step, enu
 
 /* ---- tensors out ---- */
 
-/* What the task leaves for a neighbour; false: nothing. */
-static bool transfer_of(const struct run *run, const struct pipeline_task *task,
-                        struct transfer *out)
-{
-    *out = (struct transfer){.step = task->step, .micro_batch = task->micro_batch};
-    switch (task->work) {
-    case PIPELINE_WAIT:
-    case PIPELINE_UPDATE: return false;
-    case PIPELINE_FORWARD: out->kind = TRANSFER_ACTIVATION; return !is_last(run);
-    case PIPELINE_EVALUATE: out->kind = TRANSFER_EVALUATION; return !is_last(run);
-    case PIPELINE_BACKWARD: out->kind = TRANSFER_GRADIENT; return !is_first(run);
-    case PIPELINE_SUM:
-        out->kind = is_first(run) ? TRANSFER_NORM_TOTAL : TRANSFER_NORM;
-        return !is_first(run) || !is_last(run);
-    case PIPELINE_TOTAL: out->kind = TRANSFER_NORM_TOTAL; return true;
-    case PIPELINE_STOP:
-        out->kind = TRANSFER_ACTIVATION;
-        out->micro_batch = (size_t)run->told->job_spec.micro_batches;
-        return task->announce;
-    }
-    return false;
-}
-
 static void send(struct world *world, struct run *run, const struct pipeline_task *task,
                  uint64_t digest)
 {
@@ -95,8 +69,8 @@ static void send(struct world *world, struct run *run, const struct pipeline_tas
                             .output = task->output,
                             .mark = task->mark,
                             .last = task->work == PIPELINE_STOP};
-    if (transfer_of(run, task, &parcel.transfer)) {
-        sender_add(world, run, transfer_goes_back(parcel.transfer.kind) ? TO_PREVIOUS : TO_NEXT,
+    if (pipeline_output(run->pipeline, task, &parcel.transfer)) {
+        sender_add(world, run, transfer_info(&parcel.transfer)->back ? TO_PREVIOUS : TO_NEXT,
                    &parcel);
     }
 }
@@ -110,7 +84,7 @@ static uint64_t forward(struct world *world, struct run *run, const struct pipel
         run->step_began_us = world->now_us;
     }
     const uint64_t input = is_first(run) ? digest_samples(seed, task->step, task->micro_batch)
-                                         : run->input_slot[task->input];
+                                         : run->slot[LANE_ACTIVATION][task->input];
     return digest_forward(&run->stage, task->slot, input);
 }
 
@@ -121,7 +95,7 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
     }
     const uint64_t input = is_first(run)
                                ? digest_test_samples(run->told->job_spec.seed, task->micro_batch)
-                               : run->input_slot[task->input];
+                               : run->slot[LANE_ACTIVATION][task->input];
     const uint64_t output = digest_evaluate(&run->stage, input);
     run->step_began_us = 0;
     if (is_last(run)) {
@@ -135,7 +109,7 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
 
 static uint64_t sum(struct run *run)
 {
-    const uint64_t sum = digest_sum(&run->stage, is_last(run) ? 0 : run->sum_slot[SUM_SLOT_NORM]);
+    const uint64_t sum = digest_sum(&run->stage, is_last(run) ? 0 : run->slot[LANE_NORM][0]);
     if (is_first(run)) {
         run->total = sum;
     }
@@ -145,8 +119,7 @@ static uint64_t sum(struct run *run)
 static void update(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const double loss = digest_number(run->stage.loss);
-    digest_update(&run->stage, task->step,
-                  is_first(run) ? run->total : run->sum_slot[SUM_SLOT_TOTAL]);
+    digest_update(&run->stage, task->step, is_first(run) ? run->total : run->slot[LANE_TOTAL][0]);
     if (is_last(run)) {
         report(world, run, task->step, METRIC_LOSS, loss);
     }
@@ -185,10 +158,10 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: output = forward(world, run, &task); break;
     case PIPELINE_BACKWARD:
-        output = digest_backward(&run->stage, task.slot, run->gradient_slot[task.gradient]);
+        output = digest_backward(&run->stage, task.slot, run->slot[LANE_GRADIENT][task.gradient]);
         break;
     case PIPELINE_SUM: output = sum(run); break;
-    case PIPELINE_TOTAL: output = run->sum_slot[SUM_SLOT_TOTAL]; break;
+    case PIPELINE_TOTAL: output = run->slot[LANE_TOTAL][0]; break;
     case PIPELINE_UPDATE: update(world, run, &task); break;
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
     }

@@ -166,8 +166,7 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
         net_answer(world, call, (int)verdict);
         return;
     }
-    const int64_t border =
-        transfer_goes_back(peer->transfer.kind) ? run->told->end : run->told->first;
+    const int64_t border = transfer_info(&peer->transfer)->back ? run->told->end : run->told->first;
     size_t at = 0;
     while (at < RECEIVES_MAX && agent->receive[at].call) {
         at++;

@@ -70,7 +70,7 @@ struct run {
     struct pipeline *pipeline;
     bool published; /* the stage is built: it can be run and stopped */
     struct digest_stage stage;
-    uint64_t input_slot[DIGEST_SLOTS_MAX], gradient_slot[DIGEST_SLOTS_MAX], sum_slot[SUM_SLOTS];
+    uint64_t slot[TRANSFER_LANES][DIGEST_SLOTS_MAX];
     struct sender sender[2];
     struct replicate replicate;
     bool computing;

@@ -132,8 +132,7 @@ static void delivered(struct world *world, struct run *run, enum direction direc
     const struct parcel parcel = sender->item[sender->first];
     sender->first = (sender->first + 1) % sender->capacity;
     sender->count--;
-    const enum transfer_kind kind = parcel.transfer.kind;
-    if (!parcel.last && (kind == TRANSFER_ACTIVATION || kind == TRANSFER_GRADIENT)) {
+    if (!parcel.last && transfer_info(&parcel.transfer)->measures_link) {
         const double seconds = (double)(world->now_us - sender->began_us) / 1e6;
         const double bytes = tensor_bytes(world, run, direction);
         sender->link.count++;

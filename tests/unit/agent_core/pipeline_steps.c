@@ -9,17 +9,17 @@ struct pipeline *make(const struct pipeline_config *config)
 }
 
 enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
-                            size_t micro_batch, struct pipeline_claim *claim)
+                            size_t micro_batch, struct slot_claim *claim)
 {
     struct transfer transfer = {kind, step, micro_batch};
-    struct pipeline_claim ignored;
+    struct slot_claim ignored;
     return pipeline_offer(pipeline, &transfer, claim ? claim : &ignored);
 }
 
 void deliver(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch)
 {
     struct transfer transfer = {kind, step, micro_batch};
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
     assert_true(pipeline_received(pipeline, &transfer, &claim));
 }

@@ -104,7 +104,7 @@ static void the_newest_connection_wins_a_slot(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
-    struct pipeline_claim first, second;
+    struct slot_claim first, second;
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
     assert_int_equal(pipeline_offer(pipeline, &transfer, &first), PIPELINE_TAKE);
     assert_int_equal(pipeline_offer(pipeline, &transfer, &second), PIPELINE_TAKE);
@@ -120,7 +120,7 @@ static void a_broken_off_body_frees_its_slot(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
     assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
     pipeline_abandon(pipeline, &transfer, &claim);
@@ -239,7 +239,7 @@ static void evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind(voi
     pipeline_run(pipeline);
     deliver(pipeline, TRANSFER_EVALUATION, 1, 0);
     const struct transfer late = {TRANSFER_EVALUATION, 1, 1};
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     assert_int_equal(pipeline_offer(pipeline, &late, &claim), PIPELINE_TAKE);
     pipeline_mark(pipeline, 1);
     do_work(pipeline, PIPELINE_STOP, 0);
@@ -408,7 +408,7 @@ static void a_mark_is_of_its_own_step(void **state)
     pipeline_run(pipeline);
     for (size_t i = 0; i < 4; i++) {
         const struct transfer transfer = {TRANSFER_ACTIVATION, 1, i};
-        struct pipeline_claim claim;
+        struct slot_claim claim;
         assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
         assert_int_equal(claim.mark.kinds, 0);
         claim.mark = mark;

@@ -26,8 +26,8 @@ struct wire {
 struct stage_of_net {
     struct pipeline *pipeline;
     struct pipeline_config config;
-    uint64_t input[MICRO_OF_NET], gradient[MICRO_OF_NET], kept[MICRO_OF_NET];
-    uint64_t sum[SUM_SLOTS], total;
+    uint64_t slot[TRANSFER_LANES][MICRO_OF_NET], kept[MICRO_OF_NET];
+    uint64_t total;
     uint64_t state;        /* a digest of everything that formed it */
     uint64_t gathered;     /* gradients of the step */
     uint64_t tested;       /* digest of the evaluations */
@@ -64,7 +64,7 @@ static void enqueue(struct wire *wire, const struct packet *packet)
 /* What the far side does with a packet: true when it says yes. */
 static bool receive(struct net *net, struct stage_of_net *stage, const struct packet *packet)
 {
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     switch (pipeline_offer(stage->pipeline, &packet->transfer, &claim)) {
     case PIPELINE_REFUSE: assert_true(false); break;
     case PIPELINE_FULL: return false;
@@ -81,10 +81,7 @@ static bool receive(struct net *net, struct stage_of_net *stage, const struct pa
         }
         return false; /* the body was lost half way, noticed or not */
     }
-    uint64_t *slots = transfer_is_sum(packet->transfer.kind)       ? stage->sum
-                      : packet->transfer.kind == TRANSFER_GRADIENT ? stage->gradient
-                                                                   : stage->input;
-    slots[claim.slot] = packet->payload;
+    stage->slot[transfer_info(&packet->transfer)->lane][claim.slot] = packet->payload;
     claim.mark = packet->round;
     assert_true(pipeline_received(stage->pipeline, &packet->transfer, &claim));
     return true;
@@ -96,7 +93,7 @@ static void move_wire(struct net *net, struct stage_of_net *from, struct wire *w
     if (wire->has_stale && draw(net, 6) == 0) {
         /* A late repeat of something long answered: the far side must say yes or have no room, and
          * not be disturbed. */
-        struct pipeline_claim claim;
+        struct slot_claim claim;
         enum pipeline_verdict verdict = pipeline_offer(to->pipeline, &wire->stale.transfer, &claim);
         if (wire->stale.mark) {
             assert_int_equal(verdict, PIPELINE_MARK);
@@ -130,36 +127,38 @@ static void finish_task(struct stage_of_net *stage)
     switch (task->work) {
     case PIPELINE_WAIT: break;
     case PIPELINE_FORWARD:
-        stage->kept[task->slot] = mix(stage->state, first ? key : stage->input[task->input]);
+        stage->kept[task->slot] =
+            mix(stage->state, first ? key : stage->slot[LANE_ACTIVATION][task->input]);
         packet.transfer = (struct transfer){TRANSFER_ACTIVATION, task->step, task->micro_batch};
         packet.payload = stage->kept[task->slot];
         break;
     case PIPELINE_BACKWARD:
-        packet.payload = mix(stage->kept[task->slot], last ? key : stage->gradient[task->gradient]);
+        packet.payload =
+            mix(stage->kept[task->slot], last ? key : stage->slot[LANE_GRADIENT][task->gradient]);
         packet.transfer = (struct transfer){TRANSFER_GRADIENT, task->step, task->micro_batch};
         stage->gathered = mix(stage->gathered, packet.payload);
         break;
     case PIPELINE_SUM:
         packet.transfer =
             (struct transfer){first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM, task->step, 0};
-        packet.payload = mix(last ? 0 : stage->sum[SUM_SLOT_NORM], stage->gathered);
+        packet.payload = mix(last ? 0 : stage->slot[LANE_NORM][0], stage->gathered);
         stage->total = packet.payload;
         break;
     case PIPELINE_TOTAL:
         packet.transfer = (struct transfer){TRANSFER_NORM_TOTAL, task->step, 0};
-        packet.payload = stage->sum[SUM_SLOT_TOTAL];
+        packet.payload = stage->slot[LANE_TOTAL][0];
         break;
     case PIPELINE_UPDATE:
         stage->state = mix(stage->state, stage->gathered);
         if (stage->config.clips_norm) {
-            stage->state = mix(stage->state, first ? stage->total : stage->sum[SUM_SLOT_TOTAL]);
+            stage->state = mix(stage->state, first ? stage->total : stage->slot[LANE_TOTAL][0]);
         }
         stage->gathered = 0;
         stage->snapshot[task->step] = task->mark.kinds;
         break;
     case PIPELINE_EVALUATE:
         packet.transfer = (struct transfer){TRANSFER_EVALUATION, task->step, task->micro_batch};
-        packet.payload = mix(stage->state, first ? key : stage->input[task->input]);
+        packet.payload = mix(stage->state, first ? key : stage->slot[LANE_ACTIVATION][task->input]);
         stage->tested = mix(stage->tested, packet.payload);
         break;
     case PIPELINE_STOP:
@@ -172,7 +171,7 @@ static void finish_task(struct stage_of_net *stage)
     pipeline_done(stage->pipeline, task);
     const bool nothing =
         task->work == PIPELINE_UPDATE || (task->work == PIPELINE_STOP && !task->announce);
-    const bool back = transfer_goes_back(packet.transfer.kind);
+    const bool back = transfer_info(&packet.transfer)->back;
     if (!nothing && back && !first) {
         enqueue(&stage->backward, &packet);
     } else if (!nothing && !back && !last) {

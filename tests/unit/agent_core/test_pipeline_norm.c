@@ -58,16 +58,16 @@ static void a_middle_stage_passes_the_total_on_before_it_updates(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = clipping_stage(1, 3);
-    struct pipeline_claim claim;
+    struct slot_claim claim;
     assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);
     assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, &claim), PIPELINE_TAKE);
-    assert_int_equal(claim.slot, SUM_SLOT_NORM);
+    assert_int_equal(claim.slot, 0);
     expect_wait(pipeline);
     deliver(pipeline, TRANSFER_NORM, 1, 0); /* by a newer connection */
     do_work(pipeline, PIPELINE_SUM, 0);
     expect_wait(pipeline);
     assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, &claim), PIPELINE_TAKE);
-    assert_int_equal(claim.slot, SUM_SLOT_TOTAL);
+    assert_int_equal(claim.slot, 0);
     deliver(pipeline, TRANSFER_NORM_TOTAL, 1, 0);
     do_work(pipeline, PIPELINE_TOTAL, 0);
     assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_DUPLICATE);

@@ -1,0 +1,148 @@
+#include "agent/core/progress.h"
+
+bool progress_is_first(const struct progress *at)
+{
+    return at->config.index == 0;
+}
+
+bool progress_is_last(const struct progress *at)
+{
+    return at->config.index + 1 == at->config.count;
+}
+
+bool progress_evaluation_due(const struct progress *at, int64_t version)
+{
+    const struct pipeline_config *config = &at->config;
+    return version > 0 && config->evaluate_every > 0 && config->evaluation_batches > 0 &&
+           (version % config->evaluate_every == 0 || version == config->total_steps);
+}
+
+/* How far ahead a neighbour may be, and whether the tensor was used already. The rules of a kind
+ * differ; progress_judge holds what they share. */
+static enum pipeline_verdict judge_activation(const struct progress *at,
+                                              const struct transfer *transfer)
+{
+    const struct pipeline_config *config = &at->config;
+    const int64_t current = at->version + 1;
+    if (transfer->micro_batch > config->micro_batches || transfer->step > config->total_steps) {
+        return PIPELINE_REFUSE;
+    }
+    if (transfer->micro_batch == config->micro_batches) {
+        return transfer->step < at->version || transfer->step > current ? PIPELINE_REFUSE
+                                                                        : PIPELINE_MARK;
+    }
+    /* The previous stage may have updated while this one still does. */
+    if (transfer->step > current + 1) {
+        return PIPELINE_REFUSE;
+    }
+    const bool used = transfer->step < current ||
+                      (transfer->step == current && transfer->micro_batch < at->backwards);
+    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+static enum pipeline_verdict judge_evaluation(const struct progress *at,
+                                              const struct transfer *transfer)
+{
+    if (transfer->micro_batch >= at->config.evaluation_batches ||
+        transfer->step > at->version + 1 || !progress_evaluation_due(at, transfer->step)) {
+        return PIPELINE_REFUSE;
+    }
+    const bool used = transfer->step < at->version ||
+                      (transfer->step == at->version &&
+                       (!at->evaluating || transfer->micro_batch < at->evaluated));
+    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+static enum pipeline_verdict judge_gradient(const struct progress *at,
+                                            const struct transfer *transfer)
+{
+    const int64_t current = at->version + 1;
+    if (transfer->micro_batch >= at->config.micro_batches || transfer->step > current ||
+        (transfer->step == current && transfer->micro_batch >= at->forwards)) {
+        return PIPELINE_REFUSE;
+    }
+    const bool used = transfer->step < current || transfer->micro_batch < at->backwards;
+    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+static enum pipeline_verdict judge_norm(const struct progress *at, const struct transfer *transfer)
+{
+    const int64_t current = at->version + 1;
+    if (transfer->step > current ||
+        (transfer->step == current && at->forwards < at->config.micro_batches)) {
+        return PIPELINE_REFUSE;
+    }
+    return transfer->step < current || at->summed ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+static enum pipeline_verdict judge_total(const struct progress *at, const struct transfer *transfer)
+{
+    const int64_t current = at->version + 1;
+    if (transfer->step > current || (transfer->step == current && !at->summed)) {
+        return PIPELINE_REFUSE;
+    }
+    return transfer->step < current ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer)
+{
+    static enum pipeline_verdict (*const rule[TRANSFER_KINDS])(const struct progress *at,
+                                                               const struct transfer *transfer) = {
+        [TRANSFER_ACTIVATION] = judge_activation, [TRANSFER_GRADIENT] = judge_gradient,
+        [TRANSFER_EVALUATION] = judge_evaluation, [TRANSFER_NORM] = judge_norm,
+        [TRANSFER_NORM_TOTAL] = judge_total,
+    };
+    const struct transfer_info *info = transfer_info(transfer);
+    const bool no_sender = info->back ? progress_is_last(at) : progress_is_first(at);
+    const bool unknown =
+        info->key == KEY_STEP && (!at->config.clips_norm || transfer->micro_batch != 0);
+    return no_sender || unknown ? PIPELINE_REFUSE : rule[transfer->kind](at, transfer);
+}
+
+bool progress_output(const struct progress *at, const struct pipeline_task *task,
+                     struct transfer *out)
+{
+    const bool first = progress_is_first(at);
+    const bool last = progress_is_last(at);
+    *out = (struct transfer){.step = task->step, .micro_batch = task->micro_batch};
+    switch (task->work) {
+    case PIPELINE_WAIT:
+    case PIPELINE_UPDATE: return false;
+    case PIPELINE_FORWARD: out->kind = TRANSFER_ACTIVATION; return !last;
+    case PIPELINE_EVALUATE: out->kind = TRANSFER_EVALUATION; return !last;
+    case PIPELINE_BACKWARD: out->kind = TRANSFER_GRADIENT; return !first;
+    case PIPELINE_SUM:
+        out->kind = first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM;
+        return !first || !last;
+    case PIPELINE_TOTAL: out->kind = TRANSFER_NORM_TOTAL; return true;
+    case PIPELINE_STOP:
+        out->kind = TRANSFER_ACTIVATION;
+        out->micro_batch = at->config.micro_batches;
+        return task->announce;
+    }
+    return false;
+}
+
+void progress_advance(struct progress *at, const struct pipeline_task *task)
+{
+    switch (task->work) {
+    case PIPELINE_WAIT:
+    case PIPELINE_STOP: break;
+    case PIPELINE_FORWARD: at->forwards++; break;
+    case PIPELINE_BACKWARD: at->backwards++; break;
+    case PIPELINE_SUM: at->summed = true; break;
+    case PIPELINE_TOTAL: at->passed_on = true; break;
+    case PIPELINE_UPDATE:
+        at->version++;
+        at->summed = at->passed_on = false;
+        at->forwards = 0;
+        at->backwards = 0;
+        at->evaluating = progress_evaluation_due(at, at->version);
+        at->evaluated = 0;
+        break;
+    case PIPELINE_EVALUATE:
+        at->evaluated++;
+        at->evaluating = !task->evaluation_ends;
+        break;
+    }
+}

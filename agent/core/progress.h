@@ -1,0 +1,32 @@
+/* progress.h: how far a stage is in its work, and what follows for tensors: which ones it still
+ * expects from its neighbours, and which one a task produces for them. Pure; for pipeline.c.
+ *
+ * A neighbour may be ahead by what the schedule allows, or behind by a repeat: a tensor of a later
+ * step than that cannot exist in this generation and is refused; one that was used is a
+ * duplicate. */
+#ifndef AGENT_CORE_PROGRESS_H
+#define AGENT_CORE_PROGRESS_H
+
+#include "agent/core/pipeline.h"
+
+struct progress {
+    struct pipeline_config config;
+    int64_t version;
+    size_t forwards, backwards; /* of step version + 1 */
+    bool summed, passed_on;     /* its sum of squares, the total */
+    bool evaluating;            /* the version, before the next step begins */
+    size_t evaluated;           /* micro-batches */
+};
+
+bool progress_is_first(const struct progress *at);
+bool progress_is_last(const struct progress *at);
+bool progress_evaluation_due(const struct progress *at, int64_t version);
+/* TAKE, MARK, DUPLICATE or REFUSE, whatever the slots hold. */
+enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer);
+/* As pipeline_output. */
+bool progress_output(const struct progress *at, const struct pipeline_task *task,
+                     struct transfer *out);
+/* The task is done. */
+void progress_advance(struct progress *at, const struct pipeline_task *task);
+
+#endif

@@ -1,0 +1,44 @@
+#include "agent/core/rounds.h"
+
+/* The first step of a generation that resumes a state opens a neighbor round too: redundancy comes
+ * back at once. The last step of a job opens none: its state goes to the center anyway. */
+static bool is_due(const struct rounds *rounds, enum replica_kind kind, int64_t step)
+{
+    if (rounds->every[kind] == 0 || step == rounds->total_steps) {
+        return false;
+    }
+    const bool resumed = kind == REPLICA_NEIGHBOR && rounds->resume_version > 0 &&
+                         step == rounds->resume_version + 1;
+    return resumed || step % rounds->every[kind] == 0;
+}
+
+void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark)
+{
+    *mark = (struct round_mark){0};
+    for (int i = 0; i < REPLICA_KINDS; i++) {
+        const enum replica_kind kind = (enum replica_kind)i;
+        if (is_due(rounds, kind, step) && rounds->open[kind] == 0 && !rounds->paused[kind] &&
+            !rounds->away) {
+            rounds->open[kind] = step;
+            mark->kinds |= REPLICA_MARK(kind);
+        }
+    }
+    if (mark->kinds == 0) {
+        return;
+    }
+    mark->keep[0] = rounds->committed;
+    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+        mark->keep[1 + kind] = rounds->open[kind] < step ? rounds->open[kind] : 0;
+    }
+}
+
+void rounds_close(struct rounds *rounds, enum replica_kind kind, int64_t version, bool committed)
+{
+    if (version == 0 || rounds->open[kind] != version) {
+        return;
+    }
+    rounds->open[kind] = 0;
+    if (committed && version > rounds->committed) {
+        rounds->committed = version;
+    }
+}

@@ -1,0 +1,42 @@
+/* rounds.h: stage 0 decides which step opens a round of replication.
+ *
+ * A round copies one version of every stage to the neighbour or to the center. At most one round of
+ * each kind is open, so that copies of an old version never compete with a new one, and none is
+ * opened while the coordinator is away: nobody could commit it. The step's activations carry the
+ * mark of the round; each stage takes its snapshot at its own update of that step. A round ends
+ * when the coordinator says so (rounds_close), or with the generation. Pure. */
+#ifndef AGENT_CORE_ROUNDS_H
+#define AGENT_CORE_ROUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the snapshots of a round go. */
+enum replica_kind { REPLICA_NEIGHBOR, REPLICA_CENTER };
+#define REPLICA_KINDS 2
+#define REPLICA_MARK(kind) (1u << (kind))
+
+#define ROUND_KEEP_MAX 3
+struct round_mark {
+    unsigned kinds; /* REPLICA_MARK of each round that the step's snapshot is for; 0: no mark */
+    /* With a mark: older versions of this generation that are still needed, the newest committed
+     * one and those of open rounds; 0: none. The rounds of all other versions were abandoned: a
+     * device that is short of memory may drop them. */
+    int64_t keep[ROUND_KEEP_MAX];
+};
+
+struct rounds {
+    int64_t every[REPLICA_KINDS]; /* steps between two rounds; 0: never */
+    int64_t resume_version, total_steps;
+    bool away; /* the coordinator is */
+    bool paused[REPLICA_KINDS];
+    int64_t open[REPLICA_KINDS]; /* the version of the open round; 0: none */
+    int64_t committed;           /* the newest of this generation; 0: none */
+};
+
+/* The step begins: open the rounds that are due and mark it. *mark: 0 kinds when none is. */
+void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark);
+/* The round of that version is committed or abandoned. Ignored unless that round is open. */
+void rounds_close(struct rounds *rounds, enum replica_kind kind, int64_t version, bool committed);
+
+#endif

@@ -1,0 +1,59 @@
+/* transfer.h: the kinds of tensors between two stages, stated in one table. Sender, receiver, path,
+ * pipeline and simulator read it; none of them knows a kind by itself, except the rule that judges
+ * it (pipeline.c) and the task that makes it (pipeline_output). Pure. */
+#ifndef AGENT_CORE_TRANSFER_H
+#define AGENT_CORE_TRANSFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum transfer_kind {
+    TRANSFER_ACTIVATION,
+    TRANSFER_GRADIENT,
+    TRANSFER_EVALUATION,
+    TRANSFER_NORM,       /* the sum of squares of the stages after the receiver */
+    TRANSFER_NORM_TOTAL, /* the sum of squares of all stages */
+};
+#define TRANSFER_KINDS 5
+
+/* Kinds of one lane share the receive slots at one end and the send buffers at the other. */
+enum transfer_lane { LANE_ACTIVATION, LANE_GRADIENT, LANE_NORM, LANE_TOTAL };
+#define TRANSFER_LANES 4
+
+/* How many of a kind a step has. */
+enum transfer_key { KEY_MICRO_BATCH, KEY_STEP /* one; its micro_batch is 0 */ };
+
+enum transfer_form {
+    FORM_MICRO_BATCH, /* float32 [samples][shape at the boundary] */
+    FORM_TEST,        /* the same; the last micro-batch of a test set may be short */
+    FORM_NUMBER,      /* one float64 */
+};
+
+struct transfer_info {
+    const char *name; /* the word in the path */
+    bool back;        /* to the previous stage; otherwise to the next */
+    enum transfer_key key;
+    enum transfer_lane lane;
+    enum transfer_form form;
+    bool measures_link; /* its time counts as a measurement of the link */
+};
+extern const struct transfer_info transfer_table[TRANSFER_KINDS];
+
+/* What makes a tensor between two stages unique within a generation. */
+struct transfer {
+    enum transfer_kind kind;
+    int64_t step;       /* evaluation: the version */
+    size_t micro_batch; /* evaluation: counts through the test set */
+};
+
+static inline const struct transfer_info *transfer_info(const struct transfer *transfer)
+{
+    return &transfer_table[transfer->kind];
+}
+
+bool transfer_equal(const struct transfer *a, const struct transfer *b);
+/* The kind of that name; false: unknown. */
+bool transfer_find(const char *name, enum transfer_kind *out);
+
+#endif
