@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import banned
+import events
 import headers
 import includes
 import links
@@ -108,6 +109,19 @@ class Borders(unittest.TestCase):
                 "base/bad.c:5: TODO left behind",
                 "base/CMakeLists.txt:1: -ffast-math is banned",
             ],
+        )
+
+    def test_events_without_an_explanation_are_found(self):
+        self.write("docs/troubleshooting.md", "| `disk_full`, `disk_free` | cause | remedy |\n")
+        self.write(
+            "net/a.c",
+            'log_warn(full ? "disk_full" : "disk_free", "min=%d action=%s", 1,\n    "wait");\n',
+        )
+        self.assertEqual(events.check(self.root), (2, []))
+        self.write("net/b.c", 'log_info("start", "a=%d", 1);\nlog_error("lost", "a=%d", 1);\n')
+        self.assertEqual(
+            events.check(self.root),
+            (3, ["net/b.c:2: docs/troubleshooting.md does not explain lost"]),
         )
 
     def test_links_that_lead_nowhere_are_found(self):
