@@ -111,7 +111,7 @@ static void sweep_done(struct work_job *job)
     struct sweep *sweep = (struct sweep *)job;
     struct coordinator *coordinator = sweep->coordinator;
     char sha256[SHA256_SIZE];
-    for (size_t index = 0; blob_damaged_at(coordinator->blobs, index, sha256); index++) {
+    while (!coordinator->stopping && blob_untold_damage(coordinator->blobs, sha256)) {
         damage_report(coordinator, sha256);
     }
     free(sweep);

@@ -243,10 +243,14 @@ bool blob_tell_damage(struct blob_store *store, const char *sha256)
     return news;
 }
 
-bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA256_SIZE])
+bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE])
 {
     struct blob_pool *pool = &store->pool;
     (void)pthread_mutex_lock(&pool->lock);
+    size_t index = 0;
+    while (index < pool->damaged_count && pool->damaged[index].told) {
+        index++;
+    }
     const bool there = index < pool->damaged_count;
     if (there) {
         memcpy(out, pool->damaged[index].sha256, BLOB_SHA256_SIZE);

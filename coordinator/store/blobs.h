@@ -100,8 +100,8 @@ NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go
 bool blob_is_damaged(struct blob_store *store, const char *sha256);
 /* The same, true only once for each blob: whoever gets it reports it. */
 bool blob_tell_damage(struct blob_store *store, const char *sha256);
-/* The damaged blob at `index`; false: there are no more. */
-bool blob_damaged_at(struct blob_store *store, size_t index, char out[BLOB_SHA256_SIZE]);
+/* A damaged blob that blob_tell_damage has not told of; false: there is none. */
+bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE]);
 /* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next
  * chunk). */
 void blob_delete(struct blob_store *store, const char *sha256);

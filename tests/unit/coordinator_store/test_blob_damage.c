@@ -58,6 +58,12 @@ static void a_damaged_blob_is_replaced_by_an_upload_of_its_content(void **state)
     assert_false(blob_is_damaged(store, sha256));
     assert_int_equal(blob_check(store, sha256, always, NULL, &err), ERR_FORMAT);
     assert_true(blob_is_damaged(store, sha256));
+    char untold[BLOB_SHA256_SIZE];
+    assert_true(blob_untold_damage(store, untold));
+    assert_string_equal(untold, sha256);
+    assert_true(blob_tell_damage(store, sha256));
+    assert_false(blob_tell_damage(store, sha256));
+    assert_false(blob_untold_damage(store, untold));
     assert_ok(store_put(store, 1, SIZE, sha256, &err), &err);
     assert_false(blob_is_damaged(store, sha256));
     assert_true(store_holds(store, sha256, 1, SIZE, &err));
