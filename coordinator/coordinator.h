@@ -57,6 +57,8 @@ struct coordinator {
     size_t checkpoint_uploads; /* http/checkpoints.c: between the first byte and the answer */
     struct coordinator_statistics statistics;
     struct replays replays;
+    uint64_t refusals; /* of requests and connections, as routes_look saw them last */
+    bool refusing;     /* there were some between the last two looks */
     struct incident_log incidents;
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */

@@ -234,6 +234,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         if (state_flush(coordinator->state, &flush_err)) {
             log_warn("telemetry_lost", "error=%s", log_quote(flush_err.text).text);
         }
+        routes_look(coordinator);
         catalog_trim(coordinator->catalog, model_in_use, coordinator->core);
         timers->flush_ms = now_ms + FLUSH_MS;
     }

@@ -114,6 +114,7 @@ struct http_server {
     struct http_exchange *first_free;
     struct http_exchange *first_ending; /* whose clients have closed their side */
     size_t bodies_bytes;                /* of collected bodies, beyond what each has for free */
+    struct http_refusals refusals;
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;

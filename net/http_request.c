@@ -124,6 +124,7 @@ static bool screen(struct http_exchange *exchange)
         fallback = config->fallbacks.bad_request;
     } else if (!admitted) {
         fallback = config->fallbacks.busy;
+        exchange->server->refusals.requests++;
     } else if (!match.route && match.allow[0] != '\0') {
         memcpy(exchange->allow, match.allow, sizeof(exchange->allow));
         http_reply_header(exchange, MHD_HTTP_HEADER_ALLOW, match.allow);
@@ -269,6 +270,7 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *dat
         fallback = config->fallbacks.too_large;
     } else if (!charge_body(exchange, *size)) {
         fallback = config->fallbacks.busy;
+        exchange->server->refusals.requests++;
     } else {
         rc = buf_append(&exchange->body, data, *size, NULL);
     }

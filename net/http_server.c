@@ -240,6 +240,11 @@ const struct address *http_server_address(const struct http_server *server)
     return &server->address;
 }
 
+struct http_refusals http_server_refusals(const struct http_server *server)
+{
+    return server->refusals;
+}
+
 int http_server_fd(const struct http_server *server)
 {
     return server->epoll_fd;

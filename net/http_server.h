@@ -102,6 +102,13 @@ int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(struct http_server *server);
 void http_server_run(struct http_server *server);
 
+/* What the bounds have cost since the start. */
+struct http_refusals {
+    uint64_t requests;    /* answered by `busy` */
+    uint64_t connections; /* closed to make room for others, or for want of it */
+};
+struct http_refusals http_server_refusals(const struct http_server *server);
+
 /* ---- the request; texts are borrowed until the exchange ends ---- */
 const char *http_method(const struct http_exchange *exchange);
 /* As it was sent, without the query; what cannot be shown is replaced by '?'. */

@@ -80,6 +80,7 @@ void http_watch_begin(struct http_exchange *exchange)
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = exchange};
     bool watched = epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, exchange->socket_fd, &event) == 0;
     if (victim != PLACE_NONE) {
+        server->refusals.connections++;
         http_break_off(&server->exchanges[victim]);
     }
     if (!watched) { /* out of kernel memory: what cannot be watched is not kept */

@@ -1,5 +1,6 @@
 #include "coordinator/http/routes.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -178,6 +179,18 @@ static void finished(void *context, const struct http_exchange *exchange, int st
     log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f",
               http_request_id(exchange), http_method(exchange), log_quote(http_path(exchange)).text,
               status, seconds);
+}
+
+void routes_look(struct coordinator *coordinator)
+{
+    const struct http_refusals now = http_server_refusals(coordinator->server);
+    const bool refusing = now.requests + now.connections > coordinator->refusals;
+    if (refusing && !coordinator->refusing) {
+        log_warn("connections_full", "refused_requests=%" PRIu64 " closed_connections=%" PRIu64,
+                 now.requests, now.connections);
+    }
+    coordinator->refusing = refusing;
+    coordinator->refusals = now.requests + now.connections;
 }
 
 int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err)

@@ -11,6 +11,8 @@ struct coordinator;
 /* Listen with all routes. */
 NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out,
                           struct err *err);
+/* Now and then: log the first refusals of a series, for want of connections or of memory. */
+void routes_look(struct coordinator *coordinator);
 
 #define HANDLER(name) void name(void *context, struct http_exchange *exchange)
 

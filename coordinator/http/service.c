@@ -213,11 +213,16 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     const struct coordinator_statistics *statistics = &coordinator->statistics;
     struct blob_statistics blobs;
     blob_statistics(coordinator->blobs, &blobs);
+    const struct http_refusals refusals = http_server_refusals(coordinator->server);
     const struct sample samples[] = {
         {"paceline_http_requests_total", "counter", "Requests answered.",
          (double)statistics->requests},
         {"paceline_http_errors_total", "counter", "Requests answered with a status of 500 or more.",
          (double)statistics->errors},
+        {"paceline_http_refused_total", "counter",
+         "Requests answered with 503 because too many were under way.", (double)refusals.requests},
+        {"paceline_http_connections_closed_total", "counter",
+         "Connections closed because there were too many.", (double)refusals.connections},
         {"paceline_http_requests_open", "gauge",
          "Requests begun and not finished, this one included.", (double)coordinator->requests_open},
         {"paceline_received_bytes_total", "counter", "Bytes of uploads received.",

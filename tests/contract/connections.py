@@ -203,6 +203,10 @@ def test_strangers_are_told_when_their_places_are_taken_and_agents_are_served():
         FakeAgent(api, "two")
         polls[0].close()
         wait_for(lambda: api.request("GET", "/v1/jobs").status == 200, "a place is given back")
+        must(api.number("paceline_http_refused_total") >= 2, "refusals are not counted")
+        wait_for(
+            lambda: "event=connections_full" in api.coordinator.log_text(), "nothing is logged"
+        )
 
 
 def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
