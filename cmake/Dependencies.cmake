@@ -1,4 +1,5 @@
-# The outside libraries, one imported target each. A room links the one it alone is allowed to see; tests/borders checks it.
+# The outside libraries, one imported target each. A room links the one it alone is allowed to see;
+# tests/borders checks it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib libjpeg libpng)
@@ -6,11 +7,12 @@ foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib li
 endforeach()
 pkg_check_modules(cmocka IMPORTED_TARGET cmocka)
 
-# The serial OpenBLAS, by its own directory: our threads call it, its own threading would change bits and cost memory,
-# and Debian's alternatives may point the plain name at another build.
+# The serial OpenBLAS, by its own directory: our threads call it, its own threading would change
+# bits and cost memory, and Debian's alternatives may point the plain name at another build.
 set(OPENBLAS_DIRECTORY /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial)
 find_library(OPENBLAS_LIBRARY openblas PATHS ${OPENBLAS_DIRECTORY} NO_DEFAULT_PATH)
-find_path(OPENBLAS_INCLUDE cblas.h PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+find_path(OPENBLAS_INCLUDE cblas.h
+  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 if(NOT OPENBLAS_LIBRARY OR NOT OPENBLAS_INCLUDE)
   message(FATAL_ERROR "OpenBLAS is missing: apt-get install libopenblas-serial-dev")
 endif()

@@ -1,4 +1,5 @@
-# How a room says what it is made of. Every room has a CMakeLists.txt with one of these calls a target.
+# How a room says what it is made of. Every room has a CMakeLists.txt with one of these calls a
+# target.
 
 # paceline_library(NAME SOURCES a.c ... [LINKS public targets ...] [PRIVATE targets ...])
 function(paceline_library name)
@@ -14,7 +15,8 @@ function(paceline_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS})
 endfunction()
 
-# paceline_test(NAME SOURCES test_x.c ... LINKS ... [LABEL unit] [TIMEOUT seconds] [ARGS ...]): a cmocka program
+# paceline_test(NAME SOURCES test_x.c ... LINKS ... [LABEL unit] [TIMEOUT seconds] [ARGS ...]): a
+# cmocka program
 function(paceline_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
   if(NOT ARG_LABEL)
@@ -31,10 +33,12 @@ function(paceline_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    SKIP_RETURN_CODE 77)
 endfunction()
 
-# paceline_script(NAME [LABEL e2e] [TIMEOUT seconds]): NAME.py, a test of the real programs, with tests/support on its path
+# paceline_script(NAME [LABEL e2e] [TIMEOUT seconds]): NAME.py, a test of the real programs, with
+# tests/support on its path
 function(paceline_script name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "" ${ARGN})
   if(NOT ARG_LABEL)
@@ -44,16 +48,20 @@ function(paceline_script name)
     set(ARG_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.py)
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "PACELINE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
+  set(environment PACELINE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support PYTHONDONTWRITEBYTECODE=1)
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "${environment}")
 endfunction()
 
 # Everything that the fuzz preset runs.
 add_custom_target(fuzzers)
 
-# paceline_fuzzer(NAME SOURCES fuzz_x.c LINKS ... CORPUS directories): one LLVMFuzzerTestOneInput. In every preset the committed corpus
-# is replayed as a test; the fuzz preset links libFuzzer instead of the replaying main, and corpus/NAME in its build tree
-# lists the directories for tests/run.sh.
+# paceline_fuzzer(NAME SOURCES fuzz_x.c LINKS ... CORPUS directories): one LLVMFuzzerTestOneInput.
+# In every preset the committed corpus is replayed as a test; the fuzz preset links libFuzzer
+# instead of the replaying main, and corpus/NAME in its build tree lists the directories for
+# tests/run.sh.
 function(paceline_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;CORPUS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,5 +1,6 @@
-# Toolchain: 64-bit ARM by Debian's cross compiler and its packages for arm64, which lie beside the machine's own (multi-arch,
-# deploy/install-packages.sh arm64). What is built here runs under qemu-user.
+# Toolchain: 64-bit ARM by Debian's cross compiler and its packages for arm64, which lie beside the
+# machine's own (multi-arch, deploy/install-packages.sh arm64). What is built here runs under
+# qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

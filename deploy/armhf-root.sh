@@ -1,9 +1,10 @@
 #!/bin/bash
-# armhf-root.sh DIRECTORY: make a private root with the libraries for 32-bit ARM (Debian's armhf), to compile and link against and
-# to run under qemu-user. Nothing of this machine's packages is changed and root is not needed: apt resolves and fetches from
-# the machine's own sources, but the main suite only, with a state of its own; the packages are unpacked, not installed.
-# What is fetched is checked by apt as ever. An earlier root in DIRECTORY stays as it is when it has the same packages,
-# and is replaced when it has others.
+# armhf-root.sh DIRECTORY: make a private root with the libraries for 32-bit ARM (Debian's armhf),
+# to compile and link against and to run under qemu-user. Nothing of this machine's packages is
+# changed and root is not needed: apt resolves and fetches from the machine's own sources, but the
+# main suite only, with a state of its own; the packages are unpacked, not installed. What is
+# fetched is checked by apt as ever. An earlier root in DIRECTORY stays as it is when it has the
+# same packages, and is replaced when it has others.
 set -euo pipefail
 
 SUITE=bookworm
@@ -33,7 +34,9 @@ mkdir -p "$work"/state/lists/partial "$work"/cache/archives/partial "$work"/root
 : >"$work/state/status"
 
 # shellcheck disable=SC2016 # apt fills these in
-apt-get indextargets --format 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+# shellcheck disable=SC2016 # apt-get fills in its own variables
+apt-get indextargets --format "deb [signed-by=$keyring] "'$(REPO_URI) $(RELEASE) $(COMPONENT)' \
     'Created-By: Packages' 'Origin: Debian' |
     awk -v suite=$SUITE '$4 == suite && $5 == "main"' | sort -u >"$work/sources.list"
 [ -s "$work/sources.list" ] || fail "apt has no source of Debian 12 here (apt-get update?)"
@@ -52,7 +55,8 @@ Debug::NoLocking "true";
 END
 export APT_CONFIG=$work/apt.conf
 apt-get -qq update || fail "the packages of armhf cannot be listed"
-apt-get -qq -y --download-only install "${packages[@]}" >/dev/null || fail "the packages of armhf cannot be fetched"
+apt-get -qq -y --download-only install "${packages[@]}" >/dev/null ||
+    fail "the packages of armhf cannot be fetched"
 
 # As on a Debian 12 system, where /lib and its like lead into /usr.
 for directory in bin lib sbin; do

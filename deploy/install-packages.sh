@@ -1,8 +1,9 @@
 #!/bin/bash
-# install-packages.sh SECTION...: install what is missing of the given sections of packages.txt. Without anything missing
-# it does nothing and asks for nothing; otherwise it says what it installs, and uses sudo when not run by root.
-# "package:arm64" is the package of another architecture, beside the machine's own (Debian's multi-arch): the architecture
-# is added where it is new, and nothing that is installed is removed for it.
+# install-packages.sh SECTION...: install what is missing of the given sections of packages.txt.
+# Without anything missing it does nothing and asks for nothing; otherwise it says what it installs,
+# and uses sudo when not run by root. "package:arm64" is the package of another architecture, beside
+# the machine's own (Debian's multi-arch): the architecture is added where it is new, and nothing
+# that is installed is removed for it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -19,7 +20,7 @@ for section in "$@"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "install-packages: not a Debian system; these must be there by other means: ${wanted[*]}" >&2
+    echo "install-packages: not a Debian system; install by other means: ${wanted[*]}" >&2
     exit 0
 fi
 
@@ -27,7 +28,8 @@ native=$(dpkg --print-architecture)
 is_installed() { # PACKAGE[:ARCHITECTURE]
     local architecture=$native
     [[ $1 != *:* ]] || architecture=${1#*:}
-    dpkg-query -W -f '${Architecture} ${Status}\n' "${1%:*}" 2>/dev/null | grep -qxE "($architecture|all) install ok installed"
+    dpkg-query -W -f '${Architecture} ${Status}\n' "${1%:*}" 2>/dev/null |
+        grep -qxE "($architecture|all) install ok installed"
 }
 
 missing=()

@@ -1,12 +1,15 @@
 #!/bin/bash
 # deploy/quickstart.sh: from a fresh Debian machine to a trained model.
 #
-# Installs the missing Debian packages, builds, starts a coordinator and three agents of unequal speed on loopback, uploads a real data set
-# (fashion-mini, in examples/data), submits a job with curl and shows its progress. In the middle it kills one of the agents and starts it
-# again later; the job goes on. At the end it says how accurate the model is, where it lies, and that it is bit for bit the model
-# that one undisturbed process trains. The curl commands are printed, so that you can repeat them. What it started, it stops.
+# Installs the missing Debian packages, builds, starts a coordinator and three agents of unequal
+# speed on loopback, uploads a real data set (fashion-mini, in examples/data), submits a job with
+# curl and shows its progress. In the middle it kills one of the agents and starts it again later;
+# the job goes on. At the end it says how accurate the model is, where it lies, and that it is bit
+# for bit the model that one undisturbed process trains. The curl commands are printed, so that you
+# can repeat them. What it started, it stops.
 #
-#   QUICKSTART_DIR   where state, logs and the model go; an earlier quickstart's is emptied first (default: build/quickstart)
+#   QUICKSTART_DIR   where state, logs and the model go (default: build/quickstart); the directory
+#                    of an earlier quickstart is emptied first
 #   QUICKSTART_PORT  of the coordinator (default: 7410)
 #   QUICKSTART_JOB   the job to submit (default: examples/jobs/fashion.json)
 set -euo pipefail
@@ -49,7 +52,8 @@ stop_all() {
 trap stop_all EXIT
 
 start_agent() { # INDEX
-    "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 --state-dir "$directory/board$1" \
+    "$bin/paceline-agent" --coordinator "$server" --listen 127.0.0.1:0 \
+        --state-dir "$directory/board$1" \
         --name "board$1" --slowdown "${slowdowns[$1]}" --threads 1 2>>"$directory/board$1.log" &
     agents[$1]=$!
 }
@@ -67,11 +71,13 @@ ended() { [[ $(member state <"$directory/watched.json") =~ ^(succeeded|failed|ca
 wait_until() { # EXPRESSION
     local revision=0 deadline=$((SECONDS + 600))
     while [ $SECONDS -lt $deadline ]; do
-        curl -sS --fail "$server/v1/jobs/$job?after=$revision&wait=5" >"$directory/watched.json" || fail "the coordinator does not answer"
+        curl -sS --fail "$server/v1/jobs/$job?after=$revision&wait=5" >"$directory/watched.json" ||
+            fail "the coordinator does not answer"
         revision=$(member revision <"$directory/watched.json")
         if python3 -c 'import json, sys
 value = json.load(sys.stdin)
-sys.exit(not (eval(sys.argv[1]) or value["state"] in ("succeeded", "failed", "cancelled")))' "$1" <"$directory/watched.json"; then
+ended = value["state"] in ("succeeded", "failed", "cancelled")
+sys.exit(not (eval(sys.argv[1]) or ended))' "$1" <"$directory/watched.json"; then
             return
         fi
     done
@@ -88,9 +94,15 @@ say "Packages and build"
 deploy/install-packages.sh build run
 mkdir -p build
 echo "  (about a minute on two cores; build/quickstart-build.log says how far it is)"
-cmake --preset release >build/quickstart-build.log 2>&1 &&
-    cmake --build build/release -j "$(nproc)" --target paceline-coordinator paceline-agent paceline >>build/quickstart-build.log 2>&1 ||
-    { tail -n 30 build/quickstart-build.log; fail "the build failed (build/quickstart-build.log)"; }
+build() {
+    cmake --preset release &&
+        cmake --build build/release -j "$(nproc)" \
+            --target paceline-coordinator paceline-agent paceline
+}
+if ! build >build/quickstart-build.log 2>&1; then
+    tail -n 30 build/quickstart-build.log
+    fail "the build failed (build/quickstart-build.log)"
+fi
 
 say "A coordinator and three agents on loopback, at speeds 1, 1/2 and 1/4 (programs: $bin)"
 try_port
@@ -98,15 +110,20 @@ rm -rf "$directory"
 mkdir -p "$directory"
 touch "$directory/quickstart" # this directory may be emptied by the next one
 show "paceline-coordinator --listen 127.0.0.1:$port --state-dir $directory/coordinator"
-"$bin/paceline-coordinator" --listen "127.0.0.1:$port" --state-dir "$directory/coordinator" 2>"$directory/coordinator.log" &
+"$bin/paceline-coordinator" --listen "127.0.0.1:$port" --state-dir "$directory/coordinator" \
+    2>"$directory/coordinator.log" &
 coordinator=$!
 until grep -q event=listening "$directory/coordinator.log"; do
     kill -0 "$coordinator" 2>/dev/null ||
-        { tail -n 3 "$directory/coordinator.log"; fail "the coordinator does not run (port $port; QUICKSTART_PORT chooses another)"; }
+        {
+            tail -n 3 "$directory/coordinator.log"
+            fail "the coordinator does not run (port $port; QUICKSTART_PORT chooses another)"
+        }
     sleep 0.1
 done
 for index in "${!slowdowns[@]}"; do
-    show "paceline-agent --coordinator $server --listen 127.0.0.1:0 --state-dir $directory/board$index \\"
+    show "paceline-agent --coordinator $server --listen 127.0.0.1:0" \
+        "--state-dir $directory/board$index \\"
     show "    --name board$index --slowdown ${slowdowns[index]} --threads 1"
     start_agent "$index"
 done
@@ -126,16 +143,20 @@ say "The data set: 3,000 training and 1,000 test images of clothes"
 data=examples/data/fashion-mini
 for part in train:train test:t10k; do
     name=fashion-${part%%:*} prefix=${part##*:}
-    show "tar -cf - -C $data $prefix-images-idx3-ubyte.gz $prefix-labels-idx1-ubyte.gz | curl -T - -H 'Content-Type: application/x-tar' $server/v1/datasets/$name"
+    show "tar -cf - -C $data $prefix-images-idx3-ubyte.gz $prefix-labels-idx1-ubyte.gz |" \
+        "curl -T - -H 'Content-Type: application/x-tar' $server/v1/datasets/$name"
     tar -cf - -C "$data" "$prefix-images-idx3-ubyte.gz" "$prefix-labels-idx1-ubyte.gz" |
-        curl -sS --fail-with-body -T - -H 'Content-Type: application/x-tar' "$server/v1/datasets/$name" >"$directory/$name.json" ||
+        curl -sS --fail-with-body -T - -H 'Content-Type: application/x-tar' \
+            "$server/v1/datasets/$name" >"$directory/$name.json" ||
         fail "$(cat "$directory/$name.json")"
-    echo "  $(member samples <"$directory/$name.json") samples, sha256 $(member sha256 <"$directory/$name.json")"
+    echo "  $(member samples <"$directory/$name.json") samples," \
+        "sha256 $(member sha256 <"$directory/$name.json")"
 done
 
 say "The job"
 show "curl -H 'Content-Type: application/json' -d @$job_file $server/v1/jobs"
-curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" "$server/v1/jobs" >"$directory/job.json" ||
+curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" \
+    "$server/v1/jobs" >"$directory/job.json" ||
     fail "$job_file: $(member detail <"$directory/job.json")"
 job=$(member id <"$directory/job.json")
 show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # what the line below is made of"
@@ -147,11 +168,13 @@ curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
 victim=$(python3 - "$directory" "$victim" <<'END'
 # The wanted one, if the newest plan has work for it; else the device of its last stage.
 import json, sys
-devices, plans = (json.load(open(f"{sys.argv[1]}/{name}.json"))["items"] for name in ("devices", "plans"))
+devices, plans = (
+    json.load(open(f"{sys.argv[1]}/{name}.json"))["items"] for name in ("devices", "plans"))
 names = {device["id"]: device["name"] for device in devices}
 newest = max(plans, key=lambda plan: plan["generation"])
 at_work = [names[stage["device"]] for stage in newest["stages"]]
-print((f"board{sys.argv[2]}" if f"board{sys.argv[2]}" in at_work else at_work[-1]).removeprefix("board"))
+wanted = f"board{sys.argv[2]}"
+print((wanted if wanted in at_work else at_work[-1]).removeprefix("board"))
 END
 )
 generation=$(member generation <"$directory/watched.json")
@@ -160,7 +183,8 @@ say "In the middle of it: kill -9 of board$victim"
 kill -9 "${agents[victim]}"
 wait "${agents[victim]}" 2>/dev/null || true
 unset "agents[victim]"
-wait_until "value['generation'] > $generation and value['state'] == 'running' and value['progress']['fraction'] > 0.5"
+wait_until "value['generation'] > $generation and value['state'] == 'running' and \
+value['progress']['fraction'] > 0.5"
 if ! ended; then
     say "The job goes on without it. board$victim comes back, and the job is planned anew with it"
     start_agent "$victim"
@@ -179,30 +203,40 @@ curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
 python3 - "$directory" "board$victim" "$generation" <<'END'
 import json, sys
 directory, name, generation = sys.argv[1], sys.argv[2], int(sys.argv[3])
-devices, incidents, plans = (json.load(open(f"{directory}/{what}.json"))["items"] for what in ("devices", "incidents", "plans"))
+devices, incidents, plans = (
+    json.load(open(f"{directory}/{name}.json"))["items"]
+    for name in ("devices", "incidents", "plans"))
 for incident in sorted(incidents, key=lambda incident: incident["generation_before"]):
     seconds = incident["seconds"]
     print("  {} of {}: {:.3f} s: {}; {} steps made again".format(
-        incident["cause"], ", ".join(device["name"] for device in incident["devices"]) or "a link", sum(seconds.values()),
+        incident["cause"], ", ".join(device["name"] for device in incident["devices"]) or "a link",
+        sum(seconds.values()),
         ", ".join("%s %.3f s" % phase for phase in seconds.items()), incident["steps_redone"]))
-print("  (detect: from its last sign of life; resume: to the first new step)" if incidents else "  nothing: the job had no need of it any more")
+print("  (detect: from its last sign of life; resume: to the first new step)" if incidents else
+      "  nothing: the job no longer needed it")
 victim = next(device["id"] for device in devices if device["name"] == name)
-again = [plan for plan in plans if plan["generation"] > generation and plan["state"] == "done" and plan["started_at"]
+again = [plan for plan in plans
+         if plan["generation"] > generation and plan["state"] == "done" and plan["started_at"]
          and victim in (stage["device"] for stage in plan["stages"])]
 if again:
     first = min(again, key=lambda plan: plan["generation"])
-    print(f"  {name} worked again from step {first['resume_version']} on (generation {first['generation']})")
+    print(f"  {name} rejoined at step {first['resume_version']} (generation {first['generation']})")
 else:
     print(f"  {name} was not taken in again: the job was over, or too near its end")
 END
 
 say "The model"
-show "paceline-agent train $job_file --dataset ... --output $directory/reference.safetensors    # the same job in one process"
+show "paceline-agent train $job_file --dataset ..." \
+    "--output $directory/reference.safetensors    # the same job in one process"
 echo "  (about 10 to 20 s)"
 "$bin/paceline-agent" train "$job_file" --output "$directory/reference.safetensors" \
     --dataset "fashion-train=$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" \
     --dataset "fashion-test=$data/t10k-images-idx3-ubyte.gz,$data/t10k-labels-idx1-ubyte.gz" \
-    >"$directory/reference.log" 2>&1 || { tail -n 3 "$directory/reference.log"; fail "the reference did not train"; }
+    >"$directory/reference.log" 2>&1 ||
+    {
+        tail -n 3 "$directory/reference.log"
+        fail "the reference did not train"
+    }
 curl -sS --fail "$server/v1/jobs/$job" >"$directory/job.json"
 checkpoint=$(member checkpoint <"$directory/job.json")
 model=$directory/model.safetensors
@@ -212,7 +246,8 @@ stated=$(curl -sS --fail "$server/v1/checkpoints/$checkpoint" | member sha256)
 received=$(sha256sum "$model" | cut -d' ' -f1)
 [ "$stated" = "$received" ] || fail "the model's sha256 is $received, not $stated"
 reference=$(sha256sum "$directory/reference.safetensors" | cut -d' ' -f1)
-[ "$reference" = "$received" ] || fail "the model's sha256 is $received, one process alone gets $reference"
+[ "$reference" = "$received" ] ||
+    fail "the model's sha256 is $received, one process alone gets $reference"
 echo "  test accuracy  $(member progress.accuracy <"$directory/job.json")"
 echo "  model          $model ($(stat -c %s "$model") bytes)"
 echo "  sha256         $received, the same as of one undisturbed process"

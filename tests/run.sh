@@ -1,20 +1,23 @@
 #!/bin/bash
-# tests/run.sh [LABEL...]: install what is missing, build, test, and end with one line summed over all runners:
-# "N passed, N failed, N skipped". The exit code is 0 only when something ran and nothing failed.
+# tests/run.sh [LABEL...]: install what is missing, build, test, and end with one line summed over
+# all runners: "N passed, N failed, N skipped". The exit code is 0 only when something ran and
+# nothing failed.
 #
 #   preset   what runs without a label                budget on 2 cores
 #   dev      every label but slow                     5 min
-#   asan     labels unit golden contract sim fuzz e2e 7 min (no border checks: they look at sources and archives)
+#   asan     labels unit golden contract sim fuzz e2e 7 min (not border: it looks at sources)
 #   tsan     label threads                            2 min
 #   fuzz     every fuzz target, $FUZZ_SECONDS s in all       2 min
 #   onednn   what computes, with the kernels of oneDNN, with the label slow only
 #   clang, cov, clang-tidy                            with the label slow only
 #
-# With labels: those of the dev preset only. The label slow adds the presets clang, onednn and cov, clang-tidy and the slow tests.
-# PACELINE_WERROR=ON turns warnings into errors (CI). What the presets are: CMakePresets.json.
+# With labels: those of the dev preset only. The label slow adds the presets clang, onednn and cov,
+# clang-tidy and the slow tests. PACELINE_WERROR=ON turns warnings into errors (CI). What the
+# presets are: CMakePresets.json.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
-unset OPENBLAS_CORETYPE # the kernels that users of this machine get; tests of other cores set it themselves
+# The kernels that users of this machine get; tests of other cores set it themselves.
+unset OPENBLAS_CORETYPE
 
 ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
 ONEDNN_TESTS='^(law|test_(onednn|conv2d|stage|memory|law|law_zoo|threads|tune|golden_(nets|ops)))$'
@@ -59,7 +62,8 @@ give_up() { # MESSAGE [LOG]
 configure() { # PRESET
     local log=build/$1/build.log
     mkdir -p "build/$1"
-    cmake --preset "$1" -DPACELINE_WERROR="${PACELINE_WERROR:-OFF}" >"$log" 2>&1 || give_up "$1: cmake (see $log)" "$log"
+    cmake --preset "$1" -DPACELINE_WERROR="${PACELINE_WERROR:-OFF}" >"$log" 2>&1 ||
+        give_up "$1: cmake (see $log)" "$log"
 }
 
 build() { # PRESET [TARGET...]
@@ -80,7 +84,8 @@ run_ctest() { # PRESET CTEST_ARGUMENT...
     ctest --test-dir "build/$preset" -j "$JOBS" --output-junit "$PWD/$report" --output-on-failure \
         --test-output-size-passed 4194304 --test-output-size-failed 4194304 "$@" |
         grep -vE '^(Internal ctest|Test project|[[:space:]]*Start )'
-    counts=$(/usr/bin/env python3 tests/support/count.py "$preset" "$report" build/"$preset"/notes.txt) ||
+    counts=$(/usr/bin/env python3 tests/support/count.py "$preset" "$report" \
+        build/"$preset"/notes.txt) ||
         give_up "$preset: the results cannot be read ($report)"
     mapfile -t -O ${#notes[@]} notes <build/"$preset"/notes.txt
     # shellcheck disable=SC2086 # three numbers
@@ -92,7 +97,8 @@ run_ctest() { # PRESET CTEST_ARGUMENT...
 run_threads() {
     local begin=$SECONDS targets
     configure tsan
-    mapfile -t targets < <(ctest --test-dir build/tsan -N -L '^threads$' | sed -nE 's/^ *Test +#[0-9]+: //p')
+    mapfile -t targets < <(ctest --test-dir build/tsan -N -L '^threads$' |
+        sed -nE 's/^ *Test +#[0-9]+: //p')
     if [ ${#targets[@]} -eq 0 ]; then
         notes+=("skipped tsan: no test has the label threads")
         add 0 0 1
@@ -103,13 +109,15 @@ run_threads() {
     notes+=("tsan: $((SECONDS - begin)) s with the build")
 }
 
-# One target for its share of the time, from the committed corpus; new inputs and findings stay below build/fuzz.
+# One target for its share of the time, from the committed corpus; new inputs and findings stay
+# below build/fuzz.
+# shellcheck disable=SC2317 # xargs runs it
 fuzz_one() { # NAME SECONDS
     local name=$1 work=build/fuzz/work/$1 corpus
     mkdir -p "$work"
     mapfile -t corpus <"build/fuzz/corpus/$name"
-    build/fuzz/fuzz/"$name" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 -artifact_prefix="$work-" \
-        -print_final_stats=1 "$work" "${corpus[@]}" >"$work.log" 2>&1
+    build/fuzz/fuzz/"$name" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
+        -artifact_prefix="$work-" -print_final_stats=1 "$work" "${corpus[@]}" >"$work.log" 2>&1
 }
 export -f fuzz_one
 
@@ -126,7 +134,9 @@ run_fuzzers() {
     for name in "${names[@]}"; do
         if [ -e "build/fuzz/work/$name.passed" ]; then
             add 1 0 0
-            echo "   $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/work/$name.log") inputs"
+            echo "   $name:" \
+                "$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/work/$name.log")" \
+                "inputs"
         else
             add 0 1 0
             tail -n 40 "build/fuzz/work/$name.log"
@@ -141,7 +151,8 @@ run_tidy() {
     if ! command -v run-clang-tidy >/dev/null; then
         notes+=("skipped clang-tidy: it is not installed")
         add 0 0 1
-    elif run-clang-tidy -quiet -p build/clang -j "$JOBS" "^$PWD/(base|net|libtrain|schema|coordinator|agent|cli)/" \
+    elif run-clang-tidy -quiet -p build/clang -j "$JOBS" \
+        "^$PWD/(base|net|libtrain|schema|coordinator|agent|cli)/" \
         >build/clang/tidy.log 2>/dev/null; then
         add 1 0 0
     else

@@ -3,10 +3,11 @@
 
     tools/check_export.py MODEL.safetensors [DESCRIPTION] [--input H,W,C] [--classes N]
 
-Builds the module that the file says it is of, loads the file with load_state_dict(strict=True), which refuses a missing,
-unknown or wrongly shaped tensor, and runs one sample through it. DESCRIPTION, a file or a model of the zoo (lenet5),
-stands for what the file says, or does not say; --input and --classes fill in what it leaves to the data set. Exit
-status: 0 when all of it works, 1 when not, 2 for wrong usage.
+Builds the module that the file says it is of, loads the file with load_state_dict(strict=True),
+which refuses a missing, unknown or wrongly shaped tensor, and runs one sample through it.
+DESCRIPTION, a file or a model of the zoo (lenet5), stands for what the file says, or does not say;
+--input and --classes fill in what it leaves to the data set. Exit status: 0 when all of it works, 1
+when not, 2 for wrong usage.
 """
 import argparse
 import sys
@@ -42,7 +43,8 @@ def check(arguments):
         scores = model(torch.zeros(1, *model.input_shape))
     numbers = sum(parameter.numel() for parameter in model.parameters())
     print(
-        f"{arguments.model}: {len(state)} tensors, {numbers} parameters, {scores.shape[1]} classes: loads into PyTorch"
+        f"{arguments.model}: {len(state)} tensors, {numbers} parameters, {scores.shape[1]} classes:"
+        " loads into PyTorch"
     )
 
 
@@ -69,7 +71,10 @@ def main():
     arguments = parser.parse_args()
     if torch is None:
         print(
-            "check_export: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
+            (
+                "check_export: needs Debian's python3-torch (apt-get install python3-torch), run"
+                " with /usr/bin/python3"
+            ),
             file=sys.stderr,
         )
         return 1

@@ -63,7 +63,9 @@ def read(path):
 
 
 def ops(description):
-    """Every op with the name that its tensors begin with, in the order of their states: ("stem.0", {...})."""
+    """Every op with the name that its tensors begin with, in the order of their states: ("stem.0",
+    {...}).
+    """
     for unit in description["units"]:
         chains = [("", unit.get("ops", []))]
         residual = unit.get("residual", {})
@@ -83,8 +85,9 @@ def open_classes(description):
 
 
 def close(description, shape=None, dtype=None, classes=None):
-    """The description with nothing left open: what it leaves to the data set is taken from the arguments. ValueError
-    names the option that is missing."""
+    """The description with nothing left open: what it leaves to the data set is taken from the
+    arguments. ValueError names the option that is missing.
+    """
     closed = copy.deepcopy(description)
     stated = closed.setdefault("input", {})
     if shape and stated.get("shape", shape) != shape:
@@ -104,7 +107,9 @@ def close(description, shape=None, dtype=None, classes=None):
 
 
 def name_text(name):
-    """The name of a class, bytes or text, as descriptions have it: bytes that are not printable UTF-8 and '%' as %XX."""
+    """The name of a class, bytes or text, as descriptions have it: bytes that are not printable
+    UTF-8 and '%' as %XX.
+    """
     data = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     escaped = []
     for char in data.decode("utf-8", "surrogateescape"):
@@ -118,7 +123,9 @@ def name_text(name):
 
 
 def read_class_names(path):
-    """The names of classes in a file, a line each in the order of their numbers. ValueError for an empty or a double one."""
+    """The names of classes in a file, a line each in the order of their numbers. ValueError for an
+    empty or a double one.
+    """
     with open(path, "rb") as file:
         lines = file.read().removesuffix(b"\n").split(b"\n")
     names = [name_text(line.removesuffix(b"\r")) for line in lines]

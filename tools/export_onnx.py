@@ -1,16 +1,19 @@
 #!/usr/bin/python3
 """Turn the file of a trained model into an ONNX file.
 
-    tools/export_onnx.py MODEL.safetensors OUTPUT.onnx [--model DESCRIPTION [--input H,W,C] [--dtype uint8|float32]
-        [--classes N]]
+    tools/export_onnx.py MODEL.safetensors OUTPUT.onnx [--model DESCRIPTION
+        [--input H,W,C] [--dtype uint8|float32] [--classes N]]
 
-The result has one input, "input": samples as they are stored, uint8 or float32 [batch, H, W, C]; scaling and normalisation
-are part of it, so that raw data can be fed. Of a model of text that is the bytes, [batch, T, 1, 1]. It has two outputs, "logits" and
-"probabilities", float32 [batch, classes]; of a sequence [batch, T, classes]. The batch is of any size. Batch-norm takes its
-running statistics, dropout does nothing. Opset 17, IR version 8; checked by onnx.checker before it is written.
+The result has one input, "input": samples as they are stored, uint8 or float32 [batch, H, W, C];
+scaling and normalisation are part of it, so that raw data can be fed. Of a model of text that is
+the bytes, [batch, T, 1, 1]. It has two outputs, "logits" and "probabilities", float32 [batch,
+classes]; of a sequence [batch, T, classes]. The batch is of any size. Batch-norm takes its running
+statistics, dropout does nothing. Opset 17, IR version 8; checked by onnx.checker before it is
+written.
 
-The file of the model says which model it is; for one that does not, --model names a file or a model of the zoo, and the
-other options what that leaves open. Exit status: 0, 1 when it does not work, 2 for wrong usage.
+The file of the model says which model it is; for one that does not, --model names a file or a model
+of the zoo, and the other options what that leaves open. Exit status: 0, 1 when it does not work, 2
+for wrong usage.
 """
 import argparse
 import json
@@ -33,8 +36,8 @@ IR_VERSION = 8
 FILE_BYTES_MAX = 2 << 30  # of a protobuf message
 NUMBERS = {"uint8": "UINT8", "float32": "FLOAT"}
 
-# How a value lies in the graph: MAP is [batch, C, H, W], ROWS is [batch, positions, C]. Ops that look at each element
-# alone take either; the others ask for theirs.
+# How a value lies in the graph: MAP is [batch, C, H, W], ROWS is [batch, positions, C]. Ops that
+# look at each element alone take either; the others ask for theirs.
 MAP, ROWS = "map", "rows"
 
 
@@ -51,7 +54,9 @@ def pair(value):
 
 
 class Graph:
-    """Nodes and weights of a graph under construction. A method for each op of a description: (op, its name, value)."""
+    """Nodes and weights of a graph under construction. A method for each op of a description: (op,
+    its name, value).
+    """
 
     def __init__(self, arrays):
         self.arrays = arrays
@@ -330,7 +335,9 @@ class Graph:
         return self.chain(unit.get("then", []), f"{name}.then.", value)
 
     def stored(self, model):
-        """The model's input, scaled and normalised, as a map; where an embedding reads it, as it is."""
+        """The model's input, scaled and normalised, as a map; where an embedding reads it, as it
+        is.
+        """
         shape = tuple(model["input"]["shape"])
         if next(description.ops(model))[1]["type"] == "embedding":
             return Value("input", shape, MAP)
@@ -485,7 +492,9 @@ def main():
     parser.add_argument(
         "--model",
         metavar="DESCRIPTION",
-        help="description of a model whose file does not hold it: a JSON file, or a name of the zoo",
+        help=(
+            "description of a model whose file does not hold it: a JSON file, or a name of the zoo"
+        ),
     )
     parser.add_argument(
         "--input",
@@ -507,7 +516,10 @@ def main():
     arguments = parser.parse_args()
     if onnx is None:
         print(
-            "export_onnx: needs Debian's python3-onnx (apt-get install python3-onnx), run with /usr/bin/python3",
+            (
+                "export_onnx: needs Debian's python3-onnx (apt-get install python3-onnx), run with"
+                " /usr/bin/python3"
+            ),
             file=sys.stderr,
         )
         return 1

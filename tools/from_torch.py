@@ -1,25 +1,29 @@
 #!/usr/bin/python3
 """Turn a state_dict of PyTorch into the file of a trained model.
 
-    tools/from_torch.py STATE DESCRIPTION OUTPUT.safetensors [--input H,W,C] [--dtype uint8|float32] [--classes N]
-        [--mean M,... --std S,...] [--class-names FILE] [--by-order] [--skip PREFIX]... [--micro-batch N]
+    tools/from_torch.py STATE DESCRIPTION OUTPUT.safetensors [--input H,W,C]
+        [--dtype uint8|float32] [--classes N] [--mean M,... --std S,...] [--class-names FILE]
+        [--by-order] [--skip PREFIX]... [--micro-batch N]
 
-STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file. DESCRIPTION is a file or a
-model of the zoo (lenet5). --input and --dtype say what the samples are where the description leaves that to the data
-set (uint8); the number of classes follows from the last layer, or from --classes. --mean and --std, a number for each
-channel, are those of torchvision's Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models.
---class-names says what the classes are called, a line each in the order of their numbers: so `paceline-agent predict`
-finds the classes of its data by their names.
+STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file.
+DESCRIPTION is a file or a model of the zoo (lenet5). --input and --dtype say what the samples are
+where the description leaves that to the data set (uint8); the number of classes follows from the
+last layer, or from --classes. --mean and --std, a number for each channel, are those of
+torchvision's Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models.
+--class-names names the classes, one line for each in the order of their numbers: with them
+`paceline-agent predict` finds the classes of its data by name.
 
-Tensors are found by their names (docs/models.md). --by-order takes them in their order instead, whatever they are
-called, where each place has a tensor of the same kind (weight, bias, running_mean, running_var) and shape: so it takes
-torchvision's resnet50, googlenet and mobilenet_v2 and the usual resnet18 and VGG for small images. It lists which tensor
-became which: two of the same shape that stand in another order than the description's cannot be told apart.
+Tensors are found by their names (docs/models.md). --by-order takes them in their order instead,
+whatever they are called, where each place has a tensor of the same kind (weight, bias,
+running_mean, running_var) and shape: so it takes torchvision's resnet50, googlenet and mobilenet_v2
+and the usual resnet18 and VGG for small images. It lists which tensor became which: two of the same
+shape that stand in another order than the description's cannot be told apart.
 
-num_batches_tracked is not needed, and a "module." in front of all names, as DataParallel leaves it, is taken off. --skip
-passes over tensors whose names begin so (aux classifiers). Other numbers than float32 are converted. Differences are
-listed, and nothing is written then. The result says which model it is: `paceline-agent predict` takes it as it is.
-Exit status: 0, 1 when it does not work, 2 for wrong usage.
+num_batches_tracked is not needed, and a "module." in front of all names, as DataParallel leaves it,
+is taken off. --skip passes over tensors whose names begin so (aux classifiers). Other numbers than
+float32 are converted. Differences are listed, and nothing is written then. The result says which
+model it is: `paceline-agent predict` takes it as it is. Exit status: 0, 1 when it does not work, 2
+for wrong usage.
 """
 import argparse
 import os
@@ -52,8 +56,8 @@ def read_pickle(path):
         Exception
     ) as error:  # pylint: disable=broad-except # whatever its reader meets in a file that is none
         raise ValueError(
-            f"{path}: neither a safetensors file nor a state_dict of tensors alone; save model.state_dict(), "
-            "not the model"
+            f"{path}: neither a safetensors file nor a state_dict of tensors alone; save"
+            " model.state_dict(), not the model"
         ) from error
     for key in NESTED:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
@@ -81,13 +85,16 @@ def read_state(path, skip):
     for name, tensor in state.items():
         if not tensor.is_floating_point():
             raise ValueError(
-                f"tensor '{name}' holds {str(tensor.dtype).replace('torch.', '')}, not floating point"
+                f"tensor '{name}' holds {str(tensor.dtype).replace('torch.', '')}, not floating"
+                " point"
             )
     return {name: tensor.to(torch.float32) for name, tensor in state.items()}
 
 
 def count_classes(closed_but_classes, state, by_order):
-    """How many rows the layer has that the description calls "classes"; None where that cannot be told."""
+    """How many rows the layer has that the description calls "classes"; None where that cannot be
+    told.
+    """
     names = description.open_classes(closed_but_classes)
     if not names:
         return None
@@ -109,12 +116,14 @@ def refuse(path, problems):
 
 
 def check_any_name(path, state, stated):
-    """Names that are all others come before what else is to be said: they hide the number of classes, too."""
+    """Names that are all others come before what else is to be said: they hide the number of
+    classes, too.
+    """
     ops = [name for name, _ in description.ops(stated)]
     if state and not any(name.rpartition(".")[0] in ops for name in state):
         raise ValueError(
-            f"{path}: no tensor has a name of the model's ops ('{ops[0]}', ...), as '{next(iter(state))}': try "
-            "--by-order"
+            f"{path}: no tensor has a name of the model's ops ('{ops[0]}', ...), as"
+            f" '{next(iter(state))}': try --by-order"
         )
 
 
@@ -149,7 +158,8 @@ def match_order(path, state, wanted):
     for place, ((theirs, tensor), (ours, model)) in enumerate(zip(state.items(), wanted.items())):
         if kind(theirs) != kind(ours) or tensor.shape != model.shape:
             problems.append(
-                f"place {place}: {theirs} ({shape_text(tensor)}), the model's is {ours} ({shape_text(model)})"
+                f"place {place}: {theirs} ({shape_text(tensor)}), the model's is"
+                f" {ours} ({shape_text(model)})"
             )
     if problems:
         refuse(path, problems)
@@ -172,14 +182,14 @@ def normalise(stated, mean, std):
         or not STD_MIN <= min(std) <= max(std) <= STD_MAX
     ):
         raise ValueError(
-            f"--mean goes from -{MEAN_MAX:g} to {MEAN_MAX:g} and --std from {STD_MIN:g} to {STD_MAX:g}, of up to "
-            f"{CHANNELS_MAX} channels"
+            f"--mean goes from -{MEAN_MAX:g} to {MEAN_MAX:g} and --std from {STD_MIN:g} to"
+            f" {STD_MAX:g}, of up to {CHANNELS_MAX} channels"
         )
     return {**stated, "input": {**stated.get("input", {}), "mean": mean, "std": std}}
 
 
 def name_classes(closed, path, model):
-    """Put the names of the file into the description; the last layer has as many outputs at least."""
+    """Put the file's class names into the description; its last layer has enough outputs."""
     names = description.read_class_names(path)
     outputs = list(model.state_dict().values())[-1].shape[0]
     if len(names) > outputs:
@@ -276,7 +286,10 @@ def main():
     arguments = parser.parse_args()
     if torch is None:
         print(
-            "from_torch: needs Debian's python3-torch (apt-get install python3-torch), run with /usr/bin/python3",
+            (
+                "from_torch: needs Debian's python3-torch (apt-get install python3-torch), run with"
+                " /usr/bin/python3"
+            ),
             file=sys.stderr,
         )
         return 1

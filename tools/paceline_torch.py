@@ -4,9 +4,10 @@
     model = Model(read_note("model.safetensors")["model"])
     model.load_state_dict(read_safetensors("model.safetensors"), strict=True)
 
-The module is built from a model description and has the tensor names and layouts of an exported file. It takes samples
-as PyTorch does, [N, C, H, W], already multiplied by the description's input scale, and gives class scores [N, classes];
-of a sequence [N, classes, T], as cross_entropy takes them.
+The module is built from a model description and has the tensor names and layouts of an exported
+file. It takes samples as PyTorch does, [N, C, H, W], already multiplied by the description's input
+scale, and gives class scores [N, classes]; of a sequence [N, classes, T], as cross_entropy takes
+them.
 """
 import tensor_file
 import torch
@@ -22,12 +23,16 @@ def read_safetensors(path):
 
 
 def read_note(path):
-    """What the file of a trained model says of itself, {"model": description, "evaluation": {...}}, or None."""
+    """What the file of a trained model says of itself, {"model": description, "evaluation": {...}},
+    or None.
+    """
     return tensor_file.read(path)[1]
 
 
 def write_safetensors(path, tensors, note=None):
-    """Write {name: tensor} in the given order. note: what the file of a trained model says of itself."""
+    """Write {name: tensor} in the given order. note: what the file of a trained model says of
+    itself.
+    """
     tensor_file.write(
         path, {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}, note
     )
@@ -39,7 +44,9 @@ def at_positions(function, x):
 
 
 class Linear(nn.Linear):
-    """A vector is [N, F, 1, 1] here and a sequence [N, C, T, 1], so that every op takes and gives four dimensions."""
+    """A vector is [N, F, 1, 1] here and a sequence [N, C, T, 1], so that every op takes and gives
+    four dimensions.
+    """
 
     def forward(self, x):
         if x.shape[2:] == (1, 1):
@@ -152,7 +159,9 @@ def positions(size, kernel, stride, padding, ceil_mode):
 
 
 class Builder:
-    """Turns op descriptions into modules and follows the shape (C, H, W), which PyTorch wants to be told."""
+    """Turns op descriptions into modules and follows the shape (C, H, W), which PyTorch wants to be
+    told.
+    """
 
     def __init__(self, shape, classes):
         self.shape = shape
@@ -249,7 +258,9 @@ class Builder:
 
 
 class Model(nn.Module):
-    """description: a parsed model description. input (H, W, C) and classes: where the description leaves them open."""
+    """description: a parsed model description. input (H, W, C) and classes: where the description
+    leaves them open.
+    """
 
     def __init__(self, description, input=None, classes=None):
         super().__init__()

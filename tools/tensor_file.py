@@ -1,4 +1,6 @@
-"""Safetensors files as numpy arrays, and what the file of a trained model says of itself. Needs numpy alone."""
+"""Safetensors files as numpy arrays, and what the file of a trained model says of itself. Needs
+numpy alone.
+"""
 import json
 import os
 import struct
@@ -19,13 +21,17 @@ DTYPES = {
 
 
 def check_output(path):
-    """A file is put in place by a rename, which would replace a device as well: what is there is to be a file."""
+    """A file is put in place by a rename, which would replace a device as well: what is there is to
+    be a file.
+    """
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{path}: is not a regular file")
 
 
 def read(path):
-    """({name: array}, note): note is {"model": description, "evaluation": {...}} or None. ValueError for another file."""
+    """({name: array}, note): note is {"model": description, "evaluation": {...}} or None.
+    ValueError for another file.
+    """
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -42,7 +48,8 @@ def read(path):
         raise ValueError(f"{path}: not a safetensors file") from error
     if unknown:
         raise ValueError(
-            f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is {', '.join(DTYPES)}"
+            f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is"
+            f" {', '.join(DTYPES)}"
         )
     return arrays, None if note is None else _note(path, note)
 

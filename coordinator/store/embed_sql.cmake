@@ -1,4 +1,5 @@
-# Write OUTPUT, a C file that defines SYMBOL: the migrations FILES (NNNN_name.sql, in order) as texts.
+# Write OUTPUT, a C file that defines SYMBOL: the migrations FILES (NNNN_name.sql, in order) as
+# texts.
 set(arrays "")
 set(entries "")
 foreach(file IN LISTS FILES)

@@ -1,5 +1,5 @@
-# Write OUTPUT, a C file that holds every file of FILES as a NUL-terminated text. Byte lists, because string literals of
-# this length are beyond what C promises.
+# Write OUTPUT, a C file that holds every file of FILES as a NUL-terminated text. Byte lists,
+# because string literals of this length are beyond what C promises.
 set(arrays "")
 set(entries "")
 foreach(file IN LISTS FILES)

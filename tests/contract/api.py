@@ -1,5 +1,6 @@
-"""A fleet whose every request is checked against the contract: known route, documented status, body as its schema says, documented
-problem. What was seen is kept for the whole run, so that the last tests can say what was not.
+"""A fleet whose every request is checked against the contract: known route, documented status, body
+as its schema says, documented problem. What was seen is kept for the whole run, so that the last
+tests can say what was not.
 """
 
 import json
@@ -41,7 +42,7 @@ def operations():
 
 
 def template_of(path):
-    """The contract's path that a request's path belongs to; exact ones first. None: no such route."""
+    """The contract's path of a request's path; exact ones first. None: no such route."""
     path = path.split("?")[0]
     if path in CONTRACT["paths"]:
         return path
@@ -76,7 +77,10 @@ def check_answer(method, path, answer):
     response = operation["responses"].get(str(answer.status))
     must(
         response is not None,
-        f"{method} {path} answers {answer.status}, which is not in the contract: {answer.body[:300]!r}",
+        (
+            f"{method} {path} answers {answer.status}, which is not in the contract:"
+            f" {answer.body[:300]!r}"
+        ),
     )
     if method != "HEAD":
         check_body(method, path, SHAPES.resolve(response), answer)

@@ -1,4 +1,6 @@
-"""Clients that vanish, dawdle, send too much or something else than HTTP: what they get, and that others are served meanwhile."""
+"""Clients that vanish, dawdle, send too much or something else than HTTP: what they get, and that
+others are served meanwhile.
+"""
 
 import contextlib
 import time
@@ -211,7 +213,10 @@ def test_strangers_are_told_when_their_places_are_taken_and_agents_are_served():
 
 def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
     half = b" " * (1 << 20)
-    head = f"POST /v1/models {HEAD}Content-Type: application/json\r\nContent-Length: {2 << 20}\r\n\r\n".encode()
+    head = (
+        f"POST /v1/models {HEAD}Content-Type: application/json\r\n"
+        f"Content-Length: {2 << 20}\r\n\r\n".encode()
+    )
     with Api(data=False) as api, contextlib.ExitStack() as stack:
         for _ in range(40):
             connection = stack.enter_context(contextlib.closing(api.connect()))

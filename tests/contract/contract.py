@@ -1,6 +1,8 @@
-"""The API's contract against the running coordinator: every route, every answer against its schema, every documented error.
+"""The API's contract against the running coordinator: every route, every answer against its schema,
+every documented error.
 
-Run without words, the last tests compare what was seen with all that schema/openapi.yaml and schema/problem.c offer.
+Run without words, the last tests compare what was seen with all that schema/openapi.yaml and
+schema/problem.c offer.
 """
 
 import re
@@ -20,7 +22,10 @@ from runner import run
 
 # Codes that no request can provoke, and why. Everything else must have been seen.
 UNREACHABLE = {
-    "internal": "needs a disk that fails or memory that runs out under the coordinator; the store's unit tests make both",
+    "internal": (
+        "needs a disk that fails or memory that runs out under the coordinator; the store's unit"
+        " tests make both"
+    ),
 }
 # Documented problems of single operations that no request can provoke, and why.
 UNREACHABLE_OF = {}

@@ -1,5 +1,6 @@
-"""An agent without arithmetic: it enrols, reports, asks what to do and stores units of the size that the model asks for. Enough to
-drive a job to its end."""
+"""An agent without arithmetic: it enrols, reports, asks what to do and stores units of the size
+that the model asks for. Enough to drive a job to its end.
+"""
 
 import hashlib
 import json
@@ -46,7 +47,9 @@ def read_note(data):
 
 
 def unit_tensors(description, unit):
-    """(name, shape) of every parameter of a unit of a resolved description that has flatten, linear and relu only."""
+    """(name, shape) of every parameter of a unit of a resolved description that has flatten, linear
+    and relu only.
+    """
     width = math.prod(description["input"]["shape"])
     for index, part in enumerate(description["units"]):
         found = []
@@ -74,7 +77,9 @@ def optimizer_arrays(optimizer):
 
 
 def unit_state(run, unit, version):
-    """A snapshot blob of a unit: every element is unit + version / 1000; the optimizer's arrays are 0."""
+    """A snapshot blob of a unit: every element is unit + version / 1000; the optimizer's arrays are
+    0.
+    """
     spec = run["job_spec"]
     shapes = unit_tensors(spec["model"]["description"], unit)
     value = struct.pack("<f", unit + version / 1000)
@@ -231,8 +236,9 @@ class FakeAgent:
 
 
 def replicate(agents, version):
-    """A round of replication: every agent, at `version`, takes a snapshot and gives it to its neighbor; all report. The last reply
-    to stage 0."""
+    """A round of replication: every agent, at `version`, takes a snapshot and gives it to its
+    neighbor; all report. The last reply to stage 0.
+    """
     runs = {agent.id: agent.assignment()["run"] for agent in agents}
     for agent in agents:
         agent.hold(runs[agent.id], version)

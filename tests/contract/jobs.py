@@ -268,7 +268,8 @@ def test_a_model_that_the_center_could_not_take_is_refused():
                 == ["/model/description/units/0"],
                 f"{answer.json}",
             )
-            # 991 parameters below the most that a description may have: with its header the file is too large.
+            # 991 parameters below the most that a description may have: with its header the file is
+            # too large.
             answer = api.problem(
                 "POST",
                 path,

@@ -545,7 +545,8 @@ def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
             api.request("POST", "/v1/checkpoints", safetensors({name: [1]}), BINARY, expect=201)
         with api.connect() as connection:
             connection.sendall(
-                b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+                b"POST /v1/checkpoints HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Length: 1000000000\r\n\r\n"
             )
             answer = connection.recv(1000)
         must(
@@ -556,7 +557,7 @@ def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
 
 
 def blobs(api, wanted=1):
-    """How many there are once the writer has nothing left to do: a deletion is seen a little later."""
+    """The count once the writer is idle: a deletion shows a little later."""
     for _ in range(300):
         count = api.number("paceline_blobs")
         if count <= wanted:
@@ -638,7 +639,8 @@ def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
         for request in ("POST /v1/checkpoints", "PUT /v1/datasets/x"):
             with api.connect() as connection:
                 connection.sendall(
-                    f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {3 << 30}\r\n\r\n".encode()
+                    f"{request} HTTP/1.1\r\nHost: localhost\r\n"
+                    f"Content-Length: {3 << 30}\r\n\r\n".encode()
                 )
                 answer = connection.recv(1000)
             must(answer.startswith(b"HTTP/1.1 507") and b"to stay free" in answer, f"{answer}")
@@ -650,7 +652,8 @@ def test_more_uploads_at_once_than_the_bound_are_put_off():
         for index in range(64):
             connection = api.connect()
             connection.sendall(
-                f"PUT /v1/datasets/d{index} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n0123".encode()
+                f"PUT /v1/datasets/d{index} HTTP/1.1\r\nHost: localhost\r\n"
+                "Content-Length: 100\r\n\r\n0123".encode()
             )
             open_ones.append(connection)
         refused = api.request("PUT", "/v1/datasets/x", b"0123", BINARY)

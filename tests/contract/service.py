@@ -30,7 +30,10 @@ def test_the_contract_and_the_servers_routes_are_the_same():
     stated, served = set(operations()), routes_of_the_server()
     must(
         stated == served,
-        f"only in openapi.yaml: {sorted(stated - served)}; only in routes.c: {sorted(served - stated)}",
+        (
+            f"only in openapi.yaml: {sorted(stated - served)}; only in routes.c:"
+            f" {sorted(served - stated)}"
+        ),
     )
     with Api(data=False) as api:
         document = api.request("GET", "/openapi.json", expect=200).json
@@ -252,13 +255,16 @@ def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 SAMPLE = re.compile(
-    rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)?\}})? ([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|NaN|[-+]Inf)"
+    rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)?\}})?"
+    r" ([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)|NaN|[-+]Inf)"
 )
 TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
 def read_prometheus(text):
-    """{name: {labels: value}} of Prometheus' text format 0.0.4; strict: HELP and TYPE once and first, no sample twice."""
+    """{name: {labels: value}} of Prometheus' text format 0.0.4; strict: HELP and TYPE once and
+    first, no sample twice.
+    """
     must(text.endswith("\n"), "the last line does not end")
     helped, typed, samples, families = {}, {}, {}, []
     for line in text[:-1].split("\n"):
@@ -344,7 +350,10 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
         head = "HTTP/1.1\nHost: localhost\n"
         requests = [
             lambda: (
-                f"PUT /v1/datasets/gone{generator.randrange(5)} {head}Content-Length: {len(tar)}\n\n",
+                (
+                    f"PUT /v1/datasets/gone{generator.randrange(5)} {head}"
+                    f"Content-Length: {len(tar)}\n\n"
+                ),
                 tar,
             ),
             lambda: (f"PUT /v1/datasets/gone {head}Transfer-Encoding: chunked\n\n10000\n", tar),
@@ -435,8 +444,9 @@ def wait_for(api, name, least):
 def slow_upload(api, name, body, first):
     connection = api.connect()
     connection.sendall(
-        f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\nConnection: close\r\n"
-        f"Content-Type: application/x-tar\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\n"
+        "Connection: close\r\nContent-Type: application/x-tar\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body[:first]
     )
     return connection

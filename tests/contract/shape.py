@@ -1,7 +1,7 @@
 """Checks a JSON value against a schema of openapi.yaml.
 
-Knows exactly the words that the contract uses (JSON Schema 2020-12) and fails on any other, so that a new word in the contract cannot
-go unchecked.
+Knows exactly the words that the contract uses (JSON Schema 2020-12) and fails on any other, so that
+a new word in the contract cannot go unchecked.
 """
 
 import datetime

@@ -1,4 +1,6 @@
-"""What survives and what it costs: rounds of replication, incidents, coverage, what-if plans, and a coordinator of the version before."""
+"""What survives and what it costs: rounds of replication, incidents, coverage, what-if plans, and a
+coordinator of the version before.
+"""
 
 import json
 import shutil
@@ -377,9 +379,9 @@ def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
         idle = agent.assignment()
         for each in (agent, silent):
             connection = api.connect()
+            query = each.query(after=each.assignment()["revision"], wait=60)
             connection.sendall(
-                f"GET /v1/agent/assignment?{each.query(after=each.assignment()['revision'], wait=60)} HTTP/1.1\r\n"
-                "Host: localhost\r\n\r\n".encode()
+                f"GET /v1/agent/assignment?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
             )
             while api.number("paceline_long_polls") == 0:
                 pass
@@ -528,8 +530,8 @@ OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
     DELETE FROM metrics WHERE job = OLD.id;
 END"""
 OLD_TABLE = """CREATE TABLE measurements (
-    id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, device TEXT NOT NULL, job TEXT NOT NULL, unit INTEGER NOT NULL,
-    forward_seconds REAL, backward_seconds REAL
+    id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, device TEXT NOT NULL, job TEXT NOT NULL,
+    unit INTEGER NOT NULL, forward_seconds REAL, backward_seconds REAL
 ) STRICT"""
 
 
@@ -537,7 +539,8 @@ def downgrade(path):
     """Turn state.db into what the first version wrote."""
     database = sqlite3.connect(path)
     database.executescript(
-        f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA user_version = 1;"
+        f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA"
+        " user_version = 1;"
     )
     for table, fields in (
         ("jobs", NEW_IN_JOBS),

@@ -1,4 +1,6 @@
-"""Steady training allocates nothing in our code: counted, not timed, in the real agents (tests/support/alloc_count.c)."""
+"""Steady training allocates nothing in our code: counted, not timed, in the real agents
+(tests/support/alloc_count.c).
+"""
 
 import functools
 
@@ -25,7 +27,10 @@ def expect_none(agent, thread, origin):
         extra = agent.extra(thread, origin, index)
         must(
             extra == 0,
-            f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made {extra} more allocations ({origin})",
+            (
+                f"{agent.device}, thread {thread}: {STEPS[index] - STEPS[0]} more steps made"
+                f" {extra} more allocations ({origin})"
+            ),
         )
 
 
@@ -48,8 +53,11 @@ def test_the_libraries_allocate_a_constant_number_per_message():
                 continue
             fewer, more = (agent.per_message(thread, "library", index) for index in (1, 2))
             print(
-                f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by libraries over "
-                f"{STEPS[1] - STEPS[0]} steps, {more:.2f} over {STEPS[2] - STEPS[0]}",
+                (
+                    f"stage {agent.stage}, thread {thread}: {fewer:.2f} allocations a message by"
+                    f" libraries over {STEPS[1] - STEPS[0]} steps, {more:.2f} over"
+                    f" {STEPS[2] - STEPS[0]}"
+                ),
                 flush=True,
             )
             must(

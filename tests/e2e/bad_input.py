@@ -1,4 +1,6 @@
-"""Bad input: each gets a clear problem (or a one-line error), nothing is left behind, and the coordinator lives."""
+"""Bad input: each gets a clear problem (or a one-line error), nothing is left behind, and the
+coordinator lives.
+"""
 
 import gzip
 import hashlib
@@ -43,7 +45,9 @@ def fleet_with_data():
 
 
 def nothing_left_behind(fleet, jobs=0, datasets=2):
-    """No half row, no orphan blob, no file that is not one of the known ones; a good request still works."""
+    """No half row, no orphan blob, no file that is not one of the known ones; a good request still
+    works.
+    """
     if (
         len(fleet.get("/v1/jobs")["items"]) != jobs
         or len(fleet.get("/v1/datasets")["items"]) != datasets
@@ -357,7 +361,8 @@ def test_a_model_is_written_although_its_metrics_cannot_be():
             f"--dataset=digits-{part}={','.join(map(str, data_files('digits', part)))}"
             for part in ("train", "test")
         ]
-        # No file of more than 128 KiB: model and data have less, the metrics more. SIGXFSZ stays ignored, as Python has it.
+        # No file of more than 128 KiB: model and data have less, the metrics more. SIGXFSZ stays
+        # ignored, as Python has it.
         done = subprocess.run(
             [
                 str(BIN / "paceline-agent"),

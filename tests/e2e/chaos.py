@@ -1,5 +1,7 @@
-"""The law under fire: whatever is killed, frozen or cut on the way, the final weights are those of one undisturbed process, no failure
-costs more steps than it may, and the incidents say what happened."""
+"""The law under fire: whatever is killed, frozen or cut on the way, the final weights are those of
+one undisturbed process, no failure costs more steps than it may, and the incidents say what
+happened.
+"""
 
 import functools
 import json
@@ -24,7 +26,8 @@ from runner import run
 LEASE_MS = 2000
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
 AGENTS = 4
-# Steps long enough that a blow falls in the middle: (steps, when the blows begin, neighbor_every, center_every, slowdown, cuts)
+# Steps long enough that a blow falls in the middle: (steps, when the blows begin, neighbor_every,
+# center_every, slowdown, cuts)
 TRIALS = {
     "lenet5": (400, 60, 10, 40, 3, [1, 2, 3]),
     "resnet8": (160, 30, 5, 20, 2, [1, 2, 4]),
@@ -49,7 +52,9 @@ def trial_job(model, **fields):
 
 @functools.cache
 def reference(model, fields="{}", checkpoint=None):
-    """Of one process that nothing disturbs; fields: JSON of those that decide bits, or say that they do not."""
+    """Of one process that nothing disturbs; fields: JSON of those that decide bits, or say that
+    they do not.
+    """
     job = trial_job(model, **json.loads(fields))
     return finetune.reference(job, checkpoint) if checkpoint else train(job, FASHION)[0]
 

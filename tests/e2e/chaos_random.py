@@ -1,5 +1,7 @@
-"""Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents and the coordinator at random moments;
-when it stops, the job ends with the weights of one undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" chooses others."""
+"""Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents
+and the coordinator at random moments; when it stops, the job ends with the weights of one
+undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" chooses others.
+"""
 
 import functools
 import os
@@ -85,7 +87,10 @@ def schedule(seed):
         recompute = "unit" if seed % 2 else "none"
         checkpoint = finetune.trained(fleet, model=model)[1] if seed % 3 == 0 else None
         print(
-            f"  seed {seed}: {model}, recompute {recompute}{', from a checkpoint' if checkpoint else ''}",
+            (
+                f"  seed {seed}: {model}, recompute"
+                f" {recompute}{', from a checkpoint' if checkpoint else ''}"
+            ),
             flush=True,
         )
         trial = Trial(fleet, model, checkpoint, recompute=recompute)

@@ -1,4 +1,6 @@
-"""The checks of chaos.py on the larger models, a device that is frozen for 20 s, and the random schedules 7 to 50."""
+"""The checks of chaos.py on the larger models, a device that is frozen for 20 s, and the random
+schedules 7 to 50.
+"""
 
 from chaos import CHECKS, check_a_frozen_device_that_thaws, tests_of
 from chaos_random import tests_of_seeds

@@ -1,4 +1,6 @@
-"""Data sets that are no byte images: uploaded, they train on three agents to the weights that one process makes of the same file."""
+"""Data sets that are no byte images: uploaded, they train on three agents to the weights that one
+process makes of the same file.
+"""
 
 import gzip
 import io
@@ -16,7 +18,7 @@ BINARY = {"Content-Type": "application/octet-stream"}
 
 
 def check_form(name, contents, reading, job, shape):
-    """contents: {data set: bytes of one file}; shape: what the coordinator must make of the first."""
+    """contents: {data set: bytes of one file}; shape: the first one's, as converted."""
     with tempfile.TemporaryDirectory(prefix="paceline-forms-") as directory:
         paths = {}
         for data_set, content in contents.items():
@@ -95,7 +97,9 @@ def test_float_arrays_with_labels_train_over_three_agents():
 
 
 def words(part, count):
-    """Three words of made-up speakers: chirps that rise, fall and stay, as WAV files in a directory for each."""
+    """Three words of made-up speakers: chirps that rise, fall and stay, as WAV files in a directory
+    for each.
+    """
     files = {}
     for number in range(count):
         for word, (start, end) in {

@@ -1,4 +1,6 @@
-"""Evaluations that take longer than any step: the test set is twenty times as large as the train set, on a slow device."""
+"""Evaluations that take longer than any step: the test set is twenty times as large as the train
+set, on a slow device.
+"""
 
 import gzip
 import struct

@@ -1,4 +1,6 @@
-"""Fine-tuning: a job starts from the checkpoint of another one, or from a file that was uploaded, and the law holds."""
+"""Fine-tuning: a job starts from the checkpoint of another one, or from a file that was uploaded,
+and the law holds.
+"""
 
 import hashlib
 import json
@@ -28,7 +30,9 @@ def tensors_of(file):
 
 
 def safetensors(tensors, metadata=None):
-    """The file that PyTorch's safetensors would write: another order than ours, metadata, no alignment to 64."""
+    """The file that PyTorch's safetensors would write: another order than ours, metadata, no
+    alignment to 64.
+    """
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, (dtype, shape, content) in tensors.items():
         header[name] = {
@@ -311,7 +315,9 @@ def part_of(tensors, units):
 
 
 def check_frozen(fleet, job, content, frozen, what, agents=3):
-    """The law, and that the frozen tensors in the export are byte for byte those of the checkpoint, and no others."""
+    """The law, and that the frozen tensors in the export are byte for byte those of the checkpoint,
+    and no others.
+    """
     expected = reference(job, content)
     must(reference({**job, "freeze": []}, content) != expected, f"{what}: nothing was frozen")
     done = check(fleet, job, expected, what, agents)

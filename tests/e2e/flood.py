@@ -1,5 +1,6 @@
-"""Floods of clients that vanish, creep or stop half-way, against a coordinator and against the peer port of an agent in a running job:
-/healthz and a new job are answered within a second all the while, the memory has a bound, and everything is given back. Loopback only.
+"""Floods of clients that vanish, creep or stop half-way, against a coordinator and against the peer
+port of an agent in a running job: /healthz and a new job are answered within a second all the
+while, the memory has a bound, and everything is given back. Loopback only.
 
 Run as flood_slow.py with the full numbers.
 """
@@ -52,7 +53,9 @@ def vanish(address, count):
 
 
 def creep(address, count, seconds):
-    """Hold connections with a header that grows by a byte at a time; those that are closed come again once."""
+    """Hold connections with a header that grows by a byte at a time; those that are closed come
+    again once.
+    """
     deadline = time.monotonic() + seconds
     held = []
     while time.monotonic() < deadline:
@@ -73,7 +76,10 @@ def creep(address, count, seconds):
 
 def stop_half_way(address, count, seconds, path="/v1/models"):
     """Send half of a large body and then nothing."""
-    head = f"POST {path} {HEAD}Content-Type: application/json\r\nContent-Length: {2 << 20}\r\n\r\n".encode()
+    head = (
+        f"POST {path} {HEAD}Content-Type: application/json\r\n"
+        f"Content-Length: {2 << 20}\r\n\r\n".encode()
+    )
     held = []
     for _ in range(count):
         with contextlib.suppress(OSError):
@@ -151,8 +157,8 @@ def check_coordinator(function, *arguments):
             )
             ask(fleet)
         print(
-            f"{count} times asked, slowest {slowest:.3f} s, at most {used / 1e6:.0f} MB, given back after "
-            f"{time.monotonic() - ended:.1f} s"
+            f"{count} times asked, slowest {slowest:.3f} s, at most {used / 1e6:.0f} MB, given back"
+            f" after {time.monotonic() - ended:.1f} s"
         )
 
 

@@ -1,5 +1,6 @@
-"""The floods of flood.py in full: 20,000 clients that vanish, 2,000 that creep, 500 half-sent bodies, each against a coordinator with
-default options, and against an agent that trains; refusals of 1 GiB in curl.
+"""The floods of flood.py in full: 20,000 clients that vanish, 2,000 that creep, 500 half-sent
+bodies, each against a coordinator with default options, and against an agent that trains; refusals
+of 1 GiB in curl.
 """
 
 import subprocess

@@ -1,5 +1,6 @@
-"""Idle memory: private pages that were written to, of an agent after its enrolment and after a job, and of the coordinator. Bounds that
-the README states; counts, no timings."""
+"""Idle memory: private pages that were written to, of an agent after its enrolment and after a job,
+and of the coordinator. Bounds that the README states; counts, no timings.
+"""
 
 import contextlib
 import http.client
@@ -23,7 +24,8 @@ def no_sanitizer():
         for name in (b"__asan_init", b"__tsan_init"):
             if name in data:
                 raise Skip(
-                    f"{program} is built with a sanitizer ({name.decode()}), which keeps memory of its own"
+                    f"{program} is built with a sanitizer ({name.decode()}), which keeps memory of"
+                    " its own"
                 )
 
 

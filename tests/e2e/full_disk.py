@@ -1,4 +1,6 @@
-"""A small disk that fills up under the coordinator, by every route that makes rows and by another program, while a job trains."""
+"""A small disk that fills up under the coordinator, by every route that makes rows and by another
+program, while a job trains.
+"""
 
 import itertools
 import json

@@ -1,5 +1,7 @@
-"""Devices with a fault of their own join a job of two healthy ones: each says what is wrong within seconds, the job loses one generation
-to it at most, and the weights are those of one undisturbed process."""
+"""Devices with a fault of their own join a job of two healthy ones: each says what is wrong within
+seconds, the job loses one generation to it at most, and the weights are those of one undisturbed
+process.
+"""
 
 import contextlib
 import functools
@@ -56,7 +58,9 @@ def wait_for_log(agent, part, meanwhile=lambda: None, seconds=60):
 
 
 class Joiner:
-    """A device with a fault. until: what its log says once the fault has shown; lost: generations it may cost."""
+    """A device with a fault. until: what its log says once the fault has shown; lost: generations
+    it may cost.
+    """
 
     until, lost = "", 1
 
@@ -102,7 +106,9 @@ class HungDisk(Joiner):
 
 
 class CorruptCache(Joiner):
-    """Each data file is too long and each map has a wrong bit: both are mended, and nothing is lost."""
+    """Each data file is too long and each map has a wrong bit: both are mended, and nothing is
+    lost.
+    """
 
     until, lost = "phase=run", 0
 
@@ -144,7 +150,8 @@ def run_trial(*kinds):
         joiners = [kind(fleet, undo) for kind in kinds]
         devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
         for joiner in joiners:
-            # Whether it is worth a new plan depends on how fast the machine is. As the last stage it needs its disk, for the labels.
+            # Whether it is worth a new plan depends on how fast the machine is. As the last stage
+            # it needs its disk, for the labels.
             wish = {"devices": [devices[name] for name in (*HEALTHY, joiner.agent.name)]}
             joiner.check(
                 functools.partial(fleet.request, "POST", f"/v1/jobs/{job['id']}/replan", wish)

@@ -1,4 +1,6 @@
-"""The law: final weights are bit for bit those of one process, whatever the partition, the speeds, the re-plans and the pauses."""
+"""The law: final weights are bit for bit those of one process, whatever the partition, the speeds,
+the re-plans and the pauses.
+"""
 
 import json
 import random

@@ -1,4 +1,6 @@
-"""The law at length: every partition of resnet8 and 40 random ones of mobilenetv2, with and without agents that are slowed down."""
+"""The law at length: every partition of resnet8 and 40 random ones of mobilenetv2, with and without
+agents that are slowed down.
+"""
 
 import random
 
@@ -43,7 +45,7 @@ def test_forty_random_partitions_of_mobilenetv2_give_the_weights_of_one_process(
     random_partitions_of_mobilenetv2(3)
 
 
-def test_forty_random_partitions_of_mobilenetv2_over_slowed_agents_give_the_weights_of_one_process():
+def test_forty_random_partitions_of_mobilenetv2_over_slowed_agents_match_one_process():
     random_partitions_of_mobilenetv2(4, *SLOWDOWN)
 
 

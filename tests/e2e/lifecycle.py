@@ -1,5 +1,6 @@
-"""A job's life with real agents: waiting, running, ends, restarts and deaths on the way. Whatever happens, a job that succeeds has
-the weights of one process."""
+"""A job's life with real agents: waiting, running, ends, restarts and deaths on the way. Whatever
+happens, a job that succeeds has the weights of one process.
+"""
 
 import functools
 import signal

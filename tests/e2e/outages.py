@@ -1,5 +1,7 @@
-"""Outages of the coordinator cost nothing: it is killed or frozen for longer than its lease and than every wait of its agents, while a
-job trains. No device is declared lost, no step is retrained, and the weights are those of an undisturbed run."""
+"""Outages of the coordinator cost nothing: it is killed or frozen for longer than its lease and
+than every wait of its agents, while a job trains. No device is declared lost, no step is retrained,
+and the weights are those of an undisturbed run.
+"""
 
 import shutil
 import signal
@@ -13,7 +15,9 @@ LONGEST_WAIT_SECONDS = 3  # of an agent before it calls again, and a little
 
 
 class Outages:
-    """A fleet of agents that train one job, whose coordinator goes away. Its options are those that it was started with."""
+    """A fleet of agents that train one job, whose coordinator goes away. Its options are those that
+    it was started with.
+    """
 
     def __init__(self, fleet, options, **fields):
         self.fleet, self.options = fleet, options
@@ -36,7 +40,9 @@ class Outages:
         self.fleet.coordinator.signal(signal.SIGCONT)
 
     def strike(self, how, seconds):
-        """One outage; afterwards the job goes on as before, and nobody is lost while leases run out of those who were not heard."""
+        """One outage; afterwards the job goes on as before, and nobody is lost while leases run out
+        of those who were not heard.
+        """
         before = self.fleet.job(self.job)["progress"]["step"]
         getattr(self, how)(seconds)
         back = self.fleet.wait_for_step(self.job, before + 1)["progress"]["step"]

@@ -1,5 +1,7 @@
-"""Outages of the coordinator of 5 to 60 s, one after the other, with the default options; and one of minutes with many agents.
-PACELINE_OUTAGES="COUNT SECONDS" chooses how many and how long the long one is."""
+"""Outages of the coordinator of 5 to 60 s, one after the other, with the default options; and one
+of minutes with many agents. PACELINE_OUTAGES="COUNT SECONDS" chooses how many and how long the long
+one is.
+"""
 
 import os
 import random

@@ -1,4 +1,6 @@
-"""`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to the last bit."""
+"""`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to
+the last bit.
+"""
 
 import gzip
 import io
@@ -127,7 +129,9 @@ def go_on(model, prompt, count):
 
 
 def check_short_prompt(model, prompt):
-    """What follows a byte, and what follows that: a sample of which each byte is the most probable one."""
+    """What follows a byte, and what follows that: a sample of which each byte is the most probable
+    one.
+    """
     prompt.write_bytes(b"T")
     made = go_on(model, prompt, 40)
     whole = bytes([ord("T"), *made])
@@ -321,7 +325,8 @@ def test_files_and_classes_are_called_what_the_data_call_them():
         first = samples[0]
         must(
             predict(model, data, "--limit", 1).startswith(
-                f"sample 0 ({first['file']}): {first['top'][0]['class']} ({first['top'][0]['name']}) "
+                f"sample 0 ({first['file']}):"
+                f" {first['top'][0]['class']} ({first['top'][0]['name']}) "
             ),
             "text",
         )
@@ -350,7 +355,7 @@ def part_of_tar(content, classes, rename=()):
 
 
 def train_named(directory, data, *words, **fields):
-    """A model of one layer on pictures whose directories name the classes; what it says of itself."""
+    """A model of one layer on images in directories of classes, and its own description."""
     model, job, train = (
         pathlib.Path(directory) / name for name in ("named.safetensors", "named.json", "train.tar")
     )
@@ -427,8 +432,8 @@ def test_classes_are_found_by_their_names_in_other_archives():
         data.write_bytes(part_of_tar(test, some, {"digit-3": "three", "digit-5": "five"}.items()))
         error = predict(model, data, fails=True)
         must(
-            "classes that the model 'named' does not know: 'five', 'three'; it knows 'digit-0', 'digit-1' and 8 more"
-            in error,
+            "classes that the model 'named' does not know: 'five', 'three'; it knows 'digit-0',"
+            " 'digit-1' and 8 more" in error,
             error,
         )
         samples, _, _ = predict_json(model, f"{IMAGES},{LABELS}", "--limit", 3)
@@ -446,8 +451,8 @@ def test_a_model_without_names_says_how_the_datas_are_taken():
         command = [str(BIN / "paceline-agent"), "predict", str(model), str(data), "--top", "0"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         must(
-            "the model does not name its 10 classes: those of the data are taken for 0 ('digit-3') to 1 ('digit-5')"
-            in done.stderr,
+            "the model does not name its 10 classes: those of the data are taken for 0 ('digit-3')"
+            " to 1 ('digit-5')" in done.stderr,
             done.stderr,
         )
 
@@ -468,8 +473,8 @@ def test_training_keeps_the_numbers_of_classes():
             dataset={"train": "digits", "test": "test"},
         )
         must(
-            "data set 'test': its classes are not those of 'digits' (missing: 'digit-1', 'digit-2' and 6 more)"
-            in done.stderr,
+            "data set 'test': its classes are not those of 'digits' (missing: 'digit-1', 'digit-2'"
+            " and 6 more)" in done.stderr,
             done.stderr,
         )
         model, done = train_named(directory, train)
@@ -479,8 +484,8 @@ def test_training_keeps_the_numbers_of_classes():
         named_otherwise = part_of_tar(train, letters, letters.items())
         _, done = train_named(directory, named_otherwise, *words, init=init)
         must(
-            "the job's classes are not the checkpoint's (missing: 'digit-0', 'digit-1' and 8 more; unknown: 'letter-0', "
-            "'letter-1' and 8 more); name 'a' in init.except" in done.stderr,
+            "the job's classes are not the checkpoint's (missing: 'digit-0', 'digit-1' and 8 more;"
+            " unknown: 'letter-0', 'letter-1' and 8 more); name 'a' in init.except" in done.stderr,
             done.stderr,
         )
         model, done = train_named(
@@ -491,8 +496,8 @@ def test_training_keeps_the_numbers_of_classes():
         augment = [{"type": "normalise", "mean": [0.3] * 3, "std": [0.4] * 3}]
         _, done = train_named(directory, train, *words, init=init, augment=augment)
         must(
-            "the checkpoint was trained on samples times 0.00392, the job's are times 0.00392, mean 0.3, std 0.4; state the same in "
-            "augment" in done.stderr,
+            "the checkpoint was trained on samples times 0.00392, the job's are times 0.00392, mean"
+            " 0.3, std 0.4; state the same in augment" in done.stderr,
             done.stderr,
         )
 

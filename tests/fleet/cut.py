@@ -1,5 +1,7 @@
-"""A device that is cut off the network and comes back, on emulated devices (77 where the machine cannot have them): the job goes on
-without it, takes it back, and ends with the weights of one process."""
+"""A device that is cut off the network and comes back, on emulated devices (77 where the machine
+cannot have them): the job goes on without it, takes it back, and ends with the weights of one
+process.
+"""
 
 import os
 import subprocess
@@ -26,7 +28,9 @@ def fleet_tool(verb, name):
 
 
 def cut(seconds):
-    """The weights after the device of the middle stage was cut off for so long; the job's incidents."""
+    """The weights after the device of the middle stage was cut off for so long; the job's
+    incidents.
+    """
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
         fleet.upload("fashion-train", "fashion-mini", "train")

@@ -1,15 +1,16 @@
-"""Agents on emulated devices: network namespaces with CPU shares and shaped links, made by the tool `fleet` beside this file.
+"""Agents on emulated devices: network namespaces with CPU shares and shaped links, made by the tool
+`fleet` beside this file.
 
 A driver runs inside, on the device `coord`, so that it reaches the others:
 
     if "FLEET_NAME" not in os.environ:
-        sys.exit(run_on(DEVICES, [sys.executable, __file__]))   # brings the devices up, runs this again on coord, takes them down
+        sys.exit(run_on(DEVICES, [sys.executable, __file__]))   # with the devices up, on coord
     with NamespaceFleet() as fleet:
         fleet.start_coordinator()
         fleet.start_device("board1")
 
-DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the machine cannot do it, run_on returns 77 and the tool has
-said why. Python's standard library only.
+DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the machine cannot do
+it, run_on returns 77 and the tool has said why. Python's standard library only.
 """
 
 import os
@@ -23,7 +24,9 @@ TOOL = pathlib.Path(__file__).resolve().with_name("fleet")
 
 
 def run_on(devices, command):
-    """The exit status of the command, run on the device coord of a fleet of its own; 77 where there can be none."""
+    """The exit status of the command, run on the device coord of a fleet of its own; 77 where there
+    can be none.
+    """
     environment = {"FLEET_ID": f"paceline{os.getpid()}", "FLEET_WEIGHT": "10000", **os.environ}
     with tempfile.NamedTemporaryFile("w", suffix=".fleet") as file:
         file.write(devices)
@@ -46,7 +49,9 @@ def run_on(devices, command):
 
 
 class NamespaceFleet(Fleet):
-    """As Fleet, with each program on its device. The addresses are not loopback, and nobody else is on this network: --insecure."""
+    """As Fleet, with each program on its device. The addresses are not loopback, and nobody else is
+    on this network: --insecure.
+    """
 
     def start_coordinator(self, *arguments, listen=None):
         return super().start_coordinator(

@@ -1,4 +1,6 @@
-"""The guide docs/two-machines.md, run word for word: each block on the device that it names (77 where the machine cannot have them)."""
+"""The guide docs/two-machines.md, run word for word: each block on the device that it names (77
+where the machine cannot have them).
+"""
 
 import json
 import os

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the first inputs of the fuzz targets for tensor files and model descriptions.
 
-Usage: make_corpus.py [DIRECTORY]; the default is corpus/ beside this file. The same call gives the same bytes.
+Usage: make_corpus.py [DIRECTORY]; the default is corpus/ beside this file. The same call gives the
+same bytes.
 """
 import gzip
 import io

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""export_onnx.py WRITE_EXPORT: files of tools/export_onnx.py have the form that its help promises (numbers: the slow test
-onnx_runtime), and what cannot be exported is refused in one line. Exit status 77 (skipped) without ONNX."""
+"""export_onnx.py WRITE_EXPORT: files of tools/export_onnx.py have the form that its help promises
+(numbers: the slow test onnx_runtime), and what cannot be exported is refused in one line. Exit
+status 77 (skipped) without ONNX.
+"""
 import json
 import os
 import struct

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""from_torch.py AGENT: models of PyTorch, with its names or those of torchvision, become files with which
-`paceline-agent predict` comes to PyTorch's probabilities. Exit status 77 (skipped) without PyTorch."""
+"""from_torch.py AGENT: models of PyTorch, with its names or those of torchvision, become files with
+which `paceline-agent predict` comes to PyTorch's probabilities. Exit status 77 (skipped) without
+PyTorch.
+"""
 import json
 import os
 import struct
@@ -114,7 +116,9 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV2(nn.Module):
-    """torchvision's, whose strides the small variant leaves out of the stem and the first two groups."""
+    """torchvision's, whose strides the small variant leaves out of the stem and the first two
+    groups.
+    """
 
     def __init__(self):
         super().__init__()

@@ -1,16 +1,20 @@
 #!/usr/bin/python3
-"""loss_curves.py [--batch N] [--control] PRINT_LOSSES [MODEL...]: the losses of 100 steps of training beside PyTorch's, from the same
-initial weights (libtrain's rule) on the same batches, for the models of the zoo (default: all that CASES lists).
+"""loss_curves.py [--batch N] [--control] PRINT_LOSSES [MODEL...]: the losses of 100 steps of
+training beside PyTorch's, from the same initial weights (libtrain's rule) on the same batches, for
+the models of the zoo (default: all that CASES lists).
 
-Plain SGD with learning rate 0.01, batch 8 unless told, without dropout, on images that can be learned: a random pattern for each of
-10 classes under noise. Inputs are smaller than the large models are meant for. Printed for each model: the loss of the
-first and of the last ten steps, and the largest difference between the two curves, each taken as the mean of ten steps,
-as a share of PyTorch's.
+Plain SGD with learning rate 0.01, batch 8 unless told, without dropout, on images that can be
+learned: a random pattern for each of 10 classes under noise. Inputs are smaller than the large
+models are meant for. Printed for each model: the loss of the first and of the last ten steps, and
+the largest difference between the two curves, each taken as the mean of ten steps, as a share of
+PyTorch's.
 
-It may be 2 %, or 3 x what PyTorch's own two memory layouts differ by: a deep net with batch-norm and rectifiers doubles a
-difference of one rounding every few steps, so that after 100 of them two right computations may be far apart, most where
-the loss is small. The second layout is trained where the 2 % are not enough, and with --control always. Exit status 1
-when a model is further apart, 77 (skipped) without PyTorch."""
+It may be 2 %, or 3 x what PyTorch's own two memory layouts differ by: a deep net with batch-norm
+and rectifiers doubles a difference of one rounding every few steps, so that after 100 of them two
+right computations may be far apart, most where the loss is small. The second layout is trained
+where the 2 % are not enough, and with --control always. Exit status 1 when a model is further
+apart, 77 (skipped) without PyTorch.
+"""
 import argparse
 import json
 import os

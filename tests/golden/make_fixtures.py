@@ -1,23 +1,29 @@
 #!/usr/bin/python3
 """Make the golden fixtures: what PyTorch computes, for tests that need no PyTorch.
 
-    /usr/bin/python3 tests/golden/make_fixtures.py        (Debian: python3-torch, python3-numpy)
+    /usr/bin/python3 tests/golden/make_fixtures.py
 
-ops.safetensors and sequence.safetensors
-                  every op, forward and backward: whole tensors in float32. Activations are N, H, W, C; weights are in
-                  PyTorch's layout. Tensors are called "<op>.<case>.<tensor>"; "shape" holds the case's sizes.
-NAME.safetensors  one step of SGD with momentum of a model of libtrain/zoo on a few random samples, computed in
-                  float64: "<kind>/<name>" holds evenly spaced elements of a tensor and "limits/<kind>/<name>" its
-                  largest absolute value and the difference that is allowed: 1e-4 of the largest value or, if that is
-                  more, 3 x how far PyTorch's own two memory layouts in float32 are from float64, and never less than
-                  1e-6 of the largest value of its kind (the gradient of a bias in front of a batch-norm is nothing but
-                  rounding). Kinds: activation and
-                  activation_gradient (behind each unit), gradient, parameter, buffer (after the step), loss (sum over
-                  the samples: in the step, and of an evaluation after it). Initial weights are not stored: they are
-                  libtrain's own (Philox), drawn here once more. The seed of the samples is one for which no activation
-                  lies within rounding of a rectifier's kink: on the other side of it a gradient is another number, in
-                  PyTorch's two layouts too, and the limits would be wide. For the large nets there is no such seed: their
-                  gates are set (set_gates).
+Needs Debian's python3-torch and python3-numpy.
+
+ops.safetensors and sequence.safetensors hold every op, forward and backward: whole tensors in
+float32. Activations are N, H, W, C; weights are in PyTorch's layout. Tensors are called
+"<op>.<case>.<tensor>"; "shape" holds the case's sizes.
+
+NAME.safetensors holds one step of SGD with momentum of a model of libtrain/zoo on a few random
+samples, computed in float64. "<kind>/<name>" holds evenly spaced elements of a tensor.
+"limits/<kind>/<name>" holds its largest absolute value and the allowed difference, which is the
+largest of
+- 1e-4 of the largest value;
+- 3 x the difference of PyTorch's own two memory layouts in float32 from float64;
+- 1e-6 of the largest value of its kind (the gradient of a bias before a batch-norm is rounding
+  alone).
+Kinds: activation, activation_gradient (after each unit), gradient, parameter, buffer (after the
+step), loss (sum over the samples: in the step, and of an evaluation after it).
+
+Initial weights are not stored: they are libtrain's own (Philox), drawn here once more. The seed of
+the samples is one for which no activation lies within rounding of a rectifier's kink: beyond the
+kink a gradient is another number, in PyTorch's two layouts too, and the limits would be wide. The
+large nets have no such seed: their gates are set (set_gates).
 """
 import json
 import os
@@ -33,7 +39,8 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 
 from paceline_torch import Chain, Embedding, Model, Positions, write_safetensors  # noqa: E402
 
-# Inputs on which every model of the zoo is quick; they decide no parameter but those of mlp and lenet5.
+# Inputs on which every model of the zoo is quick; they decide no parameter but those of mlp and
+# lenet5.
 ZOO_SHAPES = {
     "mlp": [28, 28, 1],
     "lenet5": [28, 28, 1],
@@ -89,7 +96,9 @@ def initial_uniform(seed, unit, parameter, count):
 
 
 def initialise(model, seed=SEED):
-    """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers, variance 1 for tables."""
+    """libtrain's initial state: He's uniform rule for weights of convolutions and linear layers,
+    variance 1 for tables.
+    """
     tables = {
         id(module.weight)
         for module in model.modules()
@@ -111,8 +120,9 @@ def initialise(model, seed=SEED):
 
 
 def set_gates(model):
-    """Batch-norms whose outputs stay away from the kinks of the rectifiers behind them: about 3, for every fourth channel
-    about -3. What a residual adds stays positive."""
+    """Batch-norms whose outputs stay away from the kinks of the rectifiers behind them: about 3,
+    for every fourth channel about -3. What a residual adds stays positive.
+    """
     for chain in model.modules():
         if not isinstance(chain, Chain):
             continue
@@ -236,7 +246,9 @@ def net_fixture(name, shape, batch, seed, samples, gates=False):
 
 
 class Ops:
-    """Collects cases; a tensor goes in as PyTorch's and is stored as N, H, W, C where it has four dimensions."""
+    """Collects cases; a tensor goes in as PyTorch's and is stored as N, H, W, C where it has four
+    dimensions.
+    """
 
     def __init__(self):
         self.random = np.random.RandomState(10)

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""Make images/* and images.safetensors: small images of every kind that is read, and what Pillow makes of them, for tests that
-need no Pillow.
+"""Make images/* and images.safetensors: small images of every kind that is read, and what Pillow
+makes of them, for tests that need no Pillow.
 
-    /usr/bin/python3 tests/golden/make_image_fixtures.py        (Debian: python3-pil, python3-numpy, python3-torch)
+    /usr/bin/python3 tests/golden/make_image_fixtures.py
 
-Of each image NAME: NAME.3 and NAME.1 [height, width, channels]: its pixels; NAME.3.HxW: resized. All bytes, so nothing is rounded.
+Needs Debian's python3-pil, python3-numpy, python3-torch.
+
+Of each image NAME: NAME.3 and NAME.1 [height, width, channels]: its pixels; NAME.3.HxW: resized.
+All bytes, so nothing is rounded.
 """
 import os
 import struct

@@ -1,19 +1,26 @@
 #!/usr/bin/python3
-"""Make recipe.safetensors: how PyTorch's optimizers, clipping, label smoothing and schedules go, for tests that need no
-PyTorch.
+"""Make recipe.safetensors: how PyTorch's optimizers, clipping, label smoothing and schedules go,
+for tests that need no PyTorch.
 
-    /usr/bin/python3 tests/golden/make_recipe_fixtures.py        (Debian: python3-torch, python3-numpy)
+    /usr/bin/python3 tests/golden/make_recipe_fixtures.py
 
-optimizer.N.*              a trajectory of 20 steps: start [count], gradients and parameters [20][count], the state after
-                           the last step [arrays][count]; settings [10] in double: type (0 sgd, 1 adam, 2 adamw),
-                           momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_value, clip_norm, rate
-clip_norm.N.*              one step of a net in float64: samples [shape] (inputs, labels); settings [2]: clip_norm, the norm of
-                           all gradients before it; norms [parameters] of each parameter's gradient behind it; of the last two some units are frozen
-softmax_cross_entropy.N.*  scores, labels, the mean loss and its gradient; settings [1]: label_smoothing
-augment.N.*                images [shape: height, width, channels, padding] of bytes; settings [2 channels]: means, stds;
-                           views [(2 padding + 1)^2][2] of it: every crop, as it is and flipped, normalised
-schedule.N.*               rates [steps] in double; settings [6]: type (0 constant, 1 step, 2 cosine), value,
-                           warmup_steps, step_size, gamma, final_value
+Needs Debian's python3-torch, python3-numpy.
+
+optimizer.N.*              a trajectory of 20 steps: start [count], gradients and parameters
+                           [20][count], the state after the last step [arrays][count]; settings
+                           [10] in double: type (0 sgd, 1 adam, 2 adamw), momentum, nesterov,
+                           beta1, beta2, epsilon, weight_decay, clip_value, clip_norm, rate
+clip_norm.N.*              one step of a net in float64: samples [shape] (inputs, labels); settings
+                           [2]: clip_norm, the norm of all gradients before clipping; norms
+                           [parameters]: of each parameter's gradient after clipping. In the last
+                           two cases some units are frozen
+softmax_cross_entropy.N.*  scores, labels, the mean loss and its gradient; settings [1]:
+                           label_smoothing
+augment.N.*                images [shape: height, width, channels, padding] of bytes;
+                           settings [2 channels]: means, stds; views [(2 padding + 1)^2][2]: every
+                           crop, plain and flipped, normalised
+schedule.N.*               rates [steps] in double; settings [6]: type (0 constant, 1 step,
+                           2 cosine), value, warmup_steps, step_size, gamma, final_value
 """
 import numpy as np
 import torch
@@ -195,7 +202,9 @@ def schedule_cases(ops):
 
 
 def augment_cases(ops):
-    """torchvision's RandomCrop(size, padding), RandomHorizontalFlip, ToTensor and Normalize, for every draw of the first two."""
+    """torchvision's RandomCrop(size, padding), RandomHorizontalFlip, ToTensor and Normalize, for
+    every draw of the first two.
+    """
     for h, w, c, padding in [(6, 5, 3, 2), (4, 7, 1, 1)]:
         image = torch.from_numpy(ops.random.randint(0, 256, size=(c, h, w)).astype(np.uint8))
         mean, std = (

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
-"""Make sound.safetensors: log-mel spectrograms by torch.stft and a mel filter bank in numpy, for tests that need no PyTorch.
+"""Make sound.safetensors: log-mel spectrograms by torch.stft and a mel filter bank in numpy, for
+tests that need no PyTorch.
 
-    /usr/bin/python3 tests/golden/make_sound_fixtures.py        (Debian: python3-torch, python3-numpy)
+    /usr/bin/python3 tests/golden/make_sound_fixtures.py
 
-log_mel.N.*   wave [samples] and mel [frames x bands] in double; settings [5]: rate, window, hop, bands, floor
+Needs Debian's python3-torch, python3-numpy.
+
+log_mel.N.*   wave [samples] and mel [frames x bands] in double;
+              settings [5]: rate, window, hop, bands, floor
 """
 import numpy as np
 import torch
@@ -12,7 +16,9 @@ from make_fixtures import Ops, save
 
 
 def filter_bank(rate, size, bands):
-    """Triangles of height 1 between corners that are evenly spaced on HTK's mel scale: [size / 2 + 1, bands]."""
+    """Triangles of height 1 between corners that are evenly spaced on HTK's mel scale: [size / 2 +
+    1, bands].
+    """
     mel = np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), bands + 2)
     corners = 700 * (10 ** (mel / 2595) - 1)
     hertz = np.arange(size // 2 + 1)[:, None] * (rate / size)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""onnx_runtime.py WRITE_EXPORT AGENT DIRECTORY: models that tools/export_onnx.py writes come to the probabilities of
-`paceline-agent predict` in another runtime, ONNX Runtime for Node.
+"""onnx_runtime.py WRITE_EXPORT AGENT DIRECTORY: models that tools/export_onnx.py writes come to the
+probabilities of `paceline-agent predict` in another runtime, ONNX Runtime for Node.
 
-The runtime is installed below DIRECTORY by npm from the committed lock file, without running any script of a package
-(some 120 MB to download, 300 MB on disk), and kept there. Exit status 77 (skipped) where that is not possible.
+The runtime is installed below DIRECTORY by npm from the committed lock file, without running any
+script of a package (some 120 MB to download, 300 MB on disk), and kept there. Exit status 77
+(skipped) where that is not possible.
 """
 import hashlib
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -38,8 +38,9 @@ SAMPLES = 3
 SEED = 7
 LOGITS = 2  # their standard deviation
 
-# How far a probability may be from predict's, as a share of it. Small nets: single precision, summed in another order.
-# The deep ones add rounding up over their layers, and Winograd's convolutions differ in the fifth digit.
+# How far a probability may be from predict's, as a share of it. Small nets: single precision,
+# summed in another order. The deep ones add rounding up over their layers, and Winograd's
+# convolutions differ in the fifth digit.
 SMALL, LARGE = 1e-5, 2e-4
 
 # Samples on which the models are quick, and how far off they may be.
@@ -59,8 +60,8 @@ ZOO = {
     "mobilenetv2-224": ([64, 64, 3], LARGE),
 }
 
-# What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a shortcut behind a
-# sequence, attention that looks ahead, branches of vectors.
+# What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a
+# shortcut behind a sequence, attention that looks ahead, branches of vectors.
 OTHERS = {
     "odd": {
         "name": "odd",
@@ -221,7 +222,9 @@ def tensors_of(description, random):
 
 
 def samples_of(description, random, directory):
-    """Random samples; the words that name them to predict. They lie as raw bytes in the file `raw`, too."""
+    """Random samples; the words that name them to predict. They lie as raw bytes in the file `raw`,
+    too.
+    """
     shape = description["input"]["shape"]
     path = pathlib.Path(directory)
     if description["input"]["dtype"] == "float32":

@@ -1,12 +1,13 @@
-"""Allocations of the agents' threads per step and per message, counted by alloc_count.c in the real programs.
+"""Allocations of the agents' threads per step and per message, counted by alloc_count.c in the real
+programs.
 
     with fashion_fleet() as fleet:
         start_counted_agents(fleet, 3)
         for agent in measure(fleet): print(agent.device, agent.per_message("peer", "library"))
 
-The same job runs with three different numbers of steps; what two runs differ by is what the steps between cost. The first run, which
-fetches the data, is not counted. A thread that has allocated nothing has no row, so the threads' names are looked up in the running
-agents too.
+The same job runs with three different numbers of steps; what two runs differ by is what the steps
+between cost. The first run, which fetches the data, is not counted. A thread that has allocated
+nothing has no row, so the threads' names are looked up in the running agents too.
 """
 
 import pathlib
@@ -20,7 +21,8 @@ ROW = struct.Struct("<16sQQ")
 ORIGINS = ("ours", "library")
 MICRO_BATCHES = 4
 CUTS = [2, 4]
-# All steps that count have three digits: how often libcurl's buffers grow depends on the length of a message's address.
+# All steps that count have three digits: how often libcurl's buffers grow depends on the length of
+# a message's address.
 STEPS = (120, 220, 320)
 
 
@@ -65,7 +67,9 @@ def difference(after, before):
 
 
 class AgentCounts:
-    """What one agent's threads allocated in each of the runs of STEPS. messages: what it sent or received a step, by thread."""
+    """What one agent's threads allocated in each of the runs of STEPS. messages: what it sent or
+    received a step, by thread.
+    """
 
     def __init__(self, device, stage, stages):
         self.device, self.stage = device, stage

@@ -2,8 +2,9 @@
 
     count.py PRESET RESULTS.xml NOTES.txt
 
-Prints "passed failed skipped" and writes one line to NOTES.txt for each failure and each skip with its reason. A cmocka
-program counts as its tests, a runner that ends with "N passed, N failed, N skipped" as those, any other test as one.
+Prints "passed failed skipped" and writes one line to NOTES.txt for each failure and each skip with
+its reason. A cmocka program counts as its tests, a runner that ends with "N passed, N failed, N
+skipped" as those, any other test as one.
 """
 
 import re

@@ -7,8 +7,9 @@
         job = fleet.submit({...})
         fleet.wait(job, "succeeded")
 
-Everything lives in a temporary directory; only processes started here are ended, by their pid. PACELINE_BIN names the directory
-of the programs. Every wait has a bound. Python's standard library only.
+Everything lives in a temporary directory; only processes started here are ended, by their pid.
+PACELINE_BIN names the directory of the programs. Every wait has a bound. Python's standard library
+only.
 """
 
 import contextlib
@@ -64,7 +65,9 @@ class Answer:
 
 
 class Process:
-    """A program that says on stderr where it listens. prefix: words before it, of a tool that becomes the program."""
+    """A program that says on stderr where it listens. prefix: words before it, of a tool that
+    becomes the program.
+    """
 
     def __init__(self, program, arguments, log, environment=None, prefix=(), name=None):
         self.name = name or program
@@ -92,7 +95,8 @@ class Process:
                 return self
             if self.process.poll() is not None:
                 raise Failure(
-                    f"{self.program} ended with {self.process.returncode}: {self.log_text()[-2000:]}"
+                    f"{self.program} ended with {self.process.returncode}:"
+                    f" {self.log_text()[-2000:]}"
                 )
             time.sleep(0.02)
         raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]}")
@@ -176,7 +180,9 @@ FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("tra
 
 
 def fashion_job(model="lenet5", **fields):
-    """A job on the data set fashion-train whose kernels follow from shapes, in every build; fields replace the others or are added."""
+    """A job on the data set fashion-train whose kernels follow from shapes, in every build; fields
+    replace the others or are added.
+    """
     return {
         "name": model,
         "model": {"name": model},
@@ -192,7 +198,9 @@ def fashion_job(model="lenet5", **fields):
 
 @contextlib.contextmanager
 def small_disk(place, size):
-    """A file system of its own at the directory `place`, such as "64m"; what uses it must have ended at the end."""
+    """A file system of its own at the directory `place`, such as "64m"; what uses it must have
+    ended at the end.
+    """
     place.mkdir()
     mounted = (
         os.geteuid() == 0
@@ -213,7 +221,9 @@ def small_disk(place, size):
 
 
 def fill(place):
-    """Leave no room on the file system of `place`; delete the file that is returned to give it back."""
+    """Leave no room on the file system of `place`; delete the file that is returned to give it
+    back.
+    """
     foreign = place / "foreign"
     with open(foreign, "wb", buffering=0) as file, contextlib.suppress(
         OSError
@@ -378,7 +388,7 @@ class Fleet:
     def wait_until(self, job, condition, what, seconds=None):
         """Long-poll the job until condition(job) holds."""
         deadline = time.monotonic() + (seconds or WAIT_SECONDS)
-        after = 0
+        after, seen = 0, None
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -448,7 +458,9 @@ def batches_of(job, datasets, arguments=()):
 
 
 def train(job, datasets, threads=1, arguments=(), environment=None):
-    """`paceline-agent train`: the reference. datasets: {name: [paths]}. Returns (sha256, its output)."""
+    """`paceline-agent train`: the reference. datasets: {name: [paths]}. Returns (sha256, its
+    output).
+    """
     with tempfile.TemporaryDirectory(prefix="paceline-train-") as directory:
         job_file = pathlib.Path(directory) / "job.json"
         output = pathlib.Path(directory) / "model.safetensors"

@@ -3,8 +3,9 @@
     if __name__ == "__main__":
         run(globals())
 
-Every function whose name starts with test_ is a test; Skip(reason) skips it. Words on the command line choose tests by a part of their
-name. Ends with "N passed, N failed, N skipped" and exit status 1 when one failed.
+Every function whose name starts with test_ is a test; Skip(reason) skips it. Words on the command
+line choose tests by a part of their name. Ends with "N passed, N failed, N skipped" and exit status
+1 when one failed.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Rows that a benchmark keeps: an interrupted run goes on, whatever it had written of its last line."""
+"""Rows that a benchmark keeps: an interrupted run goes on, whatever it had written of its last
+line.
+"""
 
 import json
 import pathlib
