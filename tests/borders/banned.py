@@ -1,4 +1,5 @@
-"""No file of the tree calls a function that the style bans, and no build file asks for flags that break the law.
+"""No file of the tree calls a function that the style bans, and no build file asks for flags that
+break the law.
 
     banned.py ROOT
 """

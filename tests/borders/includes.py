@@ -9,8 +9,9 @@ import sys
 
 import tree
 
-# Room (the longest matching directory, or a single module without ".c") counts: the directories or headers it may include
-# from, beside its own. "!" takes something away again. Rooms that are not listed (tests, bench, tools) may include anything of the tree.
+# Room (the longest matching directory, or a single module without ".c") counts: the directories or
+# headers it may include from, beside its own. "!" takes something away again. Rooms that are not
+# listed (tests, bench, tools) may include anything of the tree.
 PURE_BASE = [
     "base/",
     "!base/clock.h",
@@ -134,7 +135,9 @@ def room_of(path):
 
 
 def allowed(room, header):
-    """May a file of the room include this header of the tree? Its own and those of rooms inside it always."""
+    """May a file of the room include this header of the tree? Its own and those of rooms inside it
+    always.
+    """
     answer = header.startswith((room + "/", room + "."))
     for rule in ROOMS[room]:
         if rule.startswith("!"):

@@ -1,4 +1,5 @@
-"""Every relative link of a Markdown file leads to a file of the tree, and its anchor to a heading there.
+"""Every relative link of a Markdown file leads to a file of the tree, and its anchor to a heading
+there.
 
     links.py ROOT
 """
@@ -9,7 +10,6 @@ import sys
 
 import tree
 
-FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
@@ -18,7 +18,7 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 def anchors(text):
     """The anchors of a page's headings, as GitHub forms them."""
     seen = {}
-    for heading in HEADING.findall(FENCE.sub("", text)):
+    for heading in HEADING.findall(tree.without_fences(text)):
         anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         seen[anchor] = seen.get(anchor, -1) + 1
     return {
@@ -39,14 +39,10 @@ def problem_of(root, path, target):
     return None
 
 
-def blanked(match):
-    return "\n" * match.group(0).count("\n")
-
-
 def check(root):
     pages, problems = tree.files(root, ".md"), []
     for path in pages:
-        text = CODE.sub("", FENCE.sub(blanked, tree.read(root, path)))
+        text = CODE.sub("", tree.without_fences(tree.read(root, path)))
         for number, line in enumerate(text.split("\n"), 1):
             for target in LINK.findall(line):
                 if not re.match(r"[a-z]+:", target) and (problem := problem_of(root, path, target)):

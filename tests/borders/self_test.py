@@ -1,9 +1,11 @@
-"""The border checks find what they are for: each is run on a small tree with and without a violation.
+"""The border checks find what they are for: each is run on a small tree with and without a
+violation.
 
     self_test.py [COMPILER]
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,9 +15,11 @@ import banned
 import events
 import headers
 import includes
+import lint
 import links
 import symbols
 import tree
+import width
 
 COMPILER = sys.argv.pop() if len(sys.argv) > 1 else "gcc"
 
@@ -97,7 +101,8 @@ class Borders(unittest.TestCase):
     def test_banned_calls_are_found_and_words_are_not(self):
         self.write(
             "base/good.c",
-            '/* sleep(1) */ int a = x->system(1); // rand()\nconst char *b = "strcpy(";\nmy_sleep(2);\n',
+            "/* sleep(1) */ int a = x->system(1); // rand()\n"
+            'const char *b = "strcpy(";\nmy_sleep(2);\n',
         )
         self.assertEqual(banned.check(self.root), (1, []))
         self.write("base/bad.c", "int f(void)\n{\n    return rand ();\n}\n/* TODO: all */\n")
@@ -127,7 +132,8 @@ class Borders(unittest.TestCase):
     def test_links_that_lead_nowhere_are_found(self):
         self.write(
             "a.md",
-            "# One\n\n## Two, `three`\n\n## One\n\n[b](d/b.md#x) [two](#two-three) [one](#one-1) `[no](no.md)`\n",
+            "# One\n\n## Two, `three`\n\n## One\n\n"
+            "[b](d/b.md#x) [two](#two-three) [one](#one-1) `[no](no.md)`\n",
         )
         self.write(
             "d/b.md",
@@ -143,6 +149,38 @@ class Borders(unittest.TestCase):
                 "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'",
             ],
         )
+
+    def test_long_lines_are_found(self):
+        long = "x" * (width.COLUMNS + 1)
+        self.write("a.py", f'URL = "https://x.example/{long}"\n')
+        self.write("data.json", f'["{long}"]\n')
+        self.write("tests/fuzz/corpus/a/b", f"{long}\n")
+        with open(os.path.join(self.root, "bytes"), "wb") as out:
+            out.write(b"\xff" * (width.COLUMNS + 1))
+        self.assertEqual(width.check(self.root), (1, []))
+        self.write("b.sh", f"echo\necho {long}\n")
+        self.write(".ci/run", f"#{long}\n")
+        self.assertEqual(
+            width.check(self.root)[1],
+            ["b.sh:2: 106 columns; at most 100", ".ci/run:1: 102 columns; at most 100"],
+        )
+
+    def test_markdown_is_wrapped_outside_tables_and_code(self):
+        long = "x" * (width.COLUMNS + 1)
+        page = f"| {long} |\n```\n{long}\n```\n{long}\n"
+        self.assertEqual(width.long_lines("a.md", page), [(5, width.COLUMNS + 1)])
+
+    def test_linters_find_what_they_are_for(self):
+        for tool, path, good, bad in [
+            ("flake8", "a.py", "import os\n\nos.sync()\n", "import os\n"),
+            ("shellcheck", "a.sh", '#!/bin/sh\necho "$1"\n', "#!/bin/sh\nrm $1\n"),
+            ("yamllint", "a.yaml", "---\na: 1\n", "---\na: 1\na: 2\n"),
+        ]:
+            if shutil.which(tool):
+                self.write(path, good)
+                self.assertEqual(lint.check(self.root, tool), (1, []), tool)
+                self.write(path, bad)
+                self.assertTrue(lint.check(self.root, tool)[1][0].startswith(f"{path}:"), tool)
 
     def test_headers_that_need_another_are_found(self):
         self.write("a.h", "#include <stddef.h>\nsize_t good(void);\n")
@@ -175,7 +213,9 @@ class Borders(unittest.TestCase):
             a="""#include <string.h>
             #include <time.h>
             int good(void); int clock_ms(void); int inner(void);
-            int outer(const char *t) { return (int)strlen(t) + inner() + good() + clock_ms() + (int)time(0); }""",
+            int outer(const char *t) {
+                return (int)strlen(t) + inner() + good() + clock_ms() + (int)time(0);
+            }""",
             b="int inner(void) { return 3; }",
         )
         self.assertEqual(

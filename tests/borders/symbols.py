@@ -1,9 +1,10 @@
-"""What a pure archive asks of the outside is on a list: no clock, file, socket, thread, stream, environment, JSON or SQL.
+"""What a pure archive asks of the outside is on a list: no clock, file, socket, thread, stream,
+environment, JSON or SQL.
 
     symbols.py ARCHIVE [--with ARCHIVE[:MEMBER,...]]...
 
-An undefined symbol of ARCHIVE must be one of LIBC below or be defined in an archive named by --with (only in the members
-named, when there are any).
+An undefined symbol of ARCHIVE must be one of LIBC below or be defined in an archive named by --with
+(only in the members named, when there are any).
 """
 
 import os
@@ -16,10 +17,10 @@ import tree
 # qsort may allocate: base/sort.h.
 LIBC = set(
     """
-    memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr strspn strcspn strstr
-    snprintf vsnprintf malloc calloc realloc free bsearch
-    fabs floor ceil round trunc sqrt exp exp2 expm1 log log2 log10 log1p pow fmin fmax fmod ldexp frexp lround llround
-    rint lrint hypot cbrt nan
+    memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr strspn
+    strcspn strstr snprintf vsnprintf malloc calloc realloc free bsearch
+    fabs floor ceil round trunc sqrt exp exp2 expm1 log log2 log10 log1p pow fmin fmax fmod ldexp
+    frexp lround llround rint lrint hypot cbrt nan
     fabsf floorf ceilf roundf sqrtf expf logf fminf fmaxf
     strtol strtoll strtoul strtoull strtod
 """.split()

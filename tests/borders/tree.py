@@ -1,17 +1,23 @@
-"""What the border checks share: the list of source files, C text without comments and literals, and the verdict."""
+"""What the border checks share: the list of source files, C text without comments and literals, and
+the verdict.
+"""
 
 import os
 import re
 import sys
 
 SKIPPED_DIRECTORIES = {"build", "__pycache__", "node_modules"}
+HIDDEN_SCRIPTS = [".ci/run"]  # the only text in hidden directories that belongs to the tree
 SKIP = 77
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 def files(root, *endings):
-    """Paths relative to root, sorted, of the files that end so; hidden directories and build trees are left out."""
+    """Paths relative to root, sorted, of the files that end so; hidden directories and build trees
+    are left out.
+    """
     found = []
     for directory, names, entries in os.walk(root):
         names[:] = sorted(
@@ -25,13 +31,19 @@ def files(root, *endings):
     return sorted(found)
 
 
+def hidden_scripts(root):
+    return [path for path in HIDDEN_SCRIPTS if os.path.exists(os.path.join(root, path))]
+
+
 def read(root, path):
     with open(os.path.join(root, path), encoding="utf-8") as source:
         return source.read()
 
 
 def blank(text):
-    """C text with comments and literals emptied; every line keeps its number. Paths of #include lines are literals too."""
+    """C text with comments and literals emptied; every line keeps its number. Paths of #include
+    lines are literals too.
+    """
 
     def empty(match):
         token = match.group(0)
@@ -41,8 +53,13 @@ def blank(text):
     return TOKEN.sub(empty, text)
 
 
+def without_fences(text):
+    """Markdown with its fenced code emptied; every line keeps its number."""
+    return FENCE.sub(lambda match: "\n" * match.group(0).count("\n"), text)
+
+
 def verdict(name, checked, problems):
-    """Print the problems or how much was checked, and leave. A check that looked at nothing fails."""
+    """Print the problems or the count of checks, and exit. A check of nothing fails."""
     for problem in problems:
         print(problem)
     print(f"{name}: {checked} checked, {len(problems)} problems")
