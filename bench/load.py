@@ -10,7 +10,7 @@ import threading
 import time
 
 from paceline import BIN, Fleet, must, request
-from report import finish, say, skip, table
+from report import finish, skip, table
 
 CROWD = BIN / "crowd"
 HEARTBEAT_MS = 1000

@@ -2,10 +2,8 @@
 
 import argparse
 import datetime
-import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 

@@ -171,8 +171,8 @@ def test_a_data_set_of_another_kind_is_refused_by_its_first_bytes():
             with api.connect() as connection:
                 connection.settimeout(20)
                 connection.sendall(
-                    f"PUT /v1/datasets/other{query} {HEAD}Content-Length: {1 << 30}\r\n\r\n".encode()
-                    + start.ljust(1024, b"x")
+                    f"PUT /v1/datasets/other{query} {HEAD}"
+                    f"Content-Length: {1 << 30}\r\n\r\n".encode() + start.ljust(1024, b"x")
                 )
                 answer = answer_of(connection.makefile("rb").read())
             must(
