@@ -1,5 +1,5 @@
 """Every relative link of a Markdown file leads to a file of the tree, and its anchor to a heading
-there.
+there. Some page links to every page of docs/.
 
     links.py ROOT
 """
@@ -28,10 +28,14 @@ def anchors(text):
     }
 
 
+def page_of(path, target):
+    name = target.partition("#")[0]
+    return os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+
+
 def problem_of(root, path, target):
     """Why the link leads nowhere; None when it leads somewhere."""
-    name, _, anchor = target.partition("#")
-    page = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+    page, anchor = page_of(path, target), target.partition("#")[2]
     if not os.path.exists(os.path.join(root, page)):
         return f"there is no {page}"
     if anchor and page.endswith(".md") and anchor not in anchors(tree.read(root, page)):
@@ -40,13 +44,23 @@ def problem_of(root, path, target):
 
 
 def check(root):
-    pages, problems = tree.files(root, ".md"), []
+    pages, problems, linked = tree.files(root, ".md"), [], set()
     for path in pages:
         text = CODE.sub("", tree.without_fences(tree.read(root, path)))
-        for number, line in enumerate(text.split("\n"), 1):
-            for target in LINK.findall(line):
-                if not re.match(r"[a-z]+:", target) and (problem := problem_of(root, path, target)):
-                    problems.append(f"{path}:{number}: {target}: {problem}")
+        for link in LINK.finditer(text):
+            target = link.group(1)
+            if re.match(r"[a-z]+:", target):
+                continue
+            if page_of(path, target) != path:
+                linked.add(page_of(path, target))
+            if problem := problem_of(root, path, target):
+                line = text.count("\n", 0, link.start()) + 1
+                problems.append(f"{path}:{line}: {target}: {problem}")
+    problems += [
+        f"{path}: no page links to it"
+        for path in pages
+        if path.startswith("docs/") and path not in linked
+    ]
     return len(pages), problems
 
 

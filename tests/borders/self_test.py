@@ -140,13 +140,15 @@ class Borders(unittest.TestCase):
             "## X\n[a](../a.md) [out](https://x.example/y.md)\n```\n## Y\n[z](z.md)\n```\n",
         )
         self.assertEqual(links.check(self.root), (2, []))
-        self.write("d/c.md", "[a](a.md)\n\n[y](b.md#y) [up](../a.md#one-2)\n")
+        self.write("d/c.md", "[a](a.md)\n\n[y](b.md#y) [up\nagain](../a.md#one-2)\n")
+        self.write("docs/alone.md", "[to itself](alone.md)\n")
         self.assertEqual(
             links.check(self.root)[1],
             [
                 "d/c.md:1: a.md: there is no d/a.md",
                 "d/c.md:3: b.md#y: d/b.md has no heading 'y'",
                 "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'",
+                "docs/alone.md: no page links to it",
             ],
         )
 
