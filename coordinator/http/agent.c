@@ -220,8 +220,7 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     turn_event(coordinator->turn, &event, NULL, NULL);
     /* The call can bring a lost device back, and a plan with it: both are stored before the answer.
      */
-    if (!turn_settle(coordinator->turn)) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    if (!answer_settled(exchange, coordinator->turn)) {
         return NULL;
     }
     if (turn_held(coordinator->turn)) {

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/parse.h"
 #include "coordinator/objects.h"
+#include "coordinator/turn.h"
 #include "schema/wire.h"
 
 static const char content_type_json[] = "application/json; charset=utf-8";
@@ -94,6 +95,15 @@ void answer_held(struct http_exchange *exchange)
 {
     answer_problem(exchange, PROBLEM_DISK_FULL,
                    "nothing can be stored until the disk of --state-dir has room");
+}
+
+bool answer_settled(struct http_exchange *exchange, struct turn *turn)
+{
+    bool settled = turn_settle(turn);
+    if (!settled) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    }
+    return settled;
 }
 
 /* What people try first is often a name, or an id of something else: say where the ids are. */

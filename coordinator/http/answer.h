@@ -13,6 +13,8 @@
 #include "net/http_server.h"
 #include "schema/problem.h"
 
+struct turn;
+
 /* The object's text, which gets the end of its line here; revision > 0 becomes the ETag. */
 void answer_object(struct http_exchange *exchange, int status, int64_t revision, struct buf *body);
 /* Write the object and answer 200 with its revision as ETag. */
@@ -24,6 +26,9 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
     PRINTF_LIKE(3, 4);
 /* disk_full: a commit is held (turn.h). */
 void answer_held(struct http_exchange *exchange);
+/* Store what earlier calls of the turn have changed, before an answer that shows it. false: the
+ * store has failed, which is answered. */
+bool answer_settled(struct http_exchange *exchange, struct turn *turn);
 /* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed.
  */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);

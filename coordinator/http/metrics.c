@@ -229,8 +229,7 @@ void serve_metrics(void *context, struct http_exchange *exchange)
             "no metric '%.40s'; there are loss, step_seconds, test_loss and test_accuracy", name);
         return;
     }
-    if (!turn_settle(coordinator->turn)) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    if (!answer_settled(exchange, coordinator->turn)) {
         return;
     }
     struct metric_page *page = calloc(1, sizeof *page);

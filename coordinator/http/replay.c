@@ -176,8 +176,7 @@ bool replay_check(struct coordinator *coordinator, struct http_exchange *exchang
                        sizeof extra->replay_key - 1);
         return false;
     }
-    if (!turn_settle(coordinator->turn)) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    if (!answer_settled(exchange, coordinator->turn)) {
         return false;
     }
     memcpy(extra->replay_key, key, length + 1);

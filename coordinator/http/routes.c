@@ -154,8 +154,8 @@ static void guard(void *context, struct http_exchange *exchange)
         answer_held(exchange);
         return;
     }
-    if (reads && !turn_settle(coordinator->turn)) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+    if (reads) {
+        (void)answer_settled(exchange, coordinator->turn);
     }
 }
 
