@@ -22,6 +22,7 @@
 #define BAD_LINKS_MAX 32 /* pairs of devices that do not reach each other, of one job */
 #define STALL_SHIFT_MAX                                                                            \
     6 /* a job that stalls again and again gets up to 2^6 times its step deadline */
+#define LATE_SHIFT_MAX 4 /* the same for phase prepare */
 #define DEVICE_FORGET_MS                                                                           \
     3600000 /* a device that never worked is removed so long after it was lost */
 #define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
@@ -262,6 +263,7 @@ struct job_slot {
     int64_t progress_ms;   /* when some stage's step last rose */
     int64_t step_due_ms;   /* for the next step, then for a stalled job to recover; NEVER */
     int stall_shift;       /* its step deadline is so many times doubled */
+    int late_shift;        /* its prepare deadline is so many times doubled */
     int64_t join_ms;       /* look for more devices then; NEVER */
     int64_t join_after_ms; /* a device that joined has not paid for itself before */
     uint64_t join_looked;  /* the pass of join.c that looked at it last */

@@ -56,7 +56,7 @@ int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job)
         const struct dataset *dataset = core_dataset(core, names[i]);
         bytes += dataset ? dataset->bytes : 0;
     }
-    return transfer_timeout_ms(bytes);
+    return transfer_timeout_ms(bytes) << job->late_shift;
 }
 
 /* What is measured bounds what is predicted: one transfer that fell into a frozen device must not

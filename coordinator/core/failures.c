@@ -114,7 +114,7 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 
 void failures_forget(struct job_slot *job)
 {
-    job->faults = job->put_offs = job->stall_shift = 0;
+    job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
     job->charge.count = 0;
     stuck_forget(job);
     links_reset(job);
@@ -133,7 +133,7 @@ void failures_progress(struct job_slot *job, int64_t step)
 {
     if (step > job->furthest_step) {
         job->furthest_step = step;
-        job->faults = job->put_offs = job->stall_shift = 0;
+        job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
         job->charge.count = 0;
         links_reset(job);
     }
@@ -236,6 +236,10 @@ static bool count_failure(struct core *core, struct job_slot *job, const struct 
         stuck_forget(job);
     } else if (blames_start(core, job, failure)) {
         stuck_count(job);
+    }
+    if (failure->cause == FAILURE_DEADLINE && job->plan.state == PLAN_PREPARING &&
+        job->late_shift < LATE_SHIFT_MAX) {
+        job->late_shift++; /* a slow device must not be late for ever */
     }
     return count_fault(job, failure);
 }

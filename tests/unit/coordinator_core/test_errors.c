@@ -263,12 +263,39 @@ static void when_all_are_late_nobody_is_left_out(void **state)
     world_live(world, 61000);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
-    world_live(world, 122000); /* a third one is not made at once */
+    world_live(world, 122000 + 242000); /* a fourth one is not made at once */
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].stuck = false;
     }
+    story_finish(world, id);
+}
+
+/* Its link is slow, and nobody else can do its work. */
+static void who_is_late_gets_twice_the_time_the_next_time(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    a->stuck = true;
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    for (int i = 0; i < 6; i++) {
+        while (world_job(world, id)->state == JOB_WAITING_FOR_DEVICES) {
+            world_live(world, 500);
+            agent_follow(world, a);
+        }
+        int64_t since_ms = world->now_ms;
+        while (world_job(world, id)->state != JOB_WAITING_FOR_DEVICES) {
+            world_live(world, 500);
+            agent_follow(world, a);
+        }
+        int64_t expected_ms = 60000 << (i < 4 ? i : 4);
+        assert_in_range(world->now_ms - since_ms, expected_ms - 1000, expected_ms + 2000);
+    }
+    a->stuck = false;
+    world_live(world, 301000);
     story_finish(world, id);
 }
 
@@ -486,6 +513,7 @@ int main(void)
         STORY(who_starts_anew_again_and_again_is_left_out),
         STORY(who_is_late_in_prepare_is_named_and_left_out),
         STORY(when_all_are_late_nobody_is_left_out),
+        STORY(who_is_late_gets_twice_the_time_the_next_time),
         STORY(a_stop_that_takes_too_long_fails),
         STORY(losses_with_progress_in_between_never_end_the_job),
         STORY(a_job_that_diverges_fails_at_once),
