@@ -13,7 +13,6 @@
 #include "tests/sim/users.h"
 
 #define RESTORE_EVERY 300 /* commits: a core is large */
-#define REPEATS_MAX 25
 
 int check_new(struct world *world, struct err *err)
 {
@@ -42,7 +41,7 @@ void check_fail(struct world *world, const char *format, ...)
 
 /* ---- jobs by id ---- */
 
-static size_t known(const struct check *check, const char *id)
+size_t check_known(const struct check *check, const char *id)
 {
     size_t at = 0;
     while (at < check->known_count && strcmp(check->known[at].id.text, id) != 0) {
@@ -51,9 +50,9 @@ static size_t known(const struct check *check, const char *id)
     return at;
 }
 
-static const struct reference *reference_of(const struct world *world, const char *id)
+const struct reference *check_reference(const struct world *world, const char *id)
 {
-    const size_t at = known(world->check, id);
+    const size_t at = check_known(world->check, id);
     return at < world->check->known_count ? world->users->job[world->check->known[at].job].reference
                                           : NULL;
 }
@@ -61,7 +60,7 @@ static const struct reference *reference_of(const struct world *world, const cha
 static void learn(struct world *world, const struct job *job)
 {
     struct check *check = world->check;
-    if (known(check, job->id.text) < check->known_count) {
+    if (check_known(check, job->id.text) < check->known_count) {
         return;
     }
     ASSERT(check->known_count < CHECK_IDS_MAX);
@@ -73,21 +72,7 @@ static void learn(struct world *world, const struct job *job)
     }
 }
 
-/* ---- numbers and states ---- */
-
-void check_metric(struct world *world, const struct action *action)
-{
-    const struct reference *reference = reference_of(world, action->id);
-    const struct metric *metric = &action->metric;
-    if (!reference || (metric->name != METRIC_LOSS && metric->name != METRIC_TEST_ACCURACY)) {
-        return;
-    }
-    const double *right = metric->name == METRIC_LOSS ? reference->loss : reference->evaluation;
-    if (metric->value < right[metric->step] || metric->value > right[metric->step]) {
-        check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures",
-                   metric->name, metric->step, trace_name(world, action->id));
-    }
-}
+/* ---- states ---- */
 
 void check_event(struct world *world, const struct action *action)
 {
@@ -105,7 +90,7 @@ void check_event(struct world *world, const struct action *action)
 void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
                     uint64_t digest)
 {
-    const struct reference *reference = reference_of(world, holding->job.text);
+    const struct reference *reference = check_reference(world, holding->job.text);
     if (!reference || holding->version > reference->steps ||
         reference_unit(reference, holding->version, (size_t)holding->unit) != digest) {
         check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64,
@@ -119,7 +104,7 @@ static void check_kernels(struct world *world, const struct run *run)
 {
     struct check *check = world->check;
     const struct assignment_run *told = run->told;
-    const size_t at = known(check, told->job.text);
+    const size_t at = check_known(check, told->job.text);
     if (at == check->known_count) {
         return;
     }
@@ -138,12 +123,13 @@ static void check_kernels(struct world *world, const struct run *run)
 
 void check_step(struct world *world, const struct run *run)
 {
-    const struct reference *reference = reference_of(world, run->told->job.text);
-    const size_t at = known(world->check, run->told->job.text);
+    const struct reference *reference = check_reference(world, run->told->job.text);
+    const size_t at = check_known(world->check, run->told->job.text);
     if (at < world->check->known_count && run->step > world->check->known[at].furthest) {
         world->check->known[at].furthest = run->step;
     }
     check_kernels(world, run);
+    check_measured(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
             check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name,
@@ -198,7 +184,7 @@ static void check_version(struct world *world, const struct job *job)
     const struct coordinator *coordinator = world->coordinator;
     const struct rows *rows = &coordinator->rows;
     const size_t units = coordinator_model(world, &job->spec)->unit_count;
-    const struct reference *reference = reference_of(world, job->id.text);
+    const struct reference *reference = check_reference(world, job->id.text);
     size_t found = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
         const struct center_unit *unit = &rows->unit[i];
@@ -224,7 +210,7 @@ static void check_checkpoints(struct world *world)
     const struct rows *rows = &world->coordinator->rows;
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
-        const struct reference *reference = reference_of(world, checkpoint->job.text);
+        const struct reference *reference = check_reference(world, checkpoint->job.text);
         char right[SHA256_SIZE];
         if (!reference) {
             continue; /* an upload */
@@ -246,7 +232,7 @@ static void check_checkpoints(struct world *world)
 static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
-    const struct reference *reference = reference_of(world, job->id.text);
+    const struct reference *reference = check_reference(world, job->id.text);
     const bool succeeded = job->state == JOB_SUCCEEDED;
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
@@ -266,7 +252,7 @@ static void check_end(struct world *world, const struct job *job)
 static void check_job_change(struct world *world, const struct job *job)
 {
     struct check *check = world->check;
-    const size_t at = known(check, job->id.text);
+    const size_t at = check_known(check, job->id.text);
     if (job->version < check->known[at].version || job->generation < check->known[at].generation) {
         check_fail(world,
                    "%s goes back from version %" PRId64 " and generation %" PRId64 " to %" PRId64
@@ -276,47 +262,6 @@ static void check_job_change(struct world *world, const struct job *job)
     }
     check->known[at].version = job->version;
     check->known[at].generation = job->generation;
-}
-
-/* How many plans in a row a job may need for one reason: those of a loop, and those that new faults
- * explain. A process that starts anew explains one; rows of an earlier time, which know no boot of
- * now, one for each device and their own.
- */
-static int repeats_max(const struct world *world, int reason)
-{
-    int starts = world->check->backups * (int)(world->agent_count + 1);
-    for (size_t i = 0; i < world->agent_count; i++) {
-        starts += (int)world->agent[i]->boots;
-    }
-    return REPEATS_MAX + (reason == PLAN_RESTARTED || reason == PLAN_DEVICE_LOST ? starts : 0);
-}
-
-/* No failure repeats for ever: a job gets further, or waits longer and longer. */
-static void check_plan(struct world *world, const struct plan *plan)
-{
-    struct check *check = world->check;
-    const size_t at = known(check, plan->job.text);
-    if (at == check->known_count || plan->generation <= check->known[at].plan_generation) {
-        return;
-    }
-    const int64_t furthest = check->known[at].furthest;
-    const int reason = plan->reason;
-    check->known[at].plan_generation = plan->generation;
-    if (furthest > check->known[at].repeat[reason].furthest) {
-        check->known[at].repeat[reason].count = 0;
-        check->known[at].repeat[reason].furthest = furthest;
-    }
-    const int count = ++check->known[at].repeat[reason].count;
-    check->repeats = count > check->repeats ? count : check->repeats;
-    if (count > repeats_max(world, reason)) {
-        check_fail(world, "%s needs plan %d in a row by '%s' without getting beyond step %" PRId64,
-                   trace_name(world, plan->job.text), count, plan_reason_names[reason], furthest);
-    }
-}
-
-int check_repeats(const struct world *world)
-{
-    return world->check->repeats;
 }
 
 void check_commit(struct world *world, const struct transaction *transaction)
@@ -330,6 +275,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
             check_plan(world, change->row);
         }
     }
+    check_curves(world, transaction);
 }
 
 void check_backup(struct world *world)
@@ -344,6 +290,7 @@ void check_backup(struct world *world)
         check->known[i].forgotten = true;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
+        check->known[i].put_back = (int)world->agent_count + 1;
     }
 }
 
@@ -379,7 +326,7 @@ static bool is_whole(const struct world *world, const struct job *job, int64_t v
 /* A version that is committed survives the loss of any single device's memory. */
 static void check_neighbor_version(struct world *world, const struct job *job)
 {
-    const size_t at = known(world->check, job->id.text);
+    const size_t at = check_known(world->check, job->id.text);
     size_t lost = 0;
     if (world->check->known[at].neighbor_version != job->neighbor_version) {
         world->check->known[at].neighbor_version = job->neighbor_version;
@@ -404,18 +351,7 @@ static void check_neighbor_version(struct world *world, const struct job *job)
     }
 }
 
-/* What is told of a job agrees: no version is newer than the step. */
-static void check_told_step(struct world *world, const struct job *job, const char *what)
-{
-    const int64_t newest =
-        job->version > job->neighbor_version ? job->version : job->neighbor_version;
-    if (newest > job->progress.step) {
-        check_fail(world, "%s tells of version %" PRId64 " of %s at step %" PRId64, what, newest,
-                   job->spec.name, job->progress.step);
-    }
-}
-
-/* And a loss costs the steps since the version that is left. */
+/* A loss costs the steps since the version that is left. */
 static void check_losses(struct world *world, const struct job *job)
 {
     struct replicas *replicas = malloc(sizeof(*replicas));
@@ -445,126 +381,12 @@ static void check_incidents(struct world *world, const struct job *job)
     }
 }
 
-/* ---- rows and core ---- */
-
-static bool plan_active(const struct plan *plan)
-{
-    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING ||
-                    plan->state == PLAN_STOPPING);
-}
-
-/* A device works in one plan at most, and its row says in which. */
-static void check_work(struct world *world, const struct core *core, const struct device *device)
-{
-    int works = 0;
-    for (size_t j = 0; j < core_job_count(core); j++) {
-        const struct job *job = core_job_at(core, j);
-        const struct plan *plan = core_job_plan(core, job->id.text);
-        for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
-            /* One whose units are all in the center may have left. */
-            const bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
-                              strcmp(device->job, job->id.text) != 0;
-            works += !left && strcmp(plan->stage[s].device.text, device->id.text) == 0;
-        }
-    }
-    if (works != (device->job[0] != '\0')) {
-        check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works,
-                   device->job);
-    }
-}
-
-static void compare_job(struct world *world, const struct core *core, const struct job *row)
-{
-    const struct job *live = core_job(core, row->id.text);
-    if (job_state_ended(row->state)) {
-        if (live) {
-            check_fail(world, "%s has ended and lives", row->spec.name);
-        }
-        return;
-    }
-    if (!live || row->state != live->state || row->generation != live->generation ||
-        row->version != live->version || row->exact != live->exact ||
-        row->neighbor_version != live->neighbor_version || row->line_count != live->line_count ||
-        strcmp(row->state_reason, live->state_reason) != 0) {
-        check_fail(world,
-                   "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
-                   row->spec.name, job_state_names[row->state], row->generation, row->version);
-        return;
-    }
-    check_told_step(world, row, "the row");
-    check_told_step(world, live, "the core");
-    const struct plan *plan = core_job_plan(core, row->id.text);
-    const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
-    const bool same = plan ? stored && plan->generation == stored->generation &&
-                                 plan->state == stored->state &&
-                                 plan->resume_version == stored->resume_version &&
-                                 plan->last_version == stored->last_version &&
-                                 plan->stage_count == stored->stage_count
-                           : !stored;
-    if (!same) {
-        check_fail(world, "the plan row of %s is not what is alive", row->spec.name);
-    }
-}
-
-static void compare(struct world *world, const struct core *core)
-{
-    const struct rows *rows = &world->coordinator->rows;
-    if (rows->device_count != core_device_count(core)) {
-        check_fail(world, "%zu device rows, %zu alive", rows->device_count,
-                   core_device_count(core));
-        return;
-    }
-    for (size_t i = 0; i < rows->device_count; i++) {
-        const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
-        if (!live || row->state != live->state || row->cordoned != live->cordoned ||
-            strcmp(row->job, live->job) != 0 || strcmp(row->boot, live->boot) != 0) {
-            check_fail(world, "the row of %s is not what is alive", row->name);
-            return;
-        }
-        check_work(world, core, live);
-    }
-    for (size_t i = 0; i < rows->job_count; i++) {
-        compare_job(world, core, &rows->job[i]);
-    }
-}
-
-/* A core of these rows alone has the same jobs, versions, and generations not below. */
-static void check_restore(struct world *world)
-{
-    struct coordinator *coordinator = world->coordinator;
-    const struct rows *rows = &coordinator->rows;
-    struct core *core = NULL;
-    struct err err = {0};
-    const int rc = core_new(&coordinator->config, &core, &err);
-    struct restored_rows *restored = malloc(sizeof(*restored));
-    struct actions actions = {.item = calloc(ACTIONS_MAX, sizeof(actions.item[0]))};
-    ASSERT(rc == 0 && restored && actions.item);
-    coordinator_restored(world, rows, restored);
-    restored->event.now_ms = world_now_ms(world, ACTOR_COORDINATOR);
-    restored->event.wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
-    core_step(core, &restored->event, &actions);
-    for (size_t i = 0; i < restored->job_count; i++) {
-        const struct job *row = &restored->job[i].job, *live = core_job(core, row->id.text);
-        if (!live || live->version != row->version || live->generation < row->generation ||
-            live->neighbor_version != row->neighbor_version || job_state_ended(live->state)) {
-            check_fail(world, "restoring the rows does not give %s back", row->spec.name);
-        }
-    }
-    if (core_device_count(core) != rows->device_count ||
-        core_job_count(core) != restored->job_count) {
-        check_fail(world, "restoring the rows gives %zu devices and %zu jobs",
-                   core_device_count(core), core_job_count(core));
-    }
-    free(actions.item);
-    free(restored);
-    core_free(&core);
-}
+/* ---- all of it ---- */
 
 void check_rows(struct world *world)
 {
-    const struct coordinator *coordinator = world->coordinator;
-    const struct rows *rows = &coordinator->rows;
-    compare(world, coordinator->core);
+    const struct rows *rows = &world->coordinator->rows;
+    check_alive(world);
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job *job = &rows->job[i];
         if (job_state_ended(job->state)) {

@@ -9,6 +9,8 @@
 #include "tests/sim/world.h"
 
 #define CHECK_IDS_MAX 64
+#define CHECK_STEPS_MAX 128
+#define CHECK_LOSSES_MAX 4096
 #define PLAN_REASONS (PLAN_TUNED + 1)
 
 struct check {
@@ -32,10 +34,22 @@ struct check {
             int count;
         } repeat[PLAN_REASONS]; /* plans in a row that were made for the same reason, by which it
                                    got no further */
+        uint64_t faults[SIM_DEVICES_MAX]; /* of each device when the newest plan was made */
+        int put_back;                     /* plans that the rows of an earlier time explain still */
+        struct {
+            int64_t generation, boots;
+            size_t agent;
+        } measured[CHECK_STEPS_MAX];  /* who measured the loss of a step last */
+        bool stored[CHECK_STEPS_MAX]; /* its row is committed */
         bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile,
                            nobody knows */
     } known[CHECK_IDS_MAX];
     size_t known_count;
+    struct {
+        size_t known;
+        int64_t step, at_us;
+    } loss[CHECK_LOSSES_MAX]; /* taken since the last commit */
+    size_t loss_count;
     int repeats;       /* the highest count of them all */
     int backups;       /* how often rows of an earlier time were put back */
     uint64_t restored; /* commits since rows were last compared with the core */
@@ -44,6 +58,10 @@ struct check {
 int check_new(struct world *world, struct err *err);
 void check_free(struct world *world);
 void check_fail(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The index of a job that was ever seen; known_count: it was not. */
+size_t check_known(const struct check *check, const char *id);
+/* What the job must come to; NULL: it is not known. */
+const struct reference *check_reference(const struct world *world, const char *id);
 
 /* A number that the coordinator takes of a job is that of the undisturbed run. */
 void check_metric(struct world *world, const struct action *action);
@@ -62,6 +80,24 @@ void check_delete_blob(struct world *world, const char *sha256);
 void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
                     uint64_t digest);
 void check_step(struct world *world, const struct run *run);
+
+/* ---- check_rows.c ---- */
+/* The rows are what is alive. */
+void check_alive(struct world *world);
+/* A core of these rows alone has the same jobs, versions, and generations not below. */
+void check_restore(struct world *world);
+
+/* ---- check_course.c ---- */
+/* A plan is about to be stored: no failure repeats for ever. A job gets further, or waits longer
+ * and longer, or a new fault has struck a device of it. */
+void check_plan(struct world *world, const struct plan *plan);
+/* A run has computed a step. */
+void check_measured(struct world *world, const struct run *run);
+/* The coordinator dies. */
+void check_crash(struct world *world);
+/* A transaction is about to be committed: metrics that were taken are stored with it, and of a job
+ * that has succeeded none is missing. */
+void check_curves(struct world *world, const struct transaction *transaction);
 /* The most plans in a row that one job needed for the same failure. */
 int check_repeats(const struct world *world);
 /* After each step of a session. */

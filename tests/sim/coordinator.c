@@ -10,8 +10,7 @@
 #include "tests/sim/note.h"
 #include "tests/sim/trace.h"
 
-#define TURN_US 50    /* between a request and the turn that takes it */
-#define TUNED "tuned" /* stands for the hash of a description with measured kernels */
+#define TURN_US 50 /* between a request and the turn that takes it */
 #define DISK_LOOK_US (60 * SECOND)
 
 int coordinator_new(struct world *world, struct err *err)
@@ -138,18 +137,6 @@ static void step(struct world *world, struct event *event, struct call *call)
 }
 
 /* ---- a turn ---- */
-
-static const struct model *model_of(const struct world *world, const char *name, bool tuned)
-{
-    const struct models *models = world->models;
-    for (size_t i = 0; i < models->count; i++) {
-        if (strcmp(models->item[i]->name, name) == 0) {
-            return tuned ? models->tuned[i] : models->item[i];
-        }
-    }
-    ASSERT(false);
-    return NULL;
-}
 
 static void take_tuned(struct world *world, const struct job_id *id)
 {
@@ -403,27 +390,6 @@ void coordinator_take(struct world *world, struct call *call)
 
 /* ---- lives ---- */
 
-const struct model *coordinator_tuned(const struct world *world, const char *name)
-{
-    return model_of(world, name, true);
-}
-
-const struct model *coordinator_model(const struct world *world, const struct job_spec *spec)
-{
-    return model_of(world, spec->model.name, strcmp(spec->model.sha256, TUNED) == 0);
-}
-
-int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit)
-{
-    for (size_t i = 0; i < world->models->count; i++) {
-        if (strcmp(world->models->item[i]->name, model) == 0) {
-            return world->models->unit_bytes[i][unit];
-        }
-    }
-    ASSERT(false);
-    return 0;
-}
-
 void coordinator_restored(const struct world *world, const struct rows *rows,
                           struct restored_rows *out)
 {
@@ -485,6 +451,7 @@ void coordinator_start(struct world *world)
 void coordinator_crash(struct world *world)
 {
     if (world->actor[ACTOR_COORDINATOR].up) {
+        check_crash(world);
         world_end(world, ACTOR_COORDINATOR);
         forget(world);
     }

@@ -13,6 +13,7 @@
 #define PARKED_MAX 128
 #define LATE_MAX 512
 #define EXPORTS_MAX 16
+#define TUNED "tuned" /* stands for the hash of a description with measured kernels */
 
 /* Where it dies, as seen from a turn's transaction. */
 enum crash_point { CRASH_NOT, CRASH_BEFORE_COMMIT, CRASH_AFTER_COMMIT };

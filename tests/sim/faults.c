@@ -102,6 +102,7 @@ void faults_restart_coordinator(struct world *world)
 
 void faults_kill_device(struct world *world, size_t index, int64_t back_us)
 {
+    world->actor[ACTOR_DEVICE + index].faults++;
     agent_crash(world, world->agent[index]);
     world_at(world, ACTOR_NONE, world->now_us + back_us, start_device, NULL, (int64_t)index);
 }
@@ -117,6 +118,7 @@ void faults_freeze(struct world *world, int actor, int64_t us)
 {
     TRACE(world, actor, "freezes for %" PRId64 " ms", us / MS);
     world->actor[actor].thaw_us = world->now_us + us;
+    world->actor[actor].faults++;
 }
 
 void faults_cut(struct world *world, int from, int to, bool cut)
@@ -124,6 +126,8 @@ void faults_cut(struct world *world, int from, int to, bool cut)
     TRACE(world, ACTOR_NONE, "%s from %s to %s", cut ? "nothing passes" : "messages pass",
           world->actor[from].label, world->actor[to].label);
     world->net->cut[from][to] = cut;
+    world->actor[from].faults++;
+    world->actor[to].faults++;
 }
 
 void faults_kill_coordinator(struct world *world, int64_t back_us)
@@ -169,6 +173,7 @@ static void slow_down(struct world *world, size_t index)
     const int64_t factor = world_draw(world, DRAW_FAULTS, 2, 30);
     TRACE(world, agent->actor, "is %" PRId64 " times slower", factor);
     agent->slowness = agent->usual_slowness * factor;
+    world->actor[agent->actor].faults++;
     world_at(world, ACTOR_NONE, world->now_us + pause_us(world, 20 * SECOND), be_usual, NULL,
              (int64_t)index);
 }
@@ -186,6 +191,7 @@ static void jump(struct world *world)
         (int)world_draw(world, DRAW_FAULTS, 0, (int64_t)(ACTOR_DEVICE + world->agent_count) - 1);
     const int64_t ms = world_draw(world, DRAW_FAULTS, 1, 60000);
     TRACE(world, actor, "its clock jumps %" PRId64 " ms", ms);
+    world->actor[actor].faults++;
     world->actor[actor].ahead_us += ms * MS;
     world->actor[actor].wall_ms += world_draw(world, DRAW_FAULTS, -100000, 100000);
     if (actor == ACTOR_COORDINATOR && world->actor[actor].up) {
@@ -270,6 +276,7 @@ void faults_local(struct world *world, size_t index, enum local_fault fault)
     if (agent->local_fault != fault) {
         TRACE(world, agent->actor, "%s", names[fault]);
         agent->local_fault = fault;
+        world->actor[agent->actor].faults++;
     }
 }
 

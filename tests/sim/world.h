@@ -38,6 +38,7 @@ struct actor {
     int64_t thaw_us;  /* frozen until then: nothing of it happens */
     int64_t ahead_us; /* of its monotonic clock */
     int64_t wall_ms;  /* its wall clock at virtual time 0 */
+    uint64_t faults;  /* that have struck it */
     const char *label; /* in the trace */
 };
 

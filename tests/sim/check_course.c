@@ -1,0 +1,176 @@
+/* What must hold of a job's course: no failure repeats without an end, and its metrics are those of
+ * the undisturbed run, without holes. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+#include "tests/sim/trace.h"
+#include "tests/sim/users.h"
+
+#define REPEATS_MAX 20
+#define METRICS_US SECOND /* coordinator/store writes metrics as often */
+
+/* ---- plans in a row ---- */
+
+static uint64_t faults_of(const struct world *world, size_t agent)
+{
+    return world->actor[ACTOR_DEVICE + agent].faults + (uint64_t)world->agent[agent]->boots;
+}
+
+static bool has_stage(const struct plan *plan, const struct agent *agent)
+{
+    for (size_t s = 0; plan && s < plan->stage_count; s++) {
+        if (strcmp(plan->stage[s].device.text, agent->id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a device of the job was struck since its newest plan was made: then what follows is no
+ * repeat. Rows of an earlier time, which know no boot of now, explain a plan for each device and
+ * one for themselves. */
+static bool is_explained(struct world *world, size_t at, const struct plan *plan)
+{
+    struct check *check = world->check;
+    const struct plan *before = rows_plan(&world->coordinator->rows, plan->job.text);
+    bool struck = false;
+    for (size_t i = 0; i < world->agent_count; i++) {
+        const struct agent *agent = world->agent[i];
+        const bool own = has_stage(plan, agent) || has_stage(before, agent);
+        struck = struck || (own && faults_of(world, i) != check->known[at].faults[i]);
+        check->known[at].faults[i] = faults_of(world, i);
+    }
+    if (!struck && check->known[at].put_back > 0) {
+        check->known[at].put_back--;
+        return true;
+    }
+    return struck;
+}
+
+void check_plan(struct world *world, const struct plan *plan)
+{
+    struct check *check = world->check;
+    const size_t at = check_known(check, plan->job.text);
+    if (at == check->known_count || plan->generation <= check->known[at].plan_generation) {
+        return;
+    }
+    const int64_t furthest = check->known[at].furthest;
+    const int reason = plan->reason;
+    const bool explained = is_explained(world, at, plan);
+    check->known[at].plan_generation = plan->generation;
+    if (furthest > check->known[at].repeat[reason].furthest) {
+        check->known[at].repeat[reason].count = 0;
+        check->known[at].repeat[reason].furthest = furthest;
+    }
+    check->known[at].repeat[reason].count += !explained;
+    const int count = check->known[at].repeat[reason].count;
+    check->repeats = count > check->repeats ? count : check->repeats;
+    if (count > REPEATS_MAX) {
+        check_fail(world, "%s needs plan %d in a row by '%s' without getting beyond step %" PRId64,
+                   trace_name(world, plan->job.text), count, plan_reason_names[reason], furthest);
+    }
+}
+
+int check_repeats(const struct world *world)
+{
+    return world->check->repeats;
+}
+
+/* ---- metrics ---- */
+
+/* They become rows within METRICS_US: before that, they are lost when the coordinator dies. */
+static void store_losses(struct world *world, int64_t until_us)
+{
+    struct check *check = world->check;
+    for (size_t i = 0; i < check->loss_count; i++) {
+        if (check->loss[i].at_us <= until_us) {
+            check->known[check->loss[i].known].stored[check->loss[i].step] = true;
+        }
+    }
+    check->loss_count = 0;
+}
+
+void check_crash(struct world *world)
+{
+    store_losses(world, world->now_us - METRICS_US);
+}
+
+static void take_loss(struct world *world, const char *id, int64_t step)
+{
+    struct check *check = world->check;
+    const size_t at = check_known(check, id);
+    if (at == check->known_count || step >= CHECK_STEPS_MAX) {
+        return;
+    }
+    ASSERT(check->loss_count < CHECK_LOSSES_MAX);
+    check->loss[check->loss_count].known = at;
+    check->loss[check->loss_count].step = step;
+    check->loss[check->loss_count++].at_us = world->now_us;
+}
+
+void check_metric(struct world *world, const struct action *action)
+{
+    const struct reference *reference = check_reference(world, action->id);
+    const struct metric *metric = &action->metric;
+    if (!reference || (metric->name != METRIC_LOSS && metric->name != METRIC_TEST_ACCURACY)) {
+        return;
+    }
+    const double *right = metric->name == METRIC_LOSS ? reference->loss : reference->evaluation;
+    if (metric->value < right[metric->step] || metric->value > right[metric->step]) {
+        check_fail(world, "metric %d of step %" PRId64 " of %s is another than without failures",
+                   metric->name, metric->step, trace_name(world, action->id));
+    }
+    if (metric->name == METRIC_LOSS) {
+        take_loss(world, action->id, metric->step);
+    }
+}
+
+void check_measured(struct world *world, const struct run *run)
+{
+    struct check *check = world->check;
+    const size_t at = check_known(check, run->told->job.text);
+    const bool last = run->told->stage_index + 1 == run->told->stage_count;
+    if (at == check->known_count || !last || run->step >= CHECK_STEPS_MAX) {
+        return;
+    }
+    if (run->told->generation >= check->known[at].measured[run->step].generation) {
+        check->known[at].measured[run->step].generation = run->told->generation;
+        check->known[at].measured[run->step].agent = run->agent->index;
+        check->known[at].measured[run->step].boots = run->agent->boots;
+    }
+}
+
+/* Who measured a step last tells it again until it is stored. A device whose process has ended
+ * since cannot, nor can one that the job has lost. */
+static void check_curve(struct world *world, size_t at, const struct job *job)
+{
+    const struct check *check = world->check;
+    const struct plan *plan = rows_plan(&world->coordinator->rows, job->id.text);
+    for (int64_t step = 1; step <= job->progress.steps && step < CHECK_STEPS_MAX; step++) {
+        const size_t index = check->known[at].measured[step].agent;
+        const struct agent *agent = world->agent[index];
+        const bool tells =
+            has_stage(plan, agent) && agent->boots == check->known[at].measured[step].boots;
+        if (!check->known[at].stored[step] && tells) {
+            check_fail(world, "the loss of step %" PRId64 " of %s, which %s measured, is missing",
+                       step, job->spec.name, agent->name);
+            return;
+        }
+    }
+}
+
+void check_curves(struct world *world, const struct transaction *transaction)
+{
+    const struct check *check = world->check;
+    store_losses(world, world->now_us);
+    for (size_t i = 0; i < transaction->count; i++) {
+        const struct change *change = &transaction->item[i];
+        const struct job *job = change->kind == OBJECT_JOB && !change->forget ? change->row : NULL;
+        if (job && job->state == JOB_SUCCEEDED && check->backups == 0) {
+            check_curve(world, check_known(check, job->id.text), job);
+        }
+    }
+}

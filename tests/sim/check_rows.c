@@ -1,0 +1,132 @@
+/* The rows say what the core does, and restoring them gives its durable part. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+
+/* What is told of a job agrees: no version is newer than the step. */
+static void check_told_step(struct world *world, const struct job *job, const char *what)
+{
+    const int64_t newest =
+        job->version > job->neighbor_version ? job->version : job->neighbor_version;
+    if (newest > job->progress.step) {
+        check_fail(world, "%s tells of version %" PRId64 " of %s at step %" PRId64, what, newest,
+                   job->spec.name, job->progress.step);
+    }
+}
+
+static bool plan_active(const struct plan *plan)
+{
+    return plan && (plan->state == PLAN_PREPARING || plan->state == PLAN_RUNNING ||
+                    plan->state == PLAN_STOPPING);
+}
+
+/* A device works in one plan at most, and its row says in which. */
+static void check_work(struct world *world, const struct core *core, const struct device *device)
+{
+    int works = 0;
+    for (size_t j = 0; j < core_job_count(core); j++) {
+        const struct job *job = core_job_at(core, j);
+        const struct plan *plan = core_job_plan(core, job->id.text);
+        for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
+            /* One whose units are all in the center may have left. */
+            const bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
+                              strcmp(device->job, job->id.text) != 0;
+            works += !left && strcmp(plan->stage[s].device.text, device->id.text) == 0;
+        }
+    }
+    if (works != (device->job[0] != '\0')) {
+        check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works,
+                   device->job);
+    }
+}
+
+static void compare_job(struct world *world, const struct core *core, const struct job *row)
+{
+    const struct job *live = core_job(core, row->id.text);
+    if (job_state_ended(row->state)) {
+        if (live) {
+            check_fail(world, "%s has ended and lives", row->spec.name);
+        }
+        return;
+    }
+    if (!live || row->state != live->state || row->generation != live->generation ||
+        row->version != live->version || row->exact != live->exact ||
+        row->neighbor_version != live->neighbor_version || row->line_count != live->line_count ||
+        strcmp(row->state_reason, live->state_reason) != 0) {
+        check_fail(world,
+                   "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
+                   row->spec.name, job_state_names[row->state], row->generation, row->version);
+        return;
+    }
+    check_told_step(world, row, "the row");
+    check_told_step(world, live, "the core");
+    const struct plan *plan = core_job_plan(core, row->id.text);
+    const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
+    const bool same = plan ? stored && plan->generation == stored->generation &&
+                                 plan->state == stored->state &&
+                                 plan->resume_version == stored->resume_version &&
+                                 plan->last_version == stored->last_version &&
+                                 plan->stage_count == stored->stage_count
+                           : !stored;
+    if (!same) {
+        check_fail(world, "the plan row of %s is not what is alive", row->spec.name);
+    }
+}
+
+void check_alive(struct world *world)
+{
+    const struct core *core = world->coordinator->core;
+    const struct rows *rows = &world->coordinator->rows;
+    if (rows->device_count != core_device_count(core)) {
+        check_fail(world, "%zu device rows, %zu alive", rows->device_count,
+                   core_device_count(core));
+        return;
+    }
+    for (size_t i = 0; i < rows->device_count; i++) {
+        const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
+        if (!live || row->state != live->state || row->cordoned != live->cordoned ||
+            strcmp(row->job, live->job) != 0 || strcmp(row->boot, live->boot) != 0) {
+            check_fail(world, "the row of %s is not what is alive", row->name);
+            return;
+        }
+        check_work(world, core, live);
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        compare_job(world, core, &rows->job[i]);
+    }
+}
+
+void check_restore(struct world *world)
+{
+    struct coordinator *coordinator = world->coordinator;
+    const struct rows *rows = &coordinator->rows;
+    struct core *core = NULL;
+    struct err err = {0};
+    const int rc = core_new(&coordinator->config, &core, &err);
+    struct restored_rows *restored = malloc(sizeof(*restored));
+    struct actions actions = {.item = calloc(ACTIONS_MAX, sizeof(actions.item[0]))};
+    ASSERT(rc == 0 && restored && actions.item);
+    coordinator_restored(world, rows, restored);
+    restored->event.now_ms = world_now_ms(world, ACTOR_COORDINATOR);
+    restored->event.wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
+    core_step(core, &restored->event, &actions);
+    for (size_t i = 0; i < restored->job_count; i++) {
+        const struct job *row = &restored->job[i].job, *live = core_job(core, row->id.text);
+        if (!live || live->version != row->version || live->generation < row->generation ||
+            live->neighbor_version != row->neighbor_version || job_state_ended(live->state)) {
+            check_fail(world, "restoring the rows does not give %s back", row->spec.name);
+        }
+    }
+    if (core_device_count(core) != rows->device_count ||
+        core_job_count(core) != restored->job_count) {
+        check_fail(world, "restoring the rows gives %zu devices and %zu jobs",
+                   core_device_count(core), core_job_count(core));
+    }
+    free(actions.item);
+    free(restored);
+    core_free(&core);
+}
