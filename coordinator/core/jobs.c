@@ -6,15 +6,23 @@
 
 /* ---- ends ---- */
 
+/* Of its devices, or of those that were kept for it while it waited. */
+static void let_go(struct core *core, struct job_slot *job)
+{
+    if (plan_active(job)) {
+        plan_close(core, job, job->plan.resume_version);
+    } else {
+        core->schedule = true;
+    }
+}
+
 void job_end(struct core *core, struct job_slot *job, int state, const char *reason,
              const char *message)
 {
     if (state == JOB_CANCELLED) {
         center_forget(core, job, "");
     }
-    if (plan_active(job)) {
-        plan_close(core, job, job->plan.resume_version);
-    }
+    let_go(core, job);
     if (state == JOB_FAILED) {
         center_keep_job(core, job);
     }
@@ -34,9 +42,7 @@ void job_end(struct core *core, struct job_slot *job, int state, const char *rea
 static void put_down(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
-    if (plan_active(job)) {
-        plan_close(core, job, job->plan.resume_version);
-    }
+    let_go(core, job);
     job_touch(core, job);
     job->cut = none;
     job->job.has_wish = false;

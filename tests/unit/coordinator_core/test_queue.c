@@ -341,6 +341,30 @@ static void there_is_a_bound_on_jobs_and_devices(void **state)
     assert_int_equal(world->problem, PROBLEM_TOO_MANY);
 }
 
+/* The device is kept for a job that waits to try it again, and waits no more. */
+static void what_was_kept_for_a_job_is_free_when_it_waits_no_more(void **state)
+{
+    static const enum job_verb verbs[] = {JOB_CANCEL, JOB_PAUSE};
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        char first[ID_SIZE], second[ID_SIZE];
+        struct job_spec spec = world_spec("first", 50);
+        story_submit(world, first, &spec);
+        agent_follow(world, a);
+        agent_fail(a, "data");
+        agent_beat(world, a);
+        a->error[0] = '\0';
+        assert_state(world, first, JOB_WAITING_FOR_DEVICES);
+        spec = world_spec("second", 50);
+        story_submit(world, second, &spec);
+        assert_state(world, second, JOB_QUEUED);
+        world_verb(world, first, verbs[i]);
+        assert_state(world, second, JOB_PREPARING);
+        story_finish(world, second);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +384,7 @@ int main(void)
         STORY(an_unknown_protocol_is_refused),
         STORY(names_of_data_sets_and_models_are_taken_once),
         STORY(there_is_a_bound_on_jobs_and_devices),
+        STORY(what_was_kept_for_a_job_is_free_when_it_waits_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
