@@ -171,10 +171,8 @@ const struct job_spec job_spec_default = {
 
 void job_spec_complete(struct job_spec *spec)
 {
-    static const double usual[] = {
-        [OPTIMIZER_SGD] = 0.01, [OPTIMIZER_ADAM] = 0.001, [OPTIMIZER_ADAMW] = 0.001};
     if (spec->learning_rate.value <= 0) {
-        spec->learning_rate.value = usual[spec->optimizer.type];
+        spec->learning_rate.value = learning_rate_default(spec->model.name, spec->optimizer.type);
     }
 }
 

@@ -84,8 +84,8 @@ struct job_spec {
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
-/* Choose what a job leaves to its other fields: the learning rate, by the optimizer. Once, when the
- * job is submitted: a stored job keeps what it was given. Before job_spec_check. */
+/* Choose what a job leaves to its other fields: the learning rate, by optimizer and model. Once,
+ * when the job is submitted: a stored job keeps what it was given. Before job_spec_check. */
 void job_spec_complete(struct job_spec *spec);
 
 /* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is

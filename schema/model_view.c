@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "libtrain/model/cost.h"
+#include "libtrain/model/recipe.h"
 
 static const struct field shape_fields[] = {
     MEMBER_INT(struct model_view_unit, height, "height", FIELD_REQUIRED, 0, UINT32_MAX),
@@ -48,6 +49,7 @@ static const struct field view_fields[] = {
     MEMBER_INT(struct model_view, parameters, "parameters", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct model_view, forward_flops, "forward_flops", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct model_view, backward_flops, "backward_flops", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct model_view, sgd_learning_rate, "sgd_learning_rate", FIELD_REQUIRED, 0, 0),
     MEMBER_RECORDS(struct model_view, unit, "units", FIELD_REQUIRED, &unit_record, unit_count),
     MEMBER_JSON(struct model_view, description, "description", FIELD_REQUIRED),
 };
@@ -98,6 +100,7 @@ int model_view_make(const struct model *model, const struct model_row *row, bool
         .width = model->input.w,
         .channels = model->input.c,
         .classes = model->classes,
+        .sgd_learning_rate = learning_rate_default(row->name, OPTIMIZER_SGD),
         .unit_count = model->unit_count,
     };
     (void)snprintf(out->dtype, sizeof(out->dtype), "%s", dtype_name(model->input_dtype));

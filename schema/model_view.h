@@ -31,6 +31,7 @@ struct model_view {
     int64_t classes;
     int64_t parameters;
     double forward_flops, backward_flops; /* per sample, of the whole model */
+    double sgd_learning_rate;             /* learning_rate_default with sgd */
     struct model_view_unit unit[UNITS_MAX];
     size_t unit_count;
     json_t *description; /* borrowed: as it was posted; NULL: not shown */

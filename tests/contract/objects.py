@@ -338,6 +338,8 @@ def test_a_model_is_shown_for_a_data_set_or_an_assumed_one():
             and large["parameters"] == 25557032,
             f"{large['input']}",
         )
+        rates = [model["sgd_learning_rate"] for model in (shown, large)]
+        must(rates == [0.01, 0.003], f"rates of jobs that state none: {rates}")
         api.problem(
             "GET", "/v1/models/lenet6", code="unknown_model", words=("lenet6", "lenet5", "tiny")
         )

@@ -62,6 +62,30 @@ static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **s
     }
 }
 
+static void a_model_of_the_zoo_brings_its_own_rate_for_sgd(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int optimizer;
+        double rate;
+    } cases[] = {
+        {"resnet50", OPTIMIZER_SGD, 0.003},   {"resnet50", OPTIMIZER_ADAM, 0.001},
+        {"resnet50", OPTIMIZER_ADAMW, 0.001}, {"resnet18", OPTIMIZER_SGD, 0.01},
+        {"mine", OPTIMIZER_SGD, 0.01},        {"", OPTIMIZER_SGD, 0.01},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_spec spec = job_spec_default;
+        (void)snprintf(spec.model.name, sizeof(spec.model.name), "%s", cases[i].model);
+        spec.optimizer.type = cases[i].optimizer;
+        job_spec_complete(&spec);
+        assert_true(spec.learning_rate.value == cases[i].rate);
+        spec.learning_rate.value = 0.05;
+        job_spec_complete(&spec);
+        assert_true(spec.learning_rate.value == 0.05);
+    }
+}
+
 static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
 {
     (void)state;
@@ -288,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_job_ends_in_three_states),
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
         cmocka_unit_test(the_learning_rate_follows_the_optimizer_unless_it_is_stated),
+        cmocka_unit_test(a_model_of_the_zoo_brings_its_own_rate_for_sgd),
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(an_augment_fits_the_samples),

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
+#include "libtrain/model/recipe.h"
 #include "schema/model_view.h"
 
 /* fit NULL: the description says it all. */
@@ -63,6 +64,7 @@ static void every_model_of_the_zoo_can_be_shown(void **state)
         assert_string_equal(view->row.name, name);
         assert_true(view->assumed);
         assert_true(view->unit_count > 1 && view->parameters > 0 && view->backward_flops > 0);
+        assert_true(view->sgd_learning_rate == learning_rate_default(name, OPTIMIZER_SGD));
         json_auto_t *written = record_write(&model_view_record, view);
         assert_int_equal(json_array_size(json_object_get(written, "units")), view->unit_count);
         free(view);
