@@ -73,9 +73,9 @@ typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct 
  * never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1 dimension (labels); NPY images
  * u1, f2, f4, f8 of [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in either
  * order of bytes; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as above; tar
- * (ustar, optionally gzip) of these, several CIFAR files in name order; tar of JPEG and PNG images,
- * as below. Floats become float32 and must be finite then. Archives: regular files only, no links,
- * no "..", limits->entries.
+ * (ustar, pax, GNU; optionally gzip) of these, several CIFAR files in name order; tar of JPEG and
+ * PNG images, as below. Floats become float32 and must be finite then. Archives: regular files
+ * only, no links, no "..", limits->entries.
  *
  * Said, for one file alone:
  * - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel

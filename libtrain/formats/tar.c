@@ -122,12 +122,58 @@ static bool safe_name(const char *name)
     return true;
 }
 
-/* Records "27 mtime=1700000000.25\n": fine as long as none of them changes what the next header
- * says. */
-static int check_records(const struct tar *tar, const char *text, size_t size, struct err *err)
+static int corrupt_extended(const struct tar *tar, struct err *err)
 {
-    static const char *const refused[] = {
-        "path=", "linkpath=", "size=", "hdrcharset=", "GNU.sparse."};
+    return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt extended header", tar->from->name,
+                   tar->entries);
+}
+
+/* The name of the next entry, in place of the one in its header. */
+static int keep_name(struct tar *tar, const char *name, size_t size, struct err *err)
+{
+    if (size >= sizeof(tar->long_name)) {
+        return err_set(err, ERR_LIMIT, "%s: entry %zu has a name of %zu bytes; at most %zu",
+                       tar->from->name, tar->entries, size, sizeof(tar->long_name) - 1);
+    }
+    if (memchr(name, '\0', size)) {
+        return corrupt_extended(tar, err);
+    }
+    memcpy(tar->long_name, name, size);
+    tar->long_name[size] = '\0';
+    return 0;
+}
+
+static bool starts_with(const char *text, size_t size, const char *start)
+{
+    return size >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
+}
+
+/* One "key=value" of an extended header. Targets of links change nothing: no link is read. */
+static int read_record(struct tar *tar, char type, const char *text, size_t size, struct err *err)
+{
+    static const char path[] = "path=";
+    static const char *const refused[] = {"size=", "GNU.sparse."};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (starts_with(text, size, refused[i])) {
+            return err_set(err, ERR_UNSUPPORTED,
+                           "%s: entry %zu has an extended header with '%.*s'; make the archive "
+                           "with --format=ustar",
+                           tar->from->name, tar->entries, (int)strlen(refused[i]) - 1, refused[i]);
+        }
+    }
+    if (!starts_with(text, size, path)) {
+        return 0;
+    }
+    if (type == 'g') {
+        return err_set(err, ERR_UNSUPPORTED, "%s: entry %zu states a name for all entries",
+                       tar->from->name, tar->entries);
+    }
+    return keep_name(tar, text + strlen(path), size - strlen(path), err);
+}
+
+/* Records "27 mtime=1700000000.25\n"; their sizes count themselves. */
+static int read_records(struct tar *tar, char type, const char *text, size_t size, struct err *err)
+{
     struct scanner scanner = {.text = text, .size = size};
     for (size_t records = 0; scanner.at < size; records++) {
         size_t start = scanner.at;
@@ -135,26 +181,26 @@ static int check_records(const struct tar *tar, const char *text, size_t size, s
         if (records == EXTENDED_RECORDS_MAX || scanner_integer(&scanner, &length, NULL) ||
             length > size - start || length < scanner.at - start + 2 || text[scanner.at] != ' ' ||
             text[start + length - 1] != '\n') {
-            return err_set(err, ERR_FORMAT, "%s: entry %zu has a corrupt extended header",
-                           tar->from->name, tar->entries);
+            return corrupt_extended(tar, err);
         }
-        const char *key = text + scanner.at + 1;
-        size_t left = start + (size_t)length - (scanner.at + 1);
-        for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-            size_t key_size = strlen(refused[i]);
-            if (left >= key_size && memcmp(key, refused[i], key_size) == 0) {
-                return err_set(err, ERR_UNSUPPORTED,
-                               "%s: entry %zu has an extended header with '%.*s'; make the archive "
-                               "with --format=ustar",
-                               tar->from->name, tar->entries, (int)key_size - 1, refused[i]);
-            }
+        size_t key = scanner.at + 1;
+        int rc = read_record(tar, type, text + key, start + (size_t)length - 1 - key, err);
+        if (rc) {
+            return rc;
         }
         scanner.at = start + (size_t)length;
     }
     return 0;
 }
 
-static int check_extended(struct tar *tar, uint64_t size, struct err *err)
+static bool is_extended(char type)
+{
+    return type == 'x' || type == 'g' || type == 'L' || type == 'K';
+}
+
+/* pax has records for the next entry ('x') or all of them ('g'); GNU has the name of the next entry
+ * ('L') or the target of a link ('K'), ended by NUL. */
+static int read_extended(struct tar *tar, char type, uint64_t size, struct err *err)
 {
     char text[EXTENDED_BYTES_MAX];
     if (size > sizeof(text)) {
@@ -163,7 +209,11 @@ static int check_extended(struct tar *tar, uint64_t size, struct err *err)
                        tar->from->name, tar->entries, size, sizeof(text));
     }
     int rc = stream_read_all(tar->from, text, (size_t)size, "an extended header ends", err);
-    return rc ? rc : check_records(tar, text, (size_t)size, err);
+    if (rc || type == 'K') {
+        return rc;
+    }
+    return type == 'L' ? keep_name(tar, text, strnlen(text, (size_t)size), err)
+                       : read_records(tar, type, text, (size_t)size, err);
 }
 
 /* Read the next header; *found is false at the end of the archive. */
@@ -191,6 +241,29 @@ static int read_block(struct tar *tar, struct tar_block *block, uint64_t *size, 
     return 0;
 }
 
+/* The name of an entry: from the extended headers before it, else from its own. */
+static void take_name(struct tar *tar, const struct tar_block *block, char out[TAR_NAME_MAX])
+{
+    if (tar->long_name[0] == '\0') {
+        join_name(block, out);
+    } else {
+        memcpy(out, tar->long_name, TAR_NAME_MAX);
+        tar->long_name[0] = '\0';
+    }
+}
+
+/* The end of compressed data holds its checksum: read on to it. */
+static int end_archive(struct tar *tar, struct err *err)
+{
+    uint8_t rest[BLOCK_BYTES];
+    size_t got = sizeof(rest);
+    int rc = 0;
+    while (rc == 0 && got == sizeof(rest)) {
+        rc = stream_read(tar->from, rest, sizeof(rest), &got, err);
+    }
+    return rc ? rc : stream_finish(tar->from, err);
+}
+
 int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err)
 {
     for (;;) {
@@ -199,24 +272,17 @@ int tar_next(struct tar *tar, struct stream *entry, bool *found, struct err *err
         uint64_t size = 0;
         int rc = read_block(tar, &block, &size, found, err);
         if (rc || !*found) {
-            return rc;
+            return rc ? rc : end_archive(tar, err);
         }
-        join_name(&block, name);
-        memcpy(shown, name, sizeof(shown));
-        utf8_repair_line(shown);
-        if (block.type == 'x' || block.type == 'g') {
-            if ((rc = check_extended(tar, size, err))) {
+        if (is_extended(block.type)) {
+            if ((rc = read_extended(tar, block.type, size, err))) {
                 return rc;
             }
             continue;
         }
-        if (block.type == 'L' || block.type == 'K') {
-            return err_set(err, ERR_UNSUPPORTED,
-                           "%s: entry %zu has a name longer than 100 characters in GNU's own way; "
-                           "make the archive with "
-                           "--format=ustar",
-                           tar->from->name, tar->entries);
-        }
+        take_name(tar, &block, name);
+        memcpy(shown, name, sizeof(shown));
+        utf8_repair_line(shown);
         if (!safe_name(name)) {
             return err_set(err, ERR_INVALID, "%s: entry '%s' leads out of the archive",
                            tar->from->name, shown);

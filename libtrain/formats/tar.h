@@ -1,7 +1,7 @@
-/* tar.h: the regular files of a ustar archive, one after the other. Directories are passed over;
- * links, devices, absolute names and ".." are refused, as are the extended headers that change
- * names or sizes. Private to libtrain/formats. One thread. Source: POSIX.1-2017, pax, ustar
- * interchange format. */
+/* tar.h: the regular files of a tar archive (ustar, pax or GNU), one after the other. Directories
+ * are skipped. Links, devices, absolute names and ".." are refused, as are extended headers that
+ * change sizes. Private to libtrain/formats. One thread. Source: POSIX.1-2017, pax and ustar
+ * interchange formats; GNU tar manual, "Basic Tar Format". */
 #ifndef LIBTRAIN_FORMATS_TAR_H
 #define LIBTRAIN_FORMATS_TAR_H
 
@@ -13,7 +13,8 @@ struct tar {
     struct stream *from; /* borrowed */
     size_t entries_max;
     size_t entries;
-    uint64_t next; /* where the header of the next entry starts */
+    uint64_t next;                /* where the header of the next entry starts */
+    char long_name[TAR_NAME_MAX]; /* of the next entry, from an extended header; "": none */
 };
 
 /* True for the first bytes of an archive. */

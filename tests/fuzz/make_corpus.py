@@ -43,9 +43,9 @@ def safetensors(tensors, metadata=None, data=b""):
     return struct.pack("<Q", len(text)) + text + data
 
 
-def tar(entries):
+def tar(entries, form=tarfile.USTAR_FORMAT):
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for name, data in entries:
             entry = tarfile.TarInfo(name)
             if data is None:
@@ -213,6 +213,12 @@ def corpora():
             ),
             "gzip": gzip.compress(tar([("images", images), ("labels", labels)]), 9, mtime=0),
             "outside": tar([("../images", images)]),
+            "gnu_names": tar(
+                [("d" * 120 + "/images", images), ("labels", labels)], tarfile.GNU_FORMAT
+            ),
+            "pax_names": tar(
+                [("d" * 120 + "/images", images), ("\u00e9/labels", labels)], tarfile.PAX_FORMAT
+            ),
             "form": tar([("a.safetensors", form)]),
             "flat": tar([("1.jpg", image("colour.jpg")), ("2.png", image("palette.png"))]),
             "images": tar(

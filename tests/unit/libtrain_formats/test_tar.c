@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/test.h"
@@ -175,15 +176,96 @@ static void harmless_extended_headers_are_passed_over(void **state)
     converted_done(&converted);
 }
 
-static void long_names_in_the_way_of_gnu_are_told(void **state)
+/* A name of `size` characters: 'd' but for one slash in the middle. */
+static void make_long_name(char out[512], size_t size)
+{
+    memset(out, 'd', size);
+    out[size / 2] = '/';
+    out[size] = '\0';
+}
+
+/* A record "SIZE path=NAME\n"; its size counts its own digits. */
+static size_t make_path_record(char out[600], const char *name)
+{
+    size_t size = strlen(name) + sizeof("100 path=\n") - 1;
+    return (size_t)snprintf(out, 600, "%zu path=%s\n", size, name);
+}
+
+static void long_names_of_gnu_and_pax_replace_the_header_s(void **state)
 {
     (void)state;
-    for (const char *type = "LK"; *type; type++) {
-        start();
-        put_tar_entry(&archive, "././@LongLink", *type, "a/name/that/is/long", 20);
-        put_both();
-        convert_fails(&archive, NULL, ERR_UNSUPPORTED, "--format=ustar");
-    }
+    char name[512], record[600], message[600];
+    make_long_name(name, 200);
+    (void)snprintf(message, sizeof(message), "%s: is none of IDX", name);
+    start();
+    put_tar_entry(&archive, "././@LongLink", 'L', name, strlen(name) + 1);
+    put_tar_entry(&archive, "cut off", '0', "hello", 5);
+    put_both();
+    convert_fails(&archive, NULL, ERR_FORMAT, message);
+    start();
+    put_tar_entry(&archive, "pax", 'x', record, make_path_record(record, name));
+    put_tar_entry(&archive, "cut off", '0', "hello", 5);
+    put_both();
+    convert_fails(&archive, NULL, ERR_FORMAT, message);
+}
+
+static void a_long_name_holds_for_one_entry(void **state)
+{
+    (void)state;
+    char name[512];
+    make_long_name(name, 200);
+    start();
+    put_tar_entry(&archive, "././@LongLink", 'L', name, strlen(name) + 1);
+    put_tar_entry(&archive, "cut off", '5', "", 0);
+    put_tar_entry(&archive, "README", '0', "hello", 5);
+    put_both();
+    convert_fails(&archive, NULL, ERR_FORMAT, "README: is none of IDX");
+}
+
+static void long_names_are_bounded_and_lead_nowhere(void **state)
+{
+    (void)state;
+    static char long_name[20000];
+    char record[600], name[512];
+    memset(long_name, 'd', sizeof(long_name));
+    start();
+    put_tar_entry(&archive, "././@LongLink", 'L', long_name, 257);
+    put_both();
+    convert_fails(&archive, NULL, ERR_LIMIT, "a name of 257 bytes; at most 256");
+    start();
+    put_tar_entry(&archive, "././@LongLink", 'L', long_name, sizeof(long_name));
+    put_both();
+    convert_fails(&archive, NULL, ERR_LIMIT, "an extended header of 20000 bytes");
+    make_long_name(name, 257);
+    start();
+    put_tar_entry(&archive, "pax", 'x', record, make_path_record(record, name));
+    put_both();
+    convert_fails(&archive, NULL, ERR_LIMIT, "a name of 257 bytes; at most 256");
+    make_long_name(name, 120);
+    memcpy(name, "../", 3);
+    start();
+    put_tar_entry(&archive, "pax", 'x', record, make_path_record(record, name));
+    put_both();
+    convert_fails(&archive, NULL, ERR_INVALID, "leads out of the archive");
+    start();
+    put_tar_entry(&archive, "pax", 'x', "14 path=ab\0cd\n", 14);
+    put_both();
+    convert_fails(&archive, NULL, ERR_FORMAT, "corrupt extended header");
+}
+
+static void targets_of_links_do_not_make_a_link_a_file(void **state)
+{
+    (void)state;
+    start();
+    put_tar_entry(&archive, "././@LongLink", 'K', "/etc/passwd", 12);
+    put_tar_entry(&archive, "link", '2', "", 0);
+    put_both();
+    convert_fails(&archive, NULL, ERR_INVALID, "'link' is not a regular file");
+    start();
+    put_tar_entry(&archive, "pax", 'x', "24 linkpath=/etc/passwd\n", 24);
+    put_tar_entry(&archive, "link", '1', "", 0);
+    put_both();
+    convert_fails(&archive, NULL, ERR_INVALID, "'link' is not a regular file");
 }
 
 static void extended_headers_that_change_an_entry_are_refused(void **state)
@@ -193,6 +275,10 @@ static void extended_headers_that_change_an_entry_are_refused(void **state)
     put_tar_entry(&archive, "pax", 'x', "12 size=100\n", 12);
     put_both();
     convert_fails(&archive, NULL, ERR_UNSUPPORTED, "extended header with 'size'");
+    start();
+    put_tar_entry(&archive, "pax", 'g', "10 path=x\n", 10);
+    put_both();
+    convert_fails(&archive, NULL, ERR_UNSUPPORTED, "a name for all entries");
     static const char *const corrupt[] = {"99 size=100\n", "x", "3 \n4", "5 abc", "0 \n"};
     for (size_t i = 0; i < sizeof(corrupt) / sizeof(corrupt[0]); i++) {
         start();
@@ -200,6 +286,21 @@ static void extended_headers_that_change_an_entry_are_refused(void **state)
         put_both();
         convert_fails(&archive, NULL, ERR_FORMAT, "corrupt extended header");
     }
+}
+
+static void damage_at_the_end_of_compressed_data_is_noticed(void **state)
+{
+    (void)state;
+    start();
+    put_both();
+    compress_gzip(&archive);
+    archive.data[archive.size - 8] ^= 1; /* the checksum */
+    convert_fails(&archive, NULL, ERR_FORMAT, "corrupt gzip data");
+    start();
+    put_both();
+    compress_gzip(&archive);
+    archive.size -= 4;
+    convert_fails(&archive, NULL, ERR_FORMAT, "is cut off");
 }
 
 int main(void)
@@ -211,7 +312,11 @@ int main(void)
         cmocka_unit_test(names_that_lead_out_are_refused),
         cmocka_unit_test(dots_within_a_name_are_fine),
         cmocka_unit_test(links_and_devices_are_refused),
-        cmocka_unit_test(long_names_in_the_way_of_gnu_are_told),
+        cmocka_unit_test(long_names_of_gnu_and_pax_replace_the_header_s),
+        cmocka_unit_test(a_long_name_holds_for_one_entry),
+        cmocka_unit_test(long_names_are_bounded_and_lead_nowhere),
+        cmocka_unit_test(targets_of_links_do_not_make_a_link_a_file),
+        cmocka_unit_test(damage_at_the_end_of_compressed_data_is_noticed),
         cmocka_unit_test(entries_are_counted),
         cmocka_unit_test(a_truncated_archive_is_noticed),
         cmocka_unit_test(a_corrupt_header_is_noticed),
