@@ -169,7 +169,7 @@ class Borders(unittest.TestCase):
 
     def test_markdown_is_wrapped_outside_tables_and_code(self):
         long = "x" * (width.COLUMNS + 1)
-        page = f"| {long} |\n```\n{long}\n```\n{long}\n"
+        page = f"| {long} |\n```\n{long}\n```\n{long}\n[a]({long})\n"
         self.assertEqual(width.long_lines("a.md", page), [(5, width.COLUMNS + 1)])
 
     def test_linters_find_what_they_are_for(self):

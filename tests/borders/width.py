@@ -2,7 +2,8 @@
 
     width.py ROOT
 
-Tables and fenced code of Markdown may be longer, and lines that a URL makes longer.
+Tables and fenced code of Markdown may be longer, and lines that a URL or the target of a link makes
+longer.
 """
 
 import fnmatch
@@ -19,20 +20,14 @@ EXEMPT = {
     "tests/fuzz/corpus/*": "inputs of the fuzz targets",
     "tests/fleet/fleet": "one file that holds shell, awk and C",
 }
-# Files that are still to be wrapped.
-PENDING = [
-    "*.md",
-    "agent/*CMakeLists.txt",
-    "coordinator/*CMakeLists.txt",
-    "libtrain/*CMakeLists.txt",
-]
 
 TABLE = re.compile(r"^\s*\|.*\|\s*$")
 URL = re.compile(r"https?://\S+")
+LINK = re.compile(r"\]\([^)\s]+\)")
 
 
 def is_exempt(path):
-    return any(fnmatch.fnmatch(path, pattern) for pattern in [*EXEMPT, *PENDING])
+    return any(fnmatch.fnmatch(path, pattern) for pattern in EXEMPT)
 
 
 def text_of(root, path):
@@ -43,6 +38,10 @@ def text_of(root, path):
         return None
 
 
+def without_addresses(line):
+    return LINK.sub("", URL.sub("", line))
+
+
 def long_lines(path, text):
     """(number, columns) of every line that is too long."""
     markdown = path.endswith(".md")
@@ -50,7 +49,7 @@ def long_lines(path, text):
     return [
         (number, len(line))
         for number, line in enumerate(lines, 1)
-        if len(URL.sub("", line)) > COLUMNS and not (markdown and TABLE.match(line))
+        if len(without_addresses(line)) > COLUMNS and not (markdown and TABLE.match(line))
     ]
 
 
