@@ -1,10 +1,9 @@
 #!/bin/bash
 # armhf-root.sh DIRECTORY: make a private root with the libraries for 32-bit ARM (Debian's armhf),
-# to compile and link against and to run under qemu-user. Nothing of this machine's packages is
-# changed and root is not needed: apt resolves and fetches from the machine's own sources, but the
-# main suite only, with a state of its own; the packages are unpacked, not installed. What is
-# fetched is checked by apt as ever. An earlier root in DIRECTORY stays as it is when it has the
-# same packages, and is replaced when it has others.
+# to compile and link against and to run under qemu-user. It changes no package of this machine and
+# needs no root: apt resolves and fetches from the main suite of the machine's own sources, with a
+# state of its own; the packages are unpacked, not installed. apt verifies them as usual. An earlier
+# root in DIRECTORY stays if it has the same packages, and is replaced if it has others.
 set -euo pipefail
 
 SUITE=bookworm

@@ -1,9 +1,8 @@
 #!/bin/bash
-# install-packages.sh SECTION...: install what is missing of the given sections of packages.txt.
-# Without anything missing it does nothing and asks for nothing; otherwise it says what it installs,
-# and uses sudo when not run by root. "package:arm64" is the package of another architecture, beside
-# the machine's own (Debian's multi-arch): the architecture is added where it is new, and nothing
-# that is installed is removed for it.
+# install-packages.sh SECTION...: install missing packages of these sections of packages.txt.
+# If none is missing, it does nothing; otherwise it prints their names, and uses sudo unless run by
+# root. "package:arm64" is a package of another architecture, beside the machine's own (Debian's
+# multi-arch): the script adds a new architecture and removes no installed package for it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -57,7 +56,7 @@ foreign=$(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u)
 if [ -n "$foreign" ]; then
     options+=(--no-remove)
     added=$(grep -vxF -f <(dpkg --print-foreign-architectures) <<<"$foreign" || true)
-    forget() { # an architecture of which nothing was installed is not left behind
+    forget() { # removes an architecture again if none of its packages was installed
         for architecture in $added; do
             as_root dpkg --remove-architecture "$architecture" || true
         done

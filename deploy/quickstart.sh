@@ -1,12 +1,12 @@
 #!/bin/bash
 # deploy/quickstart.sh: from a fresh Debian machine to a trained model.
 #
-# Installs the missing Debian packages, builds, starts a coordinator and three agents of unequal
-# speed on loopback, uploads a real data set (fashion-mini, in examples/data), submits a job with
-# curl and shows its progress. In the middle it kills one of the agents and starts it again later;
-# the job goes on. At the end it says how accurate the model is, where it lies, and that it is bit
-# for bit the model that one undisturbed process trains. The curl commands are printed, so that you
-# can repeat them. What it started, it stops.
+# Installs missing Debian packages, builds, starts a coordinator and three agents of unequal speed
+# on loopback, uploads a real data set (fashion-mini, in examples/data), submits a job with curl and
+# shows its progress. During the job it kills one agent and restarts it later; the job continues. At
+# the end it prints the accuracy and the path of the model, and checks that the model equals, bit
+# for bit, the one of a single undisturbed process. It prints the curl commands, so that you can
+# repeat them, and stops every process that it started.
 #
 #   QUICKSTART_DIR   where state, logs and the model go (default: build/quickstart); the directory
 #                    of an earlier quickstart is emptied first
@@ -22,8 +22,8 @@ server=http://127.0.0.1:$port
 slowdowns=(1 2 4) # of the three agents: the second computes at half speed, the third at a quarter
 bin=build/release/bin
 coordinator= # its pid
-watch=       # that of the progress line
-agents=()    # theirs, by index
+watch=       # pid of the progress line
+agents=()    # pids, by index
 victim=1     # the agent that is killed in the middle; another one if the plan has no work for it
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -33,7 +33,7 @@ fail() {
     exit 1
 }
 
-# Nobody may listen there: tried before an earlier result is deleted.
+# Check that the port is free, before deleting an earlier result.
 try_port() {
     if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
         fail "port $port is taken; QUICKSTART_PORT chooses another"
@@ -67,7 +67,7 @@ print("" if value is None else value)' "$1"; }
 
 ended() { [[ $(member state <"$directory/watched.json") =~ ^(succeeded|failed|cancelled)$ ]]; }
 
-# Until the Python expression holds for the job, `value`, or it has ended; at most ten minutes.
+# Wait until the Python expression holds for the job, `value`, or the job has ended; ten minutes.
 wait_until() { # EXPRESSION
     local revision=0 deadline=$((SECONDS + 600))
     while [ $SECONDS -lt $deadline ]; do
@@ -93,7 +93,7 @@ try_port
 say "Packages and build"
 deploy/install-packages.sh build run
 mkdir -p build
-echo "  (about a minute on two cores; build/quickstart-build.log says how far it is)"
+echo "  (about a minute on two cores; build/quickstart-build.log shows the progress)"
 build() {
     cmake --preset release &&
         cmake --build build/release -j "$(nproc)" \
@@ -129,7 +129,7 @@ for index in "${!slowdowns[@]}"; do
 done
 online() { curl -sS --fail "$server/v1/devices" | python3 -c 'import json, sys
 print(sum(device["state"] == "online" for device in json.load(sys.stdin)["items"]))'; }
-# Until every agent is online; at most a minute.
+# Wait until every agent is online; at most a minute.
 wait_for_agents() {
     local deadline=$((SECONDS + 60))
     until [ "$(online)" -eq ${#slowdowns[@]} ]; do
@@ -159,14 +159,14 @@ curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" \
     "$server/v1/jobs" >"$directory/job.json" ||
     fail "$job_file: $(member detail <"$directory/job.json")"
 job=$(member id <"$directory/job.json")
-show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # what the line below is made of"
+show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # the source of the line below"
 "$bin/paceline" --server "$server" job watch "$job" &
 watch=$!
 wait_until 'value["progress"]["fraction"] > 0.3'
 curl -sS --fail "$server/v1/devices" >"$directory/devices.json"
 curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
 victim=$(python3 - "$directory" "$victim" <<'END'
-# The wanted one, if the newest plan has work for it; else the device of its last stage.
+# The preferred victim, if the newest plan has work for it; else the device of its last stage.
 import json, sys
 devices, plans = (
     json.load(open(f"{sys.argv[1]}/{name}.json"))["items"] for name in ("devices", "plans"))
@@ -178,15 +178,15 @@ print((wanted if wanted in at_work else at_work[-1]).removeprefix("board"))
 END
 )
 generation=$(member generation <"$directory/watched.json")
-ended && fail "the job ended before anything could be killed: give it more epochs"
-say "In the middle of it: kill -9 of board$victim"
+ended && fail "the job ended before an agent could be killed: give it more epochs"
+say "During the job: kill -9 of board$victim"
 kill -9 "${agents[victim]}"
 wait "${agents[victim]}" 2>/dev/null || true
 unset "agents[victim]"
 wait_until "value['generation'] > $generation and value['state'] == 'running' and \
 value['progress']['fraction'] > 0.5"
 if ! ended; then
-    say "The job goes on without it. board$victim comes back, and the job is planned anew with it"
+    say "The job continues without it. board$victim returns, and a replan includes it"
     start_agent "$victim"
     wait_for_agents
     show "curl -X POST $server/v1/jobs/$job/replan"
@@ -196,7 +196,7 @@ fi
 wait "$watch" || fail "the job did not succeed; see $directory/*.log"
 watch=
 
-say "What the failure cost"
+say "The cost of the failure"
 show "curl $server/v1/jobs/$job/incidents"
 curl -sS --fail "$server/v1/jobs/$job/incidents" >"$directory/incidents.json"
 curl -sS --fail "$server/v1/jobs/$job/plans" >"$directory/plans.json"
@@ -208,7 +208,7 @@ devices, incidents, plans = (
     for name in ("devices", "incidents", "plans"))
 for incident in sorted(incidents, key=lambda incident: incident["generation_before"]):
     seconds = incident["seconds"]
-    print("  {} of {}: {:.3f} s: {}; {} steps made again".format(
+    print("  {} of {}: {:.3f} s: {}; {} steps retrained".format(
         incident["cause"], ", ".join(device["name"] for device in incident["devices"]) or "a link",
         sum(seconds.values()),
         ", ".join("%s %.3f s" % phase for phase in seconds.items()), incident["steps_redone"]))
