@@ -17,16 +17,15 @@ static const struct conf_option option_table[] = {
     {.name = "coordinator",
      TEXT(coordinator),
      .value_name = "URL",
-     .help = "Where the coordinator is. Default: http://127.0.0.1:7410."},
+     .help = "Address of the coordinator. Default: http://127.0.0.1:7410."},
     {.name = "listen",
      TEXT(listen_text),
      .value_name = "HOST:PORT",
-     .help =
-         "Where other agents reach this one; port 0 takes any free one. Default: 127.0.0.1:7411."},
+     .help = "Address for other agents; port 0: any free port. Default: 127.0.0.1:7411."},
     {.name = "advertise",
      TEXT(advertise),
      .value_name = "URL",
-     .help = "The address told to other agents. Default: the one it listens on."},
+     .help = "Address that other agents use for this device. Default: that of --listen."},
     {.name = "state-dir",
      TEXT(state_directory),
      .value_name = "DIR",
@@ -34,42 +33,40 @@ static const struct conf_option option_table[] = {
     {.name = "replica-dir",
      TEXT(replica_directory),
      .value_name = "DIR",
-     .help = "Keep snapshots, own ones and copies for others, as files that survive a restart or a "
-             "power cut. "
+     .help = "Store snapshots and replicas as files that survive restarts and power cuts. "
              "Default: in memory."},
     {.name = "name",
      TEXT(name),
      .value_name = "NAME",
-     .help = "What people call this device. Default: its host name."},
+     .help = "Name of this device. Default: its host name."},
     {.name = "label",
      .type = CONF_LIST,
      .offset = offsetof(struct config, label_list),
      .value_name = "KEY=VALUE",
-     .help = "What jobs may ask of a device. Repeatable. Default: none."},
+     .help = "Property that jobs can require of a device. Repeatable. Default: none."},
     {.name = "threads",
      .type = CONF_INT,
      .offset = offsetof(struct config, threads),
      .min = 1,
      .max = 256,
      .value_name = "N",
-     .help = "Compute threads; they change no bit of a result. Default: one per processor."},
+     .help = "Compute threads; results do not depend on it. Default: one per processor."},
     {.name = "slowdown",
      .type = CONF_DOUBLE,
      .offset = offsetof(struct config, slowdown),
      .min = 1,
      .max = 1000,
      .value_name = "F",
-     .help = "Compute F times slower, by waiting: for demonstrations and tests. Default: 1."},
+     .help = "Compute F times slower, for demonstrations and tests. Default: 1."},
     {.name = "memory",
      .type = CONF_SIZE,
      .offset = offsetof(struct config, memory_bytes),
      .value_name = "SIZE",
-     .help = "Most memory to train with, such as 512M or 8G. Default: what is free."},
+     .help = "Upper bound of memory for training, such as 512M or 8G. Default: free memory."},
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
-     .help =
-         "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+     .help = "Listen beyond loopback without tokens and TLS. Default: refuse."},
     {.name = "log-level",
      TEXT(log_level_text),
      .value_name = "LEVEL",
@@ -78,11 +75,10 @@ static const struct conf_option option_table[] = {
 
 static const struct conf_program program = {
     .name = "paceline-agent",
-    .summary = "Train the stages that the coordinator assigns to this device; with the word train, "
-               "train a job in this\n"
-               "process alone, with batches, print which samples its steps are made of, with "
-               "predict, show what a trained\n"
-               "model makes of samples (see paceline-agent train --help and so on).",
+    .summary = "Train the stages that the coordinator assigns to this device.\n"
+               "Without a coordinator: train runs a job in this process, batches prints the "
+               "samples of each step,\n"
+               "predict applies a trained model to samples. Each has its own --help.",
     .usage = "",
     .other_usage = "train [OPTION...] JOB.json | batches [OPTION...] JOB.json | predict "
                    "[OPTION...] MODEL DATA",
@@ -111,13 +107,13 @@ static int read_labels(struct config *config, struct err *err)
         memcpy(label->value, equals + 1, strlen(equals + 1) + 1);
         if (!name_valid(label->key) || !name_valid(label->value)) {
             return err_set(err, ERR_INVALID,
-                           "--label '%s': key and value are made of a-z 0-9 . _ -", text);
+                           "--label '%s': key and value may contain a-z 0-9 . _ -", text);
         }
     }
     return 0;
 }
 
-/* The host name in the form of a name; "agent" when nothing of it can be used. */
+/* The host name in the form of a name; "agent" if none of its characters is valid. */
 static void default_name(char out[NAME_SIZE])
 {
     char host[NAME_SIZE] = "";
@@ -137,7 +133,7 @@ static void default_name(char out[NAME_SIZE])
     }
 }
 
-/* Paths are put behind it: a slash at its end is taken away. */
+/* Paths are appended: remove a slash at the end. */
 static int check_url(const char *option, const struct text_form *form, const char *example,
                      char *url, struct err *err)
 {

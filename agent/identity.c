@@ -79,10 +79,11 @@ static int read_key(const char *directory, uint8_t seed[HASH_SIZE], struct err *
     } else {
         rc = ERR_FORMAT;
     }
-    return rc == 0 ? 0
-                   : err_set(err, ERR_FORMAT,
-                             "'%s' is not an identity: restore it, or remove it to be a new device",
-                             path);
+    return rc == 0
+               ? 0
+               : err_set(err, ERR_FORMAT,
+                         "'%s' is not an identity: restore it, or remove it to become a new device",
+                         path);
 }
 
 int identity_open(const char *state_directory, struct identity *out, struct err *err)

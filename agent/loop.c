@@ -18,7 +18,7 @@
 
 #define LEAVE_MS 1500
 #define TURN_MS_MAX 60000
-#define ENDING_TURN_MS 20 /* while a generation that was given up still ends */
+#define ENDING_TURN_MS 20 /* while a cancelled generation still ends */
 
 struct loop {
     char cache[CONFIG_PATH_MAX + 8];
@@ -42,7 +42,7 @@ static int find_address(struct loop *loop, const struct config *config, struct e
     if (strncmp(listens->text, "0.0.0.0:", 8) == 0 || strncmp(listens->text, "[::]:", 5) == 0) {
         return err_set(
             err, ERR_INVALID,
-            "--listen %s does not say where others reach this device: add --advertise URL",
+            "--listen %s is not an address that other agents can call: add --advertise URL",
             listens->text);
     }
     (void)snprintf(loop->address, sizeof(loop->address), "http://%s", listens->text);

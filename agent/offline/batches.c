@@ -16,10 +16,8 @@ static const struct conf_option option_table[] = {LOCAL_PLACES_OPTIONS(struct op
 
 static const struct conf_program program = {
     .name = "paceline-agent batches",
-    .summary =
-        "Print which samples of its training data each step of a job is made of: a line of JSON "
-        "for each step,\n"
-        "{\"step\", \"samples\"}, with the samples counted from 0 in the order of the data set.",
+    .summary = "Print the training samples of each step of a job, one line of JSON per step:\n"
+               "{\"step\", \"samples\"}. Samples are counted from 0 in the order of the data set.",
     .usage = "JOB.json",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),

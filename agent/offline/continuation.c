@@ -29,13 +29,12 @@ static int check_prompt(const struct continuation *continuation, struct err *err
 {
     const struct model *model = continuation->model;
     if (continuation->prompt_size == 0) {
-        return err_set(err, ERR_INVALID,
-                       "the prompt is empty; --generate needs a byte to go on behind");
+        return err_set(err, ERR_INVALID, "the prompt is empty; --generate needs at least one byte");
     }
     if (continuation->prompt_size < model->positions && !model_is_causal(model)) {
         return err_set(err, ERR_INVALID,
-                       "the prompt has %zu bytes; the model '%s' needs %u at least: its positions "
-                       "see those behind them",
+                       "the prompt has %zu bytes; the model '%s' needs at least %u, because its "
+                       "positions attend to later ones",
                        continuation->prompt_size, model->name, model->positions);
     }
     return 0;

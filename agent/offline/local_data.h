@@ -1,6 +1,5 @@
-/* local_data.h: a data set that lies on this machine in any form that an upload may have, converted
- * to the one form in a file without a name and mapped. For the commands that work without a
- * coordinator. */
+/* local_data.h: a data set on this machine in any format of an upload, converted to the format of
+ * data sets in an unnamed file and mapped. For the commands without a coordinator. */
 #ifndef AGENT_OFFLINE_LOCAL_DATA_H
 #define AGENT_OFFLINE_LOCAL_DATA_H
 
@@ -19,11 +18,10 @@ struct local_form {
 };
 
 /* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH"
- * for images and labels. Nothing is left behind on the disk, however this ends. */
+ * for images and labels. Leaves no file on the disk. */
 NODISCARD int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
                               struct data **out, struct dataset_info *info, struct err *err);
-/* The last `capacity` bytes of a plain text, or all of them where it has fewer (dataset_text_end).
- */
+/* The last `capacity` bytes of a plain text, or all if it has fewer (dataset_text_end). */
 NODISCARD int local_data_text_end(const char *path, uint8_t *out, size_t capacity, size_t *size,
                                   struct err *err);
 

@@ -45,6 +45,6 @@ int local_job_dataset(const struct local_places *places, const char *name, struc
         }
     }
     return err_set(err, ERR_INVALID,
-                   "the job uses the data set '%s': say where it lies by --dataset %s=PATH", name,
+                   "the job uses the data set '%s': give its file by --dataset %s=PATH", name,
                    name);
 }

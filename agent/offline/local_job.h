@@ -17,8 +17,7 @@ struct local_places {
     struct conf_list dataset; /* conf_list_done */
     char reading[LOCAL_READING_MAX];
 };
-/* The rows of these two options in a command's table; `places` is a member of the struct `owner`.
- */
+/* The rows of both options in a command's table; `places` is a member of the struct `owner`. */
 /* clang-format off */
 #define LOCAL_PLACES_OPTIONS(owner, places)                                                        \
     {.name = "dataset",                                                                            \
@@ -32,7 +31,7 @@ struct local_places {
      .offset = offsetof(owner, places.reading),                                                    \
      .size = LOCAL_READING_MAX,                                                                    \
      .value_name = "NAME=VALUE[,...]",                                                             \
-     .help = "How the data sets are read, by the parameters that an upload takes: text=64. "       \
+     .help = "How to read the data sets, as parameters of an upload, such as text=64. "           \
              "Default: recognised by content."}
 /* clang-format on */
 

@@ -59,21 +59,20 @@ int model_file_open(const char *path, bool described, struct model_file *out, st
     }
     int rc = read_header(out, err);
     if (rc != 0) {
-        return err_wrap(err, rc == ERR_FORMAT ? "'%s' is no model" : "model '%s'", path);
+        return err_wrap(err, rc == ERR_FORMAT ? "'%s' is not a model" : "model '%s'", path);
     }
     if (described && out->trained->model) {
-        return err_set(err, ERR_INVALID,
-                       "model '%s' holds its description, so --model would only contradict it",
-                       path);
+        return err_set(err, ERR_INVALID, "model '%s' contains its description: omit --model", path);
     }
     if (!described && !out->trained->model) {
-        return err_set(err, ERR_INVALID,
-                       "model '%s' does not hold its description: name it by --model, a model of "
-                       "the zoo or a file",
-                       path);
+        return err_set(
+            err, ERR_INVALID,
+            "model '%s' does not contain its description: add --model, with a name of the "
+            "zoo or a JSON file",
+            path);
     }
     if (described && out->trained->header.tensor_count == 0) {
-        return err_set(err, ERR_INVALID, "'%s' is no model: it has no tensors", path);
+        return err_set(err, ERR_INVALID, "'%s' is not a model: it has no tensors", path);
     }
     out->model = out->trained->model;
     return 0;
@@ -152,7 +151,7 @@ int model_file_check_output(const char *path, struct err *err)
 {
     struct stat status;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-        return err_set(err, ERR_INVALID, "--output '%s': is not a regular file", path);
+        return err_set(err, ERR_INVALID, "--output '%s' exists and is not a regular file", path);
     }
     char directory[PATH_MAX];
     (void)snprintf(directory, sizeof(directory), "%s", path);

@@ -34,58 +34,55 @@ static const struct conf_option option_table[] = {
      .min = 0,
      .max = REPORT_TOP_MAX,
      .value_name = "K",
-     .help = "Print the K most probable classes of each sample; 0: no samples, only what they come "
-             "to. Default: 3."},
+     .help = "Print the K most probable classes of each sample; 0: only the summary. Default: 3."},
     {.name = "limit",
      OPTION(CONF_INT, limit),
      .min = 1,
      .max = DATASET_SAMPLES_MAX,
      .value_name = "N",
-     .help = "Only the first N samples. Default: all."},
+     .help = "Read only the first N samples. Default: all."},
     {.name = "json",
      OPTION(CONF_FLAG, json),
-     .help = "Print a JSON object a line, for programs. Default: text."},
+     .help = "Print one JSON object per line. Default: text."},
     {.name = "as",
      OPTION(CONF_TEXT, as),
      .size = sizeof(((struct options *)0)->as),
      .value_name = "NAME=VALUE[,...]",
-     .help = "How DATA is read, by the parameters that an upload takes: text=64. Default: "
-             "recognised by content."},
+     .help = "How to read DATA, as parameters of an upload, such as text=64. Default: recognised "
+             "by content."},
     {.name = "generate",
      OPTION(CONF_INT, generate),
      .min = 1,
      .max = GENERATE_MAX,
      .value_name = "N",
-     .help = "With plain text: instead, go on behind its end by N bytes, each the most probable. "
-             "Default: not."},
+     .help = "Continue a plain text by N bytes (greedy decoding). Default: off."},
     {.name = "model",
      OPTION(CONF_TEXT, model),
      .size = sizeof(((struct options *)0)->model),
      .value_name = "NAME|FILE",
-     .help = "The description of a model whose file does not hold it: a name of the zoo, or a file "
-             "of JSON."},
+     .help = "Description of the model, if its file has none: a name of the zoo or a JSON file. "
+             "Default: none."},
     {.name = "micro-batch",
      OPTION(CONF_INT, micro_batch),
      .min = 1,
      .max = ARENA_MICRO_BATCH_MAX,
      .value_name = "N",
-     .help = "Samples computed at a time. Default: as many as the model's training did."},
+     .help = "Samples per evaluation call. Default: that of the model's training."},
     {.name = "threads",
      OPTION(CONF_INT, threads),
      .min = 1,
      .max = MEMORY_THREADS_MAX,
      .value_name = "N",
-     .help = "Compute threads. Default: 1. The result does not depend on it."},
+     .help = "Compute threads; results do not depend on it. Default: 1."},
 };
 
 static const struct conf_program program = {
     .name = "paceline-agent predict",
     .summary =
-        "Print what a trained model makes of samples, and how often it is right where they have "
-        "labels.\n"
-        "MODEL is the file of a trained model. DATA is one file of any format that a data set may "
-        "have, or\n"
-        "IMAGES,LABELS; images alone will do, and pictures (JPEG, PNG) as a tar or one by one.",
+        "Print the predictions of a trained model and, for labelled samples, its accuracy.\n"
+        "MODEL is the file of a trained model. DATA is a file of any format of a data set, or\n"
+        "IMAGES,LABELS, or images without labels. Pictures (JPEG, PNG) are given as a tar or one "
+        "by one.",
     .usage = "MODEL DATA[,LABELS]",
     .other_usage = "MODEL PICTURE...",
     .options = option_table,
@@ -135,7 +132,7 @@ static int make_stage(struct prediction *prediction, struct err *err)
 
 /* ---- the data ---- */
 
-/* Read sounds as those that the model was trained on were read; what --as says must be the same. */
+/* Read sounds as the training data was read; --as must agree. */
 static int follow_reading(struct prediction *prediction, const struct model *model, struct err *err)
 {
     struct reading trained;
@@ -144,12 +141,12 @@ static int follow_reading(struct prediction *prediction, const struct model *mod
     }
     int rc = reading_parse_written(model->input_reading, &trained, err);
     rc = rc ? rc : reading_follow(&prediction->reading, &trained, err);
-    return rc == 0
-               ? 0
-               : err_wrap(err, "--as: the model '%s' was trained on other samples", model->name);
+    return rc == 0 ? 0
+                   : err_wrap(err, "--as: the training data of the model '%s' was read otherwise",
+                              model->name);
 }
 
-/* Data that nothing is said of and that are not recognised are what the model was trained on. */
+/* Data without --as that are not recognised are read as the training data. */
 static int open_as_trained(struct prediction *prediction, const char *const *paths, size_t count,
                            struct err *err)
 {
@@ -189,7 +186,7 @@ static int open_data(struct prediction *prediction, const char *const *paths, si
                         : err_wrap(err, "data '%s' and %zu more", paths[0], count - 1);
 }
 
-/* Of a text only the last sample, whose end need not have a byte behind it. */
+/* Only the last sample of a text; it needs no label. */
 static int open_prompt(struct prediction *prediction, const char *path, struct err *err)
 {
     const uint32_t length = (uint32_t)prediction->reading.text;
@@ -213,7 +210,7 @@ static const char *dtype_word(enum dtype dtype)
     return dtype == DTYPE_U8 ? "uint8" : "float32";
 }
 
-/* What --as has to say for these data, or "". */
+/* The --as that these data need, or "". */
 static void find_remedy(const struct prediction *prediction, char *out, size_t size)
 {
     const struct model *model = prediction->file.model;
@@ -245,23 +242,24 @@ static int check_data(const struct prediction *prediction, struct err *err)
         find_remedy(prediction, remedy, sizeof(remedy));
         return err_set(
             err, ERR_INVALID,
-            "the data's samples are %u x %u x %u %s, the model '%s' takes %u x %u x %u %s%s",
+            "the data's samples are %u x %u x %u %s, the model '%s' expects %u x %u x %u %s%s",
             shape.h, shape.w, shape.c, dtype_word(info->dtype), model->name, model->input.h,
             model->input.w, model->input.c, dtype_word(model->input_dtype), remedy);
     }
     if (info->classes > 0 && info->positions != model->positions) {
-        return err_set(err, ERR_INVALID, "the data has %u labels a sample, the model '%s' tells %u",
+        return err_set(err, ERR_INVALID,
+                       "the data has %u labels per sample, the model '%s' predicts %u",
                        info->positions, model->name, model->positions);
     }
     if (info->reading[0] && model->input_reading[0] &&
         strcmp(info->reading, model->input_reading) != 0) {
         return err_set(err, ERR_INVALID,
-                       "the data's samples were made by %s, the model '%s' was trained on %s",
+                       "the data was read by %s, the training data of the model '%s' by %s",
                        info->reading, model->name, model->input_reading);
     }
     if (!has_names(prediction) && info->classes > model->classes) {
         return err_set(err, ERR_INVALID,
-                       "the data has labels up to %u, the model '%s' knows those up to %u",
+                       "the data has labels up to %u, the model '%s' only up to %u",
                        info->classes - 1, model->name, model->classes - 1);
     }
     return 0;
@@ -285,7 +283,7 @@ static int match_classes(struct prediction *prediction, struct err *err)
     if (rc == 0 && class_names_absent(names, &model->class_names, unknown) > 0) {
         class_names_list(&model->class_names, known);
         return err_set(err, ERR_INVALID,
-                       "the data has classes that the model '%s' does not know: %s; it knows %s",
+                       "the data has classes unknown to the model '%s': %s; it knows %s",
                        model->name, unknown, known);
     }
     return rc;
@@ -299,7 +297,7 @@ static void warn_of_numbers(const struct prediction *prediction)
     if (names->count > 0 && model->class_names.count == 0 && names->count != model->classes) {
         (void)fprintf(stderr,
                       "the model does not name its %" PRIu32
-                      " classes: those of the data are taken for 0 ('%s') to "
+                      " classes; the data's classes are numbered 0 ('%s') to "
                       "%zu ('%s')\n",
                       model->classes, names->item[0], names->count - 1,
                       names->item[names->count - 1]);
@@ -322,7 +320,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
     prediction->labels = calloc(rows, sizeof(prediction->labels[0]));
     prediction->scores = calloc(rows, model->classes * sizeof(prediction->scores[0]));
     if (!prediction->input || !prediction->labels || !prediction->scores) {
-        return err_set(err, ERR_MEMORY, "no memory for %zu samples at a time",
+        return err_set(err, ERR_MEMORY, "no memory for micro-batches of %zu samples",
                        prediction->micro_batch);
     }
     const struct report_config report = {.out = stdout,
@@ -471,7 +469,7 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &prediction.options, &positional, &done, err);
     if (rc == ERR_LIMIT && positional.count == CONF_LIST_MAX) {
-        rc = err_set(err, ERR_LIMIT, "more than %d pictures; put them into a tar",
+        rc = err_set(err, ERR_LIMIT, "more than %d pictures: put them into a tar",
                      LOCAL_DATA_FILES_MAX);
     }
     if (rc == 0 && prediction.options.as[0] != '\0' &&
@@ -483,7 +481,7 @@ int predict_command(int argc, char **argv, bool *misused, struct err *err)
         rc = err_set(err, ERR_INVALID, "--generate needs plain text: --as text=T");
     }
     if (rc == 0 && !done && prediction.options.generate > 0 && positional.count > 2) {
-        rc = err_set(err, ERR_INVALID, "--generate goes on behind one file; %zu are given",
+        rc = err_set(err, ERR_INVALID, "--generate continues one file; %zu are given",
                      positional.count - 1);
     }
     *misused = rc != 0;

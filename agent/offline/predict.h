@@ -1,5 +1,5 @@
-/* predict.h: `paceline-agent predict`: what a trained model makes of samples, in this process, with
- * the arithmetic by which a job evaluates. For main.c. */
+/* predict.h: `paceline-agent predict`: applies a trained model to samples in this process, with the
+ * arithmetic of a job's evaluation. For main.c. */
 #ifndef AGENT_OFFLINE_PREDICT_H
 #define AGENT_OFFLINE_PREDICT_H
 
@@ -7,8 +7,7 @@
 
 #include "base/err.h"
 
-/* argv[0] is the program, what follows are the arguments behind the word `predict`. Prints to
- * stdout. *misused: it failed because the arguments are wrong. */
+/* argv: "predict" and its arguments. Prints to stdout. *misused: the arguments are wrong. */
 NODISCARD int predict_command(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

@@ -56,7 +56,7 @@ size_t report_best(const float *scores, size_t classes)
     return best;
 }
 
-/* The classes with the highest scores, falling; of equal ones the first stands first. */
+/* The classes with the highest scores, falling; equal ones in their order. */
 static size_t find_top(const struct report *report, const float *scores, size_t top[REPORT_TOP_MAX])
 {
     size_t count = 0;
@@ -234,8 +234,8 @@ void report_count(struct report *report, size_t rows, const float *scores, const
 
 /* ---- the end ---- */
 
-/* Classes that are a label or were taken for one, rising. Returns how many there are; the first
- * `capacity` are told. */
+/* Classes that are a label or were predicted, rising. Returns their number; out: the first
+ * `capacity`. */
 static size_t find_classes(const struct report *report, size_t *out, size_t capacity)
 {
     const size_t classes = report->config.classes;

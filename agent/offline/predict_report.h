@@ -1,7 +1,6 @@
-/* predict_report.h: what `paceline-agent predict` prints: the most probable classes of each sample,
- * then accuracy, loss and which class was taken for which; for people or, one JSON object a line,
- * for programs. For predict.c; one thread.
- */
+/* predict_report.h: the output of `paceline-agent predict`: the most probable classes of each
+ * sample, then accuracy, loss and the confusion of classes; as text or as one JSON object per line.
+ * For predict.c; one thread. */
 #ifndef AGENT_OFFLINE_PREDICT_REPORT_H
 #define AGENT_OFFLINE_PREDICT_REPORT_H
 
@@ -37,17 +36,16 @@ void report_free(struct report **report);
 size_t report_best(const float *scores, size_t classes);
 /* ERR_DIVERGED when the scores [classes] of sample `index` are not finite. */
 NODISCARD int report_check(const float *scores, size_t classes, uint64_t index, struct err *err);
-/* Show sample `index` by its scores [classes]; label: -1 where it is not known. ERR_DIVERGED when
- * they are not finite.
- */
+/* Print sample `index` with its scores [classes]; label: -1: unknown. ERR_DIVERGED if a score is
+ * not finite. */
 NODISCARD int report_sample(struct report *report, uint64_t index, const float *scores,
                             int32_t label, struct err *err);
 /* Count `rows` labels and what their scores [rows][classes] say. */
 void report_count(struct report *report, size_t rows, const float *scores, const int32_t *labels);
-/* The end: what all samples came to; without labels only their number. */
+/* Print the summary; without labels only the number of samples. */
 void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64_t correct,
                 double loss);
-/* A text that the model made. */
+/* Print a text that the model generated. */
 void report_bytes(struct report *report, const unsigned char *bytes, size_t count);
 
 #endif

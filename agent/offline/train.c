@@ -47,31 +47,31 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, checkpoint),
      .size = sizeof(((struct options *)0)->checkpoint),
      .value_name = "FILE",
-     .help = "Where the job's init.checkpoint lies, as safetensors. Default: none."},
+     .help = "File of the job's init.checkpoint, as safetensors. Default: none."},
     {.name = "output",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, output),
      .size = sizeof(((struct options *)0)->output),
      .value_name = "FILE",
-     .help = "The trained model, as safetensors. Needed."},
+     .help = "File for the trained model, as safetensors. Required."},
     {.name = "metrics",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, metrics),
      .size = sizeof(((struct options *)0)->metrics),
      .value_name = "FILE",
-     .help = "Every metric as a line of JSON. Default: none."},
+     .help = "File for all metrics, one line of JSON each. Default: none."},
     {.name = "threads",
      .type = CONF_INT,
      .offset = offsetof(struct options, threads),
      .min = 1,
      .max = 256,
      .value_name = "N",
-     .help = "Compute threads. Default: 1. The result does not depend on it."},
+     .help = "Compute threads; results do not depend on it. Default: 1."},
 };
 
 static const struct conf_program program = {
     .name = "paceline-agent train",
-    .summary = "Train a job in this process alone, without a coordinator.",
+    .summary = "Train a job in this process, without a coordinator.",
     .usage = "JOB.json",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
@@ -108,21 +108,20 @@ static int compare_data(const struct training *training, const struct dataset_in
     const struct dataset_info *train = &training->train_info;
     if (test->h != train->h || test->w != train->w || test->c != train->c ||
         test->dtype != train->dtype || test->positions != train->positions) {
-        return err_set(err, ERR_INVALID, "data set '%s' has samples of another shape than '%s'",
+        return err_set(err, ERR_INVALID,
+                       "the samples of data set '%s' and of '%s' differ in shape or type",
                        spec->dataset_test, spec->dataset_train);
     }
     if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        return err_set(err, ERR_INVALID,
-                       "the samples of data set '%s' were made by %s, those of '%s' by %s",
+        return err_set(err, ERR_INVALID, "data set '%s' was read by %s, '%s' by %s",
                        spec->dataset_test, test->reading, spec->dataset_train, train->reading);
     }
     if (!class_names_agree(names, &training->class_names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(names, &training->class_names, difference);
-        return err_set(
-            err, ERR_INVALID,
-            "data set '%s': its classes are not those of '%s' (%s): the same number means another",
-            spec->dataset_test, spec->dataset_train, difference);
+        return err_set(err, ERR_INVALID,
+                       "data set '%s' numbers its classes otherwise than '%s' (%s)",
+                       spec->dataset_test, spec->dataset_train, difference);
     }
     if (test->classes > train->classes) {
         return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u",
@@ -178,7 +177,7 @@ static int open_checkpoint(struct training *training, struct err *err)
     if (path[0] == '\0' && id[0] != '\0') {
         return err_set(
             err, ERR_INVALID,
-            "the job starts from the checkpoint '%s': say where it lies by --checkpoint FILE", id);
+            "the job starts from the checkpoint '%s': give its file by --checkpoint FILE", id);
     }
     if (path[0] == '\0') {
         return 0;
@@ -257,7 +256,7 @@ static int tune(const struct training *training, struct err *err)
     if (train_backend() == CONV2D_BACKEND_OWN) {
         return kernel_table_needs_onednn(model)
                    ? err_set(err, ERR_INVALID,
-                             "the job's kernels are oneDNN's, which this build is without")
+                             "the job requires kernels of oneDNN, which this build does not have")
                    : 0;
     }
     if (!job_tunes(spec, model) || !kernel_text_wanted(model)) {
@@ -373,7 +372,7 @@ static int close_metrics(struct training *training, struct err *err)
     }
     const bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed) {
-        return err_set(err, ERR_IO, "write '%s' failed; the model is written",
+        return err_set(err, ERR_IO, "write '%s' failed; the model was written",
                        training->options.metrics);
     }
     return 0;
@@ -442,7 +441,7 @@ int train_command(int argc, char **argv, bool *misused, struct err *err)
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &training.options, &positional, &done, err);
     if (rc == 0 && !done && training.options.output[0] == '\0') {
-        rc = err_set(err, ERR_INVALID, "--output FILE is needed");
+        rc = err_set(err, ERR_INVALID, "--output FILE is required");
     }
     *misused = rc != 0;
     if (rc == 0 && !done) {

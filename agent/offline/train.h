@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* argv[0] is the program, what follows are the arguments behind the word `train`. Prints progress
- * to stderr and the result to stdout. *misused: it failed because the arguments are wrong. */
+/* argv: "train" and its arguments. Prints progress to stderr and the result to stdout. *misused:
+ * the arguments are wrong. */
 NODISCARD int train_command(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

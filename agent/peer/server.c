@@ -58,7 +58,7 @@ static void answer_not_found(void *context, struct http_exchange *exchange)
 static void answer_method(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 405, "method_not_allowed", "the route does not know this method");
+    receive_problem(exchange, 405, "method_not_allowed", "the route does not support this method");
 }
 
 static void answer_too_large(void *context, struct http_exchange *exchange)

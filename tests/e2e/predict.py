@@ -296,10 +296,10 @@ def test_pictures_need_no_class():
         ]
         must(one_said[0] == one_said[1], f"{one_said}")
         error = predict(model, flat, "--as", "size=9x8", fails=True)
-        must("takes 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
+        must("expects 8 x 8 x 1 uint8; it needs --as size=8x8,channels=1" in error, error)
         must(len(predict_json(model, *pictures[:1] * 63)[0]) == 63, "63 pictures")
         must(
-            "more than 63 pictures; put them into a tar"
+            "more than 63 pictures: put them into a tar"
             in predict(model, *pictures[:1] * 64, fails=True),
             "64 pictures",
         )
@@ -432,7 +432,7 @@ def test_classes_are_found_by_their_names_in_other_archives():
         data.write_bytes(part_of_tar(test, some, {"digit-3": "three", "digit-5": "five"}.items()))
         error = predict(model, data, fails=True)
         must(
-            "classes that the model 'named' does not know: 'five', 'three'; it knows 'digit-0',"
+            "classes unknown to the model 'named': 'five', 'three'; it knows 'digit-0',"
             " 'digit-1' and 8 more" in error,
             error,
         )
@@ -451,7 +451,7 @@ def test_a_model_without_names_says_how_the_datas_are_taken():
         command = [str(BIN / "paceline-agent"), "predict", str(model), str(data), "--top", "0"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         must(
-            "the model does not name its 10 classes: those of the data are taken for 0 ('digit-3')"
+            "the model does not name its 10 classes; the data's classes are numbered 0 ('digit-3')"
             " to 1 ('digit-5')" in done.stderr,
             done.stderr,
         )
@@ -473,8 +473,8 @@ def test_training_keeps_the_numbers_of_classes():
             dataset={"train": "digits", "test": "test"},
         )
         must(
-            "data set 'test': its classes are not those of 'digits' (missing: 'digit-1', 'digit-2'"
-            " and 6 more)" in done.stderr,
+            "data set 'test' numbers its classes otherwise than 'digits' (missing: 'digit-1',"
+            " 'digit-2' and 6 more)" in done.stderr,
             done.stderr,
         )
         model, done = train_named(directory, train)
@@ -537,8 +537,8 @@ def test_sounds_are_read_as_those_of_the_training():
         )
         error = predict(model, data, "--as", "sound=8000,clip_ms=500", fails=True)
         must(
-            "--as: the model 'named' was trained on other samples: 'clip_ms' is 250, not 500"
-            in error,
+            "--as: the training data of the model 'named' was read otherwise:"
+            " 'clip_ms' is 250, not 500" in error,
             error,
         )
         one = predict_json(model, sounds / "low" / "3.wav")[0]
@@ -583,7 +583,7 @@ def test_a_model_that_sees_what_follows_needs_a_whole_prompt():
         go_on(model, prompt, 5)
         prompt.write_bytes(bytes(range(65, 65 + 31)))
         error = predict(model, prompt, "--as", "text=32", "--generate", 5, fails=True)
-        must("the prompt has 31 bytes; the model 'gpt-tiny' needs 32 at least" in error, error)
+        must("the prompt has 31 bytes; the model 'gpt-tiny' needs at least 32" in error, error)
 
 
 def test_data_that_do_not_fit_are_refused_in_one_line():
@@ -595,8 +595,8 @@ def test_data_that_do_not_fit_are_refused_in_one_line():
         many = pathlib.Path(directory) / "labels"
         many.write_bytes(bytes([0, 0, 8, 1, 0, 0, 1, 104]) + bytes([11]) * 360)
         for data, words in (
-            (colour, "32 x 32 x 3 uint8, the model 'narrow' takes 8 x 8 x 1 uint8"),
-            (f"{IMAGES},{many}", "has labels up to 11, the model 'narrow' knows those up to 9"),
+            (colour, "32 x 32 x 3 uint8, the model 'narrow' expects 8 x 8 x 1 uint8"),
+            (f"{IMAGES},{many}", "has labels up to 11, the model 'narrow' only up to 9"),
             (LABELS, "labels alone"),
             (digits, "is not a regular file"),
         ):

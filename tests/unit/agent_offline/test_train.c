@@ -14,7 +14,7 @@ static int train(const char *directory, struct err *err, const char *const *word
 {
     bool misused = false;
     int rc = command_run(train_command, directory, words, &misused, err);
-    assert_int_equal(misused, rc != 0 && strstr(err->text, "--output FILE is needed") != NULL);
+    assert_int_equal(misused, rc != 0 && strstr(err->text, "--output FILE is required") != NULL);
     return rc;
 }
 
