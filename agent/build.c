@@ -61,7 +61,7 @@ static int read_model(struct build *build, struct err *err)
     return 0;
 }
 
-/* Linux promises memory that it does not have; better to say so now than to be killed later. */
+/* Linux promises memory that it does not have: fail now rather than be killed later. */
 static int check_memory(const struct build *build, struct err *err)
 {
     const struct assignment_run *run = build->run;
@@ -275,7 +275,7 @@ static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, s
                                          offset + (uint64_t)got);
 }
 
-/* The unit's tensors alone are fetched. */
+/* Fetches the unit's tensors only. */
 static int load_start(struct build *build, const struct source *source, struct err *err)
 {
     int rc = 0;
@@ -417,7 +417,7 @@ int build_kernels(const struct device_context *device, const struct assignment_r
     return rc;
 }
 
-/* Whether a neighbour that cannot be reached is lost is for the coordinator to say. */
+/* The coordinator decides whether an unreachable neighbour is lost. */
 static int ping_one(struct fetch *fetch, const struct assignment_run *run, const struct peer *peer,
                     struct troubles *troubles, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* build.h: the phase `prepare`: from an assignment to a stage that can train: its data mapped, each
- * unit's state from where the assignment says, both neighbours answering; or to measured kernels.
+/* build.h: the phase `prepare`. Builds the stage of an assignment: maps its data, loads each unit's
+ * state from the source that the assignment names, and pings both neighbours; or measures kernels.
  * Runs on the generation's thread. */
 #ifndef AGENT_BUILD_H
 #define AGENT_BUILD_H
@@ -19,16 +19,14 @@ struct built {
     double fetch_seconds; /* it took to load all units */
 };
 
-/* Peers that cannot be reached are told to `troubles`; one that units come from may be so for the
- * assignment's peer_ms. *out must be zeroed; it holds what was built so far also on failure
- * (built_done). *code: the word of a device_error
- * ("disk", "data", "peer", "snapshot", "format", "internal") when it fails, unless the error itself
- * says it (ERR_MEMORY, ERR_FULL). ERR_CANCELLED. */
+/* Unreachable peers are reported to `troubles`; a source of units may be unreachable for the
+ * assignment's peer_ms. *out must be zeroed; call built_done also on failure. *code: on failure the
+ * word of a device_error ("disk", "data", "peer", "snapshot", "format", "internal"), unless the
+ * error itself says it (ERR_MEMORY, ERR_FULL). ERR_CANCELLED. */
 NODISCARD int build_stage(const struct device_context *device, const struct assignment_run *run,
                           struct cancel *cancel, struct troubles *troubles, struct built *out,
                           const char **code, struct err *err);
-/* The other thing a `prepare` may ask for: measure the kernels of the stage's convolutions
- * (kernel_text.h). The same errors. */
+/* Measure the kernels of the stage's convolutions instead (kernel_text.h). The same errors. */
 NODISCARD int build_kernels(const struct device_context *device, const struct assignment_run *run,
                             struct cancel *cancel, char kernels[KERNEL_TEXT_SIZE],
                             const char **code, struct err *err);

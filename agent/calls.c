@@ -82,9 +82,9 @@ void assignment_free(struct assignment **assignment)
 
 /* ---- what came of a call ---- */
 
-static void tell(const struct calls *calls, struct session_event *event)
+static void deliver(const struct calls *calls, struct session_event *event)
 {
-    calls->config.told(calls->config.arg, event, NULL);
+    calls->config.answered(calls->config.arg, event, NULL);
 }
 
 /* It is logged once when a kind of call begins to fail and once when it works again, not at each
@@ -101,7 +101,7 @@ static void tell_failure(struct calls *calls, enum call_kind kind, enum session_
         log_warn("coordinator_call_failed", "call=%s error=%s", kinds[kind].name,
                  log_quote(why).text);
     }
-    tell(calls, &event);
+    deliver(calls, &event);
 }
 
 static void log_working(struct calls *calls, enum call_kind kind)
@@ -130,7 +130,7 @@ static int read_enrolled(const struct call *call, struct err *err)
     int rc = wire_read(&enroll_reply_record, call->reply.data, call->reply.size, &event.enrolled,
                        NULL, err);
     if (rc == 0) {
-        tell(call->calls, &event);
+        deliver(call->calls, &event);
     }
     return rc;
 }
@@ -142,7 +142,7 @@ static int read_beaten(const struct call *call, struct err *err)
         wire_read(&heartbeat_reply_record, call->reply.data, call->reply.size, &reply, NULL, err);
     if (rc == 0) {
         struct session_event event = {.type = SESSION_BEATEN, .reply = &reply};
-        tell(call->calls, &event);
+        deliver(call->calls, &event);
     }
     return rc;
 }
@@ -159,7 +159,7 @@ static int read_assigned(const struct call *call, struct err *err)
     rc = rc ? rc : assignment_check(assignment, err);
     if (rc == 0) {
         struct session_event event = {.type = SESSION_ASSIGNED, .assignment = assignment};
-        call->calls->config.told(call->calls->config.arg, &event, &assignment);
+        call->calls->config.answered(call->calls->config.arg, &event, &assignment);
     }
     return rc;
 }
@@ -168,7 +168,7 @@ static int read_answer(const struct call *call, int status, struct err *err)
 {
     if (call->kind == CALL_POLL && status != 200) {
         struct session_event event = {.type = SESSION_POLL_ENDED};
-        tell(call->calls, &event);
+        deliver(call->calls, &event);
         return 0;
     }
     switch (call->kind) {
@@ -216,8 +216,7 @@ static void call_done(void *arg, int code, const struct http_result *result, con
 
 /* ---- making one ---- */
 
-/* A new call of a kind, in place of the one under way. NULL when out of memory: that has been told.
- */
+/* A new call of a kind, in place of the one under way. NULL: out of memory, already reported. */
 static struct call *new_call(struct calls *calls, enum call_kind kind, const char *path)
 {
     if (calls->present[kind]) {

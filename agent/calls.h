@@ -1,6 +1,6 @@
 /* calls.h: the calls to the coordinator: enrolment, heartbeat, assignment; at most one of each kind
- * counts at a time. What comes of a call is told as an event of the session (core/session), also
- * when it could not even be begun. For control.c; one thread, inside the loop. */
+ * counts at a time. The outcome of every call becomes an event of the session (core/session), also
+ * if the call could not begin. For control.c; one thread, inside the loop. */
 #ifndef AGENT_CALLS_H
 #define AGENT_CALLS_H
 
@@ -13,14 +13,14 @@
 /* event: ENROLLED, BEATEN, ASSIGNED, POLL_ENDED or *_FAILED, without its time; what it points to is
  * borrowed for the call. assignment: that of ASSIGNED, which may be taken out (*assignment = NULL);
  * NULL with any other event. */
-typedef void (*calls_told_fn)(void *arg, struct session_event *event,
-                              struct assignment **assignment);
+typedef void (*calls_answer_fn)(void *arg, struct session_event *event,
+                                struct assignment **assignment);
 
 struct calls_config {
     struct http_multi
         *multi; /* borrowed; freed before calls_free, so that no call is under way then */
     const char *coordinator; /* borrowed: its URL */
-    calls_told_fn told;
+    calls_answer_fn answered;
     void *arg;
 };
 
@@ -37,7 +37,7 @@ void calls_beat(struct calls *calls, const struct session_action *action,
 void calls_poll(struct calls *calls, const struct session_action *action,
                 const struct device_id *device, const char *boot);
 
-/* Free an assignment as `told` gives it. */
+/* Free an assignment that `answered` gave. */
 void assignment_free(struct assignment **assignment);
 
 #endif

@@ -18,9 +18,8 @@ struct control {
     struct calls *calls;
     struct heartbeat *heartbeat; /* too large for a stack */
     struct report_batch *batch;
-    struct generation
-        *generation; /* the present one, or one that has been given up and still ends */
-    bool discarded;  /* it was given up */
+    struct generation *generation; /* the present one, or a cancelled one that still ends */
+    bool discarded;                /* it was cancelled */
     struct assignment *assignment; /* while its event is handled */
     uint64_t snapshot_revision;
     uint64_t metrics_lost;
@@ -223,7 +222,7 @@ void control_start(struct control *control)
 
 void control_turn(struct control *control)
 {
-    /* A stop is told behind the snapshots of its version. They are looked at between taking it and
+    /* A stop is reported after the snapshots of its version. They are read between taking it and
      * acting on it, so that no heartbeat says `stopped` before one lists them. */
     if (control->generation && !control->discarded) {
         generation_check_disk(control->generation);
@@ -267,7 +266,7 @@ static int fill(struct control *control, struct err *err)
     memcpy(session.boot, control->config.device->boot, sizeof(session.boot));
     const struct calls_config calls = {.multi = control->config.multi,
                                        .coordinator = control->config.device->coordinator,
-                                       .told = take_answer,
+                                       .answered = take_answer,
                                        .arg = control};
     control->heartbeat = calloc(1, sizeof(*control->heartbeat));
     control->batch = calloc(1, sizeof(*control->batch));

@@ -32,7 +32,7 @@ void control_turn(struct control *control);
 int64_t control_deadline_ms(const struct control *control);
 /* Why the agent must exit; NULL while it need not. */
 const char *control_exit_reason(const struct control *control);
-/* Give up what is being done. true: nothing is left; false: ask again soon. */
+/* Cancel everything. true: it has ended; false: call again soon. */
 bool control_leave(struct control *control);
 
 #endif

@@ -1,5 +1,5 @@
-/* device.h: what all parts of an agent know about the device they run on. Made by loop_open before
- * the first thread, constant afterwards but for `id`. */
+/* device.h: the device as all parts of its agent know it. Filled by loop_open before the first
+ * thread; constant afterwards, except `id`. */
 #ifndef AGENT_DEVICE_H
 #define AGENT_DEVICE_H
 
@@ -18,7 +18,7 @@ struct device_context {
     struct device_id id; /* given at enrolment; a generation works on a copy */
     size_t threads;
     double slowdown;
-    uint64_t memory_bytes; /* most to use for training; 0: what is free */
+    uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     struct device_probe probe;
     struct train_tuner *tuner; /* of one generation at a time */
     struct access *access;

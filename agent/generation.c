@@ -153,8 +153,7 @@ static int start_outbox(struct generation *generation, struct err *err)
     return rc;
 }
 
-/* The stage exists: what was told meanwhile holds for it, and it can be seen by the other threads.
- */
+/* The stage exists: apply earlier calls to it, and show it to the other threads. */
 static void publish(struct generation *generation, struct built *built)
 {
     (void)pthread_mutex_lock(&generation->lock);
@@ -281,7 +280,7 @@ static void *work(void *arg)
     generation_free(&generation->previous);
     thread_set_name("prepare");
     snapshot_retain(generation->device.snapshots);
-    /* Once more: the previous one may have kept a snapshot since. */
+    /* Again: the previous generation may have kept a snapshot since. */
     snapshot_cut(generation->device.snapshots, &generation->run->job, generation->run->generation,
                  generation->run->resume_version);
     const bool tunes = generation->run->tune;

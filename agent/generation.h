@@ -1,7 +1,7 @@
-/* generation.h: what this device does for one generation of a job, as one thread with its senders
- * and the one that replicates: build the stage, compute, keep snapshots, put them into the center
- * when asked. The control thread starts it, tells it and takes its reports; nothing here makes the
- * control thread wait, but generation_free. */
+/* generation.h: the work of this device for one generation of a job: one thread, with its senders
+ * and the outbox. It builds the stage, computes, keeps snapshots and uploads them to the center on
+ * request. The control thread starts and controls it and takes its reports; only generation_free
+ * makes the control thread wait. */
 #ifndef AGENT_GENERATION_H
 #define AGENT_GENERATION_H
 
@@ -22,7 +22,7 @@ struct generation_config {
 NODISCARD int generation_start(const struct generation_config *config,
                                struct assignment **assignment, struct generation **previous,
                                struct generation **out, struct err *err);
-/* Give up whatever it does. Its memory goes when its thread has noticed. */
+/* Cancel all of its work. Its thread frees the stage when it has noticed. */
 void generation_cancel(struct generation *generation);
 /* Whether the thread has ended. */
 bool generation_ended(struct generation *generation);
@@ -32,13 +32,13 @@ void generation_free(struct generation **generation);
 void generation_run(struct generation *generation);
 void generation_stop(struct generation *generation);
 void generation_hold(struct generation *generation, bool held);
-/* Put the units of `version`, where it stopped, into the center. */
+/* Upload the units of `version`, where it stopped, to the center. */
 void generation_upload(struct generation *generation, int64_t version);
 /* The coordinator is away: open no round of replication; or it is back. */
 void generation_away(struct generation *generation, bool away);
-/* Fail when a call to the disk does not return: a thread that hangs in one cannot say so. */
+/* Fail if a call to the disk does not return: the hanging thread cannot report it. */
 void generation_check_disk(struct generation *generation);
-/* What became of the rounds that are open, by enum replica_kind. */
+/* The state of the open rounds, by enum replica_kind. */
 void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS]);
 /* A drop was carried out. */
 void generation_drop(struct generation *generation, const struct drop *drop);

@@ -14,12 +14,11 @@ struct loop;
 /* Listen and get ready to enrol. config and identity are borrowed. */
 NODISCARD int loop_open(const struct config *config, const struct identity *identity,
                         const struct device_probe *probe, struct loop **out, struct err *err);
-/* Run until leave_fd is readable (a signalfd), then leave: 0. ERR_STATE when the session has to
- * exit: err says why. */
+/* Run until leave_fd (a signalfd) is readable: 0. ERR_STATE: the session exits; err says why. */
 NODISCARD int loop_run(struct loop *loop, int leave_fd, struct err *err);
-/* What computes is given up; waits at most a second or two for it: true when nothing is left
- * behind. When false, a long step of the arithmetic is still under way: the process should end
- * without more ado, and *loop stays as it is. */
+/* Cancel the computation and wait up to two seconds for its end. true: everything is freed. false:
+ * a long step of the arithmetic is still under way; *loop stays as it is, and the process should
+ * exit. */
 bool loop_close(struct loop **loop);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
-/* A coordinator shows 120 bytes of an error, behind the device and the code. */
+/* A coordinator shows 120 bytes of an error, after the device and the code. */
 #define SHOWN_BYTES 120
 #define FRONT_BYTES 40
-_Static_assert(SHOWN_BYTES < MESSAGE_SIZE, "a message holds what is shown of it");
+_Static_assert(SHOWN_BYTES < MESSAGE_SIZE, "a message holds the shown part");
 
 struct reports {
     pthread_mutex_t lock;
@@ -52,7 +52,7 @@ void reports_free(struct reports **reports)
 /* Under the lock. */
 static void wake(const struct reports *reports)
 {
-    /* Cannot fail but for a full counter, which is readable all the same. */
+    /* Fails only if the counter is full, and then it is readable. */
     (void)eventfd_write(reports->fd, 1);
 }
 
@@ -73,8 +73,7 @@ void reports_event(struct reports *reports, const struct session_event *event)
 {
     (void)pthread_mutex_lock(&reports->lock);
     struct report_batch *batch = &reports->batch;
-    /* A generation tells a handful, and one follows the other through a turn of the control thread.
-     */
+    /* A generation has a handful of events, and the control thread takes them every turn. */
     ASSERT(batch->event_count < REPORTS_EVENTS_MAX);
     batch->event[batch->event_count++] = *event;
     wake(reports);
@@ -91,8 +90,7 @@ void reports_note(struct reports *reports, enum session_event_type type)
     (void)pthread_mutex_unlock(&reports->lock);
 }
 
-/* Texts read outside-in: one that is too long loses its middle, because the reason stands at its
- * end. */
+/* Texts read outside-in, with the reason at the end: shorten the middle. */
 static void shorten(const char *text, char out[MESSAGE_SIZE])
 {
     const size_t length = strlen(text);

@@ -1,5 +1,5 @@
-/* reports.h: what a generation's threads have to tell the control thread: a bounded queue with a
- * descriptor to wait for. Telling never waits and never allocates. Any thread tells, one takes. */
+/* reports.h: a bounded queue of reports from a generation's threads to the control thread, with a
+ * descriptor to poll. A report never waits and never allocates. Any thread reports, one takes. */
 #ifndef AGENT_REPORTS_H
 #define AGENT_REPORTS_H
 
@@ -33,10 +33,9 @@ NODISCARD int reports_new(struct reports **out, struct err *err);
 void reports_free(struct reports **reports);
 void reports_metric(struct reports *reports, int64_t serial, const struct metric *metric);
 void reports_event(struct reports *reports, const struct session_event *event);
-/* SESSION_ROUND_OPENED, SESSION_TROUBLE_CHANGED: however often, told once a batch. */
+/* SESSION_ROUND_OPENED, SESSION_TROUBLE_CHANGED: at most once per batch. */
 void reports_note(struct reports *reports, enum session_event_type type);
-/* That the generation has failed. The whole text goes to the log; the coordinator gets as much of
- * it as it shows. */
+/* The generation has failed. The whole text goes to the log, a short form to the coordinator. */
 void reports_error(struct reports *reports, int64_t serial, const char *code,
                    const struct err *why);
 /* Readable when there is something to take. */

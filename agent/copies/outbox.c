@@ -61,8 +61,8 @@ static int keep_unit(struct outbox *outbox, struct set *set, size_t index, struc
     return rc;
 }
 
-/* Hash and keep a filled set, unit by unit; each may be sent from then on. The rest of a generation
- * that is over would only delay the next one. Under the lock, which it lets go of. */
+/* Hash and keep a filled set, unit by unit; each can be sent from then on. Stops when cancelled:
+ * the rest would delay the next generation. Called with the lock, which it releases meanwhile. */
 static void keep_set(struct outbox *outbox, struct set *set)
 {
     struct err err = {0};
@@ -94,8 +94,8 @@ static void keep_set(struct outbox *outbox, struct set *set)
 
 /* ---- sending ---- */
 
-/* That version will not get there. Under the lock, which it lets go of meanwhile. */
-static void give_up(struct outbox *outbox, const struct outbox_send *send, const struct err *why)
+/* The target will not get that version. Called with the lock, which it releases meanwhile. */
+static void abandon(struct outbox *outbox, const struct outbox_send *send, const struct err *why)
 {
     outbox_queue_refused(outbox->queue, send);
     if (send->kind == REPLICA_CENTER && send->version == outbox->collecting) {
@@ -124,17 +124,17 @@ static void take_result(struct outbox *outbox, const struct outbox_send *send, i
     case ERR_FULL: outbox_queue_failed(outbox->queue, send, clock_now_ms(), retry_ms); break;
     case ERR_CANCELLED: break;
     case ERR_STALE:
-        give_up(outbox, send, why);
-        break; /* a newer assignment is on its way, or it was let go of */
+        abandon(outbox, send, why);
+        break; /* a newer assignment is on its way, or the snapshot was dropped */
     default:
         log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version,
                  send->unit, log_quote(why->text).text);
-        give_up(outbox, send, why);
+        abandon(outbox, send, why);
         break;
     }
 }
 
-/* Under the lock, which it lets go of while it sends. */
+/* Called with the lock, which it releases while it sends. */
 static void send_one(struct outbox *outbox, const struct outbox_send *send)
 {
     const struct stage_config *at = outbox->at;
@@ -158,7 +158,8 @@ static void send_one(struct outbox *outbox, const struct outbox_send *send)
     take_result(outbox, send, rc, retry_ms, &err);
 }
 
-/* The collection is over when the center has all. Under the lock, which it lets go of meanwhile. */
+/* The collection ends when the center has every unit. Called with the lock, which it releases
+ * meanwhile. */
 static bool end_collection(struct outbox *outbox)
 {
     const int64_t version = outbox->collecting;
@@ -195,7 +196,7 @@ static void *work(void *arg)
     while (!outbox->cancelled) {
         struct set *filled = outbox_find_set(outbox, SET_FILLED);
         if (filled && outbox->wanted == 0 && outbox_make_ready(outbox)) {
-            continue; /* first of all: the next snapshot may be due before this one is hashed */
+            continue; /* first: the next snapshot may be due before this one is hashed */
         }
         if (filled) {
             outbox_release_replicas(outbox);
@@ -215,7 +216,7 @@ static void *work(void *arg)
 
 /* ---- the compute thread ---- */
 
-/* Copy the units into a set that is ready. Under the lock, which it lets go of while it copies. */
+/* Copy the units into a ready set. Called with the lock, which it releases while it copies. */
 static void fill(struct outbox *outbox, struct set *set, int64_t version)
 {
     set->state = SET_FILLING;

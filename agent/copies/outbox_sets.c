@@ -51,7 +51,7 @@ int outbox_fill_blocks(const struct outbox *outbox, const struct set *set, struc
     return 0;
 }
 
-/* Whether another set may be made now. The lock is held: nobody takes or fills meanwhile. */
+/* Whether another set may be made now. Called with the lock, so no set changes meanwhile. */
 static bool may_make_set(struct outbox *outbox)
 {
     int64_t in_hand = 0;
@@ -63,8 +63,8 @@ static bool may_make_set(struct outbox *outbox)
                                                            true, &at->job, at->generation);
     const bool fits =
         own.held + (in_hand + 1) * outbox->set_bytes <= SETS_USUAL * outbox->set_bytes;
-    /* Snapshots of an earlier plan go with the first round of this one, which needs a set beside
-     * the one at hand. */
+    /* Snapshots of an earlier plan are dropped after the first round of this one, which needs a set
+     * beside the one at hand. */
     const bool first = in_hand * outbox->set_bytes + own.present <= outbox->set_bytes;
     return fits || first || outbox->wanted > outbox->held;
 }
@@ -74,8 +74,7 @@ static bool is_expendable(const void *arg, int64_t version)
     return outbox_queue_is_expendable(arg, version);
 }
 
-/* Versions of rounds that were abandoned go when there is no room for the next one. Under the lock.
- */
+/* Drop versions of abandoned rounds, to make room for the next one. Called with the lock. */
 static void release_own(struct outbox *outbox)
 {
     const struct stage_config *at = outbox->at;

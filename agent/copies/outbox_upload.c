@@ -10,11 +10,11 @@
 #include "net/http_client.h"
 #include "schema/problem.h"
 
-/* Little at a time, so that tensors come between. */
+/* Small, so that tensors are sent between chunks. */
 #define CHUNK_BYTES ((size_t)64 << 10)
-/* How long a chunk stands back: a pipeline that never pauses still lets more than a megabyte a
- * second through. */
-#define STAND_BACK_NS INT64_C(50000000)
+/* How long a chunk waits for the pipeline: even if that never pauses, more than a megabyte per
+ * second gets through. */
+#define YIELD_NS INT64_C(50000000)
 #define CENTER_STALL_MS 10000
 #define FULL_RETRY_MS 500
 #define URL_MAX 768
@@ -71,7 +71,7 @@ static ssize_t read_chunk(void *arg, void *out, size_t size)
     struct outbox_upload *upload = arg;
     struct err err = {0};
     const size_t count = size < CHUNK_BYTES ? size : CHUNK_BYTES;
-    stage_wait_quiet(upload->stage, STAND_BACK_NS);
+    stage_wait_quiet(upload->stage, YIELD_NS);
     if (snapshot_read(upload->snapshot, upload->offset, out, count, &err) != 0) {
         return -1;
     }
@@ -98,8 +98,8 @@ static void write_url(const struct outbox_upload *upload, const struct outbox_se
     }
 }
 
-/* What became of the neighbor. A connection that broke once is tried again before anybody is told:
- * one that was kept for too long breaks as well. */
+/* Report a failure of the neighbor. The first broken connection is retried and not reported: a
+ * connection that was kept for too long breaks as well. */
 static void judge_network(struct outbox_upload *upload, enum replica_kind kind, int rc)
 {
     if (kind != REPLICA_NEIGHBOR || rc == ERR_CANCELLED) {

@@ -59,9 +59,8 @@ static void changed(struct snapshot_store *store)
 {
     store->revision++;
     if (store->watch_fd >= 0) {
-        (void)eventfd_write(
-            store->watch_fd,
-            1); /* cannot fail but for a full counter, which is readable all the same */
+        (void)eventfd_write(store->watch_fd,
+                            1); /* fails only if the counter is full, and then it is readable */
     }
 }
 
@@ -119,7 +118,8 @@ static int check(const struct snapshot_store *store, const struct kept *kept, si
     const struct holding *holding = &kept->snapshot.holding;
     const size_t most = kept->origin == SNAPSHOT_REPLICA ? HOLDINGS_MAX - UNITS_MAX : HOLDINGS_MAX;
     if (is_cut(store, holding)) {
-        return err_set(err, ERR_STALE, "version %" PRId64 " of generation %" PRId64 " was cut off",
+        return err_set(err, ERR_STALE,
+                       "version %" PRId64 " of generation %" PRId64 " was abandoned",
                        holding->version, holding->generation);
     }
     if (index < store->count &&
@@ -159,8 +159,7 @@ int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept
 
 /* ---- keeping ---- */
 
-/* Into the list, or to the disk's thread first. Releases the lock and the kept one when it fails.
- */
+/* Insert it, or hand it to the disk's thread. On failure releases the lock and the snapshot. */
 static int enter(struct snapshot_store *store, struct kept *kept,
                  const struct snapshot_waiter *waiter, struct err *err)
 {

@@ -88,7 +88,7 @@ static int open_snapshot(const char *path, int *out, struct err *err)
         return err_set(err, err_from_errno(errno), "look at '%s': %s", path, strerror(errno));
     }
     if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > BLOB_BYTES_MAX) {
-        return err_set(err, ERR_FORMAT, "'%s' is no file, or larger than any snapshot", path);
+        return err_set(err, ERR_FORMAT, "'%s' is not a file, or is larger than any snapshot", path);
     }
     *out = fd;
     fd = -1;

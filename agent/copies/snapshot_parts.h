@@ -1,5 +1,5 @@
-/* snapshot_parts.h: what snapshot.c (what is held), snapshot_blocks.c (memory) and snapshot_disk.c
- * (files and the thread that writes them) share. For these three only. */
+/* snapshot_parts.h: shared by snapshot.c (the list), snapshot_blocks.c (memory) and snapshot_disk.c
+ * (files and the thread that writes them). For these three only. */
 #ifndef AGENT_COPIES_SNAPSHOT_PARTS_H
 #define AGENT_COPIES_SNAPSHOT_PARTS_H
 
@@ -79,7 +79,7 @@ struct kept *snapshot_place(struct snapshot_store *store, const struct holding *
 int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
                     struct err *err);
 void snapshot_let_go(struct kept *kept);
-/* Nobody refers to it any more: its place is free. */
+/* It has no references: free its place. */
 void snapshot_free_place(struct snapshot_store *store, struct kept *kept);
 /* Whether one that is held has the file of that name. Under the lock. */
 bool snapshot_has_file(const struct snapshot_store *store, const struct holding *holding);
@@ -91,7 +91,7 @@ NODISCARD int snapshot_disk_open(struct snapshot_store *store, struct err *err);
 void snapshot_disk_close(struct snapshot_store *store);
 /* Hand it to the thread: to be written. Under the lock. */
 void snapshot_disk_add(struct snapshot_store *store, struct kept *kept);
-/* Nobody refers to it any more: remove its file and free its place, on the thread. */
+/* It has no references: remove its file and free its place, on the thread. */
 void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept);
 NODISCARD int snapshot_disk_read(const struct kept *kept, uint64_t offset, void *out, size_t size,
                                  struct err *err);

@@ -114,7 +114,7 @@ static bool read_request(struct snapshot_routes *routes, struct http_exchange *e
         out->version > STEPS_MAX || out->unit >= UNITS_MAX ||
         strlen(job) >= sizeof(out->job.text)) {
         receive_problem(exchange, 400, "invalid_parameter",
-                        "a version, a unit, and its sha256 and bytes are needed");
+                        "version, unit, sha256 and bytes are required");
         return false;
     }
     memcpy(out->job.text, job, strlen(job) + 1);
@@ -123,7 +123,7 @@ static bool read_request(struct snapshot_routes *routes, struct http_exchange *e
     if (length < 0 || (length > 0 && length != out->bytes)) {
         receive_problem(exchange, length < 0 ? 411 : 422,
                         length < 0 ? "length_required" : "invalid_blob",
-                        "a body as long as it says is needed");
+                        "the body must have the stated number of bytes");
         return false;
     }
     return true;
@@ -144,7 +144,8 @@ static void answer_error(struct http_exchange *exchange, int rc, const struct er
     if (rc == ERR_STALE) {
         receive_problem(exchange, 409, "stale_generation", why->text);
     } else if (rc == ERR_NOT_FOUND) {
-        receive_problem(exchange, 404, "unknown_blob", "these bytes are not here: send them");
+        receive_problem(exchange, 404, "unknown_blob",
+                        "this device does not hold these bytes: send them");
     } else {
         receive_problem(exchange, 507, "no_room", why->text);
     }
@@ -179,7 +180,7 @@ static void forget_exchange(void *arg)
     (void)pthread_mutex_unlock(&replica->routes->lock);
 }
 
-/* What has come of it goes. */
+/* Discard the received part. */
 static void end_body(struct replica *replica)
 {
     if (replica->block) {
@@ -188,20 +189,20 @@ static void end_body(struct replica *replica)
         snapshot_block_free(replica->routes->snapshots, replica->block,
                             (size_t)replica->holding.bytes);
         replica->block = NULL;
-        sha256_finish_text(replica->hash, unused); /* starts anew */
+        sha256_finish_text(replica->hash, unused); /* resets it */
     }
 }
 
-/* A device sends one body at a time. Another one of the job that is still under way comes by a
- * connection that its sender has given up, or from a stage before that is no more: it would take up
- * room until the connection ends. */
-static void give_up_bodies(struct snapshot_routes *routes, const struct job_id *job)
+/* A device sends one body at a time. Another body of the job that is still under way is on a
+ * connection that its sender abandoned, or from a stage of an earlier plan: it would occupy memory
+ * until the connection ends. */
+static void abandon_bodies(struct snapshot_routes *routes, const struct job_id *job)
 {
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
         struct replica *replica = &routes->item[i];
         if (replica->block && strcmp(replica->holding.job.text, job->text) == 0) {
             end_body(replica);
-            replica->why = "another blob was sent instead";
+            replica->why = "the sender began another blob";
         }
     }
 }
@@ -215,11 +216,10 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
     }
     const bool body = http_content_length(exchange) > 0;
     if (body) {
-        give_up_bodies(routes, &holding.job);
+        abandon_bodies(routes, &holding.job);
     }
     if (body && !has_room(routes, &holding)) {
-        receive_problem(exchange, 507, "no_room",
-                        "this device holds as much for others as it has room for");
+        receive_problem(exchange, 507, "no_room", "the memory for replicas of this device is full");
         return false;
     }
     struct replica *replica = take_place(routes);
@@ -229,7 +229,7 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
             give_back(replica);
         }
         receive_problem(exchange, 503, "too_many",
-                        "too many transfers at once, or too little memory");
+                        "too many transfers at once, or not enough memory");
         return false;
     }
     replica->exchange = exchange;
@@ -251,7 +251,7 @@ static size_t write_replica(void *state, const void *data, size_t size)
         return size;
     }
     if (!replica->block || size > (size_t)replica->holding.bytes - replica->got) {
-        replica->why = "bytes behind the blob";
+        replica->why = "the body continues after the blob";
         return size;
     }
     memcpy(replica->block + replica->got, data, size);
@@ -300,8 +300,7 @@ static void finish_replica(void *state)
     } else {
         rc = snapshot_keep_same(snapshots, &replica->holding, SNAPSHOT_REPLICA, &waiter, &err);
         if (rc == ERR_NOT_FOUND && !has_room(replica->routes, &replica->holding)) {
-            rc =
-                err_set(&err, ERR_LIMIT, "this device holds as much for others as it has room for");
+            rc = err_set(&err, ERR_LIMIT, "the memory for replicas of this device is full");
         }
     }
     if (rc != SNAPSHOT_LATER) {
@@ -343,7 +342,7 @@ static void end_answer(void *arg)
     struct replica *replica = arg;
     if (replica->got > 0) {
         char unused[HASH_TEXT_SIZE];
-        sha256_finish_text(replica->hash, unused); /* broken off: it starts anew */
+        sha256_finish_text(replica->hash, unused); /* ended early: reset it */
         replica->got = 0;
     }
     snapshot_put_back(replica->snapshot);

@@ -10,8 +10,8 @@ static size_t less(size_t value, size_t by)
 /* Forget the oldest ones. */
 static void forget(struct metric_queue *queue, size_t count)
 {
-    queue->sent = less(queue->sent, less(count, queue->told));
-    queue->told = less(queue->told, count);
+    queue->sent = less(queue->sent, less(count, queue->answered));
+    queue->answered = less(queue->answered, count);
     queue->settling = less(queue->settling, count);
     queue->count -= count;
     queue->first = queue->count > 0 ? (queue->first + count) % METRIC_QUEUE_MAX : 0;
@@ -29,22 +29,21 @@ static void forget(struct metric_queue *queue, size_t count)
 
 static void lose(struct metric_queue *queue, size_t count)
 {
-    queue->lost += less(count, queue->told);
+    queue->lost += less(count, queue->answered);
     forget(queue, count);
 }
 
-/* The lot of the first metric that was not told, and how many of it were not; NULL: there is none.
- */
+/* The lot of the first unacknowledged metric, and how many of the lot are; NULL: there is none. */
 static const struct metric_lot *next_lot(const struct metric_queue *queue, size_t *count)
 {
-    size_t told = queue->told;
+    size_t answered = queue->answered;
     for (size_t i = 0; i < queue->lot_count; i++) {
         const struct metric_lot *lot = &queue->lot[i];
-        if (told < lot->count) {
-            *count = lot->count - told;
+        if (answered < lot->count) {
+            *count = lot->count - answered;
             return lot;
         }
-        told -= lot->count;
+        answered -= lot->count;
     }
     *count = 0;
     return NULL;
@@ -81,7 +80,7 @@ void metric_queue_send(struct metric_queue *queue)
 
 size_t metric_queue_waiting(const struct metric_queue *queue)
 {
-    return queue->count - queue->told;
+    return queue->count - queue->answered;
 }
 
 bool metric_queue_fits(const struct metric_queue *queue)
@@ -101,17 +100,17 @@ void metric_queue_copy(const struct metric_queue *queue, struct heartbeat *out)
         out->metrics_generation = lot->generation;
     }
     for (size_t i = 0; i < queue->sent; i++) {
-        out->metric[i] = queue->item[(queue->first + queue->told + i) % METRIC_QUEUE_MAX];
+        out->metric[i] = queue->item[(queue->first + queue->answered + i) % METRIC_QUEUE_MAX];
     }
 }
 
 void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms)
 {
-    queue->told += queue->sent;
+    queue->answered += queue->sent;
     queue->sent = 0;
     if (now_ms - queue->settling_ms >= METRIC_SETTLE_MS) {
-        forget(queue, queue->settling); /* told before settling_ms */
-        queue->settling = queue->told;
+        forget(queue, queue->settling); /* acknowledged before settling_ms */
+        queue->settling = queue->answered;
         queue->settling_ms = now_ms;
     }
 }
@@ -121,7 +120,7 @@ void metric_queue_return(struct metric_queue *queue)
     queue->sent = 0;
 }
 
-void metric_queue_tell_again(struct metric_queue *queue)
+void metric_queue_resend(struct metric_queue *queue)
 {
-    queue->told = queue->settling = queue->sent = 0;
+    queue->answered = queue->settling = queue->sent = 0;
 }

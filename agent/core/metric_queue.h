@@ -1,8 +1,8 @@
-/* metric_queue.h: metrics on their way to the coordinator, each with the job and the generation
- * that it was measured in. They are kept, whatever the device does meanwhile, until the heartbeat
- * that carried them was answered and the coordinator has had the time to make them durable: one
- * that is killed may forget what it answered. The oldest make room when there are too many, or of
- * too many generations. Part of a session's state. Pure. */
+/* metric_queue.h: metrics on their way to the coordinator, each with its job and generation. They
+ * are kept, whatever the device does meanwhile, until their heartbeat was answered and the
+ * coordinator has had time to make them durable: a coordinator that is killed may forget metrics
+ * that it acknowledged. If there are too many, or of too many generations, the oldest are dropped.
+ * Part of a session's state. Pure. */
 #ifndef AGENT_CORE_METRIC_QUEUE_H
 #define AGENT_CORE_METRIC_QUEUE_H
 
@@ -29,8 +29,7 @@ struct metric_queue {
     struct metric
         item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
     size_t first, count;
-    size_t settling,
-        told; /* the oldest ones, answered: before and after settling_ms; told counts both */
+    size_t settling, answered; /* the oldest ones: those before settling_ms, and all */
     int64_t settling_ms;
     size_t sent; /* those after them, in the heartbeat under way: all of one lot */
     struct metric_lot lot[METRIC_LOTS_MAX]; /* the oldest first */
@@ -40,18 +39,18 @@ struct metric_queue {
 
 void metric_queue_add(struct metric_queue *queue, const struct job_id *job, int64_t generation,
                       const struct metric *metric);
-/* The oldest are being sent: METRICS_MAX at most, and of one generation. */
+/* Send the oldest: METRICS_MAX at most, of one generation. */
 void metric_queue_send(struct metric_queue *queue);
 /* Whether one heartbeat takes all. */
 bool metric_queue_fits(const struct metric_queue *queue);
-/* Put those that are being sent, and what they are of, into the heartbeat. */
+/* Copy the metrics under way, with their job and generation, into the heartbeat. */
 void metric_queue_copy(const struct metric_queue *queue, struct heartbeat *out);
-/* They have arrived. Or they have not: they will be sent again. */
+/* The metrics under way have arrived; or (return) have not and will be sent again. */
 void metric_queue_acknowledge(struct metric_queue *queue, int64_t now_ms);
 void metric_queue_return(struct metric_queue *queue);
-/* The coordinator may have started anew: what may not have been durable will be sent again. */
-void metric_queue_tell_again(struct metric_queue *queue);
-/* How many have not been told. */
+/* The coordinator may have restarted: send again all metrics that may not have been durable. */
+void metric_queue_resend(struct metric_queue *queue);
+/* How many have not been acknowledged. */
 size_t metric_queue_waiting(const struct metric_queue *queue);
 
 #endif

@@ -35,7 +35,8 @@ static int check(const struct pipeline_config *config, struct err *err)
     }
     if ((config->index == 0) != (config->previous_in_flight == 0) ||
         config->previous_in_flight > config->micro_batches) {
-        return err_set(err, ERR_INVALID, "stage %zu: %zu micro-batches in flight before it",
+        return err_set(err, ERR_INVALID,
+                       "stage %zu: %zu micro-batches in flight in the previous stage",
                        config->index, config->previous_in_flight);
     }
     if (config->resume_version < 0 || config->resume_version > config->total_steps) {

@@ -1,8 +1,8 @@
 /* progress.h: how far a stage is in its work, and what follows for tensors: which ones it still
  * expects from its neighbours, and which one a task produces for them. Pure; for pipeline.c.
  *
- * A neighbour may be ahead by what the schedule allows, or behind by a repeat: a tensor of a later
- * step than that cannot exist in this generation and is refused; one that was used is a
+ * A neighbour may be ahead as far as the schedule allows, and may repeat an earlier tensor. A
+ * tensor further ahead cannot exist in this generation and is refused; a used one is a
  * duplicate. */
 #ifndef AGENT_CORE_PROGRESS_H
 #define AGENT_CORE_PROGRESS_H

@@ -2,7 +2,7 @@
  *
  * A round copies one version of every stage to the neighbour or to the center. At most one round of
  * each kind is open, so that copies of an old version never compete with a new one, and none is
- * opened while the coordinator is away: nobody could commit it. The step's activations carry the
+ * opened while the coordinator is away: only it commits versions. The step's activations carry the
  * mark of the round; each stage takes its snapshot at its own update of that step. A round ends
  * when the coordinator says so (rounds_close), or with the generation. Pure. */
 #ifndef AGENT_CORE_ROUNDS_H

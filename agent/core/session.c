@@ -13,8 +13,8 @@
 #define CALL_RETRY_MS_MIN 100
 #define ANSWER_MS_MIN 1000
 #define ANSWER_MS_MAX 10000
-/* A list of hundreds of holdings for each unit of a round would be more traffic than the units of a
- * small model. */
+/* Sending hundreds of holdings for each unit of a round would cost more than the units of a small
+ * model. */
 #define HOLDINGS_WAIT_MS 50
 
 int session_new(const struct session_config *config, struct session **out, struct err *err)
@@ -85,8 +85,7 @@ static void retry_later(struct session *session, struct call *call,
     if (call->put_off) {
         wait_ms = event->failed.retry_after_ms;
     }
-    /* Whose poll breaks is asked for a sign of life: a device that lives polls again at once, then
-     * with waits. */
+    /* The coordinator challenges a device whose poll breaks: poll again at once, then wait. */
     const bool at_once = call == &session->poll && call->failures == 0 && !call->put_off;
     call->failures++;
     call->due_ms = at_once ? event->now_ms : event->now_ms + jittered(session, wait_ms);
@@ -111,8 +110,8 @@ static int64_t connect_ms(const struct session *session)
     return clamp(session->interval_ms / 2 * 3, ANSWER_MS_MIN, ANSWER_MS_MAX);
 }
 
-/* And to answer. A connection that died without a word is given up before the lease is over; a
- * coordinator that is slow gets twice the time at each repetition. */
+/* How long it may take to answer. A dead connection is abandoned before the lease ends; a slow
+ * coordinator gets twice the time at each retry. */
 static int64_t answer_ms(const struct session *session, const struct call *call)
 {
     int64_t ms = connect_ms(session);
@@ -157,7 +156,7 @@ static void keep_metric(struct session *session, const struct session_event *eve
 {
     const struct run_name *name = &session->name[event->serial % RUN_NAMES_MAX];
     if (name->serial != event->serial) {
-        session->metrics.lost++; /* of a run so long ago that its name is forgotten */
+        session->metrics.lost++; /* of a run that is too old to be in the list */
         return;
     }
     metric_queue_add(&session->metrics, &name->job, name->generation, &event->metric);
@@ -175,8 +174,7 @@ static void take_holdings(struct session *session, const struct session_event *e
     beat_by(session, session->holdings_due_ms);
 }
 
-/* A stop is told behind the last metric, so that the coordinator, which frees the device then,
- * misses none. */
+/* A stop is reported after the last metric: the coordinator frees the device then. */
 static int reported_phase(const struct session *session)
 {
     if (!session->has_run) {
@@ -273,7 +271,7 @@ static void enroll_again(struct session *session, int64_t due_ms)
 }
 
 /* Another boot enrolled with this identity: a second agent, a call of an earlier boot that was
- * late, or a coordinator that was restored from a backup. Enrolling tells: of two agents, the
+ * late, or a coordinator that was restored from a backup. Enrolling decides: of two agents, the
  * coordinator refuses one for good. */
 static void was_replaced(struct session *session, const struct session_event *event,
                          struct session_actions *actions)
@@ -286,12 +284,11 @@ static void call_failed(struct session *session, struct call *call,
                         const struct session_event *event, struct session_actions *actions)
 {
     if (call != &session->enroll && !session->enrolled) {
-        return; /* of an enrolment that is over: the next one starts all calls anew */
+        return; /* of an earlier enrolment: the next one restarts all calls */
     }
     switch (event->failed.failure) {
     case FAILURE_NETWORK:
-        metric_queue_tell_again(
-            &session->metrics); /* another life of the coordinator may answer next */
+        metric_queue_resend(&session->metrics); /* a restarted coordinator may answer next */
         retry_later(session, call, event);
         break;
     case FAILURE_UNKNOWN:
@@ -319,7 +316,7 @@ static void take_enrolled(struct session *session, const struct session_event *e
     session->holdings_unsaid = true;
     session_set_interval(session, event->enrolled.interval_ms);
     heard(session, &session->enroll, event->now_ms, actions);
-    /* A heartbeat that is still under way tells less than the next one, which replaces it. A poll
+    /* A heartbeat under way reports less than the next one, which replaces it. A poll
      * goes on: to the coordinator, one that breaks is a sign that its device is gone. */
     session->beat = (struct call){.due_ms = event->now_ms};
     if (!same || !session->poll.under_way) {
@@ -350,8 +347,8 @@ static void take_beaten(struct session *session, const struct session_event *eve
         (stopped && metric_queue_waiting(&session->metrics) > 0)) {
         session_beat_now(session, event->now_ms);
     }
-    /* A lower revision than ours is a coordinator that started anew: a poll behind the old one
-     * would wait in vain. */
+    /* A lower revision than ours means a restarted coordinator: a poll after the old revision would
+     * wait in vain. */
     if (reply->revision < session->revision) {
         session->revision = 0;
         session->poll.under_way = false;
@@ -380,7 +377,7 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
         return;
     }
     if (session->beat.under_way && session->challenged) {
-        /* The one under way may hang on a connection that is no more. */
+        /* The one under way may hang on a dead connection. */
         session_send_beat(session, now_ms, actions);
     }
     if (!session->beat.under_way && session->beat.due_ms <= now_ms) {

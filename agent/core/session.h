@@ -1,21 +1,22 @@
-/* session.h: the control side of an agent: one pure, deterministic state machine that decides when
- * to enrol, to report, to ask for the assignment, and what the runtime has to do to be what the
- * assignment says. Same events, same actions. No clock, files, sockets, JSON, threads; no
- * allocation after session_new. Used by agent/control; one thread.
+/* session.h: the control side of an agent, one pure, deterministic state machine. It decides when
+ * to enrol, to report and to ask for the assignment, and what the runtime does to reach the
+ * assigned state. Same events, same actions. No clock, files, sockets, JSON, threads; no allocation
+ * after session_new. Used by agent/control; one thread.
  *
- * Rules (docs/agent.md): calls that fail are repeated with growing, jittered waits, which the
- * success of any of them ends; an unknown device enrols again and trains on; a device whose boot
- * was replaced gives its work up and enrols again, and exits when it is refused (two agents share
- * one identity). Without its coordinator the agent goes on in its phase and begins no further step
- * after autonomy_seconds (three heartbeats at least). It never changes generation by itself and
- * refuses lower ones than it has seen of a job. The last state of a run is reported before an
- * assignment ends it, so that the coordinator learns how many steps that costs. Metrics are kept
- * until a reply acknowledges them and METRIC_SETTLE_MS more, whatever is assigned meanwhile, at
- * most METRIC_QUEUE_MAX, the newest; after a call that failed those that are kept are told again. A
- * challenge, a round that was opened and trouble with a peer are reported at once, and so are
- * holdings when a version of them is whole; while more is likely to come, the list is sent every 50
- * ms at most. After three intervals without an answer the coordinator is away: rounds are not
- * opened until it is heard again. */
+ * Rules (docs/agent.md):
+ * - Failed calls are retried with growing, jittered waits; a success of any call ends them.
+ * - An unknown device enrols again and goes on training. A device whose boot was replaced ends its
+ *   run and enrols again, and exits if it is refused (two agents share one identity).
+ * - Without its coordinator the agent stays in its phase and begins no further step after
+ *   autonomy_seconds (at least three heartbeats). After three intervals without an answer the
+ *   coordinator is away, and no round is opened until it answers.
+ * - The agent never changes generation by itself and refuses lower ones than it has seen of a job.
+ * - The last state of a run is reported before an assignment ends it, so that the coordinator knows
+ *   how many steps are lost.
+ * - Metrics are kept until METRIC_SETTLE_MS after their acknowledgement, at most METRIC_QUEUE_MAX,
+ *   and sent again after a failed call.
+ * - A challenge, an opened round and trouble with a peer are reported at once, and so are holdings
+ *   once a version is whole. While more are likely to follow, at most every 50 ms. */
 #ifndef AGENT_CORE_SESSION_H
 #define AGENT_CORE_SESSION_H
 
@@ -55,8 +56,7 @@ enum session_event_type {
     SESSION_FAILED,
     SESSION_HOLDINGS_CHANGED,
     SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
-    SESSION_TROUBLE_CHANGED, /* a peer cannot be reached, or can be reached again: report it at once
-                              */
+    SESSION_TROUBLE_CHANGED, /* a peer became unreachable or reachable: report it at once */
 };
 
 enum session_failure {
@@ -91,22 +91,20 @@ struct session_event {
 
 enum session_action_type {
     SESSION_DO_ENROLL,
-    SESSION_DO_BEAT, /* send what session_heartbeat says; like POLL it replaces one under way, whose
-                      * answer is ignored
-                      */
+    SESSION_DO_BEAT, /* send session_heartbeat; like POLL it replaces a call under way, whose answer
+                      * is ignored */
     SESSION_DO_POLL, /* ask for the assignment after `after` */
-    SESSION_DO_CALLERS, /* let in those of the assignment of this event, and nobody else */
+    SESSION_DO_CALLERS, /* accept the callers of this event's assignment only */
     SESSION_DO_DROP,    /* drop snapshots */
     SESSION_DO_PREPARE, /* the run of the assignment of this event, as `serial`; ends an earlier
-                         * one. Snapshots of the job with a version above its resume_version are cut
-                         * off: drop them */
+                         * one. Drop snapshots of the job with a version above its resume_version */
     SESSION_DO_RUN,
     SESSION_DO_STOP,
     SESSION_DO_HOLD, /* begin no further step */
     SESSION_DO_RELEASE,
     SESSION_DO_AWAY,    /* open no round of replication */
     SESSION_DO_BACK,    /* the coordinator is heard again */
-    SESSION_DO_ROUNDS,  /* `round`: what became of the rounds that stage 0 has open */
+    SESSION_DO_ROUNDS,  /* `round`: the state of the rounds that stage 0 opened */
     SESSION_DO_UPLOAD,  /* `version` of the stage's units to the center */
     SESSION_DO_DISCARD, /* end the run; snapshots stay */
     SESSION_DO_EXIT,    /* `text` says why */
@@ -140,14 +138,14 @@ void session_step(struct session *session, const struct session_event *event,
 /* When the session wants a SESSION_TICK; INT64_MAX for never. */
 int64_t session_deadline_ms(const struct session *session);
 
-/* What the session knows of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase,
- * metrics, error; `all_holdings` is true when the holdings are to be listed. The caller adds step,
- * address, measurements, open rounds, peers it cannot reach, holdings. */
+/* The session's part of a heartbeat, right after SESSION_DO_BEAT: identity, generation, phase,
+ * metrics, error; `all_holdings`: list the holdings. The caller adds step, address, measurements,
+ * open rounds, unreachable peers, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
 /* The phase it reports: enum phase. */
 int session_phase(const struct session *session);
-/* Metrics that were lost for want of room: the coordinator was away for too long. */
+/* Metrics dropped from a full queue: the coordinator was away for too long. */
 uint64_t session_metrics_lost(const struct session *session);
 
 #endif

@@ -1,5 +1,5 @@
-/* session_parts.h: what session.c (calls, reports, the step) and session_run.c (assignments and
- * phases) share. For these two only. */
+/* session_parts.h: shared by session.c (calls, reports, the step) and session_run.c (assignments
+ * and phases). For these two only. */
 #ifndef AGENT_CORE_SESSION_PARTS_H
 #define AGENT_CORE_SESSION_PARTS_H
 
@@ -19,18 +19,17 @@ struct call {
 
 /* What this device does for the session's job: its highest generation. */
 struct run {
-    int64_t told_version; /* with PHASE_FINISHED */
-    int told;             /* enum phase */
-    int phase;            /* enum phase: where the device is */
+    int64_t target_version; /* with PHASE_FINISHED */
+    int target;             /* enum phase */
+    int phase;              /* enum phase: where the device is */
     int64_t stopped_version;
     int64_t autonomy_ms;
     bool uploading;
     bool held;
-    struct round round[REPLICA_KINDS]; /* as the runtime was told */
+    struct round round[REPLICA_KINDS]; /* the last action */
 };
 
-/* What the heartbeat under way says of the job: as it was when it was decided, though its run may
- * end in the same step. */
+/* The job as the heartbeat under way reports it: its run may end in the same step. */
 struct account {
     struct job_id job;
     int64_t generation, highest_generation;
@@ -77,17 +76,17 @@ struct session {
     struct account account;
     int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that
                             runs */
-    bool away;           /* as the runtime was told */
+    bool away;           /* the last action */
     struct metric_queue metrics;
 };
 
 /* ---- session.c ---- */
 
-/* One more action, zeroed but for its type. */
+/* One more action with its type, otherwise zeroed. */
 struct session_action *session_act(struct session_actions *actions, enum session_action_type type);
 /* Report without waiting for the interval, unless reports are failing. */
 void session_beat_now(struct session *session, int64_t now_ms);
-/* Report what is so now, in place of a heartbeat under way. */
+/* Report the present state, in place of a heartbeat under way. */
 void session_send_beat(struct session *session, int64_t now_ms, struct session_actions *actions);
 void session_set_interval(struct session *session, int64_t interval_ms);
 
@@ -97,7 +96,7 @@ void session_take_assignment(struct session *session, const struct session_event
                              struct session_actions *actions);
 void session_take_runtime_event(struct session *session, const struct session_event *event,
                                 struct session_actions *actions);
-/* Give the run up, if there is one. */
+/* End the run, if there is one. */
 void session_end_run(struct session *session, struct session_actions *actions);
 /* The coordinator was heard: steps and rounds may begin again. */
 void session_release(struct session *session, struct session_actions *actions);
@@ -108,7 +107,7 @@ int64_t session_hold_deadline_ms(const struct session *session);
 /* The same for opening rounds. */
 void session_look_away(struct session *session, int64_t now_ms, struct session_actions *actions);
 int64_t session_away_deadline_ms(const struct session *session);
-/* What the reply to a heartbeat says of rounds. */
+/* Take the rounds from the reply to a heartbeat. */
 void session_take_rounds(struct session *session, const struct heartbeat_reply *reply,
                          struct session_actions *actions);
 

@@ -12,69 +12,69 @@ void session_end_run(struct session *session, struct session_actions *actions)
     }
 }
 
-/* Move towards the told phase as far as the device is ready for it; phases only go forward. */
+/* Move towards the assigned phase as far as the device is ready; phases only go forward. */
 static void follow(struct session *session, struct session_actions *actions)
 {
     struct run *run = &session->run;
     if (!session->has_run || session->has_error) {
         return;
     }
-    if (run->phase == PHASE_READY && run->told >= PHASE_RUN) {
+    if (run->phase == PHASE_READY && run->target >= PHASE_RUN) {
         run->phase = PHASE_RUN;
         (void)session_act(actions, SESSION_DO_RUN);
     }
-    if (run->phase == PHASE_RUN && run->told >= PHASE_STOPPING) {
+    if (run->phase == PHASE_RUN && run->target >= PHASE_STOPPING) {
         run->phase = PHASE_STOPPING;
         (void)session_act(actions, SESSION_DO_STOP);
     }
-    if (run->phase != PHASE_STOPPED || run->told != PHASE_FINISHED || run->uploading) {
+    if (run->phase != PHASE_STOPPED || run->target != PHASE_FINISHED || run->uploading) {
         return;
     }
-    if (run->told_version != run->stopped_version) {
+    if (run->target_version != run->stopped_version) {
         session->has_error = true;
         session->error = (struct device_error){
             .code = "internal",
-            .message = "told to finish another version than the one it stopped at"};
+            .message = "the assignment finishes another version than the one it stopped at"};
         return;
     }
     run->uploading = true;
     session_act(actions, SESSION_DO_UPLOAD)->version = run->stopped_version;
 }
 
-static bool is_of_job(const struct session *session, const struct assignment_run *told)
+static bool is_of_job(const struct session *session, const struct assignment_run *assigned)
 {
-    return strcmp(session->job.text, told->job.text) == 0;
+    return strcmp(session->job.text, assigned->job.text) == 0;
 }
 
-static void prepare(struct session *session, const struct assignment_run *told,
+static void prepare(struct session *session, const struct assignment_run *assigned,
                     struct session_actions *actions)
 {
     session->serial++;
-    session->job = told->job;
-    session->highest_generation = told->generation;
+    session->job = assigned->job;
+    session->highest_generation = assigned->generation;
     session->name[session->serial % RUN_NAMES_MAX] = (struct run_name){
-        .serial = session->serial, .job = told->job, .generation = told->generation};
-    session->plan = told->plan;
+        .serial = session->serial, .job = assigned->job, .generation = assigned->generation};
+    session->plan = assigned->plan;
     session->has_run = true;
     session->has_error = false;
-    session->run =
-        (struct run){.phase = PHASE_PREPARE, .autonomy_ms = told->job_spec.autonomy_seconds * 1000};
+    session->run = (struct run){.phase = PHASE_PREPARE,
+                                .autonomy_ms = assigned->job_spec.autonomy_seconds * 1000};
     session_act(actions, SESSION_DO_PREPARE)->serial = session->serial;
 }
 
-/* Whether the assignment speaks of a generation that the job has left behind: a coordinator
- * restored from a backup. */
-static bool is_behind(const struct session *session, const struct assignment_run *told)
+/* Whether the assignment has an earlier generation of the job: the coordinator was restored from a
+ * backup. */
+static bool is_outdated(const struct session *session, const struct assignment_run *assigned)
 {
-    return is_of_job(session, told) && told->generation < session->highest_generation;
+    return is_of_job(session, assigned) && assigned->generation < session->highest_generation;
 }
 
-/* Whether the device is at what the assignment tells. */
-static bool is_present(const struct session *session, const struct assignment_run *told)
+/* Whether the present run is the assigned one. */
+static bool is_present(const struct session *session, const struct assignment_run *assigned)
 {
-    return session->has_run && is_of_job(session, told) &&
-           told->generation == session->highest_generation &&
-           strcmp(told->plan.text, session->plan.text) == 0;
+    return session->has_run && is_of_job(session, assigned) &&
+           assigned->generation == session->highest_generation &&
+           strcmp(assigned->plan.text, session->plan.text) == 0;
 }
 
 void session_take_assignment(struct session *session, const struct session_event *event,
@@ -91,12 +91,12 @@ void session_take_assignment(struct session *session, const struct session_event
     if (session->challenged) {
         session->beat.due_ms = event->now_ms; /* also if it was put off: the coordinator asks */
     }
-    if (assignment->has_run && is_behind(session, &assignment->run)) {
+    if (assignment->has_run && is_outdated(session, &assignment->run)) {
         return;
     }
     const bool present = assignment->has_run && is_present(session, &assignment->run);
     if (session->has_run && !present) {
-        session_send_beat(session, event->now_ms, actions); /* what it came to */
+        session_send_beat(session, event->now_ms, actions); /* its last state */
     }
     (void)session_act(actions, SESSION_DO_CALLERS);
     for (size_t i = 0; i < assignment->drop_count; i++) {
@@ -106,12 +106,12 @@ void session_take_assignment(struct session *session, const struct session_event
         session_end_run(session, actions);
         return;
     }
-    const struct assignment_run *told = &assignment->run;
+    const struct assignment_run *assigned = &assignment->run;
     if (!present) {
-        prepare(session, told, actions);
+        prepare(session, assigned, actions);
     }
-    session->run.told = told->phase;
-    session->run.told_version = told->resume_version;
+    session->run.target = assigned->phase;
+    session->run.target_version = assigned->resume_version;
     follow(session, actions);
 }
 
@@ -191,13 +191,13 @@ void session_take_rounds(struct session *session, const struct heartbeat_reply *
     if (!session->has_run || session->beat_serial != session->serial) {
         return;
     }
-    const struct round *told[REPLICA_KINDS] = {
+    const struct round *stated[REPLICA_KINDS] = {
         [REPLICA_NEIGHBOR] = &reply->neighbor, [REPLICA_CENTER] = &reply->center};
     bool news = false;
     for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        news = news || told[kind]->version != known[kind].version ||
-               told[kind]->state != known[kind].state;
-        known[kind] = *told[kind];
+        news = news || stated[kind]->version != known[kind].version ||
+               stated[kind]->state != known[kind].state;
+        known[kind] = *stated[kind];
     }
     if (news) {
         memcpy(session_act(actions, SESSION_DO_ROUNDS)->round, known, sizeof(session->run.round));

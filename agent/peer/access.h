@@ -1,5 +1,5 @@
-/* access.h: who may call this device's peer side, and which stage tensors are for. Set by the
- * control and the compute thread, asked by the receiver. Any thread. */
+/* access.h: the callers that this device's peer side accepts, and the stage that takes their
+ * tensors. Set by the control and the compute thread, read by the receiver. Any thread. */
 #ifndef AGENT_PEER_ACCESS_H
 #define AGENT_PEER_ACCESS_H
 
@@ -13,7 +13,7 @@ struct access;
 NODISCARD int access_new(struct access **out, struct err *err);
 void access_free(struct access **access);
 
-/* Let in the callers of the assignment, and nobody else. */
+/* Accept the callers of the assignment only. */
 void access_set_callers(struct access *access, const struct assignment *assignment);
 /* The stage that takes tensors from now on; NULL: none. A reference is taken. */
 void access_set_stage(struct access *access, struct stage *stage);

@@ -1,6 +1,6 @@
-/* fetch.h: blocking calls of the thread that prepares or ends a generation: data and blobs from the
- * coordinator and from peers, pings. What may go away by itself (network, 429, 5xx) is repeated
- * with growing waits until nothing has moved for a while. One thread. */
+/* fetch.h: blocking calls of the thread that prepares a generation: data and blobs from the
+ * coordinator and from peers, pings. Failures that may pass (network, 429, 5xx) are retried with
+ * growing waits, until nothing has moved for the patience. One thread. */
 #ifndef AGENT_PEER_FETCH_H
 #define AGENT_PEER_FETCH_H
 
@@ -29,9 +29,8 @@ int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer
                         size_t size, struct err *err);
 /* GET until it is answered 204. */
 NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err);
-/* The next calls are to this peer: what the network does is told to `troubles`, no answer for
- * stall_ms is a stall, and the network may fail for network_ms only. NULL: they are to the
- * coordinator. Borrowed. */
+/* The next calls are to this peer: failures are reported to `troubles`, no answer for stall_ms is a
+ * stall, and the network may fail for network_ms only. NULL: to the coordinator. Borrowed. */
 struct fetch_peer {
     struct device_id device;
     int64_t stall_ms, network_ms;

@@ -1,9 +1,10 @@
-/* message.h: the form of a tensor between two agents: path and safetensors header. Both sides use
- * it, so they agree. Allocates nothing. Any thread.
+/* message.h: the form of a tensor between two agents: path and safetensors header, for both sides.
+ * Allocates nothing. Any thread.
  *
  * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the
- * first unit behind the border that the tensor crosses. Body: one F32 tensor "data" [samples, H, W,
- * C], of kind norm and norm_total one F64 [1, 1, 1, 1]; the stop mark has samples 0 and
+ * first unit after the stage boundary that the tensor crosses. Body: one F32 tensor "data"
+ * [samples, H, W, C], of kind norm and norm_total one F64 [1, 1, 1, 1]; the stop mark has samples 0
+ * and
  * {"last": "1"} in __metadata__. Activations of a step that a round of replication takes its
  * snapshot of say so there:
  * {"snapshot": "neighbor", "center" or "neighbor,center", "keep": "VERSION,VERSION,VERSION"}

@@ -101,7 +101,7 @@ void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict)
     case ACCESS_GRANTED: break;
     case ACCESS_NO_TICKET:
         http_reply_header(exchange, "WWW-Authenticate", "Bearer");
-        receive_problem(exchange, 401, "ticket_missing", "a ticket is needed");
+        receive_problem(exchange, 401, "ticket_missing", "a ticket is required");
         break;
     case ACCESS_WRONG_TICKET:
         receive_problem(exchange, 403, "ticket_wrong",
@@ -173,7 +173,7 @@ static void offer(struct receive *receive)
     case PIPELINE_FULL: set_state(receive, RECEIVE_PARKED); break;
     case PIPELINE_REFUSE:
         set_state(receive, RECEIVE_BROKEN);
-        receive->why = "no such tensor is expected here";
+        receive->why = "the stage does not expect this tensor";
         break;
     }
 }
@@ -234,13 +234,13 @@ static bool check_size(struct http_exchange *exchange, const struct stage_tensor
 {
     const int64_t length = http_content_length(exchange);
     if (length < 0) {
-        receive_problem(exchange, 411, "length_required", "a Content-Length is needed");
+        receive_problem(exchange, 411, "length_required", "a Content-Length is required");
         return false;
     }
     const uint64_t least = message_data_bytes(expected);
     if ((uint64_t)length <= least || (uint64_t)length > least + MESSAGE_HEADER_MAX) {
         receive_problem(exchange, 422, "invalid_blob",
-                        "the body is not as long as the tensor and a header");
+                        "the length of the body does not match the tensor");
         return false;
     }
     return true;
@@ -264,7 +264,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != border || !receive) {
         receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
-                        receive ? "that border is not one of this device"
+                        receive ? "the path names a stage boundary that this device does not have"
                                 : "too many transfers at once");
         return false;
     }
@@ -338,7 +338,7 @@ static size_t take_data(struct receive *receive, const char *data, size_t size)
 {
     const size_t left = message_data_bytes(&receive->expected) - receive->data_got;
     if (size > left) {
-        spoil(receive, "bytes behind the tensor");
+        spoil(receive, "the body continues after the tensor");
         return size;
     }
     if (!stage_holds(receive->stage, &receive->transfer, &receive->claim)) {
@@ -369,7 +369,7 @@ static size_t write_receive(void *state, const void *data, size_t size)
         return 0;
     case RECEIVE_MARK:
         if (header_is_whole(receive)) {
-            spoil(receive, "bytes behind the tensor");
+            spoil(receive, "the body continues after the tensor");
             return size;
         }
         return take_header(receive, data, size);
@@ -383,7 +383,7 @@ static size_t write_receive(void *state, const void *data, size_t size)
     return size;
 }
 
-/* What is wrong with a whole body; NULL: it is what was announced. */
+/* Why a complete body does not match its path; NULL: it does. */
 static const char *find_fault(const struct receive *receive)
 {
     if (!header_is_whole(receive) || receive->data_got != message_data_bytes(&receive->expected)) {
@@ -413,7 +413,7 @@ static void finish_receive(void *state)
     if (receive->state == RECEIVE_BROKEN) {
         receive_problem(exchange, 422, "invalid_blob", receive->why);
     } else if (receive->state == RECEIVE_REPLACED || receive->state == RECEIVE_PARKED) {
-        receive_problem(exchange, 503, "no_room", "the tensor is on its way by another connection");
+        receive_problem(exchange, 503, "no_room", "a newer connection sends the same tensor");
     } else {
         http_reply(exchange, 204, NULL, NULL, 0);
     }

@@ -67,10 +67,10 @@ static int try_once(struct sender *sender, const struct http_call *call,
                    message);
 }
 
-/* Tell of a failure of the network, the `failures`th in a row. A connection that breaks is tried
- * again at once, before anybody is told: one that was kept for too long breaks as well. Returns how
- * long to wait. */
-static int64_t tell_trouble(struct sender *sender, int rc, unsigned failures, int64_t wait_ns)
+/* Report a failure of the network, the `failures`th in a row. The first broken connection is
+ * retried at once and not reported: a connection that was kept for too long breaks as well. Returns
+ * how long to wait. */
+static int64_t report_trouble(struct sender *sender, int rc, unsigned failures, int64_t wait_ns)
 {
     const enum peer_trouble kind = trouble_kind(rc, http_client_breakage(sender->client));
     if (kind == PEER_BROKEN && failures == 1) {
@@ -113,7 +113,8 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
         if (!broken && rc != ERR_STATE) {
             return rc;
         }
-        if (cancel_wait(cancel, broken ? tell_trouble(sender, rc, ++failures, wait_ns) : wait_ns)) {
+        if (cancel_wait(cancel,
+                        broken ? report_trouble(sender, rc, ++failures, wait_ns) : wait_ns)) {
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
         wait_ns = 2 * wait_ns < RETRY_NS_MAX ? 2 * wait_ns : RETRY_NS_MAX;
@@ -142,7 +143,8 @@ static void ask(struct sender *sender)
         if (rc == 0) {
             troubles_clear(sender->config.troubles, sender->source);
         }
-        if ((rc != ERR_NETWORK && rc != ERR_TIMEOUT) || tell_trouble(sender, rc, failures, 1) > 0) {
+        if ((rc != ERR_NETWORK && rc != ERR_TIMEOUT) ||
+            report_trouble(sender, rc, failures, 1) > 0) {
             return;
         }
     }
@@ -218,7 +220,7 @@ void sender_free(struct sender **sender)
     }
 }
 
-/* All tensors of a border have one size but for their headers: a slow one says nothing of sizes.
+/* All tensors of a boundary have one size, except their headers: a slow one says nothing of sizes.
  * Each counts with the mean of the newest, in which a moment when the neighbour stood still is not
  * taken for the link. */
 bool sender_take_link(struct sender *sender, struct link_report *out)

@@ -1,9 +1,9 @@
-/* sender.h: one thread that carries a stage's tensors to one neighbour, in order, over one kept
- * connection: 204 done; 503 waits a little and repeats; what the network breaks or holds up is
- * repeated until the stage is cancelled, and told to `troubles` meanwhile: whether the neighbour is
- * lost is not decided here. 409 ends it in silence, as a newer generation is on its way. A
- * neighbour for which there is nothing is asked now and then whether it is there: one that dies
- * while everybody waits for it is noticed as well. Nothing of ours allocates per tensor. */
+/* sender.h: one thread that sends a stage's tensors to one neighbour, in order, over one kept
+ * connection. 204: done; 503: retry after a wait; 409: end silently, a newer generation is on its
+ * way. A network failure is retried until the stage is cancelled and reported to `troubles`: the
+ * coordinator decides whether the neighbour is lost. While there is nothing to send, the sender
+ * pings now and then, so that a neighbour that dies while the whole pipeline waits for it is
+ * noticed too. Allocates nothing per tensor. */
 #ifndef AGENT_PEER_SENDER_H
 #define AGENT_PEER_SENDER_H
 
@@ -18,7 +18,7 @@ struct sender_config {
     struct stage *stage; /* a reference is taken */
     enum stage_direction direction;
     struct peer peer;
-    int64_t peer_ms;           /* no answer for so long is a stall */
+    int64_t peer_ms;           /* no answer in this time is a stall */
     struct troubles *troubles; /* borrowed */
     /* Called once on the sender's thread when the neighbour refuses a tensor; the stage is
      * cancelled then. */

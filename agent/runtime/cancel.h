@@ -1,5 +1,5 @@
-/* cancel.h: how one thread tells another to give up, and how that other one waits without missing
- * it. The flag is also what http_call.cancel looks at. Any thread. */
+/* cancel.h: one thread cancels the work of another, which can wait without missing it. The flag
+ * also serves as http_call.cancel. Any thread. */
 #ifndef AGENT_RUNTIME_CANCEL_H
 #define AGENT_RUNTIME_CANCEL_H
 
@@ -21,7 +21,7 @@ void cancel_done(struct cancel *cancel);
 /* From now on cancelled, for good. */
 void cancel_set(struct cancel *cancel);
 bool cancel_is_set(const struct cancel *cancel);
-/* Wait for so long, or until cancelled: then true. */
+/* Wait for wait_ns. true: cancelled. */
 bool cancel_wait(struct cancel *cancel, int64_t wait_ns);
 
 #endif

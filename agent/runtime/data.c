@@ -104,7 +104,7 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* An open that fails so may succeed once what stands there is gone. */
+/* After such an error the open may succeed once that file is removed. */
 static bool is_in_the_way(int errno_value)
 {
     return errno_value == EISDIR || errno_value == ELOOP || errno_value == ENXIO ||
@@ -145,7 +145,7 @@ static int open_one(const struct data_request *request, const char *suffix, int 
                               strerror(errno));
 }
 
-/* Remove the data sets that nobody uses now. Returns whether there was one. */
+/* Remove the data sets that are not in use. Returns whether there was one. */
 static bool make_space(const struct data_request *request)
 {
     DIR *directory = opendir(request->directory);
@@ -388,7 +388,7 @@ static int check_whole(struct cache *cache, struct err *err)
             return err_set(err, err_from_errno(errno), "empty its map: %s", strerror(errno));
         }
         cache->mismatch = true;
-        return err_set(err, ERR_FORMAT, "what was fetched has the hash %.12s", text);
+        return err_set(err, ERR_FORMAT, "the fetched content has the hash %.12s", text);
     }
     return 0;
 }
@@ -454,7 +454,7 @@ static int open_cache(struct cache *cache, struct data **out, struct err *err)
 int data_open(const struct data_request *request, struct data **out, struct err *err)
 {
     if (strlen(request->sha256) != HASH_DIGITS) {
-        return err_set(err, ERR_INVALID, "'%.80s' is no sha256", request->sha256);
+        return err_set(err, ERR_INVALID, "'%.80s' is not a sha256", request->sha256);
     }
     struct cache cache = {
         .request = request, .file = -1, .map = -1, .piece = malloc(DATA_PIECE_BYTES)};

@@ -32,14 +32,14 @@ struct data_request {
     const char *sha256;
     const char *in_use; /* another data set of the cache that must stay, or "" */
     bool inputs, labels;
-    struct disk_watch *disk; /* told of every call to the disk; or NULL */
+    struct disk_watch *disk; /* watches every call to the disk; or NULL */
     data_fetch_fn fetch;
     void *arg;
 };
 
-/* Fetch what is missing or damaged and map it; damage is logged. On a full disk, other data sets
- * leave the cache first. ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the data set is not what its
- * hash or its header says), or what fetch returned. */
+/* Fetch missing or damaged pieces and map the data set; damage is logged. On a full disk, other
+ * data sets leave the cache first. ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the content does
+ * not match its hash or its header), or the error of `fetch`. */
 NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
 /* A file that is there as a whole. The descriptor may be closed afterwards. */
 NODISCARD int data_open_file(int fd, struct data **out, struct err *err);

@@ -1,7 +1,7 @@
-/* disk_watch.h: notices calls to the local disk that do not return. A thread that hangs in one can
- * neither be cancelled nor say so; the control thread can, and the coordinator goes on without this
- * device. Whoever calls the disk says when a call begins and ends; whoever reports asks what is
- * overdue. Any thread; never waits for a disk. */
+/* disk_watch.h: notices calls to the local disk that do not return. A thread that hangs in such a
+ * call can neither be cancelled nor report it, so the control thread does, and the coordinator
+ * continues without this device. Callers of the disk note the begin and the end of a call; the
+ * control thread checks for overdue ones. Any thread; never waits for a disk. */
 #ifndef AGENT_RUNTIME_DISK_WATCH_H
 #define AGENT_RUNTIME_DISK_WATCH_H
 
@@ -19,8 +19,8 @@ struct disk_watch;
 NODISCARD int disk_watch_new(struct disk_watch **out, struct err *err);
 void disk_watch_free(struct disk_watch **watch);
 
-/* A call that moves at most so many bytes begins. what: "write a snapshot"; it must outlive the
- * call. Returns its place, for the two below. watch may be NULL: nobody looks. */
+/* A call that moves at most `bytes` begins. what: "write a snapshot"; it must outlive the call.
+ * Returns its place, for the two below. watch may be NULL. */
 size_t disk_watch_begin(struct disk_watch *watch, const char *what, uint64_t bytes, int64_t now_ms);
 /* The call has returned and the next one of the same kind begins. */
 void disk_watch_again(struct disk_watch *watch, size_t place, int64_t now_ms);

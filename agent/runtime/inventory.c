@@ -15,8 +15,7 @@
 
 #define TEXT_MAX (1u << 20)
 
-/* The rest of the line behind `key` and its colon, without the spaces around; false when there is
- * no such line. */
+/* The rest of the line after `key` and its colon, without surrounding spaces. false: none. */
 static bool find_line(const struct buf *text, const char *key, char *out, size_t size)
 {
     const char *at = text->data ? strstr(text->data, key) : NULL;

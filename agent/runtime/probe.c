@@ -53,7 +53,7 @@ int probe_child(int argc, char **argv, struct err *err)
     int64_t threads = 0;
     double slowdown = 0;
     if (argc != 3) {
-        return err_set(err, ERR_INVALID, "%s is not for people", PROBE_WORD);
+        return err_set(err, ERR_INVALID, "%s is an internal command", PROBE_WORD);
     }
     int rc = parse_i64(argv[0], 1, 256, &threads, err);
     rc = rc ? rc : parse_double(argv[1], 1, 1e6, &slowdown, err);
@@ -133,7 +133,7 @@ int probe_run(const struct probe_request *request, int cancel_fd, struct device_
     } else if (fd[1].revents) {
         rc = err_set(err, ERR_CANCELLED, "interrupted");
     } else if (read(result, &probe, sizeof(probe)) != (ssize_t)sizeof(probe)) {
-        rc = err_set(err, ERR_STATE, "the probe failed: its message is above");
+        rc = err_set(err, ERR_STATE, "the probe failed (see its message above)");
     }
     if (rc != 0) {
         (void)kill(child, SIGKILL);

@@ -22,7 +22,7 @@ struct probe_request {
  * none. ERR_CANCELLED. */
 NODISCARD int probe_run(const struct probe_request *request, int cancel_fd,
                         struct device_probe *out, struct err *err);
-/* The child: arguments behind PROBE_WORD. Writes the result to descriptor 1. */
+/* The child: the arguments after PROBE_WORD. Writes the result to descriptor 1. */
 NODISCARD int probe_child(int argc, char **argv, struct err *err);
 
 #endif

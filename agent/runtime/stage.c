@@ -138,7 +138,7 @@ static int make_buffers(struct stage *stage, struct err *err)
     const size_t bytes = place_all(stage, NULL);
     stage->arena = aligned_alloc(ALIGNMENT, bytes);
     if (!stage->arena) {
-        return err_set(err, ERR_MEMORY, "%zu bytes of border buffers", bytes);
+        return err_set(err, ERR_MEMORY, "%zu bytes of buffers at the stage boundaries", bytes);
     }
     (void)place_all(stage, stage->arena);
     return 0;
@@ -344,7 +344,7 @@ const struct stage_config *stage_config(const struct stage *stage)
     return &stage->config;
 }
 
-/* ---- told by the control side ---- */
+/* ---- the control side ---- */
 
 void stage_run(struct stage *stage)
 {

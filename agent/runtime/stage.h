@@ -1,13 +1,13 @@
 /* stage.h: one stage of one generation at work: its arithmetic (libtrain), its protocol
- * (core/pipeline), and the buffers between them and the neighbours. Everything is allocated by
- * stage_new; afterwards nothing here allocates.
+ * (core/pipeline), and the buffers between them and the neighbours. stage_new allocates everything;
+ * later calls allocate nothing.
  *
  * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver
  * fills slots (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the
- * control thread looks (stage_step, stage_measure) and tells (stage_run ...). One mutex guards
- * pipeline, queues and measurements. A slot that is reserved belongs to the receiver, a filled one
- * and the buffers to the compute thread, a buffer in a queue to the sender; so tensors are moved
- * without the lock. Counted references: the last one that lets go frees it. */
+ * control thread reads (stage_step, stage_measure) and controls (stage_run ...). One mutex guards
+ * pipeline, queues and measurements. A claimed slot belongs to the receiver, a filled one and the
+ * buffers to the compute thread, a queued buffer to the sender; so tensors move without the lock.
+ * References are counted: the last release frees the stage. */
 #ifndef AGENT_RUNTIME_STAGE_H
 #define AGENT_RUNTIME_STAGE_H
 
@@ -27,7 +27,7 @@
 #include "schema/id.h"
 #include "schema/job.h"
 
-/* Where the samples lie: as stored, one behind the other. NULL where the stage does not need them:
+/* The samples as stored, one after the other. NULL if the stage does not need them:
  * inputs are stage 0's, labels the last stage's, both for training and for the test set. Borrowed
  * for the life of the stage. */
 struct stage_data {
@@ -46,12 +46,12 @@ struct stage_config {
     struct job_data samples;
     struct stage_data data;
     size_t threads;
-    double slowdown; /* >= 1 */
-    int64_t park_ms; /* how long a tensor may wait for its slot: less than what its sender takes for
-                        a stall */
+    double slowdown;   /* >= 1 */
+    int64_t park_ms;   /* how long a tensor may wait for its slot: less than its sender's stall
+                          timeout */
     bool has_neighbor; /* rounds to a neighbor are opened */
     struct device_probe probe;
-    int room_fd; /* an eventfd that is written to when a slot for which somebody waits is free; -1:
+    int room_fd; /* an eventfd, written to when a slot becomes free that a tensor waits for; -1:
                     none */
 };
 
@@ -68,7 +68,7 @@ void stage_release(struct stage **stage);
 /* blob NULL: from the seed. For the compute thread, as the next three. */
 NODISCARD int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size,
                               struct err *err);
-/* Version 0 of the unit from a checkpoint: its tensors, and an optimizer that starts anew. As
+/* Version 0 of the unit from a checkpoint: its tensors, and a fresh optimizer. As
  * checkpoint_read_unit. */
 NODISCARD int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file,
                                struct err *err);
@@ -80,19 +80,19 @@ NODISCARD int stage_export_unit(struct stage *stage, size_t unit, train_write_fn
 
 const struct stage_config *stage_config(const struct stage *stage);
 
-/* ---- told by the control side; any thread ---- */
+/* ---- the control side; any thread ---- */
 void stage_run(struct stage *stage);
 void stage_stop(struct stage *stage);
 void stage_hold(struct stage *stage, bool held);
 /* Open no round of replication meanwhile. */
 void stage_away(struct stage *stage, bool away);
-/* What the coordinator says of the rounds that were reported, by enum replica_kind. */
+/* The coordinator's answer about the reported rounds, by enum replica_kind. */
 void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KINDS]);
-/* Everybody who waits in the stage gives up. */
+/* End every wait in the stage. */
 void stage_cancel(struct stage *stage);
 struct cancel *stage_cancelled(struct stage *stage);
 
-/* ---- looked at; any thread ---- */
+/* ---- inspection; any thread ---- */
 /* The last step applied. */
 int64_t stage_step(const struct stage *stage);
 /* Add unit_seconds, update_seconds, busy_ms and the open rounds. */
@@ -104,7 +104,7 @@ struct stage_tensor {
     struct shape shape; /* of one sample */
     bool wide;          /* float64 instead of float32: a sum of squares */
 };
-/* What a tensor must look like. */
+/* The form that a received tensor must have. */
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
 /* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written
  * to. */
@@ -129,15 +129,14 @@ struct stage_parcel {
     struct stage_tensor tensor;
     size_t output;
 };
-/* Wait for so long until there is a tensor for that direction. false: there is none; true also when
- * cancelled. */
+/* Wait up to wait_ns for a tensor of that direction. false: none; true also if cancelled. */
 bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
 /* Wait for the next tensor of that direction, in order. false: cancelled. */
 bool stage_next_parcel(struct stage *stage, enum stage_direction direction,
                        struct stage_parcel *out);
 /* The neighbour has it. */
 void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel);
-/* Stand back while a tensor is on its way or waits to be, so long at most. */
+/* Wait up to wait_ns while tensors are being sent or queued. */
 void stage_wait_quiet(struct stage *stage, int64_t wait_ns);
 
 #endif

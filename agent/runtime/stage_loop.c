@@ -87,7 +87,7 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
     }
     float *output = last ? NULL : (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
     stage->step_began_seconds =
-        0; /* the step behind an evaluation is timed from its own beginning */
+        0; /* the step after an evaluation is timed from its own beginning */
     return train_evaluate(stage->train, count, input, output, last ? stage->labels : NULL,
                           last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL,
                           err);

@@ -14,8 +14,8 @@ struct stage_listener {
     void *arg;
 };
 
-/* Work until the pipeline stops: *version is the state then, and the next stage has been told.
- * ERR_DIVERGED when a loss or gradient is not finite (nothing of that step was applied here);
+/* Work until the pipeline stops: *version is the final state, and the stop mark is queued.
+ * ERR_DIVERGED if a loss or gradient is not finite (nothing of that step was applied here);
  * ERR_INVALID for a label outside the model's classes; ERR_CANCELLED. Allocates nothing. */
 NODISCARD int stage_loop(struct stage *stage, const struct stage_listener *listener,
                          int64_t *version, struct err *err);

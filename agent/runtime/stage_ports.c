@@ -122,7 +122,7 @@ static bool is_quiet(const struct stage *stage)
 void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    /* Woken early or not, it has stood back once. */
+    /* Woken early or not, it has waited once. */
     if (!is_quiet(stage) && !cancel_is_set(&stage->cancel)) {
         (void)thread_condition_wait(&stage->quiet, &stage->lock, wait_ns);
     }

@@ -29,15 +29,15 @@ struct timing {
 };
 
 void timing_window_add(struct timing_window *window, double seconds);
-/* The mean, in which none counts as more than TIMING_CLIP medians: what is often slow counts in
- * full, what stood still for once does not. 0 before the first. */
+/* The mean, with each value clipped to TIMING_CLIP medians: frequent slowness counts in full, a
+ * single stall does not. 0 before the first. */
 double timing_window_clipped_mean(const struct timing_window *window);
 void timing_add(struct timing *timing, enum timing_kind kind, double seconds);
 /* The mean without the upper and lower quarter; 0 before the first. */
 double timing_mean(const struct timing *timing, enum timing_kind kind);
 
-/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. What is
- * computed again belongs to the backward. */
+/* Shares of the units [first, end): share[i] of unit first + i, each kind sums to 1. The
+ * recompute pass belongs to the backward. */
 struct timing_share {
     double forward, backward;
 };

@@ -11,7 +11,7 @@
 _Static_assert(TROUBLE_SOURCES <= PEER_REPORTS_MAX, "each source has its place in a heartbeat");
 
 struct trouble {
-    bool stands;
+    bool active;
     struct device_id device;
     enum peer_trouble kind;
     int64_t since_ms;
@@ -52,9 +52,9 @@ void troubles_report(struct troubles *troubles, enum trouble_source source,
     const int64_t now_ms = clock_now_ms();
     (void)pthread_mutex_lock(&troubles->lock);
     struct trouble *trouble = &troubles->item[source];
-    const bool same = trouble->stands && strcmp(trouble->device.text, device->text) == 0;
+    const bool same = trouble->active && strcmp(trouble->device.text, device->text) == 0;
     const bool news = !same || trouble->kind != kind;
-    *trouble = (struct trouble){.stands = true,
+    *trouble = (struct trouble){.active = true,
                                 .device = *device,
                                 .kind = kind,
                                 .since_ms = same ? trouble->since_ms : now_ms};
@@ -69,9 +69,9 @@ void troubles_clear(struct troubles *troubles, enum trouble_source source)
 {
     (void)pthread_mutex_lock(&troubles->lock);
     const struct trouble trouble = troubles->item[source];
-    troubles->item[source].stands = false;
+    troubles->item[source].active = false;
     (void)pthread_mutex_unlock(&troubles->lock);
-    if (trouble.stands) {
+    if (trouble.active) {
         log_info("peer_answers", "device=%s", trouble.device.text);
         troubles->changed(troubles->arg);
     }
@@ -84,7 +84,7 @@ size_t troubles_list(struct troubles *troubles, struct peer_report out[PEER_REPO
     (void)pthread_mutex_lock(&troubles->lock);
     for (size_t i = 0; i < TROUBLE_SOURCES; i++) {
         const struct trouble *trouble = &troubles->item[i];
-        if (!trouble->stands) {
+        if (!trouble->active) {
             continue;
         }
         size_t at = 0;
@@ -97,7 +97,7 @@ size_t troubles_list(struct troubles *troubles, struct peer_report out[PEER_REPO
                 .device = trouble->device, .kind = (int)trouble->kind, .for_ms = for_ms};
             continue;
         }
-        /* The kinds stand in the order of what they prove. */
+        /* The kinds are in the order of what they prove. */
         out[at].kind = (int)trouble->kind < out[at].kind ? (int)trouble->kind : out[at].kind;
         out[at].for_ms = for_ms > out[at].for_ms ? for_ms : out[at].for_ms;
     }

@@ -1,6 +1,6 @@
-/* trouble.h: which peers this device cannot reach now, as its senders and fetches notice: what a
- * heartbeat reports of them. One entry for each that makes calls; a call that is answered, whatever
- * the answer, clears its entry. Never waits, never allocates but in troubles_new. Any thread. */
+/* trouble.h: the peers that this device cannot reach now, as its senders and fetches notice; the
+ * heartbeat reports them. One entry per caller; any answer clears the caller's entry. Never waits;
+ * allocates in troubles_new only. Any thread. */
 #ifndef AGENT_RUNTIME_TROUBLE_H
 #define AGENT_RUNTIME_TROUBLE_H
 

@@ -30,7 +30,7 @@ int tune_units(struct train_tuner *tuner, struct model *model, size_t first, siz
         rc = train_tune(tuner, model, &tuning, err);
     }
     train_pool_free(&pool);
-    (void)malloc_trim(0); /* what convolutions left behind is not for the stage to lie beside */
-    return rc == 0 && cancel && cancel_is_set(cancel) ? err_set(err, ERR_CANCELLED, "given up")
+    (void)malloc_trim(0); /* return the memory of the convolutions before the stage allocates */
+    return rc == 0 && cancel && cancel_is_set(cancel) ? err_set(err, ERR_CANCELLED, "cancelled")
                                                       : rc;
 }
