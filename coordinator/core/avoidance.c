@@ -4,7 +4,7 @@
 
 #include "coordinator/core/core_private.h"
 
-/* The first time; protocol.md, "Deadlines". */
+/* The first time; docs/protocol.md, "Deadlines". */
 #define AVOID_LEASES 6
 #define AVOID_SHIFT_MAX 7
 /* A running job does not stop soon again for a joiner that has cost it a generation. */

@@ -1,5 +1,5 @@
-/* What is known of the speed of devices and links: measured values, and predictions from the probe
- * where there are none. Source: pipeline.md 2. */
+/* The speed of devices and links for the planner: measured values, or predictions from the probe if
+ * there are none. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* link.h: what transfers over a link say of its latency and bandwidth. Mathematics only: sums in,
- * estimate out. Pure. Source: pipeline.md 2, communication.md 2; the estimator: docs/adr/0028. */
+/* link.h: estimates latency and bandwidth of a link from its transfers. Mathematics only: sums in,
+ * estimate out. Pure. Why the estimator is more than a least-squares line: docs/adr/0028. */
 #ifndef COORDINATOR_PLAN_LINK_H
 #define COORDINATOR_PLAN_LINK_H
 

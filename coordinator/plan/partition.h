@@ -1,6 +1,6 @@
-/* partition.h: where to cut a chain of units for a given order of devices. Mathematics only:
+/* partition.h: splits a chain of units into stages for a given order of devices. Mathematics only:
  * numbers in, plan out; knows nothing of devices' lives. Pure. Source: FTPipeHD (arXiv 2110.02781),
- * dynamic model partition; the recurrence as bound, the timeline as objective (pipeline.md 3). */
+ * dynamic model partition; the recurrence as bound, the timeline as objective (docs/adr/0011). */
 #ifndef COORDINATOR_PLAN_PARTITION_H
 #define COORDINATOR_PLAN_PARTITION_H
 

@@ -1,5 +1,5 @@
-/* Each case of pipeline.md 6: what happens, in which order, and that the model is the undisturbed
- * one. */
+/* Each kind of failure: which events follow in which order, and that the model equals the
+ * undisturbed one. */
 #include "tests/sim/stories/story.h"
 
 static void undisturbed_the_job_runs_in_one_generation(void **state)

@@ -1,5 +1,5 @@
-/* Rounds, replicas and suspicion (protocol.md): what is committed survives, what is cut off is not
- * used, and nobody waits longer than needed. */
+/* Rounds, replicas and suspicion (docs/protocol.md): committed versions survive, abandoned ones are
+ * ignored, and no device waits longer than needed. */
 #include "tests/sim/stories/story.h"
 
 /* Three stages; a round to the neighbor at every second step, none to the center. */

@@ -263,7 +263,7 @@ static bool naive_sums(struct naive_stage *all, int count, int micro_batches, in
     return changed;
 }
 
-/* Backward before forward, as pipeline.md 1 says; written anew on purpose. */
+/* Backward before forward, as 1F1B requires. A second, naive version on purpose. */
 static void naive_start(struct naive_stage *all, int index, int count, int micro_batches,
                         bool clips, int now)
 {
