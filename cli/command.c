@@ -21,21 +21,20 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct options, server),
      .size = sizeof(((struct options *)0)->server),
      .value_name = "URL",
-     .help = "Where the coordinator is. Default: $PACELINE_SERVER, else " DEFAULT_SERVER "."},
+     .help = "Address of the coordinator. Default: $PACELINE_SERVER, else " DEFAULT_SERVER "."},
     {.name = "wait",
      .type = CONF_FLAG,
      .offset = offsetof(struct options, wait),
-     .help = "With job submit: then watch the job to its end."},
+     .help = "With job submit: watch the job to its end. Default: off."},
 };
 
 static const struct conf_program program = {
     .name = "paceline",
-    .summary = "Ask a Paceline coordinator. Exit status: 0 done, 1 refused or out of reach, 2 "
-               "wrong usage, 3 the job "
-               "that was\n"
-               "waited for did not succeed. A watch whose coordinator does not answer any more "
-               "asks again for 5 "
-               "minutes.",
+    .summary =
+        "Submit, show and watch jobs of a Paceline coordinator.\n"
+        "Exit status: 0 success, 1 rejected or unreachable, 2 wrong usage, 3 the watched job "
+        "did not succeed.\n"
+        "If the coordinator stops answering, job watch retries for 5 minutes.",
     .usage = "job submit FILE.json | job get ID | job watch ID",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),

@@ -284,8 +284,7 @@ static bool try_again(struct watch *watch, int rc)
         watch->away_since = now;
         screen_end(screen);
         (void)fflush(screen->out);
-        fprintf(watch->complaints,
-                "paceline: %s does not answer any more; asking again for %d minutes\n",
+        fprintf(watch->complaints, "paceline: %s does not answer; retrying for %d minutes\n",
                 watch->api->server, AWAY_MINUTES);
         (void)fflush(watch->complaints);
     }

@@ -23,38 +23,38 @@
 
 static const struct conf_option options[] = {
     TEXT(listen, "listen", "HOST:PORT",
-         "Where to serve the API; port 0 takes any free one. Default: 127.0.0.1:7410."),
+         "Address of the API; port 0: any free port. Default: 127.0.0.1:7410."),
     TEXT(state_dir, "state-dir", "DIR",
          "Jobs, data sets and checkpoints. Default: $XDG_STATE_HOME/paceline/coordinator."),
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct coordinator_config, insecure),
-     .help =
-         "Listen beyond loopback although there are no tokens and no TLS yet. Default: refuse."},
+     .help = "Listen beyond loopback without tokens and TLS. Default: refuse."},
     {.name = "allow-host",
      .type = CONF_LIST,
      .offset = offsetof(struct coordinator_config, allow_host),
      .value_name = "NAME",
-     .help = "Also serve requests for this host name, as a reverse proxy passes it on.\n"
+     .help = "Accept this Host header too, for a reverse proxy.\n"
              "Repeatable. Default: only localhost, 127.x.y.z and [::1]."},
     NUMBER(min_free_bytes, "min-free", CONF_SIZE, 0, 0, "SIZE",
-           "Refuse uploads and new rows that leave less free disk. Default: 256M."),
+           "Reject uploads and new rows that leave less free disk. Default: 256M."),
     NUMBER(dataset_max_bytes, "max-dataset", CONF_SIZE, 0, 0, "SIZE",
            "Largest data set. Default: 8G."),
     NUMBER(heartbeat_ms, "heartbeat-ms", CONF_INT, 50, 60000, "MS",
-           "How often agents report. Default: 1000."),
+           "Interval of heartbeats. Default: 1000."),
     NUMBER(lease_ms, "lease-ms", CONF_INT, 200, 600000, "MS",
-           "A device silent for so long is lost. Default: 5000."),
+           "Silence after which a device is lost. Default: 5000."),
     NUMBER(connections_max, "connections", CONF_INT, CONNECTIONS_MIN, 65536, "N",
-           "Most connections at once. Default: 8192."),
+           "Limit of open connections. Default: 8192."),
     NUMBER(connections_per_address_max, "connections-per-address", CONF_INT, 16, 65536, "N",
-           "Most connections of one address at once, not counting enrolled agents. Default: 4096."),
+           "Limit of open connections per address, without enrolled agents. Default: 4096."),
     TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
 };
 
 static const struct conf_program program = {
     .name = "paceline-coordinator",
-    .summary = "Plan and supervise training across devices; serve the HTTP API and keep the state.",
+    .summary =
+        "Plan and supervise training across devices; serve the HTTP API and store the state.",
     .usage = "",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
@@ -70,9 +70,8 @@ static int check(struct coordinator_config *config, struct err *err)
     log_set_level(level);
     if (config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
         return err_set(err, ERR_INVALID,
-                       "--lease-ms %lld is less than %d heartbeats of %lld ms: give at least %lld, "
-                       "or a smaller "
-                       "--heartbeat-ms",
+                       "--lease-ms %lld is less than %d heartbeats of %lld ms: use at least %lld, "
+                       "or a smaller --heartbeat-ms",
                        (long long)config->lease_ms, LEASE_HEARTBEATS_MIN,
                        (long long)config->heartbeat_ms,
                        (long long)(LEASE_HEARTBEATS_MIN * config->heartbeat_ms));

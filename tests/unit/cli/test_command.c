@@ -404,7 +404,7 @@ static void a_watch_outlives_a_restart_of_the_coordinator(void **state)
     assert_holds(f->out, "\nsucceeded: ");
     char expected[300];
     (void)snprintf(expected, sizeof(expected),
-                   "paceline: %s does not answer any more; asking again for 5 minutes\npaceline: "
+                   "paceline: %s does not answer; retrying for 5 minutes\npaceline: "
                    "%s answers again\n",
                    server, server);
     assert_string_equal(f->complaints, expected);
