@@ -5,7 +5,7 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "coordinator/http/origin.h"
+#include "net/origin.h"
 #include "schema/limits.h"
 
 #define TEXT(member, option, value, text)                                                          \

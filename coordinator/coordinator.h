@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/catalog.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/config.h"
 #include "coordinator/core/core.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/http/parked.h"
-#include "coordinator/incident_log.h"
+#include "coordinator/turn/incident_log.h"
 #include "coordinator/store/blobs.h"
 #include "coordinator/store/state.h"
-#include "coordinator/turn.h"
-#include "coordinator/work.h"
+#include "coordinator/turn/turn.h"
+#include "coordinator/content/work.h"
 #include "net/hash.h"
 #include "net/http_server.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/objects.h"
+#include "coordinator/turn/objects.h"
 #include "schema/wire.h"
 
 /* Rows of one kind read into an array. */

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/routes.h"

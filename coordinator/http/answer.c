@@ -8,8 +8,8 @@
 
 #include "base/assert.h"
 #include "base/parse.h"
-#include "coordinator/objects.h"
-#include "coordinator/turn.h"
+#include "coordinator/turn/objects.h"
+#include "coordinator/turn/turn.h"
 #include "schema/wire.h"
 
 static const char content_type_json[] = "application/json; charset=utf-8";

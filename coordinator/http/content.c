@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "coordinator/damage.h"
+#include "coordinator/content/damage.h"
 #include "coordinator/http/answer.h"
 
 #define PIECE_BYTES (1u << 20)

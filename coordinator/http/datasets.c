@@ -5,13 +5,13 @@
 
 #include "base/file.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/routes.h"
-#include "coordinator/publication.h"
-#include "coordinator/spool.h"
+#include "coordinator/content/publication.h"
+#include "coordinator/content/spool.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"

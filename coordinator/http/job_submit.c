@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/replay.h"

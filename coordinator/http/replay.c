@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
-#include "coordinator/http/origin.h"
+#include "net/origin.h"
 
 #define AGENT_PREFIX "/v1/agent/"
 #define IDLE_TIMEOUT_MS 120000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/disk.h"
+#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 
 /* No longer under way. */

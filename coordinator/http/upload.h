@@ -5,7 +5,7 @@
 #define COORDINATOR_HTTP_UPLOAD_H
 
 #include "coordinator/coordinator.h"
-#include "coordinator/publication.h"
+#include "coordinator/content/publication.h"
 
 /* The head of a kind's own struct. */
 struct upload {

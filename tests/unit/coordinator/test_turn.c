@@ -15,10 +15,10 @@
 #include "coordinator/http/agent.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
-#include "coordinator/objects.h"
+#include "coordinator/turn/objects.h"
 #include "coordinator/restore.h"
 #include "tests/support/test.h"
-#include "tests/unit/coordinator/desk.h"
+#include "tests/unit/coordinator_http/desk.h"
 #include "tests/unit/coordinator_store/fault_vfs.h"
 
 #define WENT_WRONG 99

@@ -1,0 +1,18 @@
+/* export.h: the final model assembled from the units' blobs in the center, on a worker thread: one
+ * header, then the exported part of each blob. */
+#ifndef COORDINATOR_CONTENT_EXPORT_H
+#define COORDINATOR_CONTENT_EXPORT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct coordinator;
+
+/* Start assembling `version` of the job; the answer, good or bad, comes as EVENT_EXPORTED, unless
+ * the program ends before. A job that has ended since is left alone. The loop's thread. ERR_MEMORY.
+ */
+NODISCARD int export_start(struct coordinator *coordinator, const char *job_id, int64_t version,
+                           struct err *err);
+
+#endif

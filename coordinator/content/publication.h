@@ -1,0 +1,36 @@
+/* publication.h: the end of an upload into the center. The blob writer hashes the content, the loop
+ * keeps that hash from being deleted, and only then is the blob published: the same content may be
+ * there already, and about to be deleted for its former owner. The loop's thread only. */
+#ifndef COORDINATOR_CONTENT_PUBLICATION_H
+#define COORDINATOR_CONTENT_PUBLICATION_H
+
+#include <stdint.h>
+
+#include "coordinator/content/awaited.h"
+#include "coordinator/store/blobs.h"
+#include "coordinator/content/work.h"
+
+/* A part of its owner's struct. */
+struct publication {
+    struct work_job job; /* first */
+    struct coordinator *coordinator;
+    struct blob_upload *blob;
+    struct awaited awaited; /* the owner ends it, before or after it tells the core */
+    void (*done)(void *arg);
+    void *arg;
+    char sha256[SHA256_SIZE]; /* of the content; from here on valid in done */
+    uint64_t bytes;
+    int code; /* err's; ERR_CANCELLED: the program ends */
+    struct err err;
+};
+
+/* Publish what was uploaded; done runs when the blob is durable or was refused. With an awaited
+ * hash that the upload was opened with, the blob is finished at once. Ends the upload. */
+void publication_begin(struct publication *publication, struct coordinator *coordinator,
+                       struct blob_upload *blob, void (*done)(void *arg), void *arg);
+/* The same for a blob that is to be there already: ERR_NOT_FOUND in done unless it is. A negative
+ * code (as blob_confirm's): done does not run. */
+NODISCARD int publication_confirm(struct publication *publication, struct coordinator *coordinator,
+                                  void (*done)(void *arg), void *arg, struct err *err);
+
+#endif

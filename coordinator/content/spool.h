@@ -1,0 +1,37 @@
+/* spool.h: an upload on its way into an unnamed temporary file: the loop's thread gives bytes,
+ * workers write them, so that a slow disk slows the upload and nothing else. The file has no name:
+ * a crash leaves nothing behind. */
+#ifndef COORDINATOR_CONTENT_SPOOL_H
+#define COORDINATOR_CONTENT_SPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "coordinator/content/work.h"
+
+struct spool;
+
+struct spool_config {
+    struct work *work;
+    const char *directory; /* borrowed for the spool's life */
+    uint64_t limit_bytes;
+    uint64_t min_free_bytes;    /* of the file system: below it the spool fails with ERR_FULL */
+    void (*on_room)(void *arg); /* the loop's thread: spool_write can take more again */
+    void *arg;
+};
+
+NODISCARD int spool_new(const struct spool_config *config, struct spool **out, struct err *err);
+/* Take bytes: how many (0: wait for on_room), or a negative ERR_ code (ERR_LIMIT, ERR_FULL,
+ * ERR_IO). */
+int64_t spool_write(struct spool *spool, const void *data, size_t size, struct err *err);
+/* No more bytes: settled(arg, code, err) runs on the loop's thread when all lie in the file,
+ * perhaps before this returns; it may free the spool. ERR_CANCELLED: the program ends. */
+void spool_finish(struct spool *spool, void (*settled)(void *arg, int code, const struct err *err));
+/* The file and its size; valid after settled. Borrowed. */
+int spool_fd(const struct spool *spool);
+uint64_t spool_size(const struct spool *spool);
+/* Ends it at any time; its memory and file go when no worker uses them any more. */
+void spool_free(struct spool **spool);
+
+#endif

@@ -1,0 +1,39 @@
+/* work.h: blocking work as typed jobs on a few threads, so that the loop never waits for a disk.
+ * The loop's thread submits and collects; run() happens on a worker, done() in work_collect on the
+ * loop's thread. A job is part of its owner's struct: nothing is allocated here. */
+#ifndef COORDINATOR_CONTENT_WORK_H
+#define COORDINATOR_CONTENT_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct work;
+
+struct work_job {
+    void (*run)(struct work_job *job);  /* on a worker thread; NULL for jobs that are only posted */
+    void (*done)(struct work_job *job); /* on the loop's thread; may free the owner */
+    struct work_job *next;              /* of the queues */
+    bool cancelled;                     /* for done(): work was stopped before run() was called */
+};
+
+NODISCARD int work_new(size_t threads, struct work **out, struct err *err);
+/* End the threads. Running jobs are waited for (long ones look at work_stopping), queued ones are
+ * cancelled; done() of all is called. From then on work_submit cancels and work_post works as
+ * before. The loop's thread. */
+void work_stop(struct work *work);
+/* Stops, collects and frees. */
+void work_free(struct work **work);
+/* Queue a job; done() comes later. Any thread. */
+void work_submit(struct work *work, struct work_job *job);
+/* Hand a job straight to done(): for threads of other rooms that have finished something. Any
+ * thread. */
+void work_post(struct work *work, struct work_job *job);
+/* Whether a job that takes long should give up. Any thread. */
+bool work_stopping(const struct work *work);
+/* Poll this descriptor for reading, then call work_collect. */
+int work_fd(const struct work *work);
+void work_collect(struct work *work);
+
+#endif

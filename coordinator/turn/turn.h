@@ -1,0 +1,47 @@
+/* turn.h: one turn of the coordinator: events go into the core, its rows into one transaction, and
+ * only after the commit do replies, wake-ups and public events leave (persist before reply).
+ * Several events of one pass of the loop share a commit; an answer with nothing to wait for, as
+ * that of most heartbeats, leaves at once. The loop's thread only. */
+#ifndef COORDINATOR_TURN_TURN_H
+#define COORDINATOR_TURN_TURN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "coordinator/core/event.h"
+#include "net/http_server.h"
+#include "schema/limits.h"
+
+struct coordinator;
+struct turn;
+
+NODISCARD int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err);
+void turn_free(struct turn **turn);
+
+/* What goes into the store together with the event's effect. */
+struct turn_extra {
+    const char *description; /* text that the event's row names by its hash: the canonical one of a
+                                model, or the class names of a data set; NULL: none */
+    size_t description_size;
+    char description_sha256[SHA256_SIZE];
+    char replay_key[IDEMPOTENCY_KEY_SIZE]; /* Idempotency-Key; "": none */
+    char request_sha256[SHA256_SIZE];
+};
+
+/* Feed one event (times are filled in) and collect its actions. exchange: who is answered; NULL:
+ * nobody. The answer waits for the commit unless nothing waits to be stored, neither of this event
+ * nor of those before it. extra may be NULL. */
+void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange,
+                const struct turn_extra *extra);
+/* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program;
+ * a restart is the normal start. 0 with turn_held: the disk is full, with the reserve used up;
+ * nothing is lost and nobody has learnt anything. The loop then tries again from time to time;
+ * until it succeeds, requests are refused and no ticks fed. */
+NODISCARD int turn_commit(struct turn *turn, struct err *err);
+bool turn_held(const struct turn *turn);
+/* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget
+ * (while held it may). false: the store has failed; the next turn_commit says how. */
+NODISCARD bool turn_settle(struct turn *turn);
+
+#endif

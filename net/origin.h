@@ -1,0 +1,23 @@
+/* origin.h: which Host and Origin headers a request may carry. Pure text; any thread.
+ *
+ * The API has no tokens, so a web page in a browser on this machine must not be able to drive it:
+ * with DNS rebinding a page's own name leads to loopback, and only the Host header shows it. */
+#ifndef NET_ORIGIN_H
+#define NET_ORIGIN_H
+
+#include <stdbool.h>
+
+#include "base/conf.h"
+#include "base/err.h"
+
+/* Check a host name of --allow-host: letters, digits, dots and hyphens; no scheme, no port.
+ * ERR_INVALID. */
+NODISCARD int origin_check_name(const char *name, struct err *err);
+/* Whether "host[:port]" names loopback ("localhost", 127.x.y.z, [::1]) or one of the allowed names.
+ * Letter case and port do not matter. host: NULL is no name. */
+bool origin_is_own_host(const char *host, const struct conf_list *allowed);
+/* Whether an Origin header ("https://host[:port]") is the page that this Host serves. host may be
+ * NULL. */
+bool origin_is_own(const char *origin, const char *host);
+
+#endif
