@@ -1,0 +1,46 @@
+/* call_timer.h: when a kind of call to the coordinator is due, how long it may take, and how long a
+ * failed one waits.
+ *
+ * A failed call is retried at least as often as a heartbeat is due, so no device loses its lease by
+ * waiting: a lease is at least three heartbeats. The jitter keeps many agents from calling together
+ * after a restart of the coordinator. Pure. */
+#ifndef AGENT_CORE_CALL_TIMER_H
+#define AGENT_CORE_CALL_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+#define NEVER INT64_MAX
+#define CALL_ANSWER_MS_MAX 10000
+
+struct call_timer {
+    bool under_way;
+    int64_t due_ms;    /* NEVER: not wanted */
+    unsigned failures; /* in a row */
+    bool put_off;      /* the coordinator said for how long (Retry-After) */
+};
+
+/* Shared by the calls of a session. */
+struct call_pace {
+    struct rng_stream jitter;
+    uint64_t draws;
+    int64_t interval_ms; /* of heartbeats */
+};
+
+/* How long the coordinator may take to accept a connection. */
+int64_t call_timer_connect_ms(const struct call_pace *pace);
+/* And to answer. A dead connection is abandoned before the lease ends; a slow coordinator gets
+ * twice the time at each retry. */
+int64_t call_timer_answer_ms(const struct call_timer *call, const struct call_pace *pace);
+/* The first wait, jittered. */
+int64_t call_timer_first_wait_ms(struct call_pace *pace);
+/* The call failed: set due_ms. retry_after_ms: the coordinator's, or 0. at_once: the first failure
+ * in a row waits only if the coordinator says so. */
+void call_timer_fail(struct call_timer *call, struct call_pace *pace, int64_t now_ms,
+                     int64_t retry_after_ms, bool at_once);
+/* The coordinator answers again: end the wait, unless the coordinator itself asked for it. */
+void call_timer_end_wait(struct call_timer *call, int64_t now_ms);
+
+#endif
