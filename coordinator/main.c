@@ -26,10 +26,10 @@ int main(int argc, char **argv)
     if (done) {
         return 0;
     }
-    int code = loop_run(&config, &err);
+    int rc = loop_run(&config, &err);
     config_done(&config);
-    if (code) {
+    if (rc) {
         fprintf(stderr, "paceline-coordinator: %s\n", err.text);
     }
-    return code ? 1 : 0;
+    return rc ? 1 : 0;
 }

@@ -69,7 +69,7 @@ static const char *take_version(struct http_head *head, char c)
     static const char form[] = "HTTP/1.";
     const size_t at = head->word_size++;
     const bool fits =
-        at < sizeof form - 1 ? c == form[at] : at == sizeof form - 1 && (c == '0' || c == '1');
+        at < sizeof(form) - 1 ? c == form[at] : at == sizeof(form) - 1 && (c == '0' || c == '1');
     return fits ? NULL : "the version is not HTTP/1.1 or HTTP/1.0, or the URL has a space";
 }
 
@@ -86,11 +86,11 @@ static const char *take_name(struct http_head *head, char c)
     }
     if (!begins && c == ':') {
         head->part = HEAD_VALUE;
-        head->is_length &= head->name_size == sizeof length_name - 1;
+        head->is_length &= head->name_size == sizeof(length_name) - 1;
         return NULL;
     }
     head->part = HEAD_NAME;
-    head->is_length &= head->name_size < sizeof length_name - 1 &&
+    head->is_length &= head->name_size < sizeof(length_name) - 1 &&
                        (c | 0x20) == (length_name[head->name_size] | 0x20);
     head->name_size++;
     return http_head_is_token(c)

@@ -35,7 +35,7 @@ int http_refuse_write(const struct http_exchange *exchange, int status, const ch
     struct tm now;
     time_t seconds = time(NULL);
     if (gmtime_r(&seconds, &now)) {
-        (void)strftime(date, sizeof date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &now);
+        (void)strftime(date, sizeof(date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &now);
     }
     buf_init(out, REFUSAL_BYTES_MAX);
     int rc =

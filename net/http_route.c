@@ -111,7 +111,7 @@ static const char *parse_query(struct http_url *url, char *query)
                 return "a query parameter has no name";
             }
             if (is_asked(url, name)) {
-                (void)snprintf(url->fault_text, sizeof url->fault_text,
+                (void)snprintf(url->fault_text, sizeof(url->fault_text),
                                "query parameter '%.60s' is given twice", name);
                 utf8_repair_line(url->fault_text);
                 return url->fault_text;

@@ -32,15 +32,15 @@ static uint64_t address_key(const struct sockaddr *address)
     uint64_t key = 0;
     if (address->sa_family == AF_INET6) {
         struct sockaddr_in6 v6;
-        memcpy(&v6, address, sizeof v6);
-        memcpy(&key, &v6.sin6_addr, sizeof key);
+        memcpy(&v6, address, sizeof(v6));
+        memcpy(&key, &v6.sin6_addr, sizeof(key));
         if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-            memcpy(&key, (const uint8_t *)&v6.sin6_addr + 8, sizeof key);
+            memcpy(&key, (const uint8_t *)&v6.sin6_addr + 8, sizeof(key));
         }
         return key;
     }
     struct sockaddr_in v4;
-    memcpy(&v4, address, sizeof v4);
+    memcpy(&v4, address, sizeof(v4));
     return v4.sin_addr.s_addr;
 }
 
@@ -229,8 +229,8 @@ static void run_ends(struct http_server *server)
 static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
 {
     struct tcp_info info;
-    socklen_t size = sizeof info;
-    memset(&info, 0, sizeof info);
+    socklen_t size = sizeof(info);
+    memset(&info, 0, sizeof(info));
     (void)getsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
     return info;
 }
@@ -241,7 +241,7 @@ static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
 static void scan_head(struct http_exchange *exchange)
 {
     char data[HTTP_HEAD_MAX + 1];
-    const ssize_t count = recv(exchange->socket_fd, data, sizeof data, MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t count = recv(exchange->socket_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
     int waiting = 0;
     if (count <= 0 || ioctl(exchange->socket_fd, FIONREAD, &waiting)) {
         return;

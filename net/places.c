@@ -49,11 +49,11 @@ int places_new(const struct places_limits *limits, size_t capacity, struct place
                struct err *err)
 {
     ASSERT(limits->total > 0 && capacity > limits->total);
-    struct places *places = calloc(1, sizeof *places);
+    struct places *places = calloc(1, sizeof(*places));
     if (places) {
-        places->place = calloc(capacity, sizeof *places->place);
-        places->origin = calloc(capacity, sizeof *places->origin);
-        places->bucket = calloc(capacity, sizeof *places->bucket);
+        places->place = calloc(capacity, sizeof(*places->place));
+        places->origin = calloc(capacity, sizeof(*places->origin));
+        places->bucket = calloc(capacity, sizeof(*places->bucket));
     }
     if (!places || !places->place || !places->origin || !places->bucket) {
         places_free(&places);
@@ -189,7 +189,7 @@ static size_t gives_way(const struct places *places, size_t origin, int64_t now_
          now_ms}, /* refused, or in the reserved share: it does not read what it asked for */
     };
     size_t victim = PLACE_NONE;
-    for (size_t i = 0; victim == PLACE_NONE && i < sizeof order / sizeof order[0]; i++) {
+    for (size_t i = 0; victim == PLACE_NONE && i < sizeof(order) / sizeof(order[0]); i++) {
         victim = first_stranger(places, order[i].stage, origin, order[i].since_ms);
     }
     return victim;

@@ -73,17 +73,17 @@ static int judge(const struct fetch *fetch, const struct http_call *call,
     if (status >= 200 && status < 300) {
         return 0;
     }
-    int code = ERR_PROTOCOL;
+    int rc = ERR_PROTOCOL;
     if (status == 429 || status >= 500) {
-        code = ERR_STATE;
+        rc = ERR_STATE;
     } else if (status == 404) {
-        code = ERR_NOT_FOUND;
+        rc = ERR_NOT_FOUND;
     } else if (status == 401 || status == 403 || status == 409) {
-        code = ERR_STALE;
+        rc = ERR_STALE;
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(fetch->reply.data ? fetch->reply.data : "", fetch->reply.size, message);
-    return err_set(err, code, "%s %s: answers %d %s", call->method, call->url, status, message);
+    return err_set(err, rc, "%s %s: answers %d %s", call->method, call->url, status, message);
 }
 
 void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer)

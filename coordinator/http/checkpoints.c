@@ -37,15 +37,15 @@ int checkpoint_find(struct coordinator *coordinator, const char *id, struct chec
                     struct err *err)
 {
     struct checkpoint_row row = {0};
-    int code = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, err);
-    if (!code && row.code) {
+    int rc = state_get(coordinator->state, STATE_CHECKPOINTS, id, read_checkpoint, &row, err);
+    if (!rc && row.code) {
         *err = row.err;
-        code = row.code;
+        rc = row.code;
     }
-    if (!code) {
+    if (!rc) {
         *out = row.checkpoint;
     }
-    return code;
+    return rc;
 }
 
 static bool find_checkpoint(struct coordinator *coordinator, struct http_exchange *exchange,
@@ -57,13 +57,13 @@ static bool find_checkpoint(struct coordinator *coordinator, struct http_exchang
     if (!answer_check_query(exchange, allowed)) {
         return false;
     }
-    int code = checkpoint_find(coordinator, id, out, &err);
-    if (code == ERR_NOT_FOUND) {
+    int rc = checkpoint_find(coordinator, id, out, &err);
+    if (rc == ERR_NOT_FOUND) {
         answer_unknown(exchange, PROBLEM_UNKNOWN_CHECKPOINT, id);
-    } else if (code) {
+    } else if (rc) {
         answer_err(exchange, &err);
     }
-    return !code;
+    return !rc;
 }
 
 void serve_checkpoint(void *context, struct http_exchange *exchange)
@@ -81,7 +81,7 @@ void serve_checkpoint_content(void *context, struct http_exchange *exchange)
     struct checkpoint checkpoint;
     if (find_checkpoint(context, exchange, &checkpoint)) {
         char file_name[ID_SIZE + 16];
-        snprintf(file_name, sizeof file_name, "%s.safetensors", checkpoint.id.text);
+        snprintf(file_name, sizeof(file_name), "%s.safetensors", checkpoint.id.text);
         content_serve(context, exchange, checkpoint.sha256, file_name);
     }
 }
@@ -132,9 +132,9 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
 {
     struct checkpoint_file *file AUTO(checkpoint_file_close) = NULL;
     const int64_t announced = http_content_length(upload->frame.exchange);
-    int code = checkpoint_file_open(read_head, &upload->head, &file, err);
-    if (code) {
-        return code;
+    int rc = checkpoint_file_open(read_head, &upload->head, &file, err);
+    if (rc) {
+        return rc;
     }
     upload->known = true;
     upload->expected_bytes = checkpoint_file_bytes(file);
@@ -156,16 +156,16 @@ static int note_header(struct checkpoint_upload *upload, const char *data, size_
     uint64_t wanted = PREFIX_BYTES;
     while (!upload->known) {
         if (upload->head.size >= PREFIX_BYTES) {
-            int code = safetensors_header_bytes((const uint8_t *)upload->head.data, &wanted, err);
-            if (code || upload->head.size == wanted) {
-                return code ? code : judge_header(upload, err);
+            int rc = safetensors_header_bytes((const uint8_t *)upload->head.data, &wanted, err);
+            if (rc || upload->head.size == wanted) {
+                return rc ? rc : judge_header(upload, err);
             }
         }
         const uint64_t missing = wanted - upload->head.size;
         const size_t part = size < missing ? size : (size_t)missing;
-        int code = buf_append(&upload->head, data, part, err);
-        if (code || part == 0) {
-            return code;
+        int rc = buf_append(&upload->head, data, part, err);
+        if (rc || part == 0) {
+            return rc;
         }
         data += part;
         size -= part;
@@ -176,13 +176,13 @@ static int note_header(struct checkpoint_upload *upload, const char *data, size_
 static bool look_at_header(struct upload *frame, const char *data, size_t size)
 {
     struct err err = {0};
-    int code = note_header((struct checkpoint_upload *)frame, data, size, &err);
-    if (code == ERR_FORMAT || code == ERR_INVALID || code == ERR_LIMIT) {
+    int rc = note_header((struct checkpoint_upload *)frame, data, size, &err);
+    if (rc == ERR_FORMAT || rc == ERR_INVALID || rc == ERR_LIMIT) {
         answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err.text);
-    } else if (code) {
+    } else if (rc) {
         answer_err(frame->exchange, &err);
     }
-    return !code;
+    return !rc;
 }
 
 static void end_upload(struct upload *frame)

@@ -65,10 +65,10 @@ static bool note_newest(void *arg, const struct state_row *row)
 int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out,
                      struct err *err)
 {
-    struct event_stream *stream = calloc(1, sizeof *stream);
+    struct event_stream *stream = calloc(1, sizeof(*stream));
     if (stream) {
-        stream->ring = calloc(RING_EVENTS, sizeof *stream->ring);
-        stream->reader = calloc(READERS_MAX, sizeof *stream->reader);
+        stream->ring = calloc(RING_EVENTS, sizeof(*stream->ring));
+        stream->reader = calloc(READERS_MAX, sizeof(*stream->reader));
     }
     if (!stream || !stream->ring || !stream->reader) {
         event_stream_free(&stream);
@@ -76,10 +76,10 @@ int event_stream_new(struct state_store *state, uint64_t seed, struct event_stre
     }
     stream->state = state;
     stream->ids = rng_stream(seed, RNG_ID, 1, 0);
-    int code = state_list(state, STATE_EVENTS, NULL, "", 1, true, note_newest, stream, err);
-    if (code) {
+    int rc = state_list(state, STATE_EVENTS, NULL, "", 1, true, note_newest, stream, err);
+    if (rc) {
         event_stream_free(&stream);
-        return code;
+        return rc;
     }
     stream->id_ms++;
     *out = stream;
@@ -128,26 +128,26 @@ int event_stream_add(struct event_stream *stream, const struct action *action, s
 {
     struct public_event event = {0};
     make_id(stream, &event);
-    snprintf(event.type, sizeof event.type, "%s", action->event);
-    snprintf(event.subject, sizeof event.subject, "%s", action->id);
-    snprintf(event.message, sizeof event.message, "%s", action->text);
+    snprintf(event.type, sizeof(event.type), "%s", action->event);
+    snprintf(event.subject, sizeof(event.subject), "%s", action->id);
+    snprintf(event.message, sizeof(event.message), "%s", action->text);
     BUF_AUTO struct buf document;
     buf_init(&document, EVENT_TEXT_MAX);
-    int code = wire_write(&public_event_record, &event, &document, err);
-    if (code) {
-        return code;
+    int rc = wire_write(&public_event_record, &event, &document, err);
+    if (rc) {
+        return rc;
     }
     struct state_row row = {event.id, "", 1, event.created_ms, document.data, document.size};
-    code = state_put(stream->state, STATE_EVENTS, &row, err);
-    if (!code && ++stream->since_trim >= EVENTS_KEEP / 10) {
+    rc = state_put(stream->state, STATE_EVENTS, &row, err);
+    if (!rc && ++stream->since_trim >= EVENTS_KEEP / 10) {
         stream->since_trim = 0;
-        code = state_trim(stream->state, STATE_EVENTS, EVENTS_KEEP, err);
+        rc = state_trim(stream->state, STATE_EVENTS, EVENTS_KEEP, err);
     }
-    if (code) {
-        return code;
+    if (rc) {
+        return rc;
     }
     struct frame *frame = &stream->ring[stream->added % RING_EVENTS];
-    memcpy(frame->id, event.id, sizeof frame->id);
+    memcpy(frame->id, event.id, sizeof(frame->id));
     frame->size = format_frame(frame->text, event.id, event.type, document.data, document.size);
     stream->added++;
     return 0;
@@ -184,7 +184,7 @@ static bool replay_row(void *arg, const struct state_row *row)
     struct public_event event = {0};
     struct record_faults faults = {0};
     struct err err = {0};
-    snprintf(reader->replay_after, sizeof reader->replay_after, "%s", row->id);
+    snprintf(reader->replay_after, sizeof(reader->replay_after), "%s", row->id);
     if (wire_read(&public_event_record, row->document, row->document_size, &event, &faults, &err)) {
         log_error("event_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
         return false;
@@ -218,16 +218,16 @@ static int replay_next(struct event_stream *stream, struct reader *reader)
         }
     }
     char before[ID_SIZE];
-    memcpy(before, reader->replay_after, sizeof before);
-    int code = state_list(stream->state, STATE_EVENTS, NULL, reader->replay_after, 1, false,
-                          replay_row, reader, &err);
-    if (code) {
+    memcpy(before, reader->replay_after, sizeof(before));
+    int rc = state_list(stream->state, STATE_EVENTS, NULL, reader->replay_after, 1, false,
+                        replay_row, reader, &err);
+    if (rc) {
         log_error("event_replay_failed", "error=%s", log_quote(err.text).text);
     } else if (strcmp(before, reader->replay_after) == 0) {
         reader->next = stream->published; /* nothing newer in the store */
         reader->replay_after[0] = '\0';
     }
-    return code;
+    return rc;
 }
 
 static ssize_t take(char *out, size_t size, const char *text, size_t text_size, size_t *sent)
@@ -299,11 +299,11 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
                               .next = stream->published,
                               .last_ms = clock_now_ms()};
     if (last_event_id && last_event_id[0]) {
-        snprintf(reader->replay_after, sizeof reader->replay_after, "%s", last_event_id);
+        snprintf(reader->replay_after, sizeof(reader->replay_after), "%s", last_event_id);
     }
     /* A first comment, so that the client sees the headers at once. */
     reader->pending_size =
-        (size_t)snprintf(reader->pending, sizeof reader->pending, ": events\n\n");
+        (size_t)snprintf(reader->pending, sizeof(reader->pending), ": events\n\n");
     stream->readers++;
     http_reply_header(exchange, "Cache-Control", "no-store");
     struct http_source source = {.read = reader_read, .done = reader_done, .arg = reader};
@@ -316,7 +316,7 @@ static void ping(struct reader *reader)
 {
     if (reader->sent == 0 && reader->pending_sent == reader->pending_size) {
         reader->pending_size =
-            (size_t)snprintf(reader->pending, sizeof reader->pending, ": ping\n\n");
+            (size_t)snprintf(reader->pending, sizeof(reader->pending), ": ping\n\n");
         reader->pending_sent = 0;
         http_exchange_ready(reader->exchange);
     }

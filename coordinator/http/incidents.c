@@ -73,8 +73,8 @@ static bool look_at_incident(void *context, struct http_exchange *exchange, cons
     struct coordinator *coordinator = context;
     char job[ID_SIZE] = "";
     struct err err = {0};
-    int code = state_get(coordinator->state, STATE_INCIDENTS, id, copy_parent, job, &err);
-    const struct incident *live = code ? NULL : live_incident(coordinator, job, id);
+    int rc = state_get(coordinator->state, STATE_INCIDENTS, id, copy_parent, job, &err);
+    const struct incident *live = rc ? NULL : live_incident(coordinator, job, id);
     if (live && live->revision <= after && !last) {
         return false;
     }

@@ -139,7 +139,7 @@ static bool take_point(void *arg, int64_t step, const char *name, double value)
     }
     struct point *point = &page->point[page->point_count++];
     *point = (struct point){.step = step, .value = value};
-    snprintf(point->name, sizeof point->name, "%s", name);
+    snprintf(point->name, sizeof(point->name), "%s", name);
     page->since = step;
     return true;
 }
@@ -200,15 +200,15 @@ static int begin_page(struct metric_page *page, struct err *err)
 {
     buf_init(&page->body, 4u << 20);
     /* What was reported so far is seen, unless the disk is full. */
-    int code = turn_held(page->coordinator->turn) ? 0 : state_flush(page->coordinator->state, err);
-    code = code ? code : buf_printf(&page->body, err, "{\"items\":[");
-    code = code ? code : read_portion(page, err);
-    if (!code) {
+    int rc = turn_held(page->coordinator->turn) ? 0 : state_flush(page->coordinator->state, err);
+    rc = rc ? rc : buf_printf(&page->body, err, "{\"items\":[");
+    rc = rc ? rc : read_portion(page, err);
+    if (!rc) {
         page->job = (struct work_job){.run = write_portion, .done = portion_done};
         http_on_end(page->exchange, client_gone, page);
         work_submit(page->coordinator->work, &page->job);
     }
-    return code;
+    return rc;
 }
 
 void serve_metrics(void *context, struct http_exchange *exchange)
@@ -232,19 +232,19 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     if (!answer_settled(exchange, coordinator->turn)) {
         return;
     }
-    struct metric_page *page = calloc(1, sizeof *page);
+    struct metric_page *page = calloc(1, sizeof(*page));
     struct err err = {0};
-    int code = page ? 0 : err_set(&err, ERR_MEMORY, "metrics: out of memory");
-    if (!code) {
+    int rc = page ? 0 : err_set(&err, ERR_MEMORY, "metrics: out of memory");
+    if (!rc) {
         page->coordinator = coordinator;
         page->exchange = exchange;
         page->since = since;
         page->limit = (size_t)limit;
-        snprintf(page->id, sizeof page->id, "%s", id);
-        snprintf(page->name, sizeof page->name, "%s", name ? name : "");
-        code = begin_page(page, &err);
+        snprintf(page->id, sizeof(page->id), "%s", id);
+        snprintf(page->name, sizeof(page->name), "%s", name ? name : "");
+        rc = begin_page(page, &err);
     }
-    if (code) {
+    if (rc) {
         answer_err(exchange, &err);
         if (page) {
             page_free(page);

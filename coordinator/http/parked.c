@@ -47,12 +47,12 @@ static size_t bucket_of(const struct parked *parked, enum object_kind kind, cons
 
 int parked_new(size_t capacity, void *context, struct parked **out, struct err *err)
 {
-    struct parked *parked = calloc(1, sizeof *parked);
+    struct parked *parked = calloc(1, sizeof(*parked));
     if (parked) {
-        parked->entry = calloc(capacity, sizeof *parked->entry);
-        parked->bucket = calloc(capacity, sizeof *parked->bucket);
-        parked->ready = calloc(capacity, sizeof *parked->ready);
-        parked->due = calloc(capacity, sizeof *parked->due);
+        parked->entry = calloc(capacity, sizeof(*parked->entry));
+        parked->bucket = calloc(capacity, sizeof(*parked->bucket));
+        parked->ready = calloc(capacity, sizeof(*parked->ready));
+        parked->due = calloc(capacity, sizeof(*parked->due));
     }
     if (!parked || !parked->entry || !parked->bucket || !parked->ready || !parked->due) {
         parked_free(&parked);
@@ -207,7 +207,7 @@ void parked_wait(struct parked *parked, struct http_exchange *exchange, enum obj
                             .deadline_ms = deadline_ms,
                             .look = look,
                             .owner = parked};
-    snprintf(entry->id, sizeof entry->id, "%s", id);
+    snprintf(entry->id, sizeof(entry->id), "%s", id);
     size_t bucket = bucket_of(parked, kind, entry->id);
     entry->next = parked->bucket[bucket];
     parked->bucket[bucket] = index;

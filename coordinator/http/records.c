@@ -101,9 +101,9 @@ void serve_plan(void *context, struct http_exchange *exchange)
         answer_kind(exchange, OBJECT_PLAN, live);
         return;
     }
-    int code = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan,
-                          &search, &search.err);
-    if (code || search.code) {
+    int rc = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan,
+                        &search, &search.err);
+    if (rc || search.code) {
         answer_err(exchange, &search.err);
     } else if (!search.found) {
         answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
@@ -137,14 +137,14 @@ static void answer_kernels(struct coordinator *coordinator, struct http_exchange
     BUF_AUTO struct buf body;
     struct err err = {0};
     buf_init(&body, JSON_BODY_MAX);
-    int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, &err);
-    if (!code) {
+    int rc = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, &err);
+    if (!rc) {
         json_auto_t *table =
             kernel_table_describe(entry->model, conv2d_backend_of(job->numeric_class));
-        code = table ? json_write(table, &body, &err)
-                     : err_set(&err, ERR_MEMORY, "kernels: out of memory");
+        rc = table ? json_write(table, &body, &err)
+                   : err_set(&err, ERR_MEMORY, "kernels: out of memory");
     }
-    if (code) {
+    if (rc) {
         answer_err(exchange, &err);
     } else {
         answer_object(exchange, 200, 0, &body);
@@ -165,8 +165,8 @@ void serve_job_kernels(void *context, struct http_exchange *exchange)
         return;
     }
     struct job_row row = {.job = {.spec = job_spec_default}};
-    int code = state_get(coordinator->state, STATE_JOBS, id, read_job, &row, &row.err);
-    if (code || row.code) {
+    int rc = state_get(coordinator->state, STATE_JOBS, id, read_job, &row, &row.err);
+    if (rc || row.code) {
         answer_err(exchange, &row.err);
     } else {
         answer_kernels(coordinator, exchange, &row.job);

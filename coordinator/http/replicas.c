@@ -19,7 +19,7 @@ void serve_replicas(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed)) {
         return;
     }
-    struct replicas *replicas = calloc(1, sizeof *replicas); /* too large for a stack */
+    struct replicas *replicas = calloc(1, sizeof(*replicas)); /* too large for a stack */
     if (!replicas) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return;
@@ -39,7 +39,7 @@ static void check_devices(struct coordinator *coordinator, const struct plan_que
         const char *id = question->without[index].text;
         if (!core_device(coordinator->core, id)) {
             char pointer[RECORD_POINTER_MAX];
-            snprintf(pointer, sizeof pointer, "/without/%zu", index);
+            snprintf(pointer, sizeof(pointer), "/without/%zu", index);
             record_fault(faults, pointer, "no device '%.40s'", id);
         }
     }

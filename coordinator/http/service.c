@@ -76,23 +76,23 @@ static int write_states(struct buf *out, const struct coordinator *coordinator, 
     for (size_t index = 0; index < core_job_count(coordinator->core); index++) {
         jobs[core_job_at(coordinator->core, index)->state]++;
     }
-    int code = buf_printf(
+    int rc = buf_printf(
         out, err,
         "# HELP paceline_devices Enrolled devices by state.\n# TYPE paceline_devices gauge\n");
-    for (int state = 0; !code && state <= DEVICE_REMOVED; state++) {
-        code = buf_printf(out, err, "paceline_devices{state=\"%s\"} %zu\n",
-                          device_state_names[state], devices[state]);
+    for (int state = 0; !rc && state <= DEVICE_REMOVED; state++) {
+        rc = buf_printf(out, err, "paceline_devices{state=\"%s\"} %zu\n", device_state_names[state],
+                        devices[state]);
     }
-    if (!code) {
-        code = buf_printf(out, err,
-                          "# HELP paceline_jobs Jobs that have not ended, by state.\n# TYPE "
-                          "paceline_jobs gauge\n");
+    if (!rc) {
+        rc = buf_printf(out, err,
+                        "# HELP paceline_jobs Jobs that have not ended, by state.\n# TYPE "
+                        "paceline_jobs gauge\n");
     }
-    for (int state = 0; !code && state < JOB_SUCCEEDED; state++) {
-        code = buf_printf(out, err, "paceline_jobs{state=\"%s\"} %zu\n", job_state_names[state],
-                          jobs[state]);
+    for (int state = 0; !rc && state < JOB_SUCCEEDED; state++) {
+        rc = buf_printf(out, err, "paceline_jobs{state=\"%s\"} %zu\n", job_state_names[state],
+                        jobs[state]);
     }
-    return code;
+    return rc;
 }
 
 static double job_step(const struct job *job)
@@ -134,42 +134,42 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
         {"paceline_job_center_version", "Newest version that is whole in the center.",
          job_center_version},
     };
-    int code = 0;
-    for (size_t gauge = 0; !code && gauge < sizeof gauges / sizeof gauges[0]; gauge++) {
-        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name,
-                          gauges[gauge].help, gauges[gauge].name);
-        for (size_t index = 0; !code && index < core_job_count(coordinator->core); index++) {
+    int rc = 0;
+    for (size_t gauge = 0; !rc && gauge < sizeof(gauges) / sizeof(gauges[0]); gauge++) {
+        rc = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name,
+                        gauges[gauge].help, gauges[gauge].name);
+        for (size_t index = 0; !rc && index < core_job_count(coordinator->core); index++) {
             const struct job *job = core_job_at(coordinator->core, index);
-            code = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
-                              gauges[gauge].value(job));
+            rc = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
+                            gauges[gauge].value(job));
         }
     }
-    return code;
+    return rc;
 }
 
 static int write_incidents(struct buf *out, const struct incident_log *log, struct err *err)
 {
-    int code = buf_printf(
+    int rc = buf_printf(
         out, err,
         "# HELP paceline_incidents_total Failures of running jobs since start, by cause.\n"
         "# TYPE paceline_incidents_total counter\n");
-    for (int cause = 0; !code && incident_cause_names[cause]; cause++) {
-        code = buf_printf(out, err, "paceline_incidents_total{cause=\"%s\"} %" PRIu64 "\n",
-                          incident_cause_names[cause], log->opened[cause]);
+    for (int cause = 0; !rc && incident_cause_names[cause]; cause++) {
+        rc = buf_printf(out, err, "paceline_incidents_total{cause=\"%s\"} %" PRIu64 "\n",
+                        incident_cause_names[cause], log->opened[cause]);
     }
-    code = code ? code
-                : buf_printf(out, err,
-                             "# HELP paceline_recovery_seconds Seconds of each phase of the "
-                             "failures that were "
-                             "recovered from.\n# TYPE paceline_recovery_seconds summary\n");
-    for (int phase = 0; !code && phase < RECOVERY_PHASES; phase++) {
+    rc = rc ? rc
+            : buf_printf(out, err,
+                         "# HELP paceline_recovery_seconds Seconds of each phase of the "
+                         "failures that were "
+                         "recovered from.\n# TYPE paceline_recovery_seconds summary\n");
+    for (int phase = 0; !rc && phase < RECOVERY_PHASES; phase++) {
         const char *name = recovery_phase_names[phase];
-        code = buf_printf(out, err,
-                          "paceline_recovery_seconds_sum{phase=\"%s\"} %.9g\n"
-                          "paceline_recovery_seconds_count{phase=\"%s\"} %" PRIu64 "\n",
-                          name, log->seconds[phase], name, log->resolved);
+        rc = buf_printf(out, err,
+                        "paceline_recovery_seconds_sum{phase=\"%s\"} %.9g\n"
+                        "paceline_recovery_seconds_count{phase=\"%s\"} %" PRIu64 "\n",
+                        name, log->seconds[phase], name, log->resolved);
     }
-    return code;
+    return rc;
 }
 
 static double device_sent(const struct device *device)
@@ -194,17 +194,17 @@ static int write_devices(struct buf *out, const struct coordinator *coordinator,
         {"paceline_replica_bytes_written_total", "Bytes of snapshots written to --replica-dir.",
          device_written},
     };
-    int code = 0;
-    for (size_t counter = 0; !code && counter < sizeof counters / sizeof counters[0]; counter++) {
-        code = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name,
-                          counters[counter].help, counters[counter].name);
-        for (size_t index = 0; !code && index < core_device_count(coordinator->core); index++) {
+    int rc = 0;
+    for (size_t counter = 0; !rc && counter < sizeof(counters) / sizeof(counters[0]); counter++) {
+        rc = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name,
+                        counters[counter].help, counters[counter].name);
+        for (size_t index = 0; !rc && index < core_device_count(coordinator->core); index++) {
             const struct device *device = core_device_at(coordinator->core, index);
-            code = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name,
-                              device->id.text, counters[counter].value(device));
+            rc = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name,
+                            device->id.text, counters[counter].value(device));
         }
     }
-    return code;
+    return rc;
 }
 
 void serve_prometheus(void *context, struct http_exchange *exchange)
@@ -251,17 +251,17 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     BUF_AUTO struct buf body;
     buf_init(&body, 8u << 20);
     struct err err = {0};
-    int code = 0;
-    for (size_t index = 0; !code && index < sizeof samples / sizeof samples[0]; index++) {
+    int rc = 0;
+    for (size_t index = 0; !rc && index < sizeof(samples) / sizeof(samples[0]); index++) {
         const struct sample *sample = &samples[index];
-        code = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name,
-                          sample->help, sample->name, sample->type, sample->name, sample->value);
+        rc = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name,
+                        sample->help, sample->name, sample->type, sample->name, sample->value);
     }
-    code = code ? code : write_states(&body, coordinator, &err);
-    code = code ? code : write_jobs(&body, coordinator, &err);
-    code = code ? code : write_incidents(&body, &coordinator->incidents, &err);
-    code = code ? code : write_devices(&body, coordinator, &err);
-    if (code) {
+    rc = rc ? rc : write_states(&body, coordinator, &err);
+    rc = rc ? rc : write_jobs(&body, coordinator, &err);
+    rc = rc ? rc : write_incidents(&body, &coordinator->incidents, &err);
+    rc = rc ? rc : write_devices(&body, coordinator, &err);
+    if (rc) {
         answer_err(exchange, &err);
         return;
     }

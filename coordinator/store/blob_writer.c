@@ -268,20 +268,19 @@ static void report(struct blob_writer *writer, struct blob_item *items)
             continue;
         }
         struct err err = upload->failure;
-        int code = err.code;
-        if (upload->confirms && code == 0 && !upload->found) {
-            code = err_set(&err, ERR_NOT_FOUND, "the center has no blob %s", upload->expected);
-        } else if (upload->finished && code == 0 && !is_publishable(upload)) {
-            code = err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s",
-                           upload->sha256, upload->expected);
+        int rc = err.code;
+        if (upload->confirms && rc == 0 && !upload->found) {
+            rc = err_set(&err, ERR_NOT_FOUND, "the center has no blob %s", upload->expected);
+        } else if (upload->finished && rc == 0 && !is_publishable(upload)) {
+            rc = err_set(&err, ERR_FORMAT, "sha256 of the content is %s, expected %s",
+                         upload->sha256, upload->expected);
         }
-        writer->has_garbage =
-            writer->has_garbage || !upload->finished || (code && !upload->confirms);
-        if (upload->finished && code == 0 && !upload->confirms) {
+        writer->has_garbage = writer->has_garbage || !upload->finished || (rc && !upload->confirms);
+        if (upload->finished && rc == 0 && !upload->confirms) {
             blob_mend(writer->store, upload->sha256);
         }
         if (upload->finished) {
-            upload->done(upload->done_arg, code, upload->sha256, upload->size, &err);
+            upload->done(upload->done_arg, rc, upload->sha256, upload->size, &err);
         }
     }
 }

@@ -47,8 +47,8 @@ static int create_private(const char *path, struct err *err)
     FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
         int reason = errno;
-        int code = err_from_errno(reason);
-        return err_set(err, code == ERR_NOT_FOUND ? ERR_IO : code, "open '%s': %s", path,
+        int rc = err_from_errno(reason);
+        return err_set(err, rc == ERR_NOT_FOUND ? ERR_IO : rc, "open '%s': %s", path,
                        strerror(reason));
     }
     return 0;

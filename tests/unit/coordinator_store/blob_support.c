@@ -42,9 +42,9 @@ int outcome_wait(struct outcome *outcome)
     while (!outcome->is_done) {
         ASSERT(pthread_cond_wait(&outcome->changed, &outcome->lock) == 0);
     }
-    int code = outcome->code;
+    int rc = outcome->code;
     ASSERT(pthread_mutex_unlock(&outcome->lock) == 0);
-    return code;
+    return rc;
 }
 
 void pause_end(void *arg)

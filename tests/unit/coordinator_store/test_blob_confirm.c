@@ -9,9 +9,9 @@ static int confirm(struct blob_store *store, const char *sha256, struct outcome 
     struct err err = {0};
     outcome_init(outcome);
     assert_ok(blob_confirm(store, sha256, outcome_set, outcome, &err), &err);
-    int code = outcome_wait(outcome);
+    int rc = outcome_wait(outcome);
     outcome_done(outcome);
-    return code;
+    return rc;
 }
 
 static void a_blob_that_is_there_is_confirmed_with_its_size(void **state)
@@ -57,11 +57,11 @@ static void a_blob_that_is_finished_before_the_question_is_confirmed(void **stat
     struct outcome stored, confirmed;
     char sha256[BLOB_SHA256_SIZE];
     static char content[1000];
-    content_fill(9, 0, content, sizeof content);
-    content_sha256(9, sizeof content, sha256);
+    content_fill(9, 0, content, sizeof(content));
+    content_sha256(9, sizeof(content), sha256);
     outcome_init(&stored);
     assert_ok(blob_upload_open(store, sha256, MIB, &upload, &err), &err);
-    assert_int_equal(blob_upload_write(upload, content, sizeof content, &err), sizeof content);
+    assert_int_equal(blob_upload_write(upload, content, sizeof(content), &err), sizeof(content));
     blob_upload_finish(upload, outcome_set, &stored);
     assert_int_equal(confirm(store, sha256, &confirmed), 0);
     assert_int_equal(outcome_wait(&stored), 0);

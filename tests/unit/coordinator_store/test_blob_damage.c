@@ -13,7 +13,7 @@ static void change_file(const char *directory, const char *sql)
 {
     char path[512];
     sqlite3 *db = NULL;
-    snprintf(path, sizeof path, "%s/checkpoints.db", directory);
+    snprintf(path, sizeof(path), "%s/checkpoints.db", directory);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
@@ -31,11 +31,11 @@ static int read_rest(struct blob_reader *reader, uint64_t offset, struct err *er
 {
     static char piece[BLOB_CHUNK_BYTES];
     size_t got = 1;
-    int code = 0;
-    for (; !code && got > 0; offset += got) {
-        code = blob_read(reader, offset, piece, sizeof piece, &got, err);
+    int rc = 0;
+    for (; !rc && got > 0; offset += got) {
+        rc = blob_read(reader, offset, piece, sizeof(piece), &got, err);
     }
-    return code;
+    return rc;
 }
 
 /* A store with one blob whose last chunk is damaged on the disk. */
@@ -80,7 +80,7 @@ static void a_reader_of_a_replaced_copy_does_not_mark_the_new_one(void **state)
     static char piece[BLOB_CHUNK_BYTES];
     size_t got = 0;
     assert_ok(blob_reader_open(store, sha256, &reader, &size, &err), &err);
-    assert_ok(blob_read(reader, 0, piece, sizeof piece, &got, &err), &err);
+    assert_ok(blob_read(reader, 0, piece, sizeof(piece), &got, &err), &err);
     assert_int_equal(blob_check(store, sha256, always, NULL, &err), ERR_FORMAT);
     /* The reader comes before the writer removes the rows of the old copy. */
     change_file(*state,

@@ -21,10 +21,10 @@ static struct blob_upload *sealed_upload(struct blob_store *store, uint64_t seed
     struct outcome sealed;
     struct err err = {0};
     char content[CONTENT_BYTES];
-    content_fill(seed, 0, content, sizeof content);
+    content_fill(seed, 0, content, sizeof(content));
     outcome_init(&sealed);
     assert_ok(blob_upload_open(store, NULL, 4 * MIB, &upload, &err), &err);
-    assert_int_equal(blob_upload_write(upload, content, sizeof content, &err), sizeof content);
+    assert_int_equal(blob_upload_write(upload, content, sizeof(content), &err), sizeof(content));
     blob_upload_seal(upload, sealed_set, &sealed);
     assert_int_equal(outcome_wait(&sealed), 0);
     memcpy(sha256, sealed.sha256, BLOB_SHA256_SIZE);
@@ -60,11 +60,11 @@ static void a_sealed_upload_of_many_chunks_has_the_hash_of_all_of_them(void **st
     struct outcome sealed;
     char expected[BLOB_SHA256_SIZE];
     static char content[3 * (1 << 20) + 17];
-    content_fill(8, 0, content, sizeof content);
-    content_sha256(8, sizeof content, expected);
+    content_fill(8, 0, content, sizeof(content));
+    content_sha256(8, sizeof(content), expected);
     outcome_init(&sealed);
     assert_ok(blob_upload_open(store, NULL, 4 * MIB, &upload, &err), &err);
-    assert_ok(blob_upload_write_all(upload, content, sizeof content, &err), &err);
+    assert_ok(blob_upload_write_all(upload, content, sizeof(content), &err), &err);
     blob_upload_seal(upload, sealed_set, &sealed);
     assert_int_equal(outcome_wait(&sealed), 0);
     assert_string_equal(sealed.sha256, expected);

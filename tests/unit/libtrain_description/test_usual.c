@@ -18,10 +18,10 @@ static int parse_usual(const char *text, struct model **out, bool *assumed,
 {
     struct err err = {0};
     json_t *value = read_json(text);
-    int code = description_parse_usual(value, out, assumed, faults, &err);
-    assert_true(!code || code == err.code);
+    int rc = description_parse_usual(value, out, assumed, faults, &err);
+    assert_true(!rc || rc == err.code);
     json_decref(value);
-    return code;
+    return rc;
 }
 
 static void what_fits_some_classes_and_some_usual_input_is_a_model(void **state)

@@ -32,7 +32,7 @@ static void proper_headers_are_complete_at_their_empty_line(void **state)
         "POST / HTTP/1.1\r\nContent-Length: 0012\r\nContent-Lengths: x\r\nContent-Lengtx: "
         "y\r\nContent: z\r\n\r\n",
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct http_head head = scan(cases[i], strlen(cases[i]));
         assert_null(head.fault);
         assert_int_equal(head.part, HEAD_OVER);
@@ -47,9 +47,9 @@ static void what_follows_the_header_is_not_looked_at(void **state)
 {
     (void)state;
     static const char text[] = "PUT /x HTTP/1.1\r\nHost: x\r\n\r\n\0\x01\x02\xff";
-    struct http_head head = scan(text, sizeof text - 1);
+    struct http_head head = scan(text, sizeof(text) - 1);
     assert_null(head.fault);
-    assert_int_equal(head.size, sizeof text - 1 - 4);
+    assert_int_equal(head.size, sizeof(text) - 1 - 4);
 }
 
 static void everything_else_has_a_fault_that_names_it(void **state)
@@ -81,15 +81,15 @@ static void everything_else_has_a_fault_that_names_it(void **state)
         {"POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n", "too large"},
         {"GET / HTTP/1.1\r\nHost: \x7f\r\n", "control"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct http_head head = scan(cases[i].text, strlen(cases[i].text));
         assert_non_null(head.fault);
         assert_holds(head.fault, cases[i].fault);
     }
     static const char nul[] = "GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n";
-    assert_holds(scan(nul, sizeof nul - 1).fault, "control");
+    assert_holds(scan(nul, sizeof(nul) - 1).fault, "control");
     static const char nul_in_name[] = "GET / HTTP/1.1\r\nHo\0st: a\r\n\r\n";
-    assert_holds(scan(nul_in_name, sizeof nul_in_name - 1).fault, "name");
+    assert_holds(scan(nul_in_name, sizeof(nul_in_name) - 1).fault, "name");
 }
 
 static void a_header_has_a_bound_in_bytes_and_in_lines(void **state)

@@ -184,7 +184,7 @@ static void a_long_poll_ends_when_its_client_hangs_up(void **state)
         assert_int_equal(gate_count(&f->desk.hung_up), i - 1);
         if (i % 2) {
             struct linger reset = {.l_onoff = 1};
-            assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+            assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
         }
         close(fd);
         gate_wait(&f->desk.finished, i);
@@ -213,7 +213,7 @@ static void a_client_that_only_stops_sending_gets_its_reply(void **state)
     assert_int_equal(get(f, "/empty"), 204);
     http_reply(exchange, 204, NULL, NULL, 0);
     char reply[512];
-    raw_read_all(fd, reply, sizeof reply);
+    raw_read_all(fd, reply, sizeof(reply));
     assert_holds(reply, "204");
     close(fd);
 }
@@ -225,7 +225,7 @@ static void a_parked_exchange_whose_client_resets_the_connection_ends(void **sta
     int fd = raw_connect(&f->serve);
     raw_send(fd, "GET /park HTTP/1.1\r\nHost: x\r\n\r\n");
     gate_wait(&f->desk.parked, 1);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
     close(fd);
     gate_wait(&f->desk.ended, 1);
     gate_wait(&f->desk.finished, 1);
@@ -239,7 +239,7 @@ static void nobody_is_told_of_a_client_that_has_its_reply(void **state)
     for (int i = 1; i <= 5; i++) {
         raw_send(fd, "GET /watched HTTP/1.1\r\nHost: x\r\n\r\n");
         http_reply(gate_wait(&f->desk.parked, i), 204, NULL, NULL, 0);
-        raw_read_until(fd, "\r\n\r\n", reply, sizeof reply);
+        raw_read_until(fd, "\r\n\r\n", reply, sizeof(reply));
     }
     close(fd);
     assert_int_equal(get(f, "/empty"), 204);
@@ -321,7 +321,7 @@ static void vanished_clients_give_their_places_back(void **state)
     struct fixture *f = *state;
     for (int i = 0; i < 300; i++) {
         int fd = raw_connect(&f->serve);
-        raw_send(fd, torsos[i % (sizeof torsos / sizeof torsos[0])]);
+        raw_send(fd, torsos[i % (sizeof(torsos) / sizeof(torsos[0]))]);
         close(fd);
     }
     /* All of them had their turn before this one, so that nothing but the places is in its way. */
@@ -356,15 +356,15 @@ static void a_full_table_lets_the_latest_headers_go_first(void **state)
 {
     struct fixture *f = *state;
     int fds[200];
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         fds[i] = raw_connect(&f->serve);
         raw_send(fds[i], "GET /empty HTTP/1.1\r\n");
     }
     assert_int_equal(get(f, "/empty"), 204);
     char answer[100];
-    raw_read_all(fds[0], answer, sizeof answer);
+    raw_read_all(fds[0], answer, sizeof(answer));
     assert_string_equal(answer, "");
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         close(fds[i]);
     }
 }

@@ -488,7 +488,7 @@ static void a_paused_upload_whose_client_only_stops_sending_is_finished(void **s
     assert_int_equal(call(f, "GET", "/stream/known-empty", NULL, 0, &err), 200);
     http_exchange_continue(exchange);
     char answer[512];
-    raw_read_all(fd, answer, sizeof answer);
+    raw_read_all(fd, answer, sizeof(answer));
     assert_holds(answer, "HTTP/1.1 201 ");
     assert_int_equal(gate_count(&f->desk.aborted), 0);
     close(fd);
