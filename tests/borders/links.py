@@ -1,5 +1,5 @@
 """Every relative link of a Markdown file leads to a file of the tree, and its anchor to a heading
-there. Some page links to every page of docs/.
+there. Some page links to every page of docs/. A path in a code span exists.
 
     links.py ROOT
 """
@@ -11,6 +11,7 @@ import sys
 import tree
 
 CODE = re.compile(r"`[^`\n]*`")
+PATH = re.compile(r"`([a-z]+/[a-z0-9_./-]+)`")  # placeholders have capitals
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
@@ -43,10 +44,22 @@ def problem_of(root, path, target):
     return None
 
 
+def missing_paths(root, text):
+    for span in PATH.finditer(text):
+        name = span.group(1)
+        top = name.partition("/")[0]
+        inside = top not in tree.SKIPPED_DIRECTORIES and os.path.isdir(os.path.join(root, top))
+        if inside and not os.path.exists(os.path.join(root, name)):
+            line = text.count("\n", 0, span.start()) + 1
+            yield f"{line}: there is no {name}"
+
+
 def check(root):
     pages, problems, linked = tree.files(root, ".md"), [], set()
     for path in pages:
-        text = CODE.sub("", tree.without_fences(tree.read(root, path)))
+        whole = tree.without_fences(tree.read(root, path))
+        problems += [f"{path}:{problem}" for problem in missing_paths(root, whole)]
+        text = CODE.sub("", whole)
         for link in LINK.finditer(text):
             target = link.group(1)
             if re.match(r"[a-z]+:", target):

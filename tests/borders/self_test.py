@@ -141,13 +141,16 @@ class Borders(unittest.TestCase):
         )
         self.assertEqual(links.check(self.root), (2, []))
         self.write("d/c.md", "[a](a.md)\n\n[y](b.md#y) [up\nagain](../a.md#one-2)\n")
-        self.write("docs/alone.md", "[to itself](alone.md)\n")
+        self.write(
+            "docs/alone.md", "[to itself](alone.md)\n`d/b.md` `d/X.md`, `e/x.md`\n`d/x.md`\n"
+        )
         self.assertEqual(
             links.check(self.root)[1],
             [
                 "d/c.md:1: a.md: there is no d/a.md",
                 "d/c.md:3: b.md#y: d/b.md has no heading 'y'",
                 "d/c.md:3: ../a.md#one-2: a.md has no heading 'one-2'",
+                "docs/alone.md:3: there is no d/x.md",
                 "docs/alone.md: no page links to it",
             ],
         )
