@@ -10,7 +10,7 @@
 #include "schema/device.h"
 #include "schema/heartbeat.h"
 
-/* event: ENROLLED, BEATEN, ASSIGNED, POLL_ENDED or *_FAILED, without its time; what it points to is
+/* event: ENROLLED, BEATEN, ASSIGNED, POLL_ENDED or *_FAILED, without its time; its pointers are
  * borrowed for the call. assignment: that of ASSIGNED, which may be taken out (*assignment = NULL);
  * NULL with any other event. */
 typedef void (*calls_answer_fn)(void *arg, struct session_event *event,

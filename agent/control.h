@@ -1,6 +1,6 @@
-/* control.h: the edge of the control side: carries out what the session (core/session) wants: calls
- * to the coordinator, generations, snapshots; and tells it what came of it. One thread, inside the
- * loop. */
+/* control.h: the edge of the control side. Carries out the actions of the session (core/session):
+ * calls to the coordinator, generations, snapshots; and returns their outcome as events. One
+ * thread, inside the loop. */
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H
 

@@ -428,7 +428,7 @@ void generation_hold(struct generation *generation, bool held)
 
 void generation_upload(struct generation *generation, int64_t version)
 {
-    if (version == 0) { /* what the seed gives is nowhere kept */
+    if (version == 0) { /* version 0 follows from the seed: nothing to upload */
         reporter_event(&generation->reporter, SESSION_UPLOADED, version);
         return;
     }

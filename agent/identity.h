@@ -1,5 +1,5 @@
-/* identity.h: who this device is: an Ed25519 key in STATE_DIR/identity, made at the first start,
- * and the lock that keeps a second agent out of the directory. For main. */
+/* identity.h: the identity of this device: an Ed25519 key in STATE_DIR/identity, made at the first
+ * start, and the lock that keeps a second agent out of the directory. For main. */
 #ifndef AGENT_IDENTITY_H
 #define AGENT_IDENTITY_H
 

@@ -1,6 +1,5 @@
-/* paceline-agent: trains the stages that its coordinator assigns to this device; `paceline-agent
- * train` trains a job in this process alone, `paceline-agent predict` shows what a trained model
- * makes of samples. */
+/* paceline-agent: trains the stages that its coordinator assigns to this device. The first word may
+ * name a command without a coordinator instead (agent/offline): train, batches, predict. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>

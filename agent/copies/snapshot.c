@@ -39,7 +39,7 @@ void snapshot_free_place(struct snapshot_store *store, struct kept *kept)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-void snapshot_let_go(struct kept *kept)
+void snapshot_unref(struct kept *kept)
 {
     while (kept && atomic_fetch_sub(&kept->references, 1) == 1) {
         struct snapshot_store *store = kept->store;
@@ -178,7 +178,7 @@ static int enter(struct snapshot_store *store, struct kept *kept,
         rc = snapshot_insert(store, kept, &old, err);
     }
     (void)pthread_mutex_unlock(&store->lock);
-    snapshot_let_go(rc < 0 ? kept : old);
+    snapshot_unref(rc < 0 ? kept : old);
     return rc;
 }
 
@@ -257,7 +257,7 @@ static struct kept *kept_of(const struct snapshot *snapshot)
 
 void snapshot_put_back(const struct snapshot *snapshot)
 {
-    snapshot_let_go(kept_of(snapshot));
+    snapshot_unref(kept_of(snapshot));
 }
 
 int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, size_t size,
@@ -280,11 +280,11 @@ int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, s
     return rc;
 }
 
-/* ---- letting go ---- */
+/* ---- dropping ---- */
 
 typedef bool (*goes_fn)(const struct kept *kept, const void *arg);
 
-/* Let go of those that `goes` names. Returns how many. */
+/* Drop the snapshots for which `goes` returns true. Returns how many. */
 static size_t remove_all(struct snapshot_store *store, goes_fn goes, const void *arg)
 {
     struct kept *gone[HOLDINGS_MAX];
@@ -305,7 +305,7 @@ static size_t remove_all(struct snapshot_store *store, goes_fn goes, const void 
     }
     (void)pthread_mutex_unlock(&store->lock);
     for (size_t i = 0; i < gone_count; i++) {
-        snapshot_let_go(gone[i]);
+        snapshot_unref(gone[i]);
     }
     return gone_count;
 }
@@ -480,7 +480,7 @@ void snapshot_store_free(struct snapshot_store **pointer)
     }
     snapshot_disk_close(store);
     for (size_t i = 0; i < store->count; i++) {
-        snapshot_let_go(store->kept[i]);
+        snapshot_unref(store->kept[i]);
     }
     snapshot_trim(store);
     (void)pthread_cond_destroy(&store->work);

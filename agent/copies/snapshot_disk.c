@@ -159,7 +159,7 @@ static void take_file(struct snapshot_store *store, const struct job_id *job, co
         kept->in_file = true;
         rc = snapshot_insert(store, kept, &old, &err);
         kept->dropped = rc == ERR_STALE;
-        snapshot_let_go(rc < 0 ? kept : old);
+        snapshot_unref(rc < 0 ? kept : old);
     }
     if (rc != 0) {
         log_warn("snapshot_rejected", "file=%s error=%s", log_quote(path).text,
@@ -308,7 +308,7 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
         say_full(store, rc, &err);
         rc = 0;
     }
-    snapshot_let_go(kept->same);
+    snapshot_unref(kept->same);
     kept->same = NULL;
     (void)pthread_mutex_lock(&store->lock);
     if (written) {
@@ -324,7 +324,7 @@ static void do_write(struct snapshot_store *store, struct kept *kept)
     store->bytes_written += block ? kept->snapshot.holding.bytes : 0;
     (void)pthread_mutex_unlock(&store->lock);
     snapshot_block_free(store, block, (size_t)kept->snapshot.holding.bytes);
-    snapshot_let_go(rc != 0 ? kept : old);
+    snapshot_unref(rc != 0 ? kept : old);
     if (waiter.done) {
         waiter.done(waiter.arg, rc, &err);
     }

@@ -74,11 +74,12 @@ struct snapshot_store {
 /* An unused place with one reference; NULL: none. Under the lock. */
 struct kept *snapshot_place(struct snapshot_store *store, const struct holding *holding,
                             enum snapshot_origin origin);
-/* Put it into the list, in place of one with the same key. false: it must not be there (err). Under
- * the lock; *old is to be let go of without it. */
+/* Put it into the list, in place of one with the same key. An error says why it may not be there.
+ * Called with the lock; *old: pass it to snapshot_unref without the lock. */
 int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
                     struct err *err);
-void snapshot_let_go(struct kept *kept);
+/* Give one reference back. NULL is ignored. Without the lock. */
+void snapshot_unref(struct kept *kept);
 /* It has no references: free its place. */
 void snapshot_free_place(struct snapshot_store *store, struct kept *kept);
 /* Whether one that is held has the file of that name. Under the lock. */

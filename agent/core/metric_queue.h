@@ -16,7 +16,7 @@
     65536 /* an hour without the coordinator, at nine steps a second and two metrics a step */
 #define METRIC_LOTS_MAX 16 /* generations in a row of which metrics wait */
 #define METRIC_SETTLE_MS                                                                           \
-    3000 /* until what was answered is durable: a coordinator writes metrics every second */
+    3000 /* until acknowledged metrics are durable: a coordinator writes them every second */
 
 /* Metrics of one generation, in order. */
 struct metric_lot {

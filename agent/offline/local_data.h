@@ -12,7 +12,7 @@
 #define LOCAL_DATA_FILES_MAX 63
 
 struct local_form {
-    const struct reading *reading; /* where its content does not say what it is */
+    const struct reading *reading; /* for content that is not recognised */
     bool unlabelled;               /* samples without labels are taken; info->classes is 0 then */
     struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
 };

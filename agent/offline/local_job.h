@@ -1,5 +1,5 @@
-/* local_job.h: a job from a file and its data sets from this machine, for the commands that work
- * without a coordinator. */
+/* local_job.h: a job from a file and its data sets from this machine, for the commands without a
+ * coordinator. */
 #ifndef AGENT_OFFLINE_LOCAL_JOB_H
 #define AGENT_OFFLINE_LOCAL_JOB_H
 

@@ -82,14 +82,14 @@ static const char *name_in(const struct name_list *list, uint64_t index)
     return index < list->count ? list->item[index] : NULL;
 }
 
-/* What the class of a label is called; NULL: nothing. */
+/* The name of a label's class; NULL: none. */
 static const char *label_name(const struct report *report, size_t label)
 {
     const struct name_list *names = report->config.class_names;
     return names ? name_in(names, label) : NULL;
 }
 
-/* What a class of the model is called. */
+/* The name of a class of the model; NULL: none. */
 static const char *class_name(const struct report *report, size_t class)
 {
     const struct name_list *names = report->config.class_names;
@@ -180,7 +180,7 @@ static void end_sample(const struct report *report, int32_t label, size_t best)
     (void)fprintf(out, "\n");
 }
 
-/* Of what softmax makes the shares. */
+/* The divisor of softmax. */
 static double sum_up(const float *scores, size_t classes)
 {
     const double highest = (double)scores[report_best(scores, classes)];

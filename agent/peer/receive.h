@@ -1,4 +1,4 @@
-/* receive.h: one tensor on its way in, from the first header to its slot. Preallocated, one per
+/* receive.h: one received tensor, from the first header to its slot. Preallocated, one per
  * connection; used by the receiver thread only (server.c). */
 #ifndef AGENT_PEER_RECEIVE_H
 #define AGENT_PEER_RECEIVE_H

@@ -1,12 +1,13 @@
-/* data.h: a data set's tensors in memory, mapped from a file in the one form
- * (libtrain/formats/dataset.h). Either a file that is there as a whole (`paceline-agent train`), or
- * the agent's cache: one sparse file and one map of its pieces of 4 MiB per data set, in DIRECTORY.
- * Only the pieces that hold the tensors asked for are fetched. The map has a sha256 for each, of
- * the data set's own hash, the number of the piece and its bytes, written after the piece: what a
- * crash left half done, what was damaged and what lies under the wrong name is fetched again, and
- * nothing else. The size is what the header states, never what the file system says. When a fetch
- * has completed the whole file, its own hash is checked too. Used by the thread that builds a
- * stage; the mapping may be read by any. */
+/* data.h: a data set's tensors in memory, mapped from a file in the format of data sets
+ * (libtrain/formats/dataset.h): a complete file (`paceline-agent train`), or the agent's cache in
+ * DIRECTORY, with one sparse file per data set and one map of its pieces of 4 MiB.
+ *
+ * Only the pieces with the required tensors are fetched. The map has a sha256 per piece, over the
+ * hash of the data set, the number of the piece and its bytes, and is written after the piece. So a
+ * piece that a crash left incomplete, that is damaged or has the wrong name is fetched again, and
+ * no other. The size comes from the header, never from the file system. Once the file is complete,
+ * its own hash is checked too. Used by the thread that builds a stage; any thread may read the
+ * mapping. */
 #ifndef AGENT_RUNTIME_DATA_H
 #define AGENT_RUNTIME_DATA_H
 
@@ -41,7 +42,7 @@ struct data_request {
  * data sets leave the cache first. ERR_FULL or ERR_IO (of the disk), ERR_FORMAT (the content does
  * not match its hash or its header), or the error of `fetch`. */
 NODISCARD int data_open(const struct data_request *request, struct data **out, struct err *err);
-/* A file that is there as a whole. The descriptor may be closed afterwards. */
+/* A complete file. The descriptor may be closed afterwards. */
 NODISCARD int data_open_file(int fd, struct data **out, struct err *err);
 void data_close(struct data **data);
 

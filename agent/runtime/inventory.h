@@ -1,4 +1,4 @@
-/* inventory.h: what this machine is, read from /proc and /sys. Any thread. */
+/* inventory.h: processor, memory and kernel of this machine, from /proc and /sys. Any thread. */
 #ifndef AGENT_RUNTIME_INVENTORY_H
 #define AGENT_RUNTIME_INVENTORY_H
 

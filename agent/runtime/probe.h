@@ -1,6 +1,5 @@
-/* probe.h: how fast this device is: the first guess that enrolment carries. It runs in a child
- * process (this program again, with a word of its own), so that the memory it takes is really given
- * back. */
+/* probe.h: measures the speed of this device for its enrolment, before the first plan. It runs in a
+ * child process (this program again, with a word of its own), so that its memory is returned. */
 #ifndef AGENT_RUNTIME_PROBE_H
 #define AGENT_RUNTIME_PROBE_H
 
@@ -18,8 +17,8 @@ struct probe_request {
     const char *directory; /* whose disk is measured */
 };
 
-/* Measure in a child; about a second. cancel_fd: readable when it should give up (a signalfd), -1:
- * none. ERR_CANCELLED. */
+/* Measure in a child; about a second. cancel_fd (a signalfd, or -1): readable to cancel.
+ * ERR_CANCELLED. */
 NODISCARD int probe_run(const struct probe_request *request, int cancel_fd,
                         struct device_probe *out, struct err *err);
 /* The child: the arguments after PROBE_WORD. Writes the result to descriptor 1. */

@@ -135,8 +135,8 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
 
 /* ---- around it ---- */
 
-/* What a device that is to look slower waits for work that took so much processor time. Time in
- * which another process had the processor is not stretched. */
+/* How long --slowdown waits after work of thread_seconds. Only processor time is stretched, not
+ * time in which another process ran. */
 static double rest_of(const struct stage *stage, double thread_seconds)
 {
     return (stage->config.slowdown - 1) * thread_seconds;

@@ -1,4 +1,4 @@
-/* stage_loop.h: the compute thread: does what the pipeline says, until it stops. */
+/* stage_loop.h: the compute thread: runs the tasks of the pipeline until it stops. */
 #ifndef AGENT_RUNTIME_STAGE_LOOP_H
 #define AGENT_RUNTIME_STAGE_LOOP_H
 

@@ -1,5 +1,5 @@
-/* stage_parts.h: what stage.c (memory, the control side), stage_ports.c (neighbours) and
- * stage_loop.c (the compute thread) share. For these three only. */
+/* stage_parts.h: shared by stage.c (memory, the control side), stage_ports.c (neighbours) and
+ * stage_loop.c (the compute thread). For these three only. */
 #ifndef AGENT_RUNTIME_STAGE_PARTS_H
 #define AGENT_RUNTIME_STAGE_PARTS_H
 

@@ -1,6 +1,6 @@
-/* thread.h: how the agent starts its threads: small stacks (an idle agent is to be small), no
- * signals (the loop takes them by a descriptor), names for those who look (top -H, tests that count
- * allocations by thread); and conditions that are waited for with a time limit. */
+/* thread.h: starts the agent's threads: with small stacks (an idle agent should be small), without
+ * signals (the loop reads them from a descriptor) and with names (for top -H and for tests that
+ * count allocations per thread); and conditions with a time limit. */
 #ifndef AGENT_RUNTIME_THREAD_H
 #define AGENT_RUNTIME_THREAD_H
 

@@ -1,8 +1,8 @@
-/* timing.h: what a stage's work takes: the last seconds of forward and backward per micro-batch and
+/* timing.h: how long a stage's work takes: recent times of forward and backward per micro-batch and
  * of updates, outliers trimmed, split over the units of the stage. libtrain has no clock, so a
- * unit's share is in proportion to what the model's costs predict for this device (the larger of
- * arithmetic and memory traffic, by the probe's rates). A sender's transfers are measured by the
- * same windows. Guarded by its owner. */
+ * unit's share follows the predicted cost on this device (the larger of arithmetic and memory
+ * traffic, by the probe's rates). Senders measure their transfers by the same windows. Guarded by
+ * its owner. */
 #ifndef AGENT_RUNTIME_TIMING_H
 #define AGENT_RUNTIME_TIMING_H
 

@@ -26,7 +26,7 @@ void troubles_clear(struct troubles *troubles, enum trouble_source source);
 /* One report a device: the worst kind, the longest time. Returns their number. */
 size_t troubles_list(struct troubles *troubles, struct peer_report out[PEER_REPORTS_MAX]);
 
-/* What a failed call is taken for. code: ERR_NETWORK or ERR_TIMEOUT. */
+/* The kind of trouble of a failed call. code: ERR_NETWORK or ERR_TIMEOUT. */
 enum peer_trouble trouble_kind(int code, enum http_breakage breakage);
 
 #endif
