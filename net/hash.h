@@ -17,7 +17,7 @@ struct sha256; /* a running hash */
 NODISCARD int sha256_new(struct sha256 **out, struct err *err);
 void sha256_free(struct sha256 **hash);
 void sha256_update(struct sha256 *hash, const void *data, size_t size);
-/* The hash of all bytes so far as text; the state starts anew. */
+/* The hash of all bytes so far as text; the state starts again. */
 void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE]);
 /* In one call. */
 void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE]);

@@ -158,7 +158,7 @@ void http_transfer_done(struct http_transfer *transfer)
 
 /* ---- headers ---- */
 
-/* Write header number `index` of a call; false behind the last one. */
+/* Write header number `index` of a call; false after the last one. */
 static bool header_text(const struct http_call *call, size_t index, char out[HEADER_TEXT_MAX],
                         bool *fits)
 {

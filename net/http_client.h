@@ -64,7 +64,7 @@ NODISCARD int http_client_call(struct http_client *client, const struct http_cal
 
 /* Why the last call of the client returned ERR_NETWORK. */
 enum http_breakage {
-    HTTP_REFUSED,   /* nobody listens there */
+    HTTP_REFUSED,   /* no program listens there */
     HTTP_UNREACHED, /* no connection for another reason: no route, unresolved */
     HTTP_BROKEN,    /* the connection broke */
 };

@@ -161,7 +161,7 @@ struct part {
     size_t size;
 };
 
-/* The pattern's next segment; false behind the last one. *rest starts at the pattern's first slash.
+/* The pattern's next segment; false after the last one. *rest starts at the pattern's first slash.
  */
 static bool next_part(const char **rest, struct part *out)
 {
@@ -244,7 +244,7 @@ const char *http_route_param(const char *pattern, const struct http_url *url, co
     return NULL;
 }
 
-/* "A-B", "A-" or "-N" in decimal digits. UINT64_MAX stands for a number that is not there. */
+/* "A-B", "A-" or "-N" in decimal digits. UINT64_MAX: the number is missing. */
 static bool parse_span(const char *text, uint64_t *first, uint64_t *last)
 {
     uint64_t number[2] = {UINT64_MAX, UINT64_MAX};

@@ -42,7 +42,7 @@ struct http_match {
 void http_route_find(const struct http_route *routes, size_t route_count,
                      const struct http_url *url, const char *method, struct http_match *out);
 
-/* The text that {name} of the pattern stands for, given that the pattern matches. NULL: the pattern
+/* The value of {name} in the pattern, which must match. NULL: the pattern
  * has no such part.
  */
 const char *http_route_param(const char *pattern, const struct http_url *url, const char *name);

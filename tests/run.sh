@@ -51,7 +51,7 @@ finish() {
     exit $status
 }
 
-# What cannot be built makes everything behind it meaningless: say what failed and stop.
+# A failed build makes the tests after it meaningless: name it and stop.
 give_up() { # MESSAGE [LOG]
     [ $# -lt 2 ] || { grep -vE '^\[[0-9]+/[0-9]+\]|^ninja: (Entering|no work)' "$2" | head -n 60; }
     notes+=("FAILED  $1")

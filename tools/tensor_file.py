@@ -21,9 +21,7 @@ DTYPES = {
 
 
 def check_output(path):
-    """A file is put in place by a rename, which would replace a device as well: what is there is to
-    be a file.
-    """
+    """Refuse a target that is not a file: the rename at the end would replace a device."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{path}: is not a regular file")
 

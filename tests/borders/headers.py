@@ -37,8 +37,7 @@ def compile_alone(root, compiler, flags, path):
         "c",
         "-",
     ]
-    # The declaration behind it: ISO C has no empty translation unit, and a header may hold macros
-    # only.
+    # With a declaration: ISO C has no empty translation unit, and a header may hold macros only.
     text = f'#include "{path}"\nextern int something;\n'
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     return (

@@ -180,7 +180,7 @@ def test_an_assignment_is_waited_for():
         poll.start()
         FakeAgent(api, "one", boot="boot2")
         poll.join(30)
-        must(seen["answer"].code == "stale_boot", "whoever waits with an old boot is told")
+        must(seen["answer"].code == "stale_boot", "a wait with an old boot ends with stale_boot")
         for query, code in (
             ("device=dev_01&boot=x", "unknown_device"),
             (f"device={agent.id}&boot=old", "stale_boot"),

@@ -34,7 +34,7 @@ def test_a_text_is_cut_into_samples_of_bytes():
             f"{view}",
         )
         api.problem("GET", "/v1/models/lenet5?dataset=text", code="invalid_fields")
-        must(api.get("/v1/models/gpt-mini")["assumed"], "an input that nobody named is not assumed")
+        must(api.get("/v1/models/gpt-mini")["assumed"], "an input that no request names is assumed")
         api.problem(
             "PUT", "/v1/datasets/x?text=0", text, BINARY, code="invalid_parameter", words=("text",)
         )

@@ -129,7 +129,7 @@ def test_many_events_of_one_moment_are_resumed_in_their_order():
         api.restart_coordinator()
         for start in (0, 7, 19, 38):
             again = Stream(api, events[start]["id"])
-            must(again.take(39 - start) == events[start + 1 :], f"resumed behind event {start}")
+            must(again.take(39 - start) == events[start + 1 :], f"resumed after event {start}")
             again.close()
 
 

@@ -163,7 +163,7 @@ def test_a_device_is_waited_for():
         poll.join(30)
         must(
             seen["answer"].code == "unknown_device",
-            "whoever waits for a device that is deleted is told",
+            "a wait for a deleted device ends",
         )
 
 
@@ -449,7 +449,7 @@ def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload()
                 raise Failure(f"{answer.status} with {len(answer.body)} bytes")
             except (http.client.HTTPException, ConnectionError):
                 pass
-        must(api.get(path)["damaged"] is True, "nobody is told")
+        must(api.get(path)["damaged"] is True, "the row does not say damaged")
         log = api.coordinator.log_text()
         must(
             log.count("level=error event=blob_damaged") == 1

@@ -243,7 +243,7 @@ def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
             )
         if file.name == "states.c":
             published.update(re.findall('= "(job_[a-z_]+)"', text))
-    published.discard("job_planning")  # a job is planned within a step: nobody sees it
+    published.discard("job_planning")  # a job is planned within a step: no reader sees it
     stated = set(CONTRACT["components"]["schemas"]["event"]["properties"]["type"]["enum"])
     must(
         len(stated) > 20 and stated == published, f"on one side only: {sorted(stated ^ published)}"
@@ -271,7 +271,7 @@ def read_prometheus(text):
         comment = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)
         if comment:
             kind, name, rest = comment.groups()
-            must(name not in families, f"{line}: behind a sample")
+            must(name not in families, f"{line}: after a sample")
             must(name not in (helped if kind == "HELP" else typed), f"{line}: twice")
             (helped if kind == "HELP" else typed)[name] = rest
             must(kind == "HELP" or rest in TYPES, f"{line}: unknown type")
@@ -446,7 +446,6 @@ def slow_upload(api, name, body, first):
     connection.sendall(
         f"PUT /v1/datasets/{name} HTTP/1.1\r\nHost: {api.coordinator.address}\r\n"
         "Connection: close\r\nContent-Type: application/x-tar\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n".encode()
-        + body[:first]
+        f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:first]
     )
     return connection

@@ -1,4 +1,4 @@
-"""Bad input: each gets a clear problem (or a one-line error), nothing is left behind, and the
+"""Bad input: each gets a clear problem (or a one-line error), it leaves nothing, and the
 coordinator lives.
 """
 
@@ -52,10 +52,10 @@ def nothing_left_behind(fleet, jobs=0, datasets=2):
         len(fleet.get("/v1/jobs")["items"]) != jobs
         or len(fleet.get("/v1/datasets")["items"]) != datasets
     ):
-        raise Failure("a refused request left something behind")
+        raise Failure("a refused request left something")
     files = {path.name for path in (fleet.path / "coordinator").iterdir()}
     if any(not name.startswith(("state.", "checkpoints.")) for name in files):
-        raise Failure(f"files left behind: {files}")
+        raise Failure(f"files are left: {files}")
     if fleet.get("/healthz") != {"status": "ok"}:
         raise Failure("the coordinator is not well")
 

@@ -207,7 +207,7 @@ def check_a_device_dies_while_others_prepare(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
         first, frozen, third = (trial.agent_of(stage) for stage in (0, 1, 2))
-        frozen.signal(signal.SIGSTOP)  # nobody is ready before it
+        frozen.signal(signal.SIGSTOP)  # no device is ready before it
         first.kill()
         fleet.wait_until(trial.job, lambda seen: seen["generation"] > 1, "a second generation")
         third.kill()
@@ -224,7 +224,7 @@ def check_a_device_dies_while_it_replicates(model):
 
 
 def check_everything_loses_power(model):
-    """Agents and coordinator at once; nobody gives a command afterwards."""
+    """Agents and coordinator at once; no command follows."""
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
         fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
@@ -316,7 +316,7 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
         )
         must(
             any("snapshot_rejected" in agent.log_text() for agent in fleet.agents),
-            "nobody noticed the spoilt replica",
+            "no device noticed the spoilt replica",
         )
 
 

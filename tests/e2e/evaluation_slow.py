@@ -12,7 +12,7 @@ TIMES = 20
 
 
 def repeated(path, times):
-    """The file of an IDX set with its samples so many times."""
+    """An IDX file whose samples are repeated `times` times."""
     raw = gzip.decompress(path.read_bytes())
     dimensions = raw[3]
     header = 4 + 4 * dimensions

@@ -40,7 +40,7 @@ class Outages:
         self.fleet.coordinator.signal(signal.SIGCONT)
 
     def strike(self, how, seconds):
-        """One outage; afterwards the job goes on as before, and nobody is lost while leases run out
+        """One outage; afterwards the job continues, and no device is lost while leases run out
         of those who were not heard.
         """
         before = self.fleet.job(self.job)["progress"]["step"]

@@ -49,8 +49,8 @@ def run_on(devices, command):
 
 
 class NamespaceFleet(Fleet):
-    """As Fleet, with each program on its device. The addresses are not loopback, and nobody else is
-    on this network: --insecure.
+    """As Fleet, with each program on its device. The programs have addresses other than loopback,
+    on a network of their own: --insecure.
     """
 
     def start_coordinator(self, *arguments, listen=None):

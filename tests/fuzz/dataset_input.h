@@ -11,7 +11,7 @@ void convert_one(const uint8_t *data, size_t size);
 /* Two files: the first two bytes say how long the first is, little endian. `mark` (may be empty) is
  * put in front of both, so that a format's mark need not be guessed. */
 void convert_two(const uint8_t *data, size_t size, const char *mark, size_t mark_size);
-/* A tar archive, whose checksums are made right, so that mutations reach what lies behind them.
+/* A tar archive, whose checksums are made right, so that mutations reach the content after them.
  * `how` is what reading_parse takes; empty: recognised by content. */
 void convert_archive(const uint8_t *data, size_t size, const char *how);
 

@@ -30,7 +30,7 @@ static struct model *read_back(const struct buf *text)
     return model;
 }
 
-/* Stages are planned for every device: a whole model as one, and the half of it behind the middle.
+/* Stages are planned for every device: a whole model as one, and its second half.
  */
 static void check_memory(const struct model *model, const struct optimizer *optimizer)
 {

@@ -3,7 +3,7 @@
 training beside PyTorch's, from the same initial weights (libtrain's rule) on the same batches, for
 the models of the zoo (default: all that CASES lists).
 
-Plain SGD with learning rate 0.01, batch 8 unless told, without dropout, on images that can be
+Plain SGD with learning rate 0.01, batch 8 by default, without dropout, on images that can be
 learned: a random pattern for each of 10 classes under noise. Inputs are smaller than the large
 models are meant for. Printed for each model: the loss of the first and of the last ten steps, and
 the largest difference between the two curves, each taken as the mean of ten steps, as a share of

@@ -120,7 +120,7 @@ def initialise(model, seed=SEED):
 
 
 def set_gates(model):
-    """Batch-norms whose outputs stay away from the kinks of the rectifiers behind them: about 3,
+    """Batch-norms whose outputs stay away from the kinks of the rectifiers after them: about 3,
     for every fourth channel about -3. What a residual adds stays positive.
     """
     for chain in model.modules():

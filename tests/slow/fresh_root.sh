@@ -82,7 +82,7 @@ write_sources() {
         skip "apt has no source of Debian 12 here (apt-get update?)"
 }
 
-# How the machine's apt reaches its sources: a proxy, a certificate, a mirror that stands still.
+# How the machine's apt reaches its sources: a proxy, a certificate, a fixed mirror.
 write_apt_options() {
     apt-config dump --format '%F "%v";%n' Acquire |
         grep -E -e '^Acquire::(http|https)(::[A-Za-z0-9.-]+)?::(Proxy|CaInfo|Timeout) ' \

@@ -61,7 +61,7 @@ ZOO = {
 }
 
 # What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a
-# shortcut behind a sequence, attention that looks ahead, branches of vectors.
+# shortcut after a sequence, attention that looks ahead, branches of vectors.
 OTHERS = {
     "odd": {
         "name": "odd",
@@ -255,7 +255,7 @@ class Runtime:
         )
 
     def run(self, description, model, directory):
-        """(logits, probabilities) [samples][classes]; of a sequence, behind its last position."""
+        """(logits, probabilities) [samples][classes]; of a sequence, after its last position."""
         stated = description["input"]
         work = {
             "model": f"{directory}/model.onnx",

@@ -34,7 +34,7 @@ BIN = pathlib.Path(os.environ.get("PACELINE_BIN", ROOT / "build/dev/bin"))
 DATA = ROOT / "examples/data"
 WAIT_SECONDS = float(os.environ.get("PACELINE_TEST_WAIT", "120"))
 ENDED = ("succeeded", "failed", "cancelled")
-SLOW_LEASE_MS = 10000  # of fleets in which nobody dies: a loaded machine loses no device
+SLOW_LEASE_MS = 10000  # of fleets without failures: a loaded machine loses no device
 
 
 class Failure(AssertionError):
@@ -234,7 +234,7 @@ def fill(place):
 
 
 def on_devices(least, most):
-    """The job's fields that ask for so many devices."""
+    """The job's fields that ask for `least` to `most` devices."""
     return {"devices": {"min": least, "max": most}}
 
 
@@ -371,7 +371,7 @@ class Fleet:
         return next(agent for agent in self.agents if agent.name == name and agent.running())
 
     def check_losses(self, job, steps):
-        """Each step of the job, which has ended, has told its loss."""
+        """Each step of the ended job has a loss."""
         items = self.get(f"/v1/jobs/{job['id']}/metrics?name=loss&limit=10000")["items"]
         missing = sorted(set(range(1, steps + 1)) - {item["step"] for item in items})
         must(not missing, f"{len(missing)} losses are missing: of the steps {missing[:20]}")
@@ -427,7 +427,7 @@ class Fleet:
 
 
 def fashion_fleet(agents=0, *arguments, lease_ms=SLOW_LEASE_MS):
-    """A coordinator that hears of everything soon, with fashion-train, and so many agents."""
+    """A coordinator with short intervals, the data set fashion-train, and `agents` agents."""
     fleet = Fleet()
     fleet.start_coordinator("--heartbeat-ms", 100, "--lease-ms", lease_ms)
     fleet.upload("fashion-train", "fashion-mini", "train")
